@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use narrows_telemetry::secrets::{REDACTED, redact_text};
 
 use crate::commands::{
-    attach, capacity, check, completions, diagnose, diff, docs, export, import, init, load, man, predict, query,
-    report, run,
+    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, load, man,
+    predict, query, report, run,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -50,6 +50,10 @@ pub(crate) enum Command {
     Diagnose(diagnose::Arguments),
     /// Show which operations, calls and findings appeared, vanished or changed from one variant to another
     Diff(diff::Arguments),
+    /// Say whether one variant is faster than another, beyond the noise between their trials
+    Compare(compare::Arguments),
+    /// Keep the figures of a run in a file, and check later runs against it
+    Baseline(baseline::Arguments),
     /// Predict what a change to the system would gain, and what would limit it next
     Predict(predict::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON

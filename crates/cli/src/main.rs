@@ -31,6 +31,8 @@ fn main() -> std::process::ExitCode {
         Command::Capacity(arguments) => commands::capacity::execute(&arguments),
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),
         Command::Diff(arguments) => commands::diff::execute(&arguments),
+        Command::Compare(arguments) => commands::compare::execute(&arguments),
+        Command::Baseline(arguments) => commands::baseline::execute(&arguments),
         Command::Predict(arguments) => commands::predict::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments),
         Command::Query(arguments) => commands::query::execute(&arguments),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use narrows_lab::experiment::Experiment;
-use narrows_lab::run::{Begin, Ended, Options, run};
+use narrows_lab::run::{Begin, Ended, Options, Order, run};
 use narrows_model::comparison::Outcome as Concluded;
 use narrows_model::run::RunState;
 
@@ -35,16 +35,15 @@ pub(crate) enum Form {
 
 /// Runs an experiment with its progress on standard error, then prints what it showed.
 pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Failure> {
-    let own =
-        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
     let options = Options {
         experiment: wanted.experiment,
         variants: wanted.variants.to_vec(),
         repetitions: wanted.repetitions,
+        order: Order::InTurn,
         time_scale: wanted.time_scale,
         path: wanted.path.to_owned(),
         begin: wanted.begin,
-        guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
+        guard_command: guard_command()?,
     };
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
@@ -58,6 +57,13 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Fa
         Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
     })?;
     Ok((ended, outcome))
+}
+
+/// The command of the guard: this program.
+pub(crate) fn guard_command() -> Result<Vec<String>, Failure> {
+    let own =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
+    Ok(vec![own.to_string_lossy().into_owned(), "guard".to_owned()])
 }
 
 /// The failure of a run that did not come to its end. `next` is what can be done with its run file.

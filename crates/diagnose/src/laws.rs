@@ -13,7 +13,7 @@
 //! caveats, reported before any finding.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::run::ServiceInstance;
+use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::names;
 use narrows_model::units;
 
@@ -126,7 +126,8 @@ fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
     let each = reading.intervals.iter().filter_map(|interval| {
         let share = interval.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
         let of = |service: &str, replica| interval.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
-        let services: f64 = trial.services.iter().filter_map(|i| of(&i.service, i.replica)).sum();
+        let here = trial.services.iter().filter(|instance| instance.machine == Machine::Here);
+        let services: f64 = here.filter_map(|i| of(&i.service, i.replica)).sum();
         Some((services + of(names::GENERATOR, 0).unwrap_or(0.0), share * f64::from(trial.cores.max(1)), interval))
     });
     let (own, machine, interval) = each.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)))?;

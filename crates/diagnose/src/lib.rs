@@ -4,6 +4,7 @@
 //! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges and words one
 //! cause; what several causes have to do with each other is decided once, after all have run.
 
+pub mod baseline;
 mod caveats;
 mod compare;
 pub mod critical_path;
@@ -14,6 +15,7 @@ mod instrumentation;
 mod laws;
 mod limit;
 pub mod pages;
+pub mod proof;
 mod rank;
 mod read;
 mod sentence;
@@ -86,7 +88,7 @@ pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thres
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
-/// the experiment says for its readers. What limits the reading of a trial joins its caveats.
+/// the experiment says for its readers. What limits the reading of a trial joins its caveats. Predictions are not made here.
 pub fn conclude(
     mut evidence: RunEvidence,
     objectives: Vec<Vec<ObjectiveResult>>,
@@ -114,7 +116,8 @@ pub fn conclude(
     let findings = found;
     let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
-    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, notes, beside, sentence }
+    let scored = Vec::new();
+    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, scored, notes, beside, sentence }
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
-//! From what a run file recorded to what it means: findings, comparison, objectives, one sentence.
+//! From what a run file recorded to what it means: findings with what their fixes would gain, comparison, objectives, one
+//! sentence.
 
 use std::path::Path;
 
+use narrows_diagnose::baseline;
 use narrows_diagnose::diff::Side;
+use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules};
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::proof::Proof;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
+use narrows_predict::Order;
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::experiment::Recorded;
-use crate::{Error, judging};
+use crate::{Error, comparing, judging};
 
 /// What of a run is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,13 +75,76 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), 
 /// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
 ///
 /// # Errors
-/// When a file cannot be read, when no trial is meant, and when nothing was recorded at a time.
+/// When a file cannot be read, when no trial is meant, when nothing was recorded at a time, and when the two have nothing
+/// in common.
 pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
-    let old = outcome_of(before.0, before.1)?;
-    let (new, experiment) = concluded(after.0, after.1)?;
+    // Reading a run of a million spans takes seconds, so that both are read at the same time.
+    let (old, new) = std::thread::scope(|scope| {
+        let old = scope.spawn(|| outcome_of(before.0, before.1));
+        let new = concluded(after.0, after.1);
+        (old.join(), new)
+    });
+    let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let (new, experiment) = new?;
     let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
     let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
+    narrows_diagnose::diff::check(&old, &new)?;
     Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
+}
+
+/// Whether the trials of `after` are faster than those of `before`. In one run, trials are compared in pairs.
+///
+/// # Errors
+/// When a file cannot be read, when no trial is meant, and [`Error::Compare`] when the two cannot be compared.
+pub fn compare(
+    before: (&Path, &Selection, &str),
+    after: (&Path, &Selection, &str),
+    question: Question,
+) -> Result<Proof, Error> {
+    let (old, new) = (of_one_variant(before)?, of_one_variant(after)?);
+    let is_one_run = old.run.id == new.run.id;
+    let comparison = if is_one_run { comparing::kept_plan(before.0)? } else { None };
+    let names = |evidence: &RunEvidence| evidence.trials.first().map(|trial| trial.trial.variant.clone());
+    let is_meant = |plan: &&comparing::KeptPlan| {
+        let pair = [names(&old), names(&new)];
+        pair.iter().flatten().all(|name| *name == plan.before || *name == plan.after)
+    };
+    let comparison = comparison.as_ref().filter(is_meant);
+    let rules = comparison.map(|plan| (plan.seed, Rules::new(plan.planned)));
+    let plan = match &rules {
+        Some((seed, rules)) => Plan::Sequential { seed: *seed, rules },
+        None if is_one_run => Plan::InTurn,
+        None => Plan::Apart,
+    };
+    let measured = |evidence: &RunEvidence| evidence.trials.iter().filter_map(Measured::of).collect::<Vec<_>>();
+    let (old, new) = (measured(&old), measured(&new));
+    let (before, after) = (proof::Side { label: before.2, trials: &old }, proof::Side { label: after.2, trials: &new });
+    proof::prove(before, after, plan, question).map_err(Error::Compare)
+}
+
+/// The load of the trials that are meant, which are of one variant.
+fn of_one_variant((path, selection, label): (&Path, &Selection, &str)) -> Result<RunEvidence, Error> {
+    let evidence = match is_evidence(path) {
+        true => evidence_within(path, TraceLimit::default(), &selection.within)?,
+        false => Reader::open(path)?.loads_within(&selection.within)?,
+    };
+    let evidence = selected(evidence, path, selection)?;
+    let mut variants: Vec<String> = evidence.trials.iter().map(|trial| trial.trial.variant.clone()).collect();
+    variants.sort();
+    variants.dedup();
+    match variants.len() {
+        0 | 1 => Ok(evidence),
+        _ => Err(Error::SeveralVariants { label: label.to_owned(), variants }),
+    }
+}
+
+/// The summary of a run, to keep or to check.
+///
+/// # Errors
+/// When the file cannot be read, when no trial is meant, and [`Error::Baseline`] when its trials cannot be used.
+pub fn baseline(path: &Path, selection: &Selection) -> Result<baseline::Summary, Error> {
+    let (outcome, experiment) = concluded(path, selection)?;
+    baseline::summary(&outcome, &experiment.thresholds).map_err(Error::Baseline)
 }
 
 fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Result<RunEvidence, Error> {
@@ -108,6 +176,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     }
     recorder.put_conclusion("comparison", &serde_json::json!(outcome.comparison))?;
     recorder.put_conclusion("objectives", &serde_json::json!(outcome.objectives))?;
+    recorder.put_conclusion("predictions", &serde_json::json!(outcome.scored))?;
     recorder.put_conclusion("sentence", &serde_json::json!(outcome.sentence))?;
     Ok(())
 }
@@ -115,5 +184,10 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
 fn conclude(evidence: RunEvidence, experiment: &Recorded) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
-    narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds)
+    let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
+    for (trial, findings) in outcome.evidence.trials.iter().zip(&mut outcome.findings) {
+        narrows_predict::add_gains(trial, findings);
+    }
+    outcome.scored = narrows_predict::score_run(&outcome.evidence.trials, &outcome.findings, Order::Later);
+    outcome
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use narrows_diagnose::diff::Incomparable;
+
 /// Why a run could not be made or go on. The message says what failed and on which value; [`Error::hint`] what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,6 +46,9 @@ pub enum Error {
         /// When the last of them ended.
         ended_ns: Option<i64>,
     },
+    /// Two things were to be compared that have nothing in common.
+    #[error("cannot compare: {0}")]
+    Incomparable(#[from] Incomparable),
     /// A command could not be started.
     #[error("{who}: cannot start `{program}` in {}: {source}", cwd.display())]
     Spawn {
@@ -137,6 +142,20 @@ pub enum Error {
     /// The capacity of this experiment cannot be searched for.
     #[error("cannot search for the capacity: {0}")]
     Capacity(String),
+    /// Two variants cannot be compared.
+    #[error("cannot compare: {0}")]
+    Compare(narrows_diagnose::proof::Refusal),
+    /// An address names several variants where one is needed.
+    #[error("{label} has {} variants, expected one to compare: {}", variants.len(), variants.join(", "))]
+    SeveralVariants {
+        /// The address.
+        label: String,
+        /// What it has.
+        variants: Vec<String>,
+    },
+    /// A run cannot become a baseline.
+    #[error("cannot use this run as a baseline: {0}")]
+    Baseline(narrows_diagnose::baseline::Refusal),
     /// No port is free.
     #[error("no free port on 127.0.0.1 between {from} and {to}")]
     NoPort {
@@ -258,6 +277,11 @@ impl Error {
             Error::OtherExperiment { .. } => {
                 Some("put the old experiment file back, with the same `--set`, or start a new run; only values of secrets may differ".into())
             }
+            Error::Compare(refusal) => refusal.hint().map(str::to_owned),
+            Error::SeveralVariants { variants, .. } => {
+                variants.first().map(|variant| format!("name one of them, as in `:{variant}`"))
+            }
+            Error::Baseline(refusal) => refusal.hint(),
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
@@ -267,6 +291,12 @@ impl Error {
             Error::Evidence { .. } => Some("`narrows export RUN --format evidence --out FILE` writes such a file".into()),
             Error::EvidenceIsWhole { .. } => Some("name the run file that it was exported from".into()),
             Error::NothingThen { .. } => Some("times of day are in UTC; `5m..10m` counts from the start".into()),
+            Error::Incomparable(Incomparable::Empty(_)) => {
+                Some("`RUN@FROM..UNTIL` selects a part of the time; `narrows diagnose RUN` shows when it ran".into())
+            }
+            Error::Incomparable(Incomparable::OtherServices(_) | Incomparable::NoCommonOperation(..)) => {
+                Some("`narrows diagnose RUN` shows the operations of each".into())
+            }
             Error::NoProcess { .. } => Some("`pgrep -a NAME` finds process ids".into()),
             Error::NoSuchTrial { variant, known, .. } => {
                 let known: Vec<&str> = known.iter().map(|label| label.split('#').next().unwrap_or(label)).collect();

@@ -8,6 +8,7 @@ mod adopted;
 pub mod attach;
 pub mod capacity;
 mod cgroup;
+pub mod comparing;
 mod components;
 pub mod conclude;
 mod counting;

@@ -59,6 +59,8 @@ pub enum Event<'a> {
     },
     /// A probe of a search for the capacity is over: what became of it.
     Probed(&'a str),
+    /// Some pairs of trials of a comparison are over: what they show.
+    Looked(&'a str),
     /// The load is over; services are being stopped.
     Stopping,
     /// A trial is over.

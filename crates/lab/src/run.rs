@@ -17,8 +17,10 @@ use crate::guard::Guard;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-use crate::trial::{Bench, Faults, PlannedLoad, Roots, Work};
-use crate::{Error, conclude, environment, held, plan};
+use crate::trial::{Bench, Faults, Next, PlannedLoad, Roots, Work};
+use crate::{Error, comparing, conclude, environment, held, plan};
+
+pub use crate::plan::Order;
 
 /// What to run and how.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct Options<'a> {
     pub variants: Vec<String>,
     /// Repetitions of each variant, 1 or more.
     pub repetitions: u32,
+    /// The order of the variants within a repetition.
+    pub order: Order,
     /// Factor on the load's durations, above 0.
     pub time_scale: f64,
     /// The run file: to create, or to go on with.
@@ -100,7 +104,7 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
         Begin::Fresh => {
             let variants = plan::select(options.experiment, &options.variants)?;
             let shown = |variant: &Variant| options.experiment.shown_parameters(variant);
-            let trials = plan::trials(&variants, options.repetitions, shown);
+            let trials = plan::trials(&variants, options.repetitions, options.order, shown);
             let run = new_run(options);
             if let Some(folder) = options.path.parent() {
                 std::fs::create_dir_all(folder).map_err(|source| Error::File {
@@ -112,12 +116,18 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             let file = RunFile::create(&options.path, &run)?;
             let recorder = file.recorder();
             recorder.hide(options.experiment.known_secrets());
-            trials.iter().try_for_each(|trial| recorder.put_trial(trial))?;
+            // A run that may end early has no trial that it may not make.
+            if options.order == Order::InTurn {
+                trials.iter().try_for_each(|trial| recorder.put_trial(trial))?;
+            }
             Ok((file, run, trials))
         }
         Begin::Resume => {
             // Looked at before the file is taken over: a refusal leaves it as it was.
-            let kept = Reader::open(&options.path)?.run()?.experiment_source;
+            let reader = Reader::open(&options.path)?;
+            let kept = reader.run()?.experiment_source;
+            comparing::refuse_to_resume(&reader, &options.path)?;
+            drop(reader);
             is_same_experiment(&kept, options.experiment, &options.path)?;
             let (file, run, trials) = RunFile::resume(&options.path)?;
             file.recorder().hide(options.experiment.known_secrets());
@@ -192,24 +202,35 @@ fn run_trials(
         faults: Faults::default(),
         stop,
     };
-    let mut result = Ok(());
-    for (position, index) in (1..).zip(todo) {
-        if stop.load(Ordering::Relaxed) {
-            result = Err(Error::Interrupted);
-            break;
-        }
-        let trial = &mut trials[*index];
-        progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        result = one_trial(&mut bench, (file, &options.path), trial, work, progress);
-        progress.tell(&Event::TrialEnded { trial });
-        if result.is_err() {
-            break;
-        }
-    }
+    let result = each_trial(&mut bench, (file, &options.path), trials, todo, work, progress);
     bench.guard.done();
     sampler.stop();
     receiver.stop();
     result
+}
+
+fn each_trial(
+    bench: &mut Bench<'_>,
+    (file, path): (&RunFile, &Path),
+    trials: &mut [Trial],
+    todo: &[usize],
+    work: &mut dyn Work,
+    progress: &mut dyn Progress,
+) -> Result<(), Error> {
+    for (position, index) in (1..).zip(todo) {
+        if bench.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let trial = &mut trials[*index];
+        progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
+        let result = one_trial(bench, (file, path), trial, work, progress);
+        progress.tell(&Event::TrialEnded { trial });
+        result?;
+        if work.after(path, trial, progress)? == Next::Enough {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn one_trial(

@@ -7,6 +7,7 @@ use crate::evidence::RunEvidence;
 use crate::finding::Finding;
 use crate::limit::Limit;
 use crate::operation::OperationSummary;
+use crate::prediction::Scored;
 use crate::published::{Beside, Notes};
 
 /// A run with everything that was concluded from it.
@@ -24,6 +25,8 @@ pub struct Outcome {
     pub comparison: Comparison,
     /// The objectives, for each trial in order.
     pub objectives: Vec<Vec<ObjectiveResult>>,
+    /// Changes that later variants made to earlier ones, predicted and measured; empty when none was recognised.
+    pub scored: Vec<Scored>,
     /// What the experiment file states for its readers.
     pub notes: Notes,
     /// Published figures beside the measured ones; empty when the experiment names none.

@@ -12,6 +12,9 @@ pub struct Diff {
     pub before: String,
     /// What is compared.
     pub after: String,
+    /// The requests that begin traces, of operations on both sides; none where the traces of a side are too few.
+    #[serde(default)]
+    pub requests: Option<RequestsDiff>,
     /// The services that requests of both lead through, the likeliest cause of the change first; empty where the traces
     /// of a side are too few.
     pub services: Vec<ServiceDiff>,
@@ -42,6 +45,15 @@ pub enum Fate {
     Same,
 }
 
+/// The requests that begin traces, on both sides; each operation with the share that it has on the later side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RequestsDiff {
+    /// Traced requests that were compared, before and after; fewer than were read where they stand for unequal numbers.
+    pub count: (f64, f64),
+    /// Mean latency, nanoseconds, before and after.
+    pub latency_ns: (f64, f64),
+}
+
 /// How much one service adds to the requests that begin traces, on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceDiff {
@@ -58,8 +70,9 @@ pub struct ServiceDiff {
     /// What it changed: its own time, and what it calls more or less often than before with all that these calls cost;
     /// mean per request, nanoseconds.
     pub change_ns: f64,
-    /// `change_ns` ÷ the changes of all services without their signs, -1 to 1.
-    pub share: f64,
+    /// `change_ns` ÷ the change of the requests' mean latency: above 1 or below 0 where services change it in opposite
+    /// directions. None where the requests as a whole became neither notably slower nor faster.
+    pub share: Option<f64>,
     /// `change_ns` ÷ the mean latency of the requests on the slower side, -1 to 1.
     pub latency_share: f64,
     /// Whom it calls more or less often, if that is more than noise: the callee, and calls for each of its requests
@@ -69,6 +82,31 @@ pub struct ServiceDiff {
     pub errors: (f64, f64),
     /// CPU for each request of the load, nanoseconds, before and after; none where it was not measured on both sides.
     pub cpu: Option<(f64, f64)>,
+    /// CPU limit of all its replicas together, in cores, before and after, where both are known and differ.
+    #[serde(default)]
+    pub cpu_limit: Option<(f64, f64)>,
+    /// Its kinds of error messages that are new or became more frequent, those with the largest growth first.
+    #[serde(default)]
+    pub logs: Vec<LogDiff>,
+    /// A trace of the later side that shows what the role says.
+    #[serde(default)]
+    pub example: Option<String>,
+}
+
+/// One kind of error message of a service that is new or grew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogDiff {
+    /// The message with its variable parts masked.
+    pub template: String,
+    /// Whether it appeared or became more frequent.
+    pub fate: Fate,
+    /// How many there were before.
+    pub before: u64,
+    /// How many there were after.
+    pub after: u64,
+    /// How many times as many there are as before for the same number of requests, or for the same time where requests
+    /// were not counted; none for a new one.
+    pub growth: Option<f64>,
 }
 
 /// What a service is to a change.
@@ -81,6 +119,8 @@ pub enum ServiceRole {
     Slower,
     /// Its own part shrank.
     Faster,
+    /// It calls others more or less often for each of its requests, without a notable effect on their latency.
+    Calling,
     /// Its responses take longer only because it waits for others.
     Waiting,
     /// Nothing is shown to have changed.

@@ -40,6 +40,9 @@ pub struct TrialEvidence {
     pub operations: Vec<OperationEvidence>,
     /// A bounded sample of the traces that began in counted windows.
     pub traces: Vec<Trace>,
+    /// Error messages that services logged in counted windows, by service and kind, the most frequent first.
+    #[serde(default)]
+    pub error_logs: Vec<ErrorLog>,
     /// Spans in the file for this trial, all windows.
     pub spans_total: u64,
     /// Spans that arrived and were refused because a limit was reached.
@@ -50,6 +53,24 @@ pub struct TrialEvidence {
     pub cores: u32,
     /// Different addresses that the load connects from; none when it is unknown.
     pub client_addresses: Option<u32>,
+}
+
+/// How often a service logged one kind of error message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorLog {
+    /// The service.
+    pub service: String,
+    /// The message with its variable parts masked, or [`ErrorLog::OTHERS`].
+    pub template: String,
+    /// Records.
+    pub count: u64,
+}
+
+impl ErrorLog {
+    /// The template of those kinds of a service that are beyond the number that is told apart.
+    pub const OTHERS: &str = "(other messages)";
+    /// The template of records without a text.
+    pub const EMPTY: &str = "(no text)";
 }
 
 /// What the load of some seconds came to.

@@ -8,6 +8,7 @@
 //!
 //! Times are nanoseconds since the Unix epoch in fields named `*_ns`; lengths of time are `Duration`.
 
+pub mod baseline;
 pub mod breakdown;
 pub mod comparison;
 pub mod diff;
@@ -18,6 +19,7 @@ pub mod limit;
 pub mod load;
 pub mod operation;
 pub mod prediction;
+pub mod proof;
 pub mod published;
 pub mod run;
 pub mod scalability;

@@ -1,5 +1,8 @@
 //! What a change to a system would gain: predictions from one trial, with what they rest on.
 
+mod gain;
+mod scored;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::finding::FindingKind;
 use crate::finding::evidence::load::LoadLevel;
 use crate::units;
+
+pub use gain::{Gain, GainOutcome, Gained};
+pub use scored::{Accuracy, RuleFigures, ScoreCard, Scored};
 
 /// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +53,12 @@ kinds! {
     AddCpu => "add-cpu";
     /// A service runs as more processes.
     AddReplicas => "add-replicas";
+    /// A proxy stands beside services.
+    AddSidecar => "add-sidecar";
+    /// Synced writes of several requests share one commit.
+    BatchCommits => "batch-commits";
+    /// A part of the calls is served from memory.
+    Cache => "cache";
     /// Calls are no longer made.
     DropCall => "drop-call";
     /// Calls for one item each become one call for all.
@@ -65,6 +77,8 @@ kinds! {
     RouteQuery => "route-query";
     /// A service, an operation or a dependency takes less time.
     SpeedUp => "speed-up";
+    /// A database runs on more nodes.
+    SpreadDatabase => "spread-database";
 }
 
 impl fmt::Display for Change {
@@ -159,6 +173,9 @@ pub struct LevelForecast {
 pub struct Prediction {
     /// The change.
     pub change: Change,
+    /// Further changes that are made with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<Change>,
     /// The finding that suggests it; none for a change that was asked for.
     pub because: Option<FindingKind>,
     /// What was measured over all levels, or at the heaviest level where the change is of the load.
@@ -259,6 +276,8 @@ pub enum ResourceKind {
     OneAtATime,
     /// Connections of a pool.
     Connections,
+    /// Commits that wait for a disk.
+    Commits,
 }
 
 impl fmt::Display for Resource {
@@ -271,6 +290,7 @@ impl fmt::Display for Resource {
             ResourceKind::RequestUnits => write!(f, "the request units of {name}"),
             ResourceKind::OneAtATime => write!(f, "the section of {name} that one request at a time enters"),
             ResourceKind::Connections => write!(f, "the connections of {name}"),
+            ResourceKind::Commits => write!(f, "the commits of {name}"),
         }
     }
 }
@@ -300,7 +320,7 @@ pub enum Assumption {
     },
     /// The branches do not slow each other down.
     BranchesAreIndependent,
-    /// A call for all items takes between the longest and the sum of the calls that it replaces.
+    /// A call for all items takes as long as one of those that it replaces, and a bounded time for each further item.
     OneCallForAll {
         /// Calls that it replaces, mean.
         calls: f64,
@@ -332,6 +352,28 @@ pub enum Assumption {
     EvenReplicas,
     /// A connection is held as long as now.
     ConnectionsHeldAsLong,
+    /// Calls are served from memory whatever they ask for.
+    HitsAreIndependent {
+        /// The share of them, 0 to 1.
+        hit_rate: f64,
+    },
+    /// Reads are spread over the nodes, writes are made on each.
+    WritesOnEachNode {
+        /// The share of the database's work that writes, 0 to 1.
+        writes: f64,
+    },
+    /// A proxy costs so much CPU each time a request passes it.
+    SidecarCost {
+        /// CPU for each pass, nanoseconds.
+        pass_ns: f64,
+        /// Passes of a request, mean.
+        passes: f64,
+    },
+    /// A commit takes as long for several requests as for one.
+    CommitsTakeAsLong {
+        /// How long it takes, nanoseconds.
+        held_ns: f64,
+    },
 }
 
 impl fmt::Display for Assumption {
@@ -358,7 +400,7 @@ impl fmt::Display for Assumption {
             }
             Assumption::OneCallForAll { calls } => write!(
                 f,
-                "One call takes no less than the longest and no more than the sum of the {} calls that it replaces.",
+                "One call takes as long as one of the {} that it replaces, and for each further item no more than was measured.",
                 units::number(*calls)
             ),
             Assumption::CpuFollowsCalls { callee } => {
@@ -383,6 +425,25 @@ impl fmt::Display for Assumption {
             Assumption::EvenReplicas => f.write_str("Requests are spread evenly over the replicas."),
             Assumption::ConnectionsHeldAsLong => {
                 f.write_str("A request holds its connection as long as now, however many others do.")
+            }
+            Assumption::HitsAreIndependent { hit_rate } => write!(
+                f,
+                "{} of the calls take no time, whichever they are; misses take as long as now.",
+                units::percent(*hit_rate)
+            ),
+            Assumption::WritesOnEachNode { writes } => write!(
+                f,
+                "Each node has the limit that the one has now; reads are spread evenly, and writes, {} of the work, are made on each.",
+                units::percent(*writes)
+            ),
+            Assumption::SidecarCost { pass_ns, passes } => write!(
+                f,
+                "A request passes a proxy {} times, which costs {} of CPU each time.",
+                units::number(*passes),
+                units::duration(*pass_ns)
+            ),
+            Assumption::CommitsTakeAsLong { held_ns } => {
+                write!(f, "A commit takes {}, for several requests as for one.", units::duration(*held_ns))
             }
         }
     }
@@ -425,6 +486,11 @@ pub enum Doubt {
         /// How many.
         traces: usize,
     },
+    /// Most of a request's time outside queues passes where no trace shows it, so a change to traces says little.
+    OutsideTraces {
+        /// The share of a request's time outside queues that traces show, 0 to 1.
+        share: f64,
+    },
     /// More arrives than the system with the change can complete, so latency would grow without end.
     Overloaded,
     /// The change does not touch what limits the service.
@@ -447,7 +513,7 @@ pub enum Measure {
 impl Doubt {
     /// Whether the figures should not be used.
     pub fn is_serious(&self) -> bool {
-        matches!(self, Doubt::BaselineMissed { .. } | Doubt::Invalid { .. })
+        matches!(self, Doubt::BaselineMissed { .. } | Doubt::Invalid { .. } | Doubt::OutsideTraces { .. })
     }
 }
 
@@ -481,6 +547,11 @@ impl fmt::Display for Doubt {
             }
             Doubt::Invalid { finding } => write!(f, "The figures of the trial are invalid ({finding})."),
             Doubt::FewTraces { traces } => write!(f, "Only {traces} traces show what is changed."),
+            Doubt::OutsideTraces { share } => write!(
+                f,
+                "Traces show only {} of the time that a request takes without a queue; nothing says what the change does to the rest.",
+                units::percent(*share)
+            ),
             Doubt::Overloaded => {
                 f.write_str("More arrives than would be completed: latency grows as long as the load lasts.")
             }

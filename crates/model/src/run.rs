@@ -191,6 +191,20 @@ pub struct ServiceInstance {
     pub memory_limit_bytes: Option<u64>,
     /// Ports at which sidecars stand in for it: calls to these are calls to it.
     pub stand_in_ports: Vec<u16>,
+    /// Where it runs.
+    #[serde(default)]
+    pub machine: Machine,
+}
+
+/// On which machine a replica runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Machine {
+    /// On the one that measured: it shares that machine's processors.
+    #[default]
+    Here,
+    /// Somewhere: it is known from what it reports itself.
+    Unknown,
 }
 
 impl ServiceInstance {

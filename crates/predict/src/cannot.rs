@@ -58,6 +58,11 @@ pub enum Cannot {
         /// The change.
         change: ChangeKind,
     },
+    /// One level of load does not show how a system responds to another.
+    OneLevel {
+        /// The change.
+        change: ChangeKind,
+    },
     /// A trial to compare with had another load.
     OtherLoad {
         /// The trial.
@@ -92,6 +97,9 @@ impl fmt::Display for Cannot {
             }
             Cannot::NothingRefused { store } => write!(f, "`{store}` refuses no call"),
             Cannot::NoAmount { change } => write!(f, "`{}` needs an amount", change.name()),
+            Cannot::OneLevel { change } => {
+                write!(f, "it has one level of load, and `{}` needs two", change.name())
+            }
             Cannot::OtherLoad { trial } => write!(f, "{trial} had another load than the prediction is for"),
             Cannot::TooManyUsers { users } => {
                 write!(f, "{users} users are too many, expected {} at most", crate::queueing::mva::USERS_MAX)

@@ -41,6 +41,8 @@ const TAIL: f64 = 0.05;
 const ERROR_MIN: f64 = 0.05;
 /// With more failed requests the figures are doubted.
 const FAILED_MAX: f64 = 0.01;
+/// Traces that show less of the latency than this are not what requests wait for.
+const TRACED_SHARE_MIN: f64 = 0.5;
 /// A change leaves at least this share of a request's time.
 const UNLOADED_SHARE_MIN: f64 = 0.02;
 /// How far the model may be put right at a level.
@@ -53,6 +55,8 @@ pub(crate) struct Ground<'a> {
     /// Time that a request takes longer at each level because calls are refused.
     refusals_s: Vec<f64>,
     model: Vec<Modelled>,
+    /// How long traces are ÷ what a request takes without waiting in a queue; none without traces.
+    traced_share: Option<f64>,
     /// The same system from other draws of its levels, each with traces.
     draws: Vec<Draw>,
     pub(crate) baseline: Vec<BaselineLevel>,
@@ -87,19 +91,39 @@ impl<'a> Ground<'a> {
         let mut sample = Sample::new(trial, &system.levels);
         let refusals_s = refusals_s(trial, &Scene { system: &system, sample: &sample });
         let system = fitted(&system, &system.levels, &refusals_s);
+        let alone_ns = system.network().unloaded_s() * 1e9;
+        let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
         let loads = loads(&system.levels);
         let model = modelled(&system, &loads, &refusals_s);
         let waits: Vec<HashMap<String, f64>> = model.iter().map(|one| waits_of(&system, one)).collect();
         sample.take_out(&waits);
         let baseline = compared(&system.levels, &model);
         let draws = draws(&system, &refusals_s, sample.traces.len());
-        Ok(Self { system, sample, refusals_s, model, draws, baseline })
+        Ok(Self { system, sample, refusals_s, model, traced_share, draws, baseline })
+    }
+
+    /// The trial as changes find it.
+    pub(crate) fn scene(&self) -> Scene<'_> {
+        Scene { system: &self.system, sample: &self.sample }
     }
 
     /// What a change would gain.
     pub(crate) fn prediction(&self, change: &Change, because: Option<FindingKind>) -> Result<Prediction, Cannot> {
-        let scene = Scene { system: &self.system, sample: &self.sample };
-        let effect = method(change.kind).effect(change, &scene)?;
+        self.together(change, &[], because)
+    }
+
+    /// What a change would gain, with others made at the same time.
+    pub(crate) fn together(
+        &self,
+        change: &Change,
+        with: &[Change],
+        because: Option<FindingKind>,
+    ) -> Result<Prediction, Cannot> {
+        let scene = self.scene();
+        let mut effect = method(change.kind).effect(change, &scene)?;
+        for other in with {
+            effect = effect.and(method(other.kind).effect(other, &scene)?, &self.sample);
+        }
         let error = miss_share(&self.baseline).max(ERROR_MIN);
         let (now, after, levels) = match &effect.loads {
             None => self.same_load(&effect, error),
@@ -112,6 +136,7 @@ impl<'a> Ground<'a> {
         Ok(Prediction {
             measured: None,
             change: change.clone(),
+            with: with.to_vec(),
             because,
             now,
             after,
@@ -246,11 +271,13 @@ impl<'a> Ground<'a> {
             all.push(Assumption::SameUsers { think_ns: self.system.think_s * 1e9 });
         }
         if self.refusals_s.iter().any(|refused_s| *refused_s > 0.0)
-            && !effect.cases.iter().all(|case| case.ends_refusals)
+            && effect.cases.iter().any(|case| case.refusals_left.is_none())
         {
             all.push(Assumption::RefusalsStay);
         }
-        all.push(Assumption::CpuPerRequest);
+        if !all.contains(&Assumption::CpuPerRequest) {
+            all.push(Assumption::CpuPerRequest);
+        }
         all.push(Assumption::OneMachine { cores: self.system.cores.round() as u32 });
         let lightest_s = self.baseline.first().map_or(0.0, |level| level.measured.mean_ns / 1e9);
         let share = if lightest_s > 0.0 { (self.system.delay_s / lightest_s).min(1.0) } else { 0.0 };
@@ -265,6 +292,9 @@ impl<'a> Ground<'a> {
         if effect.loads.is_none() && growth > TESTED_MAX {
             all.push(Doubt::BeyondTested { factor: growth });
         }
+        let is_of_traces = effect.cases.iter().any(|case| !case.retimed.is_empty());
+        let shown = self.traced_share.filter(|share| is_of_traces && *share < TRACED_SHARE_MIN);
+        all.extend(shown.map(|share| Doubt::OutsideTraces { share }));
         let failed = self.system.levels.iter().map(|level| level.error_rate).fold(0.0, f64::max);
         if failed > FAILED_MAX {
             all.push(Doubt::Failures { share: failed });
@@ -330,10 +360,10 @@ fn with_change(system: &System, case: &Case<'_>, requests: &[Retimed]) -> System
 fn refusals_left(case: &Case<'_>, requests: &[Retimed]) -> f64 {
     let sum = |of: fn(&Retimed) -> f64| requests.iter().map(|one| of(one) * one.weight).sum::<f64>();
     let (old_ns, new_ns) = (sum(|one| one.old_refused_ns), sum(|one| one.new_refused_ns));
-    match case.ends_refusals {
-        true => 0.0,
-        false if old_ns > 0.0 => (new_ns / old_ns).clamp(0.0, 1.0),
-        false => 1.0,
+    match case.refusals_left {
+        Some(left) => left,
+        None if old_ns > 0.0 => (new_ns / old_ns).clamp(0.0, 1.0),
+        None => 1.0,
     }
 }
 
@@ -392,7 +422,7 @@ impl Tail {
         let mut tail = Self::default();
         for one in requests.iter().filter(is_meant) {
             let wait = random.exponential();
-            let new_refused_ns = if case.ends_refusals { 0.0 } else { one.new_refused_ns };
+            let new_refused_ns = case.refusals_left.map_or(one.new_refused_ns, |left| left * one.old_refused_ns);
             tail.old.push(((one.old_ns + one.old_refused_ns) / 1e9 + old_wait_s * wait, one.weight));
             tail.new.push(((one.new_ns + new_refused_ns) / 1e9 + new_wait_s * wait, one.weight));
         }

@@ -3,7 +3,9 @@
 //! Two methods are joined. Sampled traces say what a change does to a single request (`retime/`); a closed queueing
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run, `changes/` has a file for each change, `forecast.rs` computes, `suggest.rs`
-//! says which finding asks for which change, `sentence.rs` sums up, and `score.rs` compares with what was measured afterwards. The page is `docs/reference/predict.md`.
+//! says which finding asks for which change, `pairs.rs` which two belong together, `made.rs` recognises changes that another
+//! trial made, `rules.rs` has the simple rules that a prediction has to beat, `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and
+//! `score.rs` compares with what was measured afterwards. The page is `docs/reference/predict.md`.
 //!
 //! Everything is a pure function of the evidence: no input or output, no clock, and chance from a fixed seed. What the
 //! evidence does not allow is said as a [`Cannot`]; what it allows with reservations, as doubts of the prediction.
@@ -14,11 +16,15 @@ mod baseline;
 mod cannot;
 mod changes;
 mod forecast;
+mod gains;
+mod made;
+mod pairs;
 pub mod queueing;
 mod random;
 mod read;
 mod refusals;
 mod retime;
+mod rules;
 mod score;
 mod sentence;
 mod suggest;
@@ -29,8 +35,9 @@ use narrows_model::finding::{Finding, Role};
 use narrows_model::prediction::{Change, ChangeKind, Doubt, NotPredicted, Prediction, Predictions};
 
 pub use cannot::Cannot;
+pub use gains::add_gains;
 pub use read::{Unreadable, read_change};
-pub use score::score;
+pub use score::{Order, score, score_run};
 
 use forecast::Ground;
 
@@ -49,7 +56,8 @@ pub fn predict(trial: &TrialEvidence, findings: &[Finding], asked: &[Change]) ->
     Ok(summed_up(trial, findings, &ground, predictions, Vec::new()))
 }
 
-/// What every change that a finding suggests would gain, those that gain most first.
+/// What every change that a finding suggests would gain, those that gain most first; after them pairs of changes that gain
+/// more than either alone.
 ///
 /// # Errors
 /// When the trial does not show enough.
@@ -68,6 +76,8 @@ pub fn predict_suggested(trial: &TrialEvidence, findings: &[Finding]) -> Result<
         }
     }
     predictions.sort_by(|a, b| a.mean_change().total_cmp(&b.mean_change()));
+    let pairs = pairs::pairs(&ground, &predictions);
+    predictions.extend(pairs);
     Ok(summed_up(trial, findings, &ground, predictions, not_predicted))
 }
 

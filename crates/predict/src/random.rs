@@ -1,6 +1,8 @@
 //! Chance that repeats: SplitMix64 (Steele, Lea and Flood, 2014) from a fixed seed, so that a prediction is the same
 //! each time.
 
+use narrows_model::trace::Trace;
+
 /// The seed of every prediction.
 const SEED: u64 = 0x6e61_7272_6f77_7331;
 
@@ -11,6 +13,12 @@ pub(crate) struct Random(u64);
 impl Random {
     pub(crate) fn new() -> Self {
         Self(SEED)
+    }
+
+    /// Other numbers for each trace, the same each time.
+    pub(crate) fn of_trace(trace: &Trace) -> Self {
+        let id = trace.spans.first().map_or(0, |span| u64::from_le_bytes(span.span_id));
+        Self(SEED ^ id)
     }
 
     /// Evenly from 0 up to but not 1.

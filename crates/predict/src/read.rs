@@ -21,7 +21,9 @@ impl fmt::Display for Unreadable {
             Unreadable::Name(name) => write!(f, "no change is called `{name}`"),
             Unreadable::Target(kind) => write!(f, "`{}` does not say what is changed", kind.name()),
             Unreadable::Amount(kind, text) => {
-                write!(f, "`{}` has the amount `{text}`, expected a number above 0", kind.name())
+                let expected =
+                    if *kind == ChangeKind::Cache { "a share above 0 and up to 1" } else { "a number above 0" };
+                write!(f, "`{}` has the amount `{text}`, expected {expected}", kind.name())
             }
         }
     }
@@ -53,7 +55,9 @@ pub fn read_change(text: &str) -> Result<Change, Unreadable> {
     let kind = ChangeKind::ALL.iter().copied().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| Unreadable::Name(name.to_owned()))?;
     let number = |text: &str| match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(Some(number)),
+        Ok(number) if number.is_finite() && number > 0.0 && (kind != ChangeKind::Cache || number <= 1.0) => {
+            Ok(Some(number))
+        }
         _ => Err(Unreadable::Amount(kind, text.to_owned())),
     };
     if kind == ChangeKind::MoreLoad {
@@ -64,7 +68,7 @@ pub fn read_change(text: &str) -> Result<Change, Unreadable> {
         Some((target, amount)) if amount.parse::<f64>().is_ok() => (target, number(amount)?),
         _ => (rest, None),
     };
-    let is_for_all = matches!(kind, ChangeKind::RaiseRate | ChangeKind::RemoveSidecar);
+    let is_for_all = matches!(kind, ChangeKind::RaiseRate | ChangeKind::RemoveSidecar | ChangeKind::AddSidecar);
     if target.is_empty() && !is_for_all {
         return Err(Unreadable::Target(kind));
     }
@@ -88,7 +92,9 @@ mod tests {
     fn what_is_no_change_is_refused() {
         assert_eq!(read_change("paralelize=x"), Err(Unreadable::Name("paralelize".into())));
         assert_eq!(read_change("speed-up"), Err(Unreadable::Target(ChangeKind::SpeedUp)));
-        for text in ["speed-up=shop,0", "speed-up=shop,-2", "speed-up=shop,inf", "more-load=", "more-load=many"] {
+        for text in
+            ["speed-up=shop,0", "speed-up=shop,-2", "speed-up=shop,inf", "more-load=", "more-load=many", "cache=db,1.2"]
+        {
             assert!(matches!(read_change(text), Err(Unreadable::Amount(..))), "{text}");
         }
     }

@@ -1,14 +1,84 @@
-//! A prediction beside what was measured once the change was made.
+//! A prediction beside what was measured once the change was made: of a change that is named, or of those that are
+//! recognised in another trial.
 
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::load::LoadLevel;
+use narrows_model::finding::{Finding, Role};
 use narrows_model::histogram::Histogram;
-use narrows_model::prediction::{Figures, Measured, Prediction};
+use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Scored};
 
 use crate::Cannot;
+use crate::forecast::Ground;
+use crate::made::made;
+use crate::rules::rules;
+use crate::suggest;
 use crate::system::{Level, levels};
+
+/// Which trials may have made a change to which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// A later one to an earlier one.
+    Later,
+    /// Any to any other, as where the fixed variant is measured first.
+    Any,
+}
+
+/// Of all trials of a run, those that made a recognised change to another one under the same load: what was predicted from
+/// the one and measured in the other. Repetitions of a variant change nothing, and are compared with their like.
+pub fn score_run(trials: &[TrialEvidence], findings: &[Vec<Finding>], order: Order) -> Vec<Scored> {
+    let of_trial = |(at, (trial, findings)): (usize, (&TrialEvidence, &Vec<Finding>))| {
+        let is_meant = |(other_at, other): &(usize, &TrialEvidence)| {
+            (order == Order::Any || *other_at > at)
+                && other.trial.variant != trial.trial.variant
+                && other.trial.repetition == trial.trial.repetition
+                && is_same_load(trial, other)
+        };
+        let others: Vec<&TrialEvidence> = trials.iter().enumerate().filter(is_meant).map(|(_, other)| other).collect();
+        score_trial((trial, findings), &others)
+    };
+    trials.iter().zip(findings).enumerate().flat_map(of_trial).collect()
+}
+
+fn score_trial((trial, findings): (&TrialEvidence, &[Finding]), others: &[&TrialEvidence]) -> Vec<Scored> {
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let Ok(ground) = Ground::new(trial, findings) else { return Vec::new() };
+    others.iter().filter_map(|after| scored(&ground, (trial, findings), after)).collect()
+}
+
+fn scored(
+    ground: &Ground<'_>,
+    (trial, findings): (&TrialEvidence, &[Finding]),
+    after: &TrialEvidence,
+) -> Option<Scored> {
+    let changes = made(&ground.scene(), (trial, findings), after).ok()?;
+    let (first, with) = changes.split_first()?;
+    let because = suggest::all(findings)
+        .into_iter()
+        .find(|(_, suggested)| suggested.as_ref().is_some_and(|one| is_like(one, first)));
+    let mut prediction = ground.together(first, with, because.map(|(kind, _)| kind)).ok()?;
+    let invalid = findings.iter().find(|finding| finding.role == Role::Invalidates);
+    prediction.doubts.splice(0..0, invalid.map(|finding| Doubt::Invalid { finding: finding.kind() }));
+    score(&mut prediction, after).ok()?;
+    // Each rule is for one change.
+    let (share_removed, amdahl) = with.is_empty().then(|| rules(trial, ground.scene().system, first)).flatten().unzip();
+    Some(Scored { before: trial.trial.label(), after: after.trial.label(), prediction, share_removed, amdahl })
+}
+
+/// Whether both are the same change, whatever their size.
+fn is_like(one: &Change, other: &Change) -> bool {
+    (one.kind, &one.target) == (other.kind, &other.target)
+}
+
+fn is_same_load(one: &TrialEvidence, other: &TrialEvidence) -> bool {
+    let loads = |trial: &TrialEvidence| {
+        levels(trial).map(|levels| levels.iter().map(|level| key(level.load)).collect::<BTreeSet<_>>()).ok()
+    };
+    loads(one).is_some_and(|old| loads(other).is_some_and(|new| old.is_subset(&new)))
+}
 
 /// Puts what a trial with the change measured beside a prediction.
 ///

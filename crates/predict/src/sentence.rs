@@ -58,6 +58,12 @@ fn described(change: &Change) -> String {
             Some(replicas) => format!("{} replicas of {target}", units::number(replicas)),
             None => format!("twice the replicas of {target}"),
         },
+        ChangeKind::AddSidecar if target.is_empty() => "a sidecar beside each service".to_owned(),
+        ChangeKind::AddSidecar => format!("a sidecar beside {target}"),
+        ChangeKind::BatchCommits => format!("commits of {target} that requests share"),
+        ChangeKind::Cache => {
+            format!("a cache before {target}, which {} of the calls hit", units::percent(change.amount.unwrap_or(0.0)))
+        }
         ChangeKind::DropCall => format!("dropping the calls to {target}"),
         ChangeKind::JoinQueries => format!("one call in place of the repeated ones of {target}"),
         ChangeKind::MoreLoad => "another load".to_owned(),
@@ -72,5 +78,6 @@ fn described(change: &Change) -> String {
         },
         ChangeKind::RouteQuery => format!("querying only the partition that is needed in {target}"),
         ChangeKind::SpeedUp => format!("making {target} {} times as fast", amount(2.0)),
+        ChangeKind::SpreadDatabase => format!("{target} on {} nodes", amount(3.0)),
     }
 }

@@ -28,7 +28,8 @@ pub(crate) fn all(findings: &[Finding]) -> Vec<(FindingKind, Option<Change>)> {
     found
 }
 
-fn change(finding: &Finding) -> Option<Change> {
+/// The change that a finding asks for by itself.
+pub(crate) fn change(finding: &Finding) -> Option<Change> {
     let of = |kind, target: &str| Some(Change { kind, target: target.to_owned(), amount: None });
     let resource = finding.resource.as_str();
     let operation = || finding.operation.as_ref().map(|operation| format!("{resource} {operation}"));
@@ -45,9 +46,10 @@ fn change(finding: &Finding) -> Option<Change> {
             SaturationSign::Cpu { cpu, .. } => of_limit(cpu.limit, resource),
             SaturationSign::Queries { .. } => None,
         },
+        Evidence::DiskBound(_) => of(ChangeKind::BatchCommits, resource),
         Evidence::PoolWait(wait) => wait.pool.size.and_then(|_| of(ChangeKind::ResizePool, resource)),
         Evidence::SidecarCost(_) => of(ChangeKind::RemoveSidecar, ""),
-        Evidence::SlowDependency(_) => of(ChangeKind::SpeedUp, resource),
+        Evidence::SlowDependency(_) | Evidence::SlowQuery(_) => of(ChangeKind::SpeedUp, resource),
         _ => None,
     }
 }

@@ -4,8 +4,9 @@
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
+use narrows_model::finding::evidence::disk_bound::DiskBound;
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolWait};
-use narrows_model::prediction::{Doubt, Estimate, Prediction};
+use narrows_model::prediction::{Doubt, Estimate, Prediction, ResourceKind};
 use narrows_predict::{Cannot, predict, read_change, score};
 use narrows_testkit::simulator::System;
 
@@ -126,4 +127,79 @@ fn a_prediction_is_the_same_each_time_and_its_interval_holds_it() {
         assert!(estimate.low < estimate.value && estimate.value < estimate.high, "{estimate:?}");
     }
     assert!(one.limit_after.is_some(), "CPU limits every system");
+}
+
+#[test]
+fn a_cache_is_predicted_and_needs_a_hit_rate() {
+    let before = System { peer_calls: 5, ..system() };
+    let trial = before.run("before");
+    let all = predicted(&trial, "cache=peer,1");
+    let dropped = predicted(&trial, "drop-call=peer");
+    assert_eq!(all.after, dropped.after, "a cache that always hits makes no call");
+    let half = predicted(&trial, "cache=peer,0.4");
+    // Five calls with three misses in the mean take about as long as three calls.
+    let (rate, mean) = errors(&half, &System { peer_calls: 3, ..before }.run("after"));
+    assert!(rate.abs() <= 0.05 && mean.abs() <= 0.12, "{rate:+.3} {mean:+.3} {half:#?}");
+    let without = predict(&trial, &[], &[read_change("cache=peer").unwrap()]).unwrap_err();
+    assert_eq!(without.to_string(), "`cache` needs an amount");
+}
+
+#[test]
+fn bounded_calls_at_once_lie_between_all_and_one() {
+    let trial = System { peer_calls: 6, ..system() }.run("before");
+    let mean = |change: &str| predicted(&trial, change).after.mean_ns.value;
+    let (one, two, all) =
+        (mean("parallelize=GET /orders,1"), mean("parallelize=GET /orders,2"), mean("parallelize=GET /orders"));
+    assert!(all < 0.95 * two && two < 0.95 * one, "{all} {two} {one}");
+    let now = trial.counted_load().latency.mean_ns();
+    assert!((one / now - 1.0).abs() < 0.05, "one at a time changes nothing: {one} {now}");
+}
+
+#[test]
+fn a_database_of_reads_scales_with_its_nodes() {
+    let before = System { database_cores: 1, query_ms: 9.0, queries: 2, web_ms: 1.0, ..system() };
+    let trial = before.run("before");
+    let prediction = predicted(&trial, "spread-database=database,3");
+    let after = System { database_cores: 3, ..before }.run("after");
+    let (rate, _) = errors(&prediction, &after);
+    // Three queues of one core each wait longer than the one queue of three that is simulated.
+    assert!((-0.20..=0.02).contains(&rate), "{rate:+.3} {prediction:#?}");
+    assert!(prediction.after.rate.value > 1.5 * prediction.now.rate, "{prediction:#?}");
+}
+
+#[test]
+fn a_sidecar_costs_the_cpu_that_is_given() {
+    let before = System { web_cores: 1, web_ms: 6.0, ..system() };
+    let trial = before.run("before");
+    let free = predicted(&trial, "add-sidecar=web,0.001");
+    assert!((free.after.mean_ns.value / free.now.mean_ns - 1.0).abs() < 0.01, "{free:#?}");
+    let dear = predicted(&trial, "add-sidecar=web,2000");
+    assert!(dear.after.mean_ns.value > free.after.mean_ns.value + 2e6, "each pass takes its CPU: {dear:#?}");
+    assert!(matches!(
+        predict(&trial, &[], &[read_change("add-sidecar=shop,10").unwrap()]),
+        Err(Cannot::Unknown { .. })
+    ));
+}
+
+#[test]
+fn commits_that_requests_share_no_longer_limit() {
+    let before = system();
+    let trial = before.run("before");
+    let top = trial.counted_load().rate() * 1.6;
+    let disk = DiskBound { rate: top, at_disk: 0.95, behind: 8.0, ..DiskBound::default() };
+    let finding = Finding { resource: "web".into(), ..Finding::new(disk, 1) };
+    let of = |change: &str| {
+        predict(&trial, std::slice::from_ref(&finding), &[read_change(change).unwrap()])
+            .unwrap()
+            .predictions
+            .swap_remove(0)
+    };
+    let shared = of("batch-commits=web");
+    let limit = shared.limit_now.clone().unwrap();
+    assert_eq!((limit.kind, limit.name.as_str()), (ResourceKind::Commits, "web"));
+    assert!(shared.limit_after.clone().unwrap().kind != ResourceKind::Commits, "{shared:#?}");
+    let by_four = of("batch-commits=web,4");
+    let commits = |one: &Prediction| one.limit_after.clone().filter(|limit| limit.kind == ResourceKind::Commits);
+    assert!(commits(&by_four).is_none_or(|after| (after.rate_max / limit.rate_max - 4.0).abs() < 1e-6), "{by_four:#?}");
+    assert!(matches!(predict(&trial, &[], &[read_change("batch-commits=web").unwrap()]), Err(Cannot::Unknown { .. })));
 }

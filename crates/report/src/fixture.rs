@@ -2,7 +2,10 @@
 //!
 //! All numbers follow from a fixed sequence, so that renderings can be compared to the letter.
 
+mod checks;
 pub(crate) mod drones;
+
+pub(crate) use checks::{check, proof};
 
 use std::collections::BTreeMap;
 
@@ -16,8 +19,11 @@ use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind,
 use narrows_model::histogram::Histogram;
 use narrows_model::limit::{LevelSummary, Limit, LimitVerdict, MachineCpu, ServiceCpu, Unclear};
 use narrows_model::load::{ErrorCounts, LoadSecond};
+use narrows_model::prediction::{
+    self, ChangeKind, Estimate, Figures, Forecast, Measured, Prediction, RuleFigures, Scored,
+};
 use narrows_model::run::{
-    Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
+    Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus, Trace, hex};
@@ -76,6 +82,7 @@ pub(crate) fn outcome() -> Outcome {
             vec![objective("p95 < 20ms", "54.2 ms", Kept::No), objective("error_rate == 0", "0.1 %", Kept::No)],
             vec![objective("p95 < 20ms", "13.9 ms", Kept::Yes), objective("error_rate == 0", "0 %", Kept::Yes)],
         ],
+        scored: Vec::new(),
         notes: Default::default(),
         beside: Vec::new(),
         sentence:
@@ -139,6 +146,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         operations: Vec::new(),
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
+        error_logs: Vec::new(),
         spans_refused: 0,
         spans_thinned: 0,
         cores: 2,
@@ -167,6 +175,7 @@ fn service(name: &str, replica: u32, cpu_limit_cores: Option<f64>) -> ServiceIns
         cpu_limit_cores,
         memory_limit_bytes: (name == "orders").then_some(256 << 20),
         stand_in_ports: Vec::new(),
+        machine: Machine::Here,
     }
 }
 
@@ -206,6 +215,36 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
         row.lateness.record(20_000);
     }
     row
+}
+
+/// One query in place of many, predicted from one variant and measured in another.
+pub(crate) fn scored(before: &str, after: &str) -> Scored {
+    let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
+    let now = Figures { rate: 240.0, mean_ns: 33e6, p95_ns: 54.2e6 };
+    let prediction = Prediction {
+        change: prediction::Change { kind: ChangeKind::JoinQueries, target: "shop GET /orders".into(), amount: None },
+        with: Vec::new(),
+        because: Some(FindingKind::NPlusOne),
+        now,
+        after: Forecast { rate: estimate(700.0), mean_ns: estimate(9e6), p95_ns: estimate(15e6) },
+        levels: Vec::new(),
+        limit_now: None,
+        limit_after: None,
+        assumptions: Vec::new(),
+        doubts: Vec::new(),
+        measured: Some(Measured {
+            trial: after.into(),
+            figures: Figures { rate: 720.0, mean_ns: 12e6, p95_ns: 13.9e6 },
+        }),
+    };
+    let rule = |rate, mean_ns| Some(RuleFigures { rate, mean_ns });
+    Scored {
+        before: before.into(),
+        after: after.into(),
+        prediction,
+        share_removed: rule(900.0, 3e6),
+        amdahl: rule(850.0, 5e6),
+    }
 }
 
 /// The same run under an open load of two steps, of which the second fails a check now and then.

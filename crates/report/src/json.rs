@@ -7,13 +7,16 @@
 //! `findings` of a trial come in the order in which they are reported. `role` is what each is to the trial:
 //! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the
 //! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
-//! it.
+//! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
+//! predicted and measured.
 
+use narrows_model::baseline::Check;
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
-use narrows_model::prediction::Predictions;
+use narrows_model::prediction::{Predictions, ScoreCard, Scored};
+use narrows_model::proof::Proof;
 use serde_json::{Value, json};
 
 /// The layout of what [`outcome`] returns.
@@ -25,9 +28,48 @@ const DIFF_FORMAT: &str = "narrows-diff/1";
 /// The layout of what [`predictions`] returns.
 const PREDICTIONS_FORMAT: &str = "narrows-predictions/1";
 
+/// The layout of what [`proof`] returns.
+const PROOF_FORMAT: &str = "narrows-proof/1";
+
+/// The layout of what [`check`] returns.
+const CHECK_FORMAT: &str = "narrows-check/1";
+
+/// Two variants compared trial by trial, as one JSON object.
+pub fn proof(proof: &Proof) -> Value {
+    let mut value = json!(proof);
+    value["format"] = json!(PROOF_FORMAT);
+    value
+}
+
+/// A run beside a baseline, as one JSON object.
+pub fn check(check: &Check) -> Value {
+    let mut value = json!(check);
+    value["format"] = json!(CHECK_FORMAT);
+    value["is_worse"] = json!(check.is_worse());
+    value
+}
+
 /// What changes would gain, trial by trial, as one JSON object.
 pub fn predictions(trials: &[Predictions]) -> Value {
     json!({ "format": PREDICTIONS_FORMAT, "trials": trials })
+}
+
+/// The layout of what [`score`] returns.
+const SCORE_FORMAT: &str = "narrows-score/1";
+
+/// Predictions of several runs beside what was measured, each with the name of its run, and how accurate they are.
+pub fn score(scored: &[(String, Scored)]) -> Value {
+    let all: Vec<Scored> = scored.iter().map(|(_, one)| one.clone()).collect();
+    let one = |(run, scored): &(String, Scored)| {
+        let mut value = json!(scored);
+        value["run"] = json!(run);
+        value
+    };
+    json!({
+        "format": SCORE_FORMAT,
+        "accuracy": ScoreCard::of(&all),
+        "predictions": scored.iter().map(one).collect::<Vec<_>>(),
+    })
 }
 
 /// What differs between two variants as one JSON object.
@@ -48,6 +90,7 @@ pub fn outcome(outcome: &Outcome) -> Value {
         "comparison": outcome.comparison,
         "notes": outcome.notes,
         "beside": outcome.beside,
+        "predictions": outcome.scored,
         "trials": trials,
     })
 }
@@ -145,7 +188,10 @@ mod tests {
     fn the_layout_is_stable() {
         let value = outcome(&fixture::outcome());
         assert_eq!(value["format"], FORMAT);
-        assert_eq!(keys(&value), ["beside", "comparison", "format", "notes", "run", "sentence", "trials"]);
+        assert_eq!(
+            keys(&value),
+            ["beside", "comparison", "format", "notes", "predictions", "run", "sentence", "trials"]
+        );
         let trial = [
             "breakdowns",
             "findings",

@@ -5,6 +5,8 @@
 //! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
 mod caveats;
+mod checked;
+pub mod ci;
 pub mod export;
 mod figures;
 #[cfg(test)]
@@ -16,9 +18,12 @@ mod load;
 mod measures;
 mod operations;
 mod recurring;
+mod score;
 mod spent;
 pub mod table;
 pub mod text;
 mod threads;
 mod unfinished;
 mod used;
+
+pub use score::score;

@@ -110,6 +110,18 @@ pub(crate) fn effect(finding: &Finding) -> (String, String) {
     (line, finding.reasons.last().cloned().unwrap_or_default())
 }
 
+/// What the changes that a finding and its effects suggest would gain, each change once, one line each.
+pub(crate) fn gains(finding: &Finding) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for gain in std::iter::once(finding).chain(&finding.effects).filter_map(|one| one.gain.as_ref()) {
+        let line = gain.to_string();
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
 /// What a finding is about: two findings with the same subject are one cause. Titles carry figures and are left out; of
 /// the evidence its first line counts, which is the query in its general form.
 fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<&str>) {

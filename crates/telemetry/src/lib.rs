@@ -5,6 +5,7 @@
 
 pub mod exchange;
 pub mod http;
+mod logs;
 pub mod normalise;
 pub mod otlp;
 pub mod run_file;

@@ -10,7 +10,7 @@ use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::LoadSecond;
 use narrows_model::operation::OperationEvidence;
 use narrows_model::run::{
-    Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
+    Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
 use narrows_model::series::{Point, Series, SeriesKey, ThreadState, names};
 use narrows_model::trace::Trace;
@@ -73,6 +73,7 @@ impl TrialBuilder {
             operations: Vec::new(),
             traces: Vec::new(),
             spans_total: 0,
+            error_logs: Vec::new(),
             spans_refused: 0,
             spans_thinned: 0,
             cores: 4,
@@ -117,6 +118,7 @@ impl TrialBuilder {
             cpu_limit_cores,
             memory_limit_bytes: None,
             stand_in_ports: Vec::new(),
+            machine: Machine::Here,
         });
         self
     }

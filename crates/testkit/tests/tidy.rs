@@ -15,7 +15,7 @@ use serde_json::Value;
 const JOINERS: [(&str, &[&str]); 3] = [
     ("narrows-model", &[]),
     ("narrows-telemetry", &["narrows-model", "narrows-listener"]),
-    ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose"]),
+    ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose", "narrows-predict"]),
 ];
 /// Engines that are libraries, for programs to embed.
 const EMBEDDED: [&str; 4] = ["engines/durable", "engines/listener", "engines/serving", "engines/system"];

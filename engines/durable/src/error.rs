@@ -1,5 +1,6 @@
 //! What can go wrong with a hub, as opposed to user code, whose failures are values of [`Failure`](crate::Failure).
 
+use crate::failure::Failure;
 use crate::ids::{InstanceId, PartitionId};
 use crate::store::StoreError;
 
@@ -27,7 +28,7 @@ pub enum Error {
     },
     /// User code failed, or a value cannot be written or read.
     #[error(transparent)]
-    Failed(#[from] crate::failure::Failure),
+    Failed(#[from] Failure),
     /// There is no such instance.
     #[error("there is no instance {0}")]
     NotFound(InstanceId),
@@ -50,7 +51,7 @@ pub enum Error {
         action: &'static str,
     },
     /// A bound on memory is reached; nothing was done.
-    #[error("partition {partition} holds {bytes} bytes of instances, at most {limit} are allowed")]
+    #[error("partition {partition} holds {bytes} bytes of instances and messages, at most {limit} are allowed")]
     Full {
         /// The partition.
         partition: PartitionId,
@@ -89,6 +90,16 @@ pub enum Error {
     /// The store failed while the hub was opened or closed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// So that `?` works in user code.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Failed(failure) => failure,
+            other => Self::application(other.to_string()),
+        }
+    }
 }
 
 impl Error {

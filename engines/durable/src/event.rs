@@ -12,7 +12,8 @@ use crate::payload::Payload;
 /// The version of an orchestration's code, pinned when an instance starts. 0 stands for "not versioned".
 pub type Version = u32;
 
-/// One event, and when it happened. Times in a history never decrease.
+/// One event, and when it happened. Times in a history decrease only where the clock was
+/// wrong and was set back by more than a minute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it happened; decisions bear the time of the outside event before them.
@@ -26,8 +27,8 @@ pub struct Event {
 pub struct Caller {
     /// The orchestration that waits.
     pub instance: InstanceId,
-    /// Which of its executions: continue-as-new and starting again count up.
-    pub generation: u32,
+    /// Which of its executions. No two of one identifier have the same number, also after it was purged.
+    pub generation: u64,
     /// The number of the decision that waits.
     pub id: u32,
 }
@@ -43,8 +44,9 @@ pub enum EventKind {
         name: Name,
         /// The version of its code, which stays.
         version: Version,
-        /// Counts executions of this instance from 0.
-        generation: u32,
+        /// The number of the execution: continuing as new and starting again count up. It begins with 0 if no
+        /// orchestration of the partition was ever purged, else with more than any that was.
+        generation: u64,
         /// What it is given.
         input: Payload,
         /// Who waits for it.

@@ -84,12 +84,13 @@ impl Failure {
     /// A failure without details. A message above [`FAILURE_MESSAGE_BYTES_MAX`] is cut.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        if message.len() > FAILURE_MESSAGE_BYTES_MAX {
-            let cut = (0..=FAILURE_MESSAGE_BYTES_MAX).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-            message.truncate(cut);
-        }
-        Self { kind, message, details: None }
+        Self { kind, message: bounded(message.into()), details: None }
+    }
+
+    /// The same with a message that is not too long: user code may have written it in itself.
+    pub(crate) fn bounded(mut self) -> Self {
+        self.message = bounded(self.message);
+        self
     }
 
     /// A failure of user code's own, of kind [`FailureKind::Application`].
@@ -97,6 +98,15 @@ impl Failure {
     pub fn application(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Application, message)
     }
+}
+
+/// A text of at most [`FAILURE_MESSAGE_BYTES_MAX`]; a longer one is cut at a character.
+pub(crate) fn bounded(mut text: String) -> String {
+    if text.len() > FAILURE_MESSAGE_BYTES_MAX {
+        let cut = (0..=FAILURE_MESSAGE_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+    }
+    text
 }
 
 impl fmt::Display for Failure {

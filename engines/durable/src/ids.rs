@@ -210,6 +210,17 @@ impl Time {
     }
 }
 
+/// How far a clock may be set back without a correction: shorter steps are hidden from code.
+pub(crate) const SET_BACK_HIDDEN_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
+impl Time {
+    /// The next moment after this one where a clock says `now`: no earlier, unless the clock was set back far. Then this
+    /// moment was wrong, and nothing may be held to it.
+    pub(crate) fn followed_by(self, now: Self) -> Self {
+        if now < self && self <= now.plus(SET_BACK_HIDDEN_MAX) { self } else { now }
+    }
+}
+
 /// The number of a frame in the log of a partition, from 0. "Up to 5" leaves out 5.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Position(pub u64);

@@ -51,8 +51,8 @@
 //! outside is ever taken back, and a step inside costs no wait. [`Mode::PersistFirst`] makes every message wait.
 //!
 //! An orchestration's future is kept in memory as it stands, up to a bound in bytes; beyond it, and after a crash, it
-//! is made again by running its code over its history. Code that then decides otherwise fails with
-//! [`FailureKind::Nondeterminism`] and says where.
+//! is made again by running its code over its history. Where the code then decides otherwise, or is not there, the
+//! orchestration is parked until the hub is opened with code that fits, or fails: see [`Mismatch`].
 //!
 //! # What is promised
 //!
@@ -94,7 +94,7 @@ pub use client::{Client, Filter, InstanceView, Page, Start, Status};
 pub use error::Error;
 pub use event::{Caller, Event, EventKind, Version};
 pub use failure::{FAILURE_MESSAGE_BYTES_MAX, Failure, FailureKind};
-pub use hub::{Hub, HubStats, PartitionStats};
+pub use hub::{Health, Hub, HubStats, PartitionStats};
 pub use ids::{EntityId, Epoch, INSTANCE_ID_BYTES_MAX, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Position, Time};
 pub use message::{Message, MessageKind, Reuse};
 pub use model::{
@@ -104,7 +104,7 @@ pub use model::{
 };
 pub use observe::{Observed, SPANS_OPEN_MAX};
 pub use offline::{Applied, HubMaintenance, HubReader};
-pub use options::{HubOptions, Mode, PARTITIONS_MAX};
+pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
 pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};
 pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};

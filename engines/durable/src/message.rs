@@ -54,7 +54,16 @@ pub enum MessageKind {
     /// A sub-orchestration that the receiver waits for has ended.
     SubDone {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
+        /// Its decision.
+        id: u32,
+        /// How it ended.
+        result: Result<Payload, Failure>,
+    },
+    /// An activity of the receiver, which is parked, has ended.
+    TaskDone {
+        /// The execution of the receiver that waits.
+        generation: u64,
         /// Its decision.
         id: u32,
         /// How it ended.
@@ -81,7 +90,7 @@ pub enum MessageKind {
     /// The response to an operation.
     Operated {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
         /// Its decision.
         id: u32,
         /// What the operation returned.
@@ -100,7 +109,7 @@ pub enum MessageKind {
     /// All entities are locked.
     Locked {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
         /// Its decision.
         id: u32,
         /// All entities, so that they can be freed if nobody waits any more.

@@ -15,6 +15,16 @@ pub enum Mode {
     PersistFirst,
 }
 
+/// What becomes of an orchestration whose code is missing or does not decide what its history says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mismatch {
+    /// It is parked: what comes for it is kept, and it goes on once the hub is opened with code that fits.
+    #[default]
+    Park,
+    /// It fails, for good.
+    Fail,
+}
+
 /// The settings of a hub. [`HubOptions::default`] suits one machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -23,13 +33,16 @@ pub struct HubOptions {
     pub partitions: u16,
     /// How far steps run ahead of the log. Stores that take each step alone make it [`Mode::PersistFirst`].
     pub mode: Mode,
+    /// What becomes of orchestrations whose code does not fit. Default: they are parked.
+    pub on_mismatch: Mismatch,
     /// Threads that run activities, 1 to 256. Default: one per processor.
     pub activity_threads: usize,
     /// Activities of one partition that may be under way at once; more wait. At least 1.
     pub activities_running_max: usize,
     /// Bytes of suspended orchestrations that one partition keeps in memory ready to go on; others are replayed.
     pub cursor_cache_bytes: usize,
-    /// Bytes of instances and histories that one partition holds; starts and signals beyond it are refused.
+    /// Bytes of instances, histories and messages to other partitions that one partition holds; starts, events and
+    /// signals beyond it are refused.
     pub instance_bytes_max: u64,
     /// Payloads above this many bytes are kept beside the log. At least 1024.
     pub spill_above_bytes: usize,
@@ -48,6 +61,7 @@ impl Default for HubOptions {
         Self {
             partitions: u16::try_from(processors).unwrap_or(PARTITIONS_MAX).clamp(1, PARTITIONS_MAX),
             mode: Mode::Speculative,
+            on_mismatch: Mismatch::Park,
             activity_threads: processors.clamp(1, 256),
             activities_running_max: 65_536,
             cursor_cache_bytes: 256 << 20,

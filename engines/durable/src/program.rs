@@ -30,7 +30,7 @@ pub trait Program: Send + Sync + 'static {
 
     /// An activity's run. Unknown names give a future that fails with `Unregistered`; panics inside the future are
     /// the executor's to catch, panics in this method too.
-    fn activity(&self, call: ActivityCall) -> ActivityFuture;
+    fn run(&self, call: ActivityCall) -> ActivityFuture;
 
     /// Runs operations of one entity, in order. Never panics: a panic in user code is that operation's failure, and
     /// leaves the state as it was before that operation.
@@ -50,7 +50,7 @@ pub struct ActivityCall {
     /// Who called; with the two numbers below, a key that is the same whenever this call is run again.
     pub instance: InstanceId,
     /// Which execution of the instance.
-    pub generation: u32,
+    pub generation: u64,
     /// Which decision of that execution.
     pub id: u32,
 }
@@ -117,8 +117,8 @@ impl<T: Program + ?Sized> Program for Arc<T> {
         (**self).is_idempotent(activity)
     }
 
-    fn activity(&self, call: ActivityCall) -> ActivityFuture {
-        (**self).activity(call)
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        (**self).run(call)
     }
 
     fn operate(&self, entity: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {

@@ -1,6 +1,6 @@
 //! Whether code still decides what its histories say: what to run before changed code is deployed.
 //!
-//! An orchestration that is under way when its code changes is replayed on the new code, and fails where that decides
+//! An orchestration that is under way when its code changes is replayed on the new code, and parked where that decides
 //! otherwise. [`check`] finds out beforehand for one history, [`check_hub`] for all that a store keeps. Neither runs
 //! activities or entities, writes anything, or needs the hub to be open.
 //!

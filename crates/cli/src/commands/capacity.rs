@@ -10,7 +10,7 @@ use narrows_model::units;
 use crate::exit::{Exit, Failure};
 use crate::fitted::fitted_to;
 use crate::live::Live;
-use crate::running::unfinished;
+use crate::running::{guard_command, unfinished};
 use crate::{Outcome, complete, runs_folder};
 
 /// Where a table has nothing to say.
@@ -91,8 +91,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     }
     let experiment = super::read_experiment(&arguments.file)?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
-    let own =
-        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
     let wanted = Wanted {
         experiment: &experiment,
         variants: arguments.variant.clone(),
@@ -103,7 +101,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         probe: arguments.probe,
         repeats: arguments.repeat,
         path: path.clone(),
-        guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
+        guard_command: guard_command()?,
     };
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;

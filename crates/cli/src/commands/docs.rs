@@ -18,9 +18,11 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 23] = [
+static PAGES: [Page; 25] = [
+    page!("baseline"),
     page!("capacity"),
     page!("commands"),
+    page!("compare"),
     page!("conventions"),
     page!("corpus"),
     page!("critical-path"),

@@ -1,8 +1,10 @@
 //! The subcommands, one file each: its arguments and what it does.
 
 pub(crate) mod attach;
+pub(crate) mod baseline;
 pub(crate) mod capacity;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod demo;

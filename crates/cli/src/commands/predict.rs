@@ -1,24 +1,35 @@
-//! `narrows predict RUN`: what each change that a finding suggests would gain, or the changes that are named.
+//! `narrows predict RUN`: what each change that a finding suggests would gain, or the changes that are named; with
+//! `--score`, how accurate such predictions were over many runs.
+
+use std::path::{Path, PathBuf};
 
 use narrows_model::comparison::Outcome as RunOutcome;
-use narrows_model::prediction::{Change, ChangeKind, Predictions};
-use narrows_predict::{Cannot, predict, predict_suggested, read_change, score, usage};
+use narrows_model::prediction::{Change, ChangeKind, Predictions, Scored};
+use narrows_predict::{Cannot, Order, predict, predict_suggested, read_change, score, score_run, usage};
 
 use crate::exit::Failure;
-use crate::{Outcome, complete, run_address};
+use crate::{Outcome, complete, run_address, runs_folder};
+
+/// Where a checkout of Narrows keeps recorded runs, which are scored when nothing is named.
+const RECORDED: [&str; 2] = ["crates/diagnose/corpus/recorded", "examples/zoo/recorded"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = changes())]
 pub(crate) struct Arguments {
     /// A run file or its name in the runs folder, perhaps with `:VARIANT` or `:VARIANT#REPETITION` [default: the newest]
     #[arg(value_name = "RUN[:VARIANT]", add = complete::addresses())]
-    run: Option<String>,
+    runs: Vec<String>,
     /// A change to predict, such as `speed-up=orders,2`; may be repeated [default: all that the findings suggest]
     #[arg(long, value_name = "NAME[=ARGUMENTS]")]
     change: Vec<String>,
     /// What was measured once the change was made, to compare with: a run, or `:VARIANT` of the newest
     #[arg(long, value_name = "RUN[:VARIANT]", requires = "change", add = complete::addresses())]
     of: Option<String>,
+    /// Put predictions beside what was measured wherever a variant of these runs made a change to another one, and print
+    /// how far they were off, as Markdown. `RUN` may be a folder [default: the recorded runs of a checkout of Narrows,
+    /// else the runs folder]
+    #[arg(long, conflicts_with_all = ["change", "of"])]
+    score: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,8 +42,15 @@ fn changes() -> String {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    if arguments.score {
+        return score_of(&arguments.runs, arguments.json);
+    }
+    if let [_, second, ..] = &arguments.runs[..] {
+        let failure = Failure::new(format!("a second run, {second}, expected one"));
+        return Err(failure.hint("`--score` takes several runs"));
+    }
     let asked = arguments.change.iter().map(|text| change(text)).collect::<Result<Vec<_>, _>>()?;
-    let address = run_address::find(arguments.run.as_deref())?;
+    let address = run_address::find(arguments.runs.first().map(String::as_str))?;
     let outcome = narrows_lab::conclude::outcome_of(&address.path, &address.selection)?;
     let mut predictions = of_trials(&outcome, &asked)?;
     if let Some(after) = &arguments.of {
@@ -44,6 +62,70 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let texts: Vec<String> =
         predictions.iter().map(|one| narrows_report::text::predictions(one, super::style())).collect();
     super::print(&texts.join("\n"))
+}
+
+/// How accurate predictions are over these runs and folders of runs.
+fn score_of(runs: &[String], json: bool) -> Outcome {
+    let mut all: Vec<(String, Scored)> = Vec::new();
+    let files = files(runs)?;
+    for path in &files {
+        let outcome = narrows_lab::conclude::outcome(path)?;
+        let name = name(path);
+        let scored = score_run(&outcome.evidence.trials, &outcome.findings, Order::Any);
+        all.extend(scored.into_iter().map(|one| (name.clone(), one)));
+    }
+    if all.is_empty() {
+        let runs = if files.len() == 1 { "the run has".to_owned() } else { format!("the {} runs have", files.len()) };
+        let failure = Failure::new(format!("nothing to score: {runs} no variant that made a change to another one"));
+        return Err(
+            failure.hint("`narrows predict :A --change CHANGE --of :B` names the change and the variant that made it")
+        );
+    }
+    if json {
+        return super::print(&format!("{:#}\n", narrows_report::json::score(&all)));
+    }
+    super::print(&narrows_report::score(&all))
+}
+
+/// The run files and files of evidence that are named, and those in named folders, by name.
+fn files(runs: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    let named: Vec<PathBuf> = runs.iter().map(PathBuf::from).collect();
+    let recorded = || RECORDED.iter().map(PathBuf::from).filter(|folder| folder.is_dir()).collect::<Vec<_>>();
+    let named = match (named.is_empty(), recorded()) {
+        (false, _) => named,
+        (true, recorded) if recorded.is_empty() => vec![runs_folder::folder()],
+        (true, recorded) => recorded,
+    };
+    let mut files = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            files.extend(in_folder(&path)?);
+        } else {
+            files.push(runs_folder::find(Some(&path))?);
+        }
+    }
+    Ok(files)
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |error: &std::io::Error| Failure::new(format!("cannot read the folder {}: {error}", folder.display()));
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot(&error))?;
+    let is_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.is_file() && (name.ends_with(".narrows") || name.ends_with(".json.gz"))
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_run).collect();
+    if files.is_empty() {
+        return Err(Failure::new(format!("{} holds no run", folder.display())));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A run's name: that of its file.
+fn name(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.trim_end_matches(".json.gz").trim_end_matches(".narrows").to_owned()
 }
 
 /// Puts what the only trial at an address measured beside each prediction.

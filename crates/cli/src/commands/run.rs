@@ -1,14 +1,23 @@
-//! `narrows run FILE`: the experiment from its start to the sentence with its meaning.
+//! `narrows run FILE`: the experiment from its start to the sentence with its meaning; with `--compare`, to the verdict on
+//! two variants.
 
 use std::path::{Path, PathBuf};
 
+use narrows_lab::comparing::{self, Compared};
+use narrows_lab::experiment::Experiment;
 use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
+use narrows_model::proof::REPEATS_MAX;
 use narrows_model::run::RunState;
 
+use super::compare::Judging;
 use crate::exit::{Exit, Failure};
-use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
+use crate::live::Live;
+use crate::running::{Form, Wanted, factor, guard_command, run_and_tell, unfinished};
 use crate::{Outcome, complete, page, runs_folder, stderr};
+
+/// Pairs of trials of a comparison at most, unless another number is given.
+const PAIRS: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -18,14 +27,23 @@ pub(crate) struct Arguments {
     /// Run only this variant; may be given several times
     #[arg(long, value_name = "NAME", add = complete::variants())]
     variant: Vec<String>,
-    /// Run each variant this many times, in turn; with 2 or more the noise floor is printed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: u32,
+    /// Run each variant this many times, in turn; with 2 or more the noise floor is printed. With `--compare`, at most so
+    /// many times [default: 1, with `--compare` 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    repeat: Option<u32>,
+    /// Compare two variants in pairs of trials of random order, until it is clear which is faster
+    #[arg(long, value_name = "BEFORE,AFTER", value_parser = pair, conflicts_with = "variant")]
+    compare: Option<(String, String)>,
+    #[command(flatten)]
+    question: Judging,
+    /// Draw the order of a comparison from this number again
+    #[arg(long, value_name = "N", requires = "compare")]
+    seed: Option<u64>,
     /// Multiply the durations of the load by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     time_scale: f64,
     /// Continue an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
-    #[arg(long, conflicts_with_all = ["variant", "repeat", "time_scale"])]
+    #[arg(long, conflicts_with_all = ["variant", "repeat", "compare", "time_scale"])]
     resume: bool,
     /// Give a parameter of the experiment another value, in every variant; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, add = complete::parameters())]
@@ -60,21 +78,23 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (None, Begin::Resume) => newest_unfinished(&runs_folder::folder(), &experiment.name)?,
     };
     let page = page_of(arguments, &path)?;
+    if let Some(pair) = &arguments.compare {
+        return compare(arguments, &experiment, pair, (&path, page.as_deref()));
+    }
+    if arguments.question.is_given() {
+        return Err(Failure::new("`--by`, `--margin` and `--fail-if` need `--compare BEFORE,AFTER`"));
+    }
     let (ended, outcome) = run_and_tell(&Wanted {
         experiment: &experiment,
         variants: &arguments.variant,
-        repetitions: arguments.repeat,
+        repetitions: arguments.repeat.unwrap_or(1),
         time_scale: arguments.time_scale,
         path: &path,
         begin,
         form: if arguments.json { Form::Json } else { Form::Text },
     })?;
     if let Some(page) = &page {
-        page::write(page, &outcome)?;
-        stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
-        if arguments.open {
-            page::open(page);
-        }
+        write_page(arguments, (&path, page), &outcome)?;
     }
     match ended.state {
         RunState::Complete if page.is_none() => super::say_where(&path),
@@ -82,6 +102,68 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         _ => return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments)))),
     }
     Ok(verdict(&outcome))
+}
+
+fn write_page(arguments: &Arguments, (path, page): (&Path, &Path), outcome: &Concluded) -> Result<(), Failure> {
+    page::write(page, outcome)?;
+    stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
+    if arguments.open {
+        page::open(page);
+    }
+    Ok(())
+}
+
+/// Runs a comparison, then prints what it showed: the objectives, and the verdict.
+fn compare(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    (before, after): &(String, String),
+    (path, page): (&Path, Option<&Path>),
+) -> Outcome {
+    let pairs = arguments.repeat.unwrap_or(PAIRS);
+    if pairs < 2 {
+        return Err(Failure::new("`--compare` needs at least 2 trials of each variant, found `--repeat 1`")
+            .hint("with `--repeat 10` it ends as soon as the verdict is clear"));
+    }
+    let wanted = comparing::Wanted {
+        experiment,
+        before: before.clone(),
+        after: after.clone(),
+        pairs,
+        question: arguments.question.question(),
+        seed: arguments.seed,
+        time_scale: arguments.time_scale,
+        path: path.to_owned(),
+        guard_command: guard_command()?,
+    };
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let mut live = Live::new();
+    let compared = comparing::compare(&wanted, &stop, &mut live);
+    live.finish();
+    let Compared { ended, proof } = compared?;
+    if ended.state != RunState::Complete {
+        let next = match &ended.error {
+            Some(narrows_lab::Error::Compare(_)) => format!("`narrows diagnose {}` shows it", path.display()),
+            _ => format!("`narrows compare {0}:{before} {0}:{after}` judges complete pairs", path.display()),
+        };
+        return Err(unfinished(ended, path, &next));
+    }
+    let proof = proof.ok_or_else(|| Failure::new("the run has no complete pair of trials"))?;
+    let outcome = narrows_lab::conclude::outcome(path)?;
+    if !arguments.json {
+        let objectives = narrows_report::text::objectives(&outcome, super::style());
+        super::print(&format!("\n{objectives}{}", if objectives.is_empty() { "" } else { "\n" }))?;
+    }
+    super::compare::print(&proof, arguments.json)?;
+    match page {
+        Some(page) => write_page(arguments, (path, page), &outcome)?,
+        None => super::say_where(path),
+    }
+    Ok(match verdict(&outcome) {
+        Exit::Fine => arguments.question.exit(proof.verdict),
+        missed => missed,
+    })
 }
 
 /// Where the page is to be written; none where none is wanted. Files of other kinds are not overwritten: in
@@ -98,6 +180,16 @@ fn page_of(arguments: &Arguments, run: &Path) -> Result<Option<PathBuf>, Failure
         Some(None) => page::beside(run).map(Some),
         None if arguments.open => page::beside(run).map(Some),
         None => Ok(None),
+    }
+}
+
+/// Reads `BEFORE,AFTER`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once(',') {
+        Some((before, after)) if !before.is_empty() && !after.is_empty() && !after.contains(',') => {
+            Ok((before.to_owned(), after.to_owned()))
+        }
+        _ => Err("expected two variants, such as main,branch".to_owned()),
     }
 }
 
@@ -139,6 +231,14 @@ mod tests {
         assert_eq!(setting("query=a=b"), pair("query", "a=b"));
         assert_eq!(setting("empty="), pair("empty", ""));
         assert!(setting("pool").is_err() && setting("=20").is_err());
+    }
+
+    #[test]
+    fn a_comparison_names_two_variants() {
+        assert_eq!(pair("main,branch"), Ok(("main".to_owned(), "branch".to_owned())));
+        for wrong in ["main", "main,", ",branch", "a,b,c", ""] {
+            assert!(pair(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

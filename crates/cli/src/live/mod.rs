@@ -112,6 +112,7 @@ impl Progress for Live {
             Event::LoadStarted { duration } => self.load_started(*duration),
             Event::Second { elapsed, rows, .. } => self.second(*elapsed, rows),
             Event::Probed(probe) => self.screen.keep(&format!("  {probe}")),
+            Event::Looked(sentence) => self.screen.keep(&format!("  {sentence}")),
             Event::Stopping => self.screen.phase("  stopping services"),
             Event::TrialEnded { trial } => self.trial_ended(trial),
             Event::Caveat(caveat) => self.screen.keep(&format!("  caveat: {caveat}")),

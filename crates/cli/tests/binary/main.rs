@@ -10,9 +10,11 @@ mod proxy;
 mod server;
 
 mod attach;
+mod baseline;
 #[cfg(feature = "reference-systems")]
 mod capacity;
 mod commands;
+mod compare;
 mod completions;
 mod customer_360;
 #[cfg(feature = "reference-systems")]
@@ -53,4 +55,5 @@ mod same_variant_twice;
 mod secrets;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
+mod which_service;
 mod zoo;

@@ -1,7 +1,12 @@
 //! `narrows predict`: what a change would gain, from a recorded run, and what is refused.
 
+use std::fs::File;
+use std::io::{BufReader, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use crate::common::{Bench, text};
@@ -55,6 +60,132 @@ fn a_prediction_is_compared_with_what_was_measured() {
     assert!(why.contains("has 4 trials, expected one to compare with") && why.contains("test-1, test-2"), "{why}");
     let alone = bench.run(&["predict", &run("test-2"), "--of", &run("test-3")]);
     assert_eq!(alone.status.code(), Some(2), "without a change there is nothing to compare");
+}
+
+/// A recorded program of the zoo.
+fn zoo(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/zoo/recorded/{name}.json.gz"));
+    file.to_string_lossy().into_owned()
+}
+
+/// The faulty variant of go/search alone, changed, as a file of evidence.
+fn changed(bench: &Bench, name: &str, change: fn(&mut Value)) -> String {
+    let recorded = GzDecoder::new(BufReader::new(File::open(zoo("go-search")).unwrap()));
+    let mut evidence: Value = serde_json::from_reader(recorded).unwrap();
+    let trials = evidence["trials"].as_array_mut().unwrap();
+    trials.retain(|trial| trial["trial"]["variant"] == "faulty");
+    change(&mut trials[0]);
+    let mut out = GzEncoder::new(File::create(bench.path(name)).unwrap(), Compression::fast());
+    out.write_all(evidence.to_string().as_bytes()).unwrap();
+    out.finish().unwrap();
+    name.to_owned()
+}
+
+#[test]
+fn runs_that_do_not_show_enough_are_refused_with_one_clause() {
+    let bench = Bench::new("");
+    let no_traces = changed(&bench, "no-traces.json.gz", |trial| trial["traces"] = json!([]));
+    let no_cpu = changed(&bench, "no-cpu.json.gz", |trial| {
+        let is_other = |series: &Value| series["key"]["name"] != "process.cpu.cores";
+        trial["series"].as_array_mut().unwrap().retain(is_other);
+    });
+    let invalid = changed(&bench, "invalid.json.gz", |trial| {
+        trial["trial"]["validity"]["verdict"] = json!("invalid");
+        trial["trial"]["validity"]["reasons"] = json!(["The generator was late."]);
+    });
+    let one_level = changed(&bench, "one-level.json.gz", |trial| {
+        let mut steady = 0;
+        trial["windows"].as_array_mut().unwrap().retain(|window| {
+            steady += usize::from(window["kind"] == "steady");
+            window["kind"] != "steady" || steady == 1
+        });
+    });
+    let parallel = "parallelize=GET /search";
+    for (arguments, said) in [
+        (vec![no_traces.as_str(), "--change", parallel], "faulty: it has no traces, which `parallelize` is read from"),
+        (vec![no_cpu.as_str(), "--change", parallel], "faulty: the CPU of its services was not sampled"),
+        (vec![invalid.as_str(), "--change", parallel], "faulty: its figures are invalid: The generator was late"),
+        (
+            vec![one_level.as_str(), "--change", "more-load=40"],
+            "faulty: it has one level of load, and `more-load` needs two",
+        ),
+        (
+            vec![no_traces.as_str(), "--change", "drop-call=redis"],
+            "faulty: it has no traces, which `drop-call` is read from",
+        ),
+    ] {
+        let refused = bench.run(&[&["predict"][..], &arguments].concat());
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {why}");
+        assert!(why.starts_with(&format!("error: cannot predict from {said}\n")), "{arguments:?}: {why}");
+        assert!(why.lines().all(|line| line.starts_with("error: ") || line.starts_with("hint: ")), "{why}");
+    }
+    let alone = bench.run(&["predict", "--score", &one_level]);
+    assert_eq!(alone.status.code(), Some(2));
+    let why = text(&alone.stderr);
+    assert!(why.starts_with("error: nothing to score: the run has no variant that made a change"), "{why}");
+}
+
+#[test]
+fn predictions_are_scored_against_what_variants_measured() {
+    let bench = Bench::new("");
+    let scored = bench.run(&["predict", "--score", &zoo("go-search"), &zoo("rust-hello")]);
+    let said = text(&scored.stdout);
+    assert_eq!(scored.status.code(), Some(0), "{said}{}", text(&scored.stderr));
+    assert!(said.contains("| go-search faulty → healthy | parallelize |"), "{said}");
+    assert!(said.contains("\n1 prediction. ✗ marks") && said.contains("| – Amdahl's law | 1 |"), "{said}");
+    let json = bench.run(&["predict", "--score", "--json", &zoo("go-search")]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["format"], &json["predictions"][0]["run"]), (&json!("narrows-score/1"), &json!("go-search")));
+    assert!(json["accuracy"]["all"]["mean_error"].as_f64() < Some(0.1), "{json:#}");
+    let several = bench.run(&["predict", &zoo("go-search"), &zoo("rust-hello")]);
+    assert_eq!(several.status.code(), Some(2), "only --score takes several runs");
+    let empty = bench.run(&["predict", "--score"]);
+    assert_eq!(empty.status.code(), Some(2), "no runs folder");
+}
+
+#[test]
+fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
+    let bench = Bench::new("");
+    let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).to_string_lossy().into_owned();
+    let demo = |name: &str| folder(&format!("../diagnose/corpus/recorded/{name}.json.gz"));
+    let demos = ["customer-360", "drone-delivery", "hello-cities", "micron"].map(demo);
+    let zoo = folder("../../examples/zoo/recorded");
+    let runs: Vec<&str> = demos.iter().chain([&zoo]).map(String::as_str).collect();
+    let scored = bench.run(&[&["predict", "--score", "--json"][..], &runs].concat());
+    let json: Value = serde_json::from_slice(&scored.stdout).unwrap();
+    let accuracy = &json["accuracy"];
+    let of = |whose: &str, what: &str| accuracy[whose][what].as_f64().unwrap();
+    assert!(accuracy["all"]["count"].as_u64() >= Some(20), "{accuracy:#}");
+    assert!(of("all", "rate_error") <= 0.10 && of("all", "mean_error") <= 0.15, "{accuracy:#}");
+    assert!((0.80..=0.97).contains(&of("all", "held")), "{accuracy:#}");
+    for rule in ["share_removed", "amdahl"] {
+        for what in ["rate_error", "mean_error"] {
+            assert!(of("comparable", what) < of(rule, what), "the model does not beat {rule}: {accuracy:#}");
+        }
+    }
+}
+
+#[test]
+fn findings_carry_what_their_fix_would_gain() {
+    let bench = Bench::new("");
+    let run = zoo("go-search");
+    let said = text(&bench.run(&["diagnose", &run]).stdout).to_owned();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("would gain parallelize: mean "), "{said}");
+    let json: Value = serde_json::from_slice(&bench.run(&["diagnose", &run, "--json"]).stdout).unwrap();
+    let trials = json["trials"].as_array().unwrap();
+    let faulty = trials.iter().find(|trial| trial["label"] == "faulty").unwrap();
+    let gain = &faulty["findings"][0]["gain"];
+    assert_eq!(gain["change"]["kind"], "parallelize", "{gain:#}");
+    assert!(gain["predicted"]["after"]["mean_ns"]["value"].as_f64() < gain["predicted"]["now"]["mean_ns"].as_f64());
+}
+
+#[test]
+fn predicted_stands_beside_measured_where_a_later_variant_made_the_change() {
+    let bench = Bench::new("");
+    let said = text(&bench.run(&["diagnose", &recording()]).stdout).to_owned();
+    assert!(said.contains("predicted → measured") && said.contains("test-2 → test-3"), "{said}");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 use narrows_model::evidence::TrialEvidence;
 
 use crate::read::machine::foreign_share;
+use crate::stats::student::two_sided;
 use crate::stats::{mean_and_variance, student_t_975};
 use crate::thresholds::Thresholds;
 
@@ -47,9 +48,13 @@ impl Spread {
         variants: impl IntoIterator<Item = &'a Trials<'a>>,
         value: impl Fn(&TrialEvidence) -> f64,
     ) -> Self {
+        Self::of_variances(assumed, variants.into_iter().filter_map(|trials| variance(trials, &value)))
+    }
+
+    /// The same from variances of logarithms, each with its degrees of freedom.
+    pub(crate) fn of_variances(assumed: f64, seen: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (mut squares, mut degrees) = (ASSUMED_DEGREES * assumed.powi(2), ASSUMED_DEGREES);
-        for trials in variants {
-            let Some((variance, own)) = variance(trials, &value) else { continue };
+        for (variance, own) in seen {
             squares += own * variance;
             degrees += own;
         }
@@ -60,6 +65,12 @@ impl Spread {
     pub(crate) fn half_width(self, old: usize, new: usize) -> f64 {
         let shares = 1.0 / old.max(1) as f64 + 1.0 / new.max(1) as f64;
         student_t_975(self.degrees) * (self.variance * shares).sqrt()
+    }
+
+    /// The same of the interval that leaves out the truth as often as `level` says.
+    pub(crate) fn half_width_at(self, level: f64, old: usize, new: usize) -> f64 {
+        let shares = 1.0 / old.max(1) as f64 + 1.0 / new.max(1) as f64;
+        two_sided(self.degrees, level) * (self.variance * shares).sqrt()
     }
 }
 

@@ -17,12 +17,17 @@ use narrows_model::units;
 use crate::compare::between::{Spread, assumed};
 use crate::compare::summaries::operations;
 use crate::compare::{basis, widths};
-use crate::culprit;
+use crate::culprit::{self, Ranking};
 use crate::stats::blocks::{Quantity, Stratum, change, operation_blocks, strata};
 use crate::thresholds::Thresholds;
 
+pub use crate::compare::comparable::{Incomparable, check};
+
 /// How many standard errors two counts must lie apart.
 const COUNT_ERRORS: f64 = 2.0;
+/// How often something must be expected on a side, by how often it is on the other, for its absence to mean anything: by
+/// chance it is missing once in 150 times (a Poisson count).
+const EXPECTED_MIN: f64 = 5.0;
 /// How many things of a kind the sentence names before it counts the rest.
 const NAMED_MAX: usize = 2;
 
@@ -38,7 +43,7 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn done(&self) -> Vec<&'a TrialEvidence> {
+    pub(super) fn done(&self) -> Vec<&'a TrialEvidence> {
         self.run.trials.iter().filter(|trial| trial.trial.state == TrialState::Done).collect()
     }
 
@@ -67,17 +72,30 @@ pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff 
     let trials = (before.done(), after.done());
     let operations = operation_diffs(&trials.0, &trials.1, thresholds);
     let findings = finding_diffs(&before.causes(), &after.causes(), thresholds);
-    let services = culprit::services(&trials.0, &trials.1, thresholds);
+    let Ranking { requests, services, clocks } =
+        culprit::ranking((before.label, &trials.0), (after.label, &trials.1), thresholds);
     Diff {
         before: before.label.to_owned(),
         after: after.label.to_owned(),
         sentence: sentence((&before, &after), &services, &operations, &findings),
+        requests,
         services,
-        caveats: caveats(&before, &after, thresholds),
+        caveats: caveats(&before, &after, thresholds).into_iter().chain(clocks).collect(),
         basis: basis(trials.0.len(), trials.1.len()),
         operations,
         findings,
     }
+}
+
+/// What came or went only counts where it is frequent enough.
+fn unless_rare(fate: Fate, expected: f64) -> Fate {
+    let is_on_one_side = matches!(fate, Fate::Appeared | Fate::Vanished);
+    if is_on_one_side && expected < EXPECTED_MIN { Fate::Same } else { fate }
+}
+
+/// How often one side had something, and how often the other would, if it were as frequent there.
+fn expected(count: f64, (own, other): (f64, f64)) -> f64 {
+    if own > 0.0 { count * (other / own).min(1.0) } else { 0.0 }
 }
 
 /// Pairs what has the same key: those of `after` in their order, then those that are gone.
@@ -103,14 +121,20 @@ fn fate<T: Copy>(before: Option<T>, after: Option<T>, has_changed: impl FnOnce(T
 
 fn operation_diffs(before: &[&TrialEvidence], after: &[&TrialEvidence], thresholds: &Thresholds) -> Vec<OperationDiff> {
     let (old, new) = (operations(before), operations(after));
+    let all = |side: &[OperationSummary]| side.iter().map(|one| one.completed + one.failed).sum::<f64>();
+    let totals = (all(&old), all(&new));
     let pairs = paired(&old, &new, |operation| (operation.service.as_str(), operation.name.as_str()));
     let diffs = pairs.into_iter().filter_map(|(old, new)| {
         let one = new.or(old)?;
+        let sides = if new.is_some() { (totals.1, totals.0) } else { totals };
         let mean = old.zip(new).and_then(|(old, new)| mean_change((before, old), (after, new), thresholds));
         Some(OperationDiff {
             service: one.service.clone(),
             name: one.name.clone(),
-            fate: fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning.is_change())),
+            fate: unless_rare(
+                fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning.is_change())),
+                expected(one.completed + one.failed, sides),
+            ),
             before_ns: old.map(|old| old.mean_ns),
             after_ns: new.map(|new| new.mean_ns),
             mean,
@@ -155,13 +179,18 @@ fn call_diffs(
     let (old, new) = (calls(before), calls(after));
     let completed = |side: Option<&OperationSummary>| side.map_or(0.0, |side| side.completed);
     let counts = (completed(before), completed(after));
+    let is_on_both = before.is_some() && after.is_some();
     let pairs = paired(&old, &new, |call| (call.target.as_str(), call.name.as_str()));
     let diffs = pairs.into_iter().filter_map(|(old, new)| {
         let one = new.or(old)?;
         Some(CallDiff {
             target: one.target.clone(),
             name: one.name.clone(),
-            fate: fate(old, new, |old, new| calls_differ((old, counts.0), (new, counts.1), thresholds)),
+            fate: unless_rare(
+                fate(old, new, |old, new| calls_differ((old, counts.0), (new, counts.1), thresholds)),
+                // The calls of an operation that comes or goes do so with it.
+                if is_on_both { one.attempts_per_operation * counts.0.min(counts.1) } else { f64::INFINITY },
+            ),
             before: old.map(|old| old.attempts_per_operation),
             after: new.map(|new| new.attempts_per_operation),
         })

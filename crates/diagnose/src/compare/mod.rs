@@ -8,6 +8,7 @@
 
 pub(crate) mod beside;
 pub(crate) mod between;
+mod comparable;
 pub mod diff;
 mod metric;
 pub(crate) mod summaries;
@@ -85,7 +86,7 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
 }
 
 /// CPU of all services ÷ successful requests; none when a service was not sampled or nothing succeeded.
-fn cpu_seconds_per_request(trial: &TrialEvidence, rate: f64) -> Option<f64> {
+pub(crate) fn cpu_seconds_per_request(trial: &TrialEvidence, rate: f64) -> Option<f64> {
     let services = trial.service_names().into_iter().filter(|name| *name != names::GENERATOR);
     let usages: Vec<_> = services.map(|service| trial.counted_usage(names::CPU_CORES, service)).collect();
     let is_known = !usages.is_empty() && usages.iter().all(|usage| usage.points > 0) && rate > 0.0;

@@ -2,7 +2,9 @@
 //!
 //! A server span happens within the client span that called it, so one that lies outside was timed by another clock. It
 //! is moved to the middle of its call, as Jaeger's adjuster for clock skew does, and what its service recorded below it
-//! moves along. A call that failed may have been given up: its server span stays where it is.
+//! moves along. A call that failed may have been given up: its server span stays where it is. Where a service records no
+//! client spans, a handling that ends before its caller begins was timed by another clock as well; one that begins after
+//! its caller ended may as well be work that is not waited for.
 //! Then every span is cut to its parent's time. What lies wholly outside is not waited for, nor is the handling of a
 //! message; a child that goes on after its parent's end waits for nobody's sake, and yields to those that ended in time.
 
@@ -51,7 +53,8 @@ pub(super) fn placed_below((parent, above): (&Span, Placed), child: &Span) -> Pl
     let mut shift_ns = if child.service == parent.service { above.shift_ns } else { 0 };
     let is_call = is_call(parent, child);
     let (mut start_ns, mut end_ns) = recorded(child, shift_ns);
-    if is_call && parent.status != SpanStatus::Error {
+    let is_impossible = child.kind == SpanKind::Server && child.service != parent.service && end_ns < above.start_ns;
+    if (is_call || is_impossible) && parent.status != SpanStatus::Error {
         let move_ns = into_call(above, start_ns, end_ns);
         shift_ns = shift_ns.saturating_add(move_ns);
         (start_ns, end_ns) = recorded(child, shift_ns);
@@ -98,10 +101,10 @@ mod tests {
     use super::super::tree::Tree;
     use super::*;
 
-    /// Start, end and role of the last span, milliseconds from the first one's start.
+    /// Start, end and role of the last span, milliseconds from the root's start.
     fn last(root: SpanBuilder) -> (i64, i64, Role) {
         let trace = root.trace(1);
-        let (tree, origin) = (Tree::new(&trace), trace.spans[0].start_ns);
+        let (tree, origin) = (Tree::new(&trace), trace.root().unwrap().start_ns);
         let at = trace.spans.iter().position(|span| span.name.ends_with("last")).unwrap();
         let placed = tree.placed(at);
         ((placed.start_ns - origin) / 1_000_000, (placed.end_ns - origin) / 1_000_000, placed.role)
@@ -118,6 +121,16 @@ mod tests {
         assert_eq!(last(call(5_000.0, 60.0)), (30, 40, Role::Within), "it is ahead");
         assert_eq!(last(call(50.0, 80.0)), (20, 30, Role::Within), "it is half outside");
         assert_eq!(last(call(20.0, 120.0)), (30, 40, Role::Within), "it is too long to be moved in");
+    }
+
+    #[test]
+    fn a_handling_without_a_client_span_cannot_end_before_its_caller_begins() {
+        let call = |at_ms: f64| {
+            let handling = server("store", "GET last").at(at_ms, 20.0);
+            server("shop", "GET /").at(0.0, 100.0).child(handling)
+        };
+        assert_eq!(last(call(-3_000.0)), (40, 60, Role::Within));
+        assert_eq!(last(call(3_000.0)), (100, 100, Role::Detached), "it may be work that goes on");
     }
 
     #[test]

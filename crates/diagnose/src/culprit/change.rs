@@ -9,16 +9,22 @@
 //! their times for each call say nothing about the called service. All of its change counts at those that call it.
 //!
 //! A change counts when it is [`ERRORS_MIN`] standard errors from 0 and a notable share of the latency, and when the
-//! service's own time differs by more than it does between trials of equal variants; a change of errors alike, as a share
-//! of the requests. Many services are looked at, so that with fewer standard errors some would stand out between two
-//! healthy sides.
+//! service's own time differs by more than it does between trials of equal variants. Many services are looked at, so that
+//! with fewer standard errors some would stand out between two healthy sides. Failures are counts, of which few are
+//! certain where there were none before: `failures.rs`.
+//!
+//! A service that calls others more or less often for each of its requests did so itself, even where no request becomes
+//! faster or slower by it, as beside other calls that take longer. Only requests without an error count there: one that
+//! fails makes no further calls, whoever is to blame.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::diff::{ServiceDiff, ServiceRole};
+use narrows_model::diff::{RequestsDiff, ServiceDiff, ServiceRole};
 use narrows_model::finding::Confidence;
+use narrows_model::trace::{TraceId, hex};
 
-use super::parts::{OfOperation, Operation, Parts, Values};
+use super::failures::Failures;
+use super::parts::{Calls, OfOperation, Operation, Parts, Values};
 use crate::thresholds::Thresholds;
 
 /// Standard errors from which a change is more than noise.
@@ -34,6 +40,10 @@ const REQUESTS_MIN: f64 = 10.0;
 const OTHER_KIND_FACTOR: f64 = 2.0;
 /// How far down the cost of additional calls is followed.
 const DEPTH_MAX: usize = 16;
+/// Causes whose effects differ by less than this share are ranked by what else speaks against them.
+const SIGN_SHARE: f64 = 0.1;
+/// Times as much CPU for each request that speaks against a service.
+const CPU_GROWTH: f64 = 1.25;
 
 /// Two sides, by the operations that begin traces on both.
 pub(super) struct Comparison {
@@ -43,12 +53,14 @@ pub(super) struct Comparison {
     entries: BTreeMap<String, f64>,
     /// How far a service's own time may differ from trial to trial by chance, on a logarithmic scale.
     between_trials: f64,
-    /// Mean latency of the requests on the slower side, nanoseconds.
-    latency_ns: f64,
+    /// Mean latency of the requests, nanoseconds.
+    latency: Difference,
     /// All services that requests lead through.
     pub(super) services: BTreeSet<String>,
-    /// Mean calls for each request, by caller and callee.
-    calls: BTreeMap<(String, String), Difference>,
+    /// Mean calls for each request.
+    calls: CallsDifference,
+    /// The same of requests without an error, where there are enough; else of all.
+    intended: CallsDifference,
     /// The change that each service makes.
     made: BTreeMap<String, Made>,
 }
@@ -61,6 +73,9 @@ struct Made {
     /// Standard errors from 0, of the larger of the two.
     errors: f64,
 }
+
+/// Mean calls for each request, by caller and callee.
+type CallsDifference = BTreeMap<(String, String), Difference>;
 
 /// A mean on both sides.
 #[derive(Debug, Clone, Copy, Default)]
@@ -102,17 +117,21 @@ impl Comparison {
         for ((service, _), _, after) in &pairs {
             *entries.entry(service.clone()).or_default() += after.latency.weight / whole;
         }
-        let shared = |(_, old, new): (Operation, OfOperation, OfOperation)| {
+        let shared = |(_, mut old, mut new): (Operation, OfOperation, OfOperation)| {
             let share = new.latency.weight / whole;
+            if [&old, &new].iter().any(|side| side.calls_without_errors.requests.count() < REQUESTS_MIN) {
+                [&mut old, &mut new].into_iter().for_each(|side| side.calls_without_errors = side.calls.clone());
+            }
             (old, new, share)
         };
         let mut comparison = Self {
             operations: pairs.into_iter().map(shared).collect(),
             entries,
             between_trials: DEVIATIONS * spread * shares.sqrt(),
-            latency_ns: 0.0,
+            latency: Difference::default(),
             services: BTreeSet::new(),
-            calls: BTreeMap::new(),
+            calls: CallsDifference::new(),
+            intended: CallsDifference::new(),
             made: BTreeMap::new(),
         };
         comparison.compare();
@@ -120,51 +139,103 @@ impl Comparison {
     }
 
     fn compare(&mut self) {
-        let latency = self.difference(|one| Some(&one.latency));
-        self.latency_ns = latency.before.max(latency.after).max(1.0);
+        self.latency = self.difference(|one| Some(&one.latency));
         let sides = || self.operations.iter().flat_map(|(before, after, _)| [before, after]);
-        self.services = sides().flat_map(|side| side.time.keys().chain(side.errors.keys())).cloned().collect();
-        let pairs: BTreeSet<(String, String)> = sides().flat_map(|side| side.calls.keys()).cloned().collect();
-        self.calls = pairs
-            .into_iter()
-            .map(|pair| {
-                let calls = self.difference(|one| one.calls.get(&pair));
-                (pair, calls)
-            })
-            .collect();
+        let names = |side: &OfOperation| [&side.time, &side.own, &side.errors].map(|by| by.keys().cloned().collect());
+        self.services = sides().flat_map(names).flat_map(|names: Vec<String>| names).collect();
+        self.calls = self.calls_of(|one| &one.calls);
+        self.intended = self.calls_of(|one| &one.calls_without_errors);
         self.made = self.services.iter().map(|service| (service.clone(), self.made_by(service))).collect();
+    }
+
+    fn calls_of(&self, of: impl Fn(&OfOperation) -> &Calls) -> CallsDifference {
+        let sides = self.operations.iter().flat_map(|(before, after, _)| [before, after]);
+        let pairs: BTreeSet<&(String, String)> = sides.flat_map(|side| of(side).by_pair.keys()).collect();
+        let difference =
+            |pair: &(String, String)| self.difference_over(|one| (of(one).by_pair.get(pair), &of(one).requests));
+        pairs.into_iter().map(|pair| (pair.clone(), difference(pair))).collect()
+    }
+
+    /// The requests that were compared.
+    pub(super) fn requests(&self) -> RequestsDiff {
+        let count = |side: fn(&(OfOperation, OfOperation, f64)) -> &OfOperation| {
+            self.operations.iter().map(|one| side(one).latency.count()).sum()
+        };
+        RequestsDiff {
+            count: (count(|(before, ..)| before), count(|(_, after, _)| after)),
+            latency_ns: (self.latency.before, self.latency.after),
+        }
+    }
+
+    /// Mean latency of the requests on the slower side, nanoseconds.
+    fn latency_ns(&self) -> f64 {
+        self.latency.before.max(self.latency.after).max(1.0)
     }
 
     /// The change of one service.
     pub(super) fn service(&self, service: &str, thresholds: &Thresholds) -> ServiceDiff {
         let time = self.time(service);
         let made = self.made[service];
-        let moved_ns: f64 = self.made.values().map(|made| made.ns.abs()).sum();
-        let share = if moved_ns > 0.0 { made.ns / moved_ns } else { 0.0 };
-        let failed = self.difference(|one| one.errors.get(service));
-        let least_ns = thresholds.culprit_share * self.latency_ns;
-        let is_slower = made.errors >= ERRORS_MIN && made.ns >= least_ns;
-        let is_faster = made.errors <= -ERRORS_MIN && -made.ns >= least_ns;
-        let is_failing =
-            failed.errors(failed.change()) >= ERRORS_MIN && failed.change() >= thresholds.culprit_error_share;
-        let is_sure = is_failing || made.errors.abs() >= ERRORS_SURE && share.abs() >= SHARE_SURE;
+        let failures = self.failures(service);
+        let role = self.role(service, failures, thresholds);
+        let (before, after) = failures.shares();
         ServiceDiff {
             service: service.to_owned(),
-            role: match () {
-                () if is_failing && failed.change() > made.ns / self.latency_ns => ServiceRole::Failing,
-                () if is_slower => ServiceRole::Slower,
-                () if is_faster => ServiceRole::Faster,
-                () => ServiceRole::Unchanged,
-            },
-            confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+            role,
+            confidence: self.confidence(role, made, failures),
             before_ns: time.before,
             after_ns: time.after,
             change_ns: made.ns,
-            share,
-            latency_share: made.ns / self.latency_ns,
-            calls: self.calls_changed(service),
-            errors: (failed.before, failed.after),
+            share: (self.latency.change().abs() >= thresholds.culprit_share * self.latency_ns())
+                .then(|| made.ns / self.latency.change()),
+            latency_share: made.ns / self.latency_ns(),
+            calls: self.calls_changed(service, thresholds),
+            errors: (before, after),
             cpu: None,
+            cpu_limit: None,
+            logs: Vec::new(),
+            example: self.example(service, role).map(|trace| hex(trace)),
+        }
+    }
+
+    fn role(&self, service: &str, failures: Failures, thresholds: &Thresholds) -> ServiceRole {
+        let made = self.made[service];
+        let least_ns = thresholds.culprit_share * self.latency_ns();
+        let is_failing = failures.are_more(thresholds.culprit_error_share);
+        match () {
+            () if is_failing && failures.change() > made.ns / self.latency_ns() => ServiceRole::Failing,
+            () if made.errors >= ERRORS_MIN && made.ns >= least_ns => ServiceRole::Slower,
+            () if made.errors <= -ERRORS_MIN && -made.ns >= least_ns => ServiceRole::Faster,
+            () if self.calls_changed(service, thresholds).is_some() => ServiceRole::Calling,
+            () => ServiceRole::Unchanged,
+        }
+    }
+
+    fn confidence(&self, role: ServiceRole, made: Made, failures: Failures) -> Confidence {
+        let moved_ns: f64 = self.made.values().map(|made| made.ns.abs()).sum();
+        let is_sure = match role {
+            ServiceRole::Failing => failures.errors() >= ERRORS_MIN,
+            _ => made.errors.abs() >= ERRORS_SURE && made.ns.abs() >= SHARE_SURE * moved_ns && moved_ns > 0.0,
+        };
+        if is_sure { Confidence::High } else { Confidence::Medium }
+    }
+
+    fn failures(&self, service: &str) -> Failures {
+        let shares = self.difference(|one| one.errors.get(service));
+        let RequestsDiff { count, .. } = self.requests();
+        Failures { before: (shares.before, count.0), after: (shares.after, count.1) }
+    }
+
+    /// A trace of the later side that shows what a service does.
+    fn example(&self, service: &str, role: ServiceRole) -> Option<&TraceId> {
+        let sides = self.operations.iter().map(|(_, after, _)| after);
+        match role {
+            ServiceRole::Failing => sides.filter_map(|after| after.failed.get(service)).next(),
+            ServiceRole::Slower => {
+                let slowest = sides.filter_map(|after| after.slowest.get(service));
+                slowest.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, trace)| trace)
+            }
+            _ => None,
         }
     }
 
@@ -210,8 +281,8 @@ impl Comparison {
     /// The callees that a service calls more or less often for each of its own requests: by how many calls for each
     /// request of the load, and the calls themselves.
     fn additional_calls<'c>(&'c self, service: &str) -> Vec<(&'c str, f64, &'c Difference)> {
-        let visits = self.visits(service);
-        let of_service = self.calls.iter().filter(|((caller, callee), _)| caller == service && callee != service);
+        let visits = self.visits_in(&self.intended, service);
+        let of_service = self.intended.iter().filter(|((caller, callee), _)| caller == service && callee != service);
         let additional = of_service.map(|((_, callee), calls)| {
             let each = |calls: f64, visits: f64| if visits > 0.0 { calls / visits } else { 0.0 };
             let (before, after) = (each(calls.before, visits.before), each(calls.after, visits.after));
@@ -223,14 +294,20 @@ impl Comparison {
 
     /// The calls of a service whose number changed most in time, if that is more than noise: the callee, and calls for
     /// each of its requests before and after.
-    fn calls_changed(&self, service: &str) -> Option<(String, f64, f64)> {
-        let visits = self.visits(service);
+    fn calls_changed(&self, service: &str, thresholds: &Thresholds) -> Option<(String, f64, f64)> {
+        let visits = self.visits_in(&self.intended, service);
+        let each = |calls: &Difference| (calls.before / visits.before, calls.after / visits.after);
+        let is_notable = |calls: &Difference| {
+            let (before, after) = each(calls);
+            (after - before).abs() > thresholds.change_min * before.max(after)
+        };
         let cost = |(callee, additional, _): &(&str, f64, &Difference)| additional.abs() * self.cost_of_call(callee, 0);
         let all = self.additional_calls(service).into_iter();
         let (callee, _, calls) = all
-            .filter(|(_, additional, calls)| calls.errors(*additional).abs() >= ERRORS_MIN)
+            .filter(|(_, additional, calls)| calls.errors(*additional).abs() >= ERRORS_MIN && is_notable(calls))
             .max_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-        Some((callee.to_owned(), calls.before / visits.before, calls.after / visits.after))
+        let (before, after) = each(calls);
+        Some((callee.to_owned(), before, after))
     }
 
     /// What a call of a service costs on the critical path, with all that it calls in turn, nanoseconds.
@@ -258,9 +335,13 @@ impl Comparison {
 
     /// How often a service is called for each request.
     fn visits(&self, service: &str) -> Difference {
+        self.visits_in(&self.calls, service)
+    }
+
+    fn visits_in(&self, calls: &CallsDifference, service: &str) -> Difference {
         let begun = self.entries.get(service).copied().unwrap_or(0.0);
         let mut visits = Difference { before: begun, after: begun, squared_error: 0.0 };
-        for (_, calls) in self.calls.iter().filter(|((caller, callee), _)| callee == service && caller != service) {
+        for (_, calls) in calls.iter().filter(|((caller, callee), _)| callee == service && caller != service) {
             visits.before += calls.before;
             visits.after += calls.after;
             visits.squared_error += calls.squared_error;
@@ -274,10 +355,20 @@ impl Comparison {
 
     /// A mean over all requests on both sides, each operation with the share that it has on the later side.
     fn difference<'c>(&'c self, values: impl Fn(&'c OfOperation) -> Option<&'c Values>) -> Difference {
+        self.difference_over(|one| (values(one), &one.latency))
+    }
+
+    /// The same over some of the requests.
+    fn difference_over<'c>(
+        &'c self,
+        values: impl Fn(&'c OfOperation) -> (Option<&'c Values>, &'c Values),
+    ) -> Difference {
         let mut sum = Difference::default();
         for (before, after, share) in &self.operations {
-            let mean =
-                |side: &'c OfOperation| values(side).map_or((0.0, 0.0), |values| values.mean_over(&side.latency));
+            let mean = |side: &'c OfOperation| match values(side) {
+                (Some(values), requests) => values.mean_over(requests),
+                (None, _) => (0.0, 0.0),
+            };
             let ((old, old_error), (new, new_error)) = (mean(before), mean(after));
             sum.before += share * old;
             sum.after += share * new;
@@ -288,14 +379,46 @@ impl Comparison {
 }
 
 /// By what services are ranked: causes first, by the share of requests that fail because of it or of the latency that it
-/// adds; then those that became faster or call others more or less often, then victims, then the rest by how much they changed.
+/// adds, of two that are nearly equal the one that other evidence speaks against too; then those that became faster or
+/// call others more or less often, then victims, then the rest, those with new kinds of error messages first.
 pub(super) fn weight_of(service: &ServiceDiff) -> f64 {
     let failed = service.errors.1 - service.errors.0;
+    let uses_more = service.cpu.is_some_and(|(before, after)| after >= CPU_GROWTH * before && after > 0.0);
+    let signs = [uses_more, !service.logs.is_empty()].into_iter().filter(|speaks| *speaks).count();
     match service.role {
-        ServiceRole::Failing | ServiceRole::Slower => 10.0 + failed.max(service.latency_share),
+        ServiceRole::Failing | ServiceRole::Slower => {
+            10.0 + failed.max(service.latency_share) * (1.0 + SIGN_SHARE * signs as f64)
+        }
         ServiceRole::Faster => 5.0 - service.latency_share,
-        ServiceRole::Unchanged if service.calls.is_some() => 4.0,
+        ServiceRole::Calling => 4.0,
         ServiceRole::Waiting => 2.0 + service.latency_share,
+        ServiceRole::Unchanged if !service.logs.is_empty() => 1.0 + service.latency_share.abs().min(1.0),
         ServiceRole::Unchanged => service.latency_share.abs().min(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::diff::{Fate, LogDiff};
+
+    use super::*;
+
+    fn slower(latency_share: f64) -> ServiceDiff {
+        let mut service = super::super::logs::without_spans("payment", Vec::new());
+        (service.role, service.latency_share) = (ServiceRole::Slower, latency_share);
+        service
+    }
+
+    #[test]
+    fn other_signs_settle_which_of_two_nearly_equal_causes_comes_first() {
+        let message =
+            LogDiff { template: "queue is full".into(), fate: Fate::Appeared, before: 0, after: 40, growth: None };
+        let logging = |latency_share| ServiceDiff { logs: vec![message.clone()], ..slower(latency_share) };
+        let computing = |latency_share| ServiceDiff { cpu: Some((2e6, 3e6)), ..slower(latency_share) };
+        assert!(weight_of(&logging(0.29)) > weight_of(&slower(0.30)));
+        assert!(weight_of(&computing(0.29)) > weight_of(&slower(0.30)));
+        assert!(weight_of(&logging(0.2)) < weight_of(&slower(0.30)), "they do not make up for a clear difference");
+        let unchanged = ServiceDiff { role: ServiceRole::Unchanged, ..logging(0.0) };
+        assert!(weight_of(&unchanged) < weight_of(&slower(0.05)), "they are no cause alone");
     }
 }

@@ -10,10 +10,14 @@
 //! Not here: changes of the load itself, which `compare` reports.
 
 mod change;
+mod failures;
+mod logs;
 mod parts;
 mod words;
 
-use narrows_model::diff::{ServiceDiff, ServiceRole};
+use std::collections::BTreeMap;
+
+use narrows_model::diff::{RequestsDiff, ServiceDiff, ServiceRole};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::OperationSummary;
 use narrows_model::series::names;
@@ -28,33 +32,96 @@ pub(crate) use self::words::sentence;
 
 /// Services reported: those whose part changed most.
 const SERVICES_MAX: usize = 50;
+/// CPU limits that differ by less than this share are the same.
+const LIMIT_SHARE_MIN: f64 = 0.01;
 
-/// The services of both sides, the likeliest cause first.
-pub(crate) fn services(
+/// Where a change comes from.
+#[derive(Debug, Default)]
+pub(crate) struct Ranking {
+    /// The requests that were compared.
+    pub(crate) requests: Option<RequestsDiff>,
+    /// The services of both sides, the likeliest cause first.
+    pub(crate) services: Vec<ServiceDiff>,
+    /// What is to be known of the clocks, in sentences.
+    pub(crate) clocks: Vec<String>,
+}
+
+/// Ranks the services of two sides, each with its name.
+pub(crate) fn ranking(
+    (before_label, before): (&str, &[&TrialEvidence]),
+    (after_label, after): (&str, &[&TrialEvidence]),
+    thresholds: &Thresholds,
+) -> Ranking {
+    let spread = assumed([before, after], thresholds);
+    let (old, new) = (Parts::of(before, thresholds), Parts::of(after, thresholds));
+    let clocks = words::clocks((before_label, &old.skews), (after_label, &new.skews));
+    let comparison = Comparison::new(old, new, spread);
+    let mut services = match &comparison {
+        Some(comparison) => changes(comparison, before, after, thresholds),
+        None => Vec::new(),
+    };
+    logs::put_to(&mut services, before, after);
+    services
+        .sort_by(|a, b| change::weight_of(b).total_cmp(&change::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
+    services.truncate(SERVICES_MAX);
+    Ranking { requests: comparison.map(|comparison| comparison.requests()), services, clocks }
+}
+
+/// The change of each service, in no order.
+fn changes(
+    comparison: &Comparison,
     before: &[&TrialEvidence],
     after: &[&TrialEvidence],
     thresholds: &Thresholds,
 ) -> Vec<ServiceDiff> {
-    let spread = assumed([before, after], thresholds);
-    let comparison = Comparison::new(Parts::of(before, thresholds), Parts::of(after, thresholds), spread);
-    let Some(comparison) = comparison else { return Vec::new() };
     let (old, new) = (operations(before), operations(after));
-    let mut services: Vec<ServiceDiff> = comparison
-        .services
-        .iter()
-        .map(|name| {
-            let mut service = comparison.service(name, thresholds);
-            service.cpu = cpu_per_request(before, name).zip(cpu_per_request(after, name));
-            if service.role == ServiceRole::Unchanged && is_slower(&old, &new, name, thresholds) {
-                service.role = ServiceRole::Waiting;
-            }
-            service
-        })
-        .collect();
-    services
-        .sort_by(|a, b| change::weight_of(b).total_cmp(&change::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
-    services.truncate(SERVICES_MAX);
-    services
+    let change = |name: &String| {
+        let mut service = comparison.service(name, thresholds);
+        service.cpu = cpu_per_request(before, name).zip(cpu_per_request(after, name));
+        service.cpu_limit = limit_of(before, name)
+            .zip(limit_of(after, name))
+            .filter(|(old, new)| (new - old).abs() >= LIMIT_SHARE_MIN * old.max(*new));
+        if service.role == ServiceRole::Unchanged && is_slower(&old, &new, name, thresholds) {
+            service.role = ServiceRole::Waiting;
+        }
+        service
+    };
+    comparison.services.iter().map(change).collect()
+}
+
+/// The CPU limit of all replicas of a service together, in cores, as the last trial had it; none where one has no limit.
+fn limit_of(trials: &[&TrialEvidence], service: &str) -> Option<f64> {
+    let trial = trials.last()?;
+    let mut replicas = trial.services.iter().filter(|instance| instance.service == service).peekable();
+    replicas.peek()?;
+    replicas.map(|instance| instance.cpu_limit_cores.or_else(|| sampled_limit(trial, service, instance.replica))).sum()
+}
+
+fn sampled_limit(trial: &TrialEvidence, service: &str, replica: u32) -> Option<f64> {
+    let key = (names::CGROUP_CPU_LIMIT, service, replica);
+    let is_it = |key_of: &narrows_model::series::SeriesKey| {
+        (key_of.name.as_str(), key_of.service.as_str(), key_of.replica) == key
+    };
+    let points = trial.series.iter().find(|series| is_it(&series.key))?.points.iter();
+    points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value).next_back()
+}
+
+/// Each service's part of the requests that begin traces: nanoseconds of each request, a mean, and that as a share of
+/// the latency. By service; empty without traces.
+pub(crate) fn times(trials: &[&TrialEvidence], thresholds: &Thresholds) -> BTreeMap<String, (f64, f64)> {
+    let parts = Parts::of(trials, thresholds);
+    let (mut requests, mut latency_ns) = (0.0, 0.0);
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    for operation in parts.operations.values() {
+        let weight = operation.latency.weight;
+        requests += weight;
+        latency_ns += weight * operation.latency.mean_over(&operation.latency).0;
+        for (service, time) in &operation.time {
+            *sums.entry(service.clone()).or_default() += weight * time.mean_over(&operation.latency).0;
+        }
+    }
+    let of = |(service, ns): (String, f64)| (service, (ns / requests, ns / latency_ns));
+    sums.into_iter().filter(|_| requests > 0.0 && latency_ns > 0.0).map(of).collect()
 }
 
 /// CPU of a service for each request of the load, nanoseconds; none where either was not measured.

@@ -2,16 +2,19 @@
 //! the errors that begin in it.
 //!
 //! The time of a call before the called service begins and after it ends is the callee's: it queues there, or is on the
-//! way. A call that two stacked libraries report counts once. An error counts where it began: at the deepest span that failed. A call that failed although its callee
-//! recorded no failure, or recorded nothing at all, counts as the callee's.
+//! way. A call that two stacked libraries report counts once. An error counts where it began: at the deepest span that
+//! failed. A call that failed although its callee recorded no failure, or recorded nothing at all, counts as the callee's.
+//!
+//! An error cuts short what callers would have done next, so that calls are also counted over the requests without one.
 
 use std::collections::{BTreeMap, HashMap};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace};
+use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace, TraceId};
 
 use crate::critical_path::category::{Names, is_connecting};
 use crate::critical_path::{Tree, by_trace};
+use crate::instrumentation::{Skew, skews};
 use crate::read::Reading;
 use crate::read::calls::Times;
 use crate::read::errors::deepest;
@@ -26,6 +29,8 @@ pub(super) struct Parts {
     pub(super) operations: BTreeMap<Operation, OfOperation>,
     /// How many trials they are of.
     pub(super) trials: usize,
+    /// The clocks that differ, those furthest apart first.
+    pub(super) skews: Vec<Skew>,
 }
 
 /// What the requests of one operation consist of.
@@ -37,10 +42,34 @@ pub(super) struct OfOperation {
     pub(super) time: BTreeMap<String, Values>,
     /// Nanoseconds in a service and in none that it calls, whether waited for or not, by service.
     pub(super) own: BTreeMap<String, Values>,
-    /// Calls from one service to another, by both.
-    pub(super) calls: BTreeMap<(String, String), Values>,
+    /// Calls from one service to another.
+    pub(super) calls: Calls,
+    /// The same of requests in which no error began.
+    pub(super) calls_without_errors: Calls,
     /// Whether an error began there, 1 each, by service.
     pub(super) errors: BTreeMap<String, Values>,
+    /// The trace in which a service took longest itself, and how long.
+    pub(super) slowest: BTreeMap<String, (f64, TraceId)>,
+    /// The first trace with an error that began there.
+    pub(super) failed: BTreeMap<String, TraceId>,
+}
+
+/// Calls for each of some requests.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Calls {
+    /// The requests.
+    pub(super) requests: Values,
+    /// By caller and callee.
+    pub(super) by_pair: BTreeMap<(String, String), Values>,
+}
+
+impl Calls {
+    fn add(&mut self, of_request: &BTreeMap<(String, String), u32>, weight: f64) {
+        self.requests.add(1.0, weight);
+        for (call, count) in of_request {
+            self.by_pair.entry(call.clone()).or_default().add(f64::from(*count), weight);
+        }
+    }
 }
 
 /// Values with weights, added up.
@@ -84,6 +113,7 @@ impl Parts {
 
     fn add(&mut self, reading: &Reading<'_>) {
         let names = Names::new(reading.trial);
+        self.add_skews(skews(reading));
         for (trace, requests) in by_trace(reading) {
             let tree = Tree::new(trace);
             let entries: HashMap<SpanId, (&str, &str)> =
@@ -93,6 +123,20 @@ impl Parts {
                 let (service, name) = entries[&tree.span(at).span_id];
                 let of_operation = self.operations.entry((service.to_owned(), name.to_owned())).or_default();
                 of_operation.add(&tree, at, &names, trace);
+            }
+        }
+    }
+}
+
+impl Parts {
+    /// Of several trials, the largest of each pair.
+    fn add_skews(&mut self, skews: Vec<Skew>) {
+        for skew in skews {
+            let is_pair = |known: &&mut Skew| (&known.caller, &known.callee) == (&skew.caller, &skew.callee);
+            match self.skews.iter_mut().find(is_pair) {
+                Some(known) if known.ahead_ns.abs() < skew.ahead_ns.abs() => *known = skew,
+                Some(_) => {}
+                None => self.skews.push(skew),
             }
         }
     }
@@ -117,12 +161,19 @@ impl OfOperation {
         }
         let below = Below::new(tree, entry, names);
         for (service, ns) in below.own {
+            let slowest = self.slowest.entry(service.clone()).or_insert((ns, trace.id));
+            if ns > slowest.0 {
+                *slowest = (ns, trace.id);
+            }
             self.own.entry(service).or_default().add(ns, trace.weight);
         }
-        for (call, count) in below.calls {
-            self.calls.entry(call).or_default().add(f64::from(count), trace.weight);
+        let failed = error_places(tree, entry, names, trace);
+        self.calls.add(&below.calls, trace.weight);
+        if failed.is_empty() {
+            self.calls_without_errors.add(&below.calls, trace.weight);
         }
-        for service in error_places(tree, entry, names, trace) {
+        for service in failed {
+            self.failed.entry(service.clone()).or_insert(trace.id);
             self.errors.entry(service).or_default().add(1.0, trace.weight);
         }
     }

@@ -1,15 +1,23 @@
-//! The change in a sentence: which service it comes from, and who only waits for it.
+//! The change in a sentence: which service it comes from, and who only waits for it. And what clocks have to do with it.
 
-use narrows_model::diff::{ServiceDiff, ServiceRole};
+use narrows_model::diff::{Fate, LogDiff, ServiceDiff, ServiceRole};
 use narrows_model::units;
+
+use crate::instrumentation::Skew;
 
 /// Services that only wait and are named.
 const WAITING_MAX: usize = 3;
+/// Clocks that are named.
+const CLOCKS_MAX: usize = 3;
+/// Clocks that differ by less change no comparison, nanoseconds.
+const CLOCKS_APART_NS: f64 = 1e8;
 
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
 /// frontend only wait for it`; none when no service is one.
 pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
-    let cause = services.iter().find(|one| one.role.is_cause() || one.role == ServiceRole::Faster)?;
+    let is_origin =
+        |one: &&ServiceDiff| one.role.is_cause() || matches!(one.role, ServiceRole::Faster | ServiceRole::Calling);
+    let cause = services.iter().find(is_origin)?;
     let waiting = services.iter().filter(|service| service.role == ServiceRole::Waiting);
     let waiting: Vec<&str> = waiting.map(|service| service.service.as_str()).take(WAITING_MAX).collect();
     let waiting = match waiting[..] {
@@ -17,7 +25,37 @@ pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
         [one] => format!("; {one} only waits for it"),
         [.., last] => format!("; {} and {last} only wait for it", waiting[..waiting.len() - 1].join(", ")),
     };
-    Some(format!("{}{waiting}", of_cause(cause)))
+    let logged = cause.logs.iter().find(|message| message.fate == Fate::Appeared).map_or_else(String::new, of_message);
+    Some(format!("{}{logged}{waiting}", of_cause(cause)))
+}
+
+fn of_message(message: &LogDiff) -> String {
+    format!(", and logs a new error, “{}”", message.template)
+}
+
+/// What is to be known of clocks that differ, each side with its name.
+pub(super) fn clocks(before: (&str, &[Skew]), after: (&str, &[Skew])) -> Vec<String> {
+    let side = |(label, skews): (&str, &[Skew])| {
+        let apart: Vec<&Skew> = skews.iter().filter(|skew| skew.ahead_ns.abs() >= CLOCKS_APART_NS).collect();
+        let mut named: Vec<String> = apart.iter().take(CLOCKS_MAX).map(|skew| of_clock(skew)).collect();
+        if apart.len() > CLOCKS_MAX {
+            named.push(format!("and so on for {} more pairs of services", apart.len() - CLOCKS_MAX));
+        }
+        (!named.is_empty()).then(|| {
+            format!(
+                "Clocks differ in {label}: {}. The ranking of services is corrected for it: spans are moved into the \
+                 calls that they handle.",
+                named.join("; ")
+            )
+        })
+    };
+    [before, after].into_iter().filter_map(side).collect()
+}
+
+fn of_clock(skew: &Skew) -> String {
+    let direction = if skew.ahead_ns > 0.0 { "ahead of" } else { "behind" };
+    let apart = units::duration(skew.ahead_ns.abs());
+    format!("that of {} is {apart} {direction} that of {}", skew.callee, skew.caller)
 }
 
 fn of_cause(cause: &ServiceDiff) -> String {
@@ -26,13 +64,15 @@ fn of_cause(cause: &ServiceDiff) -> String {
         return format!("errors that begin in {} fail {new} of the requests instead of {old}", cause.service);
     }
     if let Some((callee, old, new)) = &cause.calls {
-        return format!("{} calls {callee} {} instead of {}", cause.service, units::times(*new), units::times(*old));
+        return match (*old, *new) {
+            (_, 0.0) => format!("{} no longer calls {callee}", cause.service),
+            (0.0, new) => format!("{} now calls {callee} {}", cause.service, units::times(new)),
+            (old, new) => {
+                format!("{} calls {callee} {} instead of {}", cause.service, units::times(new), units::times(old))
+            }
+        };
     }
-    format!(
-        "{} takes {} of each request instead of {}, {} of all that changed",
-        cause.service,
-        units::duration(cause.after_ns),
-        units::duration(cause.before_ns),
-        units::percent(cause.share)
-    )
+    let (old, new) = (units::duration(cause.before_ns), units::duration(cause.after_ns));
+    let share = cause.share.map_or_else(String::new, |share| format!(", {} of the change", units::percent(share)));
+    format!("{} takes {new} of each request instead of {old}{share}", cause.service)
 }

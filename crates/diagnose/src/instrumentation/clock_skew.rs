@@ -14,6 +14,7 @@ use narrows_model::units;
 use super::Trap;
 use super::scene::{Scene, Tree, example};
 use crate::stats::median;
+use crate::thresholds::Thresholds;
 
 /// See the module.
 pub(super) struct ClockSkew;
@@ -35,25 +36,58 @@ impl Bounds<'_> {
     }
 }
 
+/// A clock that is ahead of another, or behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Skew {
+    pub(crate) caller: String,
+    pub(crate) callee: String,
+    /// How far the callee's clock is ahead of the caller's, nanoseconds; below 0 where it is behind.
+    pub(crate) ahead_ns: f64,
+}
+
+/// The calls of a pair of services whose clocks differ.
+struct Differing<'c, 'a> {
+    ahead_ns: f64,
+    spread_ns: f64,
+    odd: usize,
+    first: &'c Bounds<'a>,
+}
+
+/// The clocks that differ, those furthest apart first.
+pub(super) fn skews(scene: &Scene<'_>) -> Vec<Skew> {
+    let one = |((caller, callee), calls): ((&str, &str), Vec<Bounds<'_>>)| {
+        let ahead_ns = differing(&calls, scene.thresholds)?.ahead_ns;
+        Some(Skew { caller: caller.to_owned(), callee: callee.to_owned(), ahead_ns })
+    };
+    let mut skews: Vec<Skew> = pairs(scene).into_iter().filter_map(one).collect();
+    skews.sort_by(|a, b| b.ahead_ns.abs().total_cmp(&a.ahead_ns.abs()));
+    skews
+}
+
 impl Trap for ClockSkew {
     fn id(&self) -> &'static str {
         "clock-skew"
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
-        let mut pairs: BTreeMap<(&str, &str), Vec<Bounds<'_>>> = BTreeMap::new();
-        for tree in &scene.trees {
-            for (client, server) in tree.trace.spans.iter().filter_map(|server| Some((call_of(tree, server)?, server)))
-            {
-                pairs.entry((&client.service, &server.service)).or_default().push(Bounds {
-                    least_ns: server.end_ns.saturating_sub(client.end_ns) as f64,
-                    most_ns: server.start_ns.saturating_sub(client.start_ns) as f64,
-                    call: (tree.trace, client, server),
-                });
-            }
-        }
-        pairs.into_iter().filter_map(|((caller, callee), calls)| describe(caller, callee, &calls, scene)).collect()
+        let pairs = pairs(scene).into_iter();
+        pairs.filter_map(|((caller, callee), calls)| describe(caller, callee, &calls, scene)).collect()
     }
+}
+
+/// The calls from one service to another, by both.
+fn pairs<'a>(scene: &Scene<'a>) -> BTreeMap<(&'a str, &'a str), Vec<Bounds<'a>>> {
+    let mut pairs: BTreeMap<(&str, &str), Vec<Bounds<'_>>> = BTreeMap::new();
+    for tree in &scene.trees {
+        for (client, server) in tree.trace.spans.iter().filter_map(|server| Some((call_of(tree, server)?, server))) {
+            pairs.entry((&client.service, &server.service)).or_default().push(Bounds {
+                least_ns: server.end_ns.saturating_sub(client.end_ns) as f64,
+                most_ns: server.start_ns.saturating_sub(client.start_ns) as f64,
+                call: (tree.trace, client, server),
+            });
+        }
+    }
+    pairs
 }
 
 /// The client span above a server span of another service that it could have waited for.
@@ -63,17 +97,20 @@ fn call_of<'a>(tree: &Tree<'a>, server: &Span) -> Option<&'a Span> {
     (is_call && server.duration_ns() > 0 && server.duration_ns() <= client.duration_ns()).then_some(client)
 }
 
-fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
-    let thresholds = scene.thresholds;
-    let odd: Vec<&Bounds<'_>> = calls.iter().filter(|call| call.is_impossible(thresholds.skew_slack_ns)).collect();
+fn differing<'c, 'a>(calls: &'c [Bounds<'a>], thresholds: &Thresholds) -> Option<Differing<'c, 'a>> {
+    let mut odd = calls.iter().filter(|call| call.is_impossible(thresholds.skew_slack_ns));
+    let first = odd.next()?;
+    let odd = 1 + odd.count();
+    let ahead_ns = median(calls.iter().map(Bounds::middle_ns).collect())?;
+    let spread_ns = median(calls.iter().map(|call| (call.middle_ns() - ahead_ns).abs()).collect())?;
     let is_regular =
-        calls.len() >= thresholds.skew_calls && odd.len() as f64 >= thresholds.skew_call_share * calls.len() as f64;
-    let first = odd.first().filter(|_| is_regular)?;
-    let offset_ns = median(calls.iter().map(Bounds::middle_ns).collect())?;
-    let spread_ns = median(calls.iter().map(|call| (call.middle_ns() - offset_ns).abs()).collect())?;
-    if offset_ns.abs() <= thresholds.skew_slack_ns {
-        return None;
-    }
+        calls.len() >= thresholds.skew_calls && odd as f64 >= thresholds.skew_call_share * calls.len() as f64;
+    let is_it = is_regular && ahead_ns.abs() > thresholds.skew_slack_ns;
+    is_it.then_some(Differing { ahead_ns, spread_ns, odd, first })
+}
+
+fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
+    let Differing { ahead_ns: offset_ns, spread_ns, odd, first } = differing(calls, scene.thresholds)?;
     let (trace, client, server) = first.call;
     Some(format!(
         "The clock of {callee} is about {} {} that of {caller} (± {} over {} calls): in {} of {} calls {callee}'s \
@@ -84,7 +121,7 @@ fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>)
         if offset_ns < 0.0 { "behind" } else { "ahead of" },
         units::duration(spread_ns),
         units::count(calls.len() as u64),
-        units::count(odd.len() as u64),
+        units::count(odd as u64),
         units::count(calls.len() as u64),
         example(trace, &[client, server])
     ))

@@ -23,6 +23,7 @@ mod traces_without_request;
 use narrows_model::finding::Finding;
 
 use crate::read::Reading;
+pub(crate) use clock_skew::Skew;
 use scene::Scene;
 
 /// Looks for one trap.
@@ -54,6 +55,11 @@ const CAVEATS_MAX: usize = 5;
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
     let scene = Scene::new(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()
+}
+
+/// The clocks that differ in a trial, those furthest apart first.
+pub(crate) fn skews(reading: &Reading<'_>) -> Vec<Skew> {
+    clock_skew::skews(&Scene::new(reading, &[]))
 }
 
 fn bounded(mut caveats: Vec<String>, id: &str) -> Vec<String> {

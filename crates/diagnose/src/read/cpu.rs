@@ -5,7 +5,7 @@
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cpu::{CpuConsumer, CpuConsumers, CpuLimit, Proof, ProofSign};
-use narrows_model::run::ServiceInstance;
+use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::{Series, names};
 
 use crate::read::Reading;
@@ -85,7 +85,8 @@ impl<'a> Cpu<'a> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         let share = |instance: &ServiceInstance| {
             let cores = self.cores_of(names::CPU_CORES, service, instance.replica, interval)?;
-            let limit = self.cap_of(instance, interval).unwrap_or(f64::from(self.trial.cores.max(1)));
+            let all = (instance.machine == Machine::Here).then_some(f64::from(self.trial.cores.max(1)));
+            let limit = self.cap_of(instance, interval).or(all)?;
             let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, interval);
             Some((cores / limit).max(thread.unwrap_or(0.0)).min(FULL))
         };
@@ -168,6 +169,10 @@ impl<'a> Cpu<'a> {
     }
 
     fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
+        let mut instances = self.trial.services.iter().filter(|instance| instance.service == service);
+        if instances.any(|instance| instance.machine == Machine::Unknown) {
+            return None;
+        }
         let cores = f64::from(self.trial.cores.max(1));
         let share = |interval: &Interval| Some(self.service_cores(service, interval)? / cores);
         let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;

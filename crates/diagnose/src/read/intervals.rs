@@ -17,7 +17,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cpu::LoadPoint;
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::load::LoadSecond;
-use narrows_model::run::{Window, WindowKind};
+use narrows_model::run::{Machine, Window, WindowKind};
 use narrows_model::series::{Series, names};
 use narrows_model::units;
 
@@ -123,7 +123,8 @@ impl Interval {
     pub(crate) fn host_use(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Option<HostUse> {
         let share = self.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
         let cores = |service: &str, replica| self.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
-        let services: f64 = trial.services.iter().filter_map(|i| cores(&i.service, i.replica)).sum();
+        let here = trial.services.iter().filter(|instance| instance.machine == Machine::Here);
+        let services: f64 = here.filter_map(|i| cores(&i.service, i.replica)).sum();
         let own = services + cores(names::GENERATOR, 0).unwrap_or(0.0);
         let others_cores = (share * f64::from(trial.cores.max(1)) - own).max(0.0);
         Some(HostUse { share, others_cores, is_mostly_others: others_cores > own })

@@ -6,6 +6,7 @@
 use narrows_model::breakdown::ThreadsBy;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::limit::MachineCpu;
+use narrows_model::run::Machine;
 use narrows_model::series::names;
 
 use crate::read::Reading;
@@ -21,9 +22,18 @@ const RUNNABLE_MIN: f64 = 0.7;
 pub(crate) fn foreign_share(trial: &TrialEvidence) -> Option<f64> {
     let mean = |name: &str, service: &str| trial.counted_usage(name, service);
     let host = Some(mean(names::HOST_CPU_UTILIZATION, "")).filter(|host| host.points > 0)?;
-    let services = trial.service_names().into_iter().filter(|service| *service != names::GENERATOR);
+    let services = names_here(trial).filter(|service| *service != names::GENERATOR);
     let own: f64 = services.chain([names::GENERATOR]).map(|service| mean(names::CPU_CORES, service).mean).sum();
     Some((host.mean - own / f64::from(trial.cores.max(1))).clamp(0.0, 1.0))
+}
+
+/// The services on this machine.
+fn names_here(trial: &TrialEvidence) -> impl Iterator<Item = &str> {
+    let is_here = |service: &&str| {
+        let mut instances = trial.services.iter().filter(|instance| instance.service == *service);
+        instances.all(|instance| instance.machine == Machine::Here)
+    };
+    trial.service_names().into_iter().filter(is_here)
 }
 
 /// None when the machine was not sampled. What the parts add up to beyond the machine's own figure is measuring error and
@@ -34,7 +44,7 @@ pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> 
     let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
     let stolen = of_host(names::HOST_CPU_STEAL).unwrap_or(0.0) * all;
     let of_service = |service: &str| cpu.service_cores(service, interval);
-    let services: f64 = cpu.trial.service_names().into_iter().filter_map(of_service).sum();
+    let services: f64 = names_here(cpu.trial).filter_map(of_service).sum();
     let narrows = cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).unwrap_or(0.0);
     let others = (used - stolen - services - narrows).max(0.0);
     Some(MachineCpu {

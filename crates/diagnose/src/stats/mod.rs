@@ -3,7 +3,9 @@
 //! Written here because they are twenty lines each and the crates that offer them bring hundreds of functions along.
 
 pub(crate) mod blocks;
+pub(crate) mod normal;
 pub(crate) mod skew;
+pub(crate) mod student;
 
 /// The middle of these values, the mean of the two middle ones when their number is even; none without values.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::run::{ServiceInstance, Trial, TrialState, Validity, Verdict, WindowKind};
+use narrows_model::run::{Machine, ServiceInstance, Trial, TrialState, Validity, Verdict, WindowKind};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::tally::Tally;
 use narrows_testkit::trial::FIRST_PORT;
@@ -56,6 +56,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         operations: operations_of(&phases).into_operations(),
         spans_total: spans_of(&phases).round() as u64,
         traces,
+        error_logs: Vec::new(),
         spans_refused: case.spans_refused,
         spans_thinned: 0,
         cores: case.cores,
@@ -112,6 +113,7 @@ fn services_of(case: &Case) -> Vec<ServiceInstance> {
                 cpu_limit_cores: service.cap,
                 memory_limit_bytes: None,
                 stand_in_ports: service.stand_in_ports.clone(),
+                machine: Machine::Here,
             });
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::run::ServiceInstance;
+use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::random::Random;
@@ -60,6 +60,7 @@ fn instance(service: &str) -> ServiceInstance {
         cpu_limit_cores: None,
         memory_limit_bytes: None,
         stand_in_ports: Vec::new(),
+        machine: Machine::Here,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Faults in systems of twelve services: the right service comes first, and two healthy sides are silent.
 //!
 //! `NARROWS_REPEATS=10 cargo test -p narrows-diagnose --test culprit -- --nocapture` prints how often, beside two simple
-//! rules (`docs/benchmarks.md`).
+//! rules (`docs/benchmarks.md`); `NARROWS_SEED=100000` takes other seeds.
 
 mod rules;
 mod systems;
@@ -29,6 +29,11 @@ const FAULTS: [(&str, Fault); 6] = [
     ("returns early", Fault::EarlyReturn),
     ("makes its calls four times", Fault::RepeatedCalls),
 ];
+
+/// Where the seeds of the systems begin; others show what does not hold for these alone.
+fn first_seed() -> u64 {
+    std::env::var("NARROWS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
 
 /// Repetitions of each fault in each service.
 fn repeats() -> u64 {
@@ -81,7 +86,7 @@ fn scores(system: &System, fault: Fault) -> [Score; 3] {
     let services = (1..NAMES.len()).filter(|service| !needs_calls || !system.calls[*service].is_empty());
     let mut scores = [Score::default(); 3];
     for (service, seed) in services.flat_map(|service| (0..repeats()).map(move |seed| (service, seed))) {
-        let seed = service as u64 * 100 + seed;
+        let seed = first_seed() + service as u64 * 100 + seed;
         let (before, after) = (side(system, 0, Fault::None, seed), side(system, service, fault, seed + 10_000));
         let found = compared(&before, &after).services;
         let names: Vec<&str> = found.iter().map(|one| one.service.as_str()).collect();
@@ -98,29 +103,54 @@ fn the_service_with_the_fault_comes_first() {
     let mut total = [Score::default(); 3];
     println!("| fault | system | comparisons | Narrows | growth of self time | growth of server spans |");
     for (what, fault) in FAULTS {
+        let mut of_fault = Score::default();
         for (name, system) in [("shop", &SHOP), ("travel", &TRAVEL)] {
             let scores = scores(system, fault);
             let [ours, self_time, spans] = scores.map(Score::shown);
             println!("| {what} | {name} | {} | {ours} | {self_time} | {spans} |", scores[0].all);
             total = [0, 1, 2].map(|at| total[at].and(scores[at]));
+            of_fault = of_fault.and(scores[0]);
         }
+        assert!(of_fault.first * 100 >= of_fault.all * 85, "{what}: {of_fault:?}");
+        assert!(of_fault.among_three * 100 >= of_fault.all * 95, "{what}: {of_fault:?}");
     }
     let [ours, self_time, spans] = total.map(Score::shown);
     println!("| all | | {} | {ours} | {self_time} | {spans} |", total[0].all);
     let [ours, self_time, spans] = total;
-    assert!(ours.first * 100 >= ours.all * 85 && ours.among_three * 100 >= ours.all * 95, "{ours:?}");
     assert!(ours.first > self_time.first.max(spans.first), "{ours:?} {self_time:?} {spans:?}");
 }
 
 #[test]
 fn two_healthy_sides_are_silent() {
-    let is_silent = |(system, seed): (&System, u64)| {
-        let found = faulty(system, 0, Fault::None, 7_000 + seed).services;
-        found.iter().all(|one| matches!(one.role, ServiceRole::Unchanged | ServiceRole::Waiting))
-    };
-    let silent = (0..HEALTHY).filter(|seed| is_silent((if seed % 2 == 0 { &SHOP } else { &TRAVEL }, *seed))).count();
-    println!("silent about {silent} of {HEALTHY} healthy pairs");
-    assert!(silent >= 38, "{silent} of {HEALTHY}");
+    for (what, fault) in [("healthy", Fault::None), ("with an error now and then", Fault::Sporadic)] {
+        let is_silent = |seed: &u64| {
+            let system = if seed.is_multiple_of(2) { &SHOP } else { &TRAVEL };
+            let seed = first_seed() + 7_000 + seed;
+            let found = compared(&side(system, 0, fault, seed), &side(system, 0, fault, seed + 1_000)).services;
+            found.iter().all(|one| matches!(one.role, ServiceRole::Unchanged | ServiceRole::Waiting))
+        };
+        let silent = (0..HEALTHY).filter(is_silent).count();
+        println!("silent about {silent} of {HEALTHY} pairs, {what}");
+        assert!(silent * 20 >= 19 * HEALTHY as usize, "{what}: {silent} of {HEALTHY}");
+    }
+}
+
+#[test]
+fn a_service_that_returns_early_beside_slower_ones_is_named() {
+    let found = faulty(&TRAVEL, 1, Fault::EarlyReturn, 5);
+    let ServiceDiff { service, role, calls, share, .. } = &found.services[0];
+    assert_eq!((service.as_str(), *role, *share), ("cart", ServiceRole::Calling, None));
+    assert_eq!(calls, &Some(("email".to_owned(), 1.0, 0.0)));
+    assert!(found.sentence.contains("cart no longer calls email"), "{}", found.sentence);
+}
+
+#[test]
+fn callers_whose_requests_end_with_the_error_of_another_are_no_cause() {
+    let found = faulty(&TRAVEL, 10, Fault::Exceptions, 5).services;
+    let ServiceDiff { service, role, errors, example, .. } = &found[0];
+    assert_eq!((service.as_str(), *role, errors.0), ("accounts", ServiceRole::Failing, 0.0));
+    assert!(errors.1 > 0.1 && example.is_some(), "{:?}", found[0]);
+    assert!(found.iter().all(|one| one.service == "accounts" || one.calls.is_none()), "{found:?}");
 }
 
 #[test]

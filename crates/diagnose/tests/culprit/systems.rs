@@ -20,7 +20,9 @@ pub(crate) enum Fault {
     Quota,
     /// One request in five fails at once.
     Exceptions,
-    /// It returns without calling anybody.
+    /// As every other service, it fails one request in two hundred.
+    Sporadic,
+    /// It returns without calling others.
     EarlyReturn,
     /// It makes each of its calls four times.
     RepeatedCalls,
@@ -80,7 +82,11 @@ impl Request<'_> {
             Fault::Quota if self.random.unit() < 0.33 => own_ms += self.random.between(10.0, 90.0),
             _ => {}
         }
-        let mut has_failed = fault == Fault::Exceptions && self.random.unit() < 0.2;
+        let mut has_failed = match fault {
+            Fault::Exceptions => self.random.unit() < 0.2,
+            _ if self.fault == Fault::Sporadic => self.random.unit() < 0.005,
+            _ => false,
+        };
         let (mut now_ms, mut end_ms, mut children) = (start_ms + own_ms / 2.0, start_ms + own_ms / 2.0, Vec::new());
         let times = if fault == Fault::RepeatedCalls { 4 } else { 1 };
         let callees = self.system.calls[service].iter().flat_map(|callee| std::iter::repeat_n(*callee, times));

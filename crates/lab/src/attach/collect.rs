@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use narrows_model::run::{ServiceInstance, Window, WindowKind};
+use narrows_model::run::{Machine, ServiceInstance, Window, WindowKind};
 use narrows_model::units;
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Token, Weights};
@@ -322,6 +322,7 @@ fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> Serv
         cpu_limit_cores: None,
         memory_limit_bytes: None,
         stand_in_ports: Vec::new(),
+        machine: Machine::Here,
     }
 }
 

@@ -28,7 +28,7 @@ pub use verdict::{Capacity, Verdict};
 
 use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
-use crate::run::{Begin, Ended, Options, run_with};
+use crate::run::{Begin, Ended, Options, Order, run_with};
 use crate::trial::{Bench, Onward, Running, Sent, Work};
 use crate::{Error, judging};
 use scalability::Level;
@@ -102,6 +102,7 @@ pub fn search(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progres
         experiment: wanted.experiment,
         variants: wanted.variants.clone(),
         repetitions: 1,
+        order: Order::InTurn,
         time_scale: 1.0,
         path: wanted.path.clone(),
         begin: Begin::Fresh,

@@ -44,7 +44,7 @@ enum End {
 
 impl Bench<'_> {
     /// Runs the program to its end, its limit or a signal.
-    pub(super) fn load_by_command(
+    pub(crate) fn load_by_command(
         &mut self,
         command: &BoundCommand,
         trial: &mut Trial,

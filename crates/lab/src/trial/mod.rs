@@ -68,10 +68,24 @@ pub(crate) trait Work {
         progress: &mut dyn Progress,
     ) -> Result<(), Error>;
 
+    /// Looks at a trial that was made, and says whether the next one is still needed.
+    fn after(&mut self, _path: &Path, _trial: &Trial, _progress: &mut dyn Progress) -> Result<Next, Error> {
+        Ok(Next::Trial)
+    }
+
     /// Keeps what the run as a whole showed, beside what is always concluded.
     fn conclude(&self, _: &Recorder) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// What follows a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The next one that is planned.
+    Trial,
+    /// The end of the run.
+    Enough,
 }
 
 /// The experiment's own load, as it is planned.

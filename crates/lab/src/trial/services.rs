@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use narrows_model::load::LoadPlan;
-use narrows_model::run::{ServiceInstance, Trial, sidecar_name};
+use narrows_model::run::{Machine, ServiceInstance, Trial, sidecar_name};
 
 use super::{Bench, SPAN_BATCH_DELAY, signalled};
 use crate::Error;
@@ -146,6 +146,7 @@ impl Bench<'_> {
             cpu_limit_cores: limits.cpus,
             memory_limit_bytes: limits.memory_bytes,
             stand_in_ports: service.stand_in_ports.clone(),
+            machine: Machine::Here,
         };
         self.recorder.put_service(trial.id, &instance)?;
         Ok(Running { process, service, launch, life: Life::Up })

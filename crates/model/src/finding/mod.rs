@@ -11,6 +11,8 @@ pub use caveat::Caveat;
 pub use kind::{Evidence, FindingKind, UnknownKind};
 pub use relation::{Mechanism, Precedence, Relation};
 
+use crate::prediction::Gain;
+
 /// One named cause, with everything needed to believe it, doubt it and act on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -60,6 +62,10 @@ pub struct Finding {
     /// What it is to its trial. Detectors leave it alone; it is known once all findings are ranked.
     #[serde(default)]
     pub role: Role,
+    /// What the change that it suggests would gain; none when it suggests none, or nothing was predicted yet.
+    /// Detectors leave it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
 }
 
 impl Finding {
@@ -91,6 +97,7 @@ impl Finding {
             relations: Vec::new(),
             effects: Vec::new(),
             role: Role::default(),
+            gain: None,
         }
     }
 }

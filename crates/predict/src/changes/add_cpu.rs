@@ -26,7 +26,7 @@ impl Method for AddCpu {
         let factor = change.amount.unwrap_or(FACTOR);
         if change.target == MACHINE {
             let adjust = move |system: &mut System| system.cores *= factor;
-            return Ok(Effect { cases: vec![Case::new(adjust, Vec::new())], ..Effect::default() });
+            return Ok(Effect { cases: vec![Case::new(adjust)], ..Effect::default() });
         }
         let Some(program) = scene.system.program(&change.target) else {
             let known = scene.system.programs.iter().map(|program| program.service.clone());
@@ -42,7 +42,7 @@ impl Method for AddCpu {
             meant.for_each(|program| program.cap = program.cap.map(|cap| cap * factor));
         };
         Ok(Effect {
-            cases: vec![Case::new(adjust, Vec::new())],
+            cases: vec![Case::new(adjust)],
             assumptions: vec![Assumption::CpuPerRequest],
             doubts: is_by_thread.then(|| Doubt::OneThread { service: program.service.clone() }).into_iter().collect(),
             ..Effect::default()

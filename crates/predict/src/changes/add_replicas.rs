@@ -29,10 +29,6 @@ impl Method for AddReplicas {
             let meant = system.programs.iter_mut().filter(|program| program.service == service);
             meant.for_each(|program| program.replicas = replicas);
         };
-        Ok(Effect {
-            cases: vec![Case::new(adjust, Vec::new())],
-            assumptions: vec![Assumption::EvenReplicas],
-            ..Effect::default()
-        })
+        Ok(Effect { cases: vec![Case::new(adjust)], assumptions: vec![Assumption::EvenReplicas], ..Effect::default() })
     }
 }

@@ -13,21 +13,21 @@ const TRACES_MIN: usize = 3;
 
 /// One kind of call of one operation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct FanOut {
+pub(crate) struct FanOut {
     /// As the change names it.
     pub(super) operation: String,
     /// What is called.
     pub(super) callee: String,
     kind: String,
     /// Calls in a request that makes several, mean.
-    pub(super) calls: f64,
+    pub(crate) calls: f64,
     /// Traces that show it.
     pub(super) traces: usize,
 }
 
 impl FanOut {
     /// Of the operation that a change names, the kind whose calls take longest beyond their longest.
-    pub(super) fn of(change: &Change, scene: &Scene<'_>) -> Result<Self, Cannot> {
+    pub(crate) fn of(change: &Change, scene: &Scene<'_>) -> Result<Self, Cannot> {
         if scene.sample.traces.is_empty() {
             return Err(Cannot::NoTraces { change: change.kind });
         }
@@ -49,7 +49,7 @@ impl FanOut {
     }
 
     /// Its calls in one trace, two or more together.
-    pub(super) fn groups<'a>(&self, traced: &'a Traced<'a>, scene: &'a Scene<'a>) -> Vec<Group<'a>> {
+    pub(crate) fn groups<'a>(&self, traced: &'a Traced<'a>, scene: &'a Scene<'a>) -> Vec<Group<'a>> {
         let all = of_operation(traced, scene, &self.operation);
         all.into_iter().filter(|group| group.callee == self.callee && group.kind == self.kind).collect()
     }
@@ -64,6 +64,51 @@ impl FanOut {
         let gone: f64 = scene.sample.traces.iter().map(gone).sum();
         if all > 0.0 { (1.0 - gone / all).clamp(0.0, 1.0) } else { 1.0 }
     }
+
+    /// Its calls to the same callee in a trial, perhaps another one; none when no trace shows the operation.
+    pub(crate) fn per_request(&self, scene: &Scene<'_>) -> Option<PerRequest> {
+        let (mut requests, mut calls, mut serial_ns) = (0.0, 0.0, 0.0);
+        for traced in &scene.sample.traces {
+            for entry in entries(traced, &self.operation) {
+                requests += traced.weight;
+                let all = groups(&traced.tree, entry, &scene.sample.names);
+                for group in all.iter().filter(|group| group.callee == self.callee) {
+                    calls += traced.weight * group.attempts().count() as f64;
+                    serial_ns += traced.weight * saving_ns(traced, group);
+                }
+            }
+        }
+        (requests > 0.0).then(|| PerRequest { calls: calls / requests, serial_ns: serial_ns / requests })
+    }
+
+    /// For each service that makes the calls, the share of its CPU that is left when each group becomes one call: its CPU
+    /// follows its own time, of which the gaps between the calls of a group are gone.
+    pub(super) fn callers_cpu_left(&self, scene: &Scene<'_>) -> Vec<(String, f64)> {
+        let mut own: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for traced in &scene.sample.traces {
+            for at in &traced.tree.order {
+                let place = scene.sample.names.place(&traced.tree, *at);
+                own.entry(place).or_default().1 += traced.weight * traced.tree.own_ns(*at);
+            }
+            for group in self.groups(traced, scene) {
+                let caller = traced.tree.span(group.calls[0][0]).service.as_str();
+                own.entry(caller).or_default().0 += traced.weight * group.gaps_ns(&traced.tree);
+            }
+        }
+        let left = |(service, (gone, all)): (&str, (f64, f64))| {
+            (gone > 0.0 && all > 0.0).then(|| (service.to_owned(), (1.0 - gone / all).clamp(0.0, 1.0)))
+        };
+        own.into_iter().filter_map(left).collect()
+    }
+}
+
+/// The calls of a request, mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PerRequest {
+    /// Attempts.
+    pub(crate) calls: f64,
+    /// Time of calls of one kind that is not the longest one's.
+    pub(crate) serial_ns: f64,
 }
 
 /// The requests of an operation in a trace.

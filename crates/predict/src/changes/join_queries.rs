@@ -1,16 +1,18 @@
 //! `join-queries=OPERATION`: queries or calls for one item each become one for all.
 //!
-//! What the one call takes is not in the traces. It does at least the work of the longest call it replaces and at most that
-//! of all, so two cases are computed, and the interval spans both.
+//! What the one call takes is not in the traces, but what bounds it is (`one_call.rs`): as long as one of the calls, and
+//! for each further item from nothing up to the most that was measured. Two cases are computed, and the interval spans both.
+//! The caller's own time between the calls is gone, and its CPU with it.
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
 use super::fan_out::FanOut;
+use super::one_call::{OneCall, mean};
 use super::parallelize::few_traces;
 use super::sharing::with_gain_of_others;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::retime::{Group, Length, Retimed, Traced, Treatment};
+use crate::retime::{Group, Length, Traced, Treatment};
 use crate::system::System;
 
 pub(crate) struct JoinQueries;
@@ -26,36 +28,45 @@ impl Method for JoinQueries {
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let calls = FanOut::of(change, scene)?;
+        let one_call = OneCall::of(&calls, scene);
         let left = calls.calls_left(scene);
-        let retimed = |length: fn(&[f64]) -> f64| -> Result<Vec<Retimed>, Cannot> {
-            let edit = |traced: &Traced<'_>, lengths: &[f64]| {
+        let item_share = item_cpu_share(&calls, &one_call, scene);
+        let callers = calls.callers_cpu_left(scene);
+        // Without any work for a further item, and with the most that was measured.
+        let case = |items: f64| {
+            let of_group = calls.clone();
+            let edit = move |traced: &Traced<'_>, lengths: &[f64]| {
                 let mut treatments = traced.untreated();
-                for group in calls.groups(traced, scene) {
-                    let ns = length(&group.lengths_ns(&traced.tree, lengths));
-                    one_call(&group, ns, &mut treatments);
+                for group in of_group.groups(traced, scene) {
+                    let further = group.calls.len() as f64 - 1.0;
+                    let item_ns = items * one_call.item_ns_max(traced, &group, lengths, scene);
+                    let ns = mean(&group.lengths_ns(&traced.tree, lengths)) + further * item_ns;
+                    as_one(&group, ns, &mut treatments);
+                    group.company(&traced.tree).iter().for_each(|at| treatments[*at] = Treatment::gone_with_gap());
                 }
                 treatments
             };
-            scene.retimed(self.kind(), &edit)
+            let (callee, callers) = (calls.callee.clone(), callers.clone());
+            let adjust = move |system: &mut System| {
+                system.scale_cpu(&callee, left + (1.0 - left) * items * item_share);
+                callers.iter().for_each(|(service, left)| system.scale_cpu(service, *left));
+            };
+            Case::with_edit(adjust, edit, scene.sample)
         };
-        let longest = |lengths: &[f64]| lengths.iter().copied().fold(0.0, f64::max);
-        let sum = |lengths: &[f64]| lengths.iter().sum::<f64>();
-        let (least, most) = (retimed(longest)?, retimed(sum)?);
-        let others = [&least, &most].map(|retimed| with_gain_of_others(&calls, scene, retimed));
+        let sure = [case(0.0), case(1.0)];
+        let others = [0, 1].map(|at| with_gain_of_others(&calls, scene, &sure[at].retimed));
         let mut assumptions = vec![
             Assumption::OneCallForAll { calls: calls.calls },
             Assumption::CpuFollowsCalls { callee: calls.callee.clone() },
         ];
         assumptions.extend(others[0].as_ref().map(|_| Assumption::OthersMayWait));
-        let [least_of_others, most_of_others] = others;
-        let with_less_cpu = |retimed| {
-            let callee = calls.callee.clone();
-            Case::new(move |system: &mut System| system.scale_cpu(&callee, left), retimed)
-        };
-        let least = std::iter::once(least).chain(least_of_others).map(with_less_cpu);
-        let most = std::iter::once(most).chain(most_of_others).map(|retimed| Case::new(|_| {}, retimed));
+        let guesses: Vec<Case<'s>> = others
+            .into_iter()
+            .zip([0.0, 1.0])
+            .filter_map(|(retimed, items)| Some(Case { retimed: retimed?, edit: None, ..case(items) }))
+            .collect();
         Ok(Effect {
-            cases: least.chain(most).collect(),
+            cases: sure.into_iter().chain(guesses).collect(),
             assumptions,
             doubts: few_traces(calls.traces),
             ..Effect::default()
@@ -63,8 +74,22 @@ impl Method for JoinQueries {
     }
 }
 
+/// The share of a call's CPU in its callee that a further item needs at most, mean over requests.
+fn item_cpu_share(calls: &FanOut, one_call: &OneCall, scene: &Scene<'_>) -> f64 {
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for traced in &scene.sample.traces {
+        let lengths: Vec<f64> = (0..traced.tree.trace.spans.len()).map(|at| traced.tree.length_ns(at)).collect();
+        for group in calls.groups(traced, scene) {
+            let items = traced.weight * (group.calls.len() as f64 - 1.0);
+            sum += items * one_call.item_cpu_share(one_call.item_ns_max(traced, &group, &lengths, scene));
+            weight += items;
+        }
+    }
+    if weight > 0.0 { sum / weight } else { 1.0 }
+}
+
 /// The first attempt of the first call stands for all.
-fn one_call(group: &Group<'_>, ns: f64, treatments: &mut [Treatment]) {
+fn as_one(group: &Group<'_>, ns: f64, treatments: &mut [Treatment]) {
     let mut attempts = group.attempts();
     if let Some(first) = attempts.next() {
         treatments[first].length = Length::Fixed(ns);

@@ -2,10 +2,14 @@
 
 pub(crate) mod add_cpu;
 mod add_replicas;
+mod add_sidecar;
+mod batch_commits;
+mod cache;
 mod drop_call;
-mod fan_out;
+pub(crate) mod fan_out;
 mod join_queries;
 pub(crate) mod more_load;
+mod one_call;
 mod parallelize;
 pub(crate) mod raise_rate;
 mod remove_sidecar;
@@ -13,20 +17,26 @@ mod resize_pool;
 mod route_query;
 mod sharing;
 mod speed_up;
+mod spread_database;
+mod unmade;
 
 use std::fmt;
+use std::rc::Rc;
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
 
 use crate::Cannot;
-use crate::retime::{Edit, Group, Retimed, Sample, Traced, groups};
+use crate::retime::{Edit, Group, Retimed, Sample, Traced, Treatment, groups};
 use crate::system::System;
 
 /// Every change that can be predicted, in the order of their names.
-pub(crate) const ALL: [&dyn Method; 11] = [
+pub(crate) const ALL: [&dyn Method; 15] = [
     &add_cpu::AddCpu,
     &add_replicas::AddReplicas,
+    &add_sidecar::AddSidecar,
+    &batch_commits::BatchCommits,
+    &cache::Cache,
     &drop_call::DropCall,
     &join_queries::JoinQueries,
     &more_load::MoreLoad,
@@ -36,6 +46,7 @@ pub(crate) const ALL: [&dyn Method; 11] = [
     &resize_pool::ResizePool,
     &route_query::RouteQuery,
     &speed_up::SpeedUp,
+    &spread_database::SpreadDatabase,
 ];
 
 /// How a change is predicted.
@@ -79,10 +90,33 @@ pub(crate) struct Effect<'s> {
 pub(crate) struct Case<'s> {
     /// What it does to stations and stores.
     pub(crate) adjust: Box<dyn Fn(&mut System) + 's>,
-    /// What it does to single requests; empty when nothing.
+    /// What it does to the spans of a trace; none when nothing.
+    pub(crate) edit: Option<Box<Edit<'s>>>,
+    /// The requests with this edit; empty without.
     pub(crate) retimed: Vec<Retimed>,
-    /// Whether calls are no longer refused.
-    pub(crate) ends_refusals: bool,
+    /// Of the time that refused calls take, the share that is left; none when what happens to the spans says it.
+    pub(crate) refusals_left: Option<f64>,
+}
+
+impl<'s> Effect<'s> {
+    /// Both changes made at once. Of the cases of each only those count that say what happens to the spans.
+    pub(crate) fn and(self, other: Self, sample: &Sample<'_>) -> Self {
+        let certain = |cases: Vec<Case<'s>>| -> Vec<Rc<Case<'s>>> {
+            cases.into_iter().filter(|case| case.is_certain()).map(Rc::new).collect()
+        };
+        let (ours, theirs) = (certain(self.cases), certain(other.cases));
+        let pairs = ours.iter().flat_map(|one| theirs.iter().map(move |other| (one, other)));
+        let mut assumptions = self.assumptions;
+        assumptions.extend(other.assumptions);
+        let mut doubts = self.doubts;
+        doubts.extend(other.doubts);
+        Self {
+            cases: pairs.map(|(one, other)| Case::of_both(one, other, sample)).collect(),
+            loads: other.loads.or(self.loads),
+            assumptions,
+            doubts,
+        }
+    }
 }
 
 impl fmt::Debug for Case<'_> {
@@ -92,19 +126,55 @@ impl fmt::Debug for Case<'_> {
 }
 
 impl<'s> Case<'s> {
-    pub(crate) fn new(adjust: impl Fn(&mut System) + 's, retimed: Vec<Retimed>) -> Self {
-        Self { adjust: Box::new(adjust), retimed, ends_refusals: false }
+    /// It changes stations and stores alone.
+    pub(crate) fn new(adjust: impl Fn(&mut System) + 's) -> Self {
+        Self { adjust: Box::new(adjust), edit: None, retimed: Vec::new(), refusals_left: None }
+    }
+
+    /// It changes single requests too.
+    pub(crate) fn with_edit(
+        adjust: impl Fn(&mut System) + 's,
+        edit: impl Fn(&Traced<'_>, &[f64]) -> Vec<Treatment> + 's,
+        sample: &Sample<'_>,
+    ) -> Self {
+        let retimed = sample.retimed(&edit);
+        Self { edit: Some(Box::new(edit)), retimed, ..Self::new(adjust) }
+    }
+
+    /// Whether what it does to requests is what it does to their spans, and not a guess at what they wait for.
+    fn is_certain(&self) -> bool {
+        self.edit.is_some() || self.retimed.is_empty() || self.refusals_left.is_some()
+    }
+
+    fn of_both(one: &Rc<Self>, other: &Rc<Self>, sample: &Sample<'_>) -> Self {
+        let refusals_left = [one, other].into_iter().filter_map(|case| case.refusals_left).reduce(f64::min);
+        let both = (one.clone(), other.clone());
+        let adjust = move |system: &mut System| {
+            (both.0.adjust)(system);
+            (both.1.adjust)(system);
+        };
+        if one.edit.is_none() && other.edit.is_none() {
+            let changed = [one, other].into_iter().find(|case| !case.retimed.is_empty());
+            let retimed = changed.map_or_else(Vec::new, |case| case.retimed.clone());
+            return Self { refusals_left, retimed, ..Self::new(adjust) };
+        }
+        let both = (one.clone(), other.clone());
+        let edit = move |traced: &Traced<'_>, lengths: &[f64]| {
+            let of = |case: &Self| case.edit.as_ref().map(|edit| edit(traced, lengths));
+            match (of(&both.0), of(&both.1)) {
+                (Some(one), Some(other)) => one.into_iter().zip(other).map(|(one, other)| one.and(other)).collect(),
+                (Some(edited), None) | (None, Some(edited)) => edited,
+                (None, None) => traced.untreated(),
+            }
+        };
+        Self { refusals_left, ..Self::with_edit(adjust, edit, sample) }
     }
 }
 
 impl Scene<'_> {
-    /// The requests with this edit; without traces there is nothing to edit.
-    fn retimed(&self, kind: ChangeKind, edit: &Edit<'_>) -> Result<Vec<Retimed>, Cannot> {
-        if self.sample.traces.is_empty() {
-            Err(Cannot::NoTraces { change: kind })
-        } else {
-            Ok(self.sample.retimed(edit))
-        }
+    /// Without traces there is nothing to edit.
+    fn require_traces(&self, kind: ChangeKind) -> Result<(), Cannot> {
+        if self.sample.traces.is_empty() { Err(Cannot::NoTraces { change: kind }) } else { Ok(()) }
     }
 
     /// All calls of a trace that server spans made.
@@ -114,7 +184,11 @@ impl Scene<'_> {
     }
 
     /// Attempts to call something over all traces, weighted, as far as `counts` says how much each counts.
-    fn attempts(&self, is_meant: impl Fn(&Group<'_>) -> bool, counts: impl Fn(&Traced<'_>, usize) -> f64) -> f64 {
+    pub(crate) fn attempts(
+        &self,
+        is_meant: impl Fn(&Group<'_>) -> bool,
+        counts: impl Fn(&Traced<'_>, usize) -> f64,
+    ) -> f64 {
         let of = |traced: &Traced<'_>| {
             let groups = self.calls(traced);
             let attempts = groups.iter().filter(|group| is_meant(group)).flat_map(|group| group.attempts());

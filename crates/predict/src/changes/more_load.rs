@@ -27,6 +27,9 @@ impl Method for MoreLoad {
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let amount = change.amount.ok_or(Cannot::NoAmount { change: change.kind })?;
+        if scene.system.levels.len() < 2 {
+            return Err(Cannot::OneLevel { change: change.kind });
+        }
         let heaviest = scene.system.levels[scene.system.levels.len() - 1].load;
         let tested = heaviest.arrivals.unwrap_or(f64::from(heaviest.users));
         if heaviest.arrivals.is_none() && amount.round() > f64::from(USERS_MAX) {
@@ -41,7 +44,7 @@ impl Method for MoreLoad {
         };
         let factor = amount / tested;
         Ok(Effect {
-            cases: vec![Case::new(|_| {}, Vec::new())],
+            cases: vec![Case::new(|_| {})],
             loads: Some((1..=POINTS).map(load).collect()),
             doubts: (factor > TESTED_MAX).then_some(Doubt::BeyondTested { factor }).into_iter().collect(),
             ..Effect::default()

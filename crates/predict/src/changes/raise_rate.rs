@@ -1,14 +1,16 @@
 //! `raise-rate[=STORE[,FACTOR]]`: a store provides more request units, so that it refuses no call; without a factor, as many
 //! as are needed.
 //!
-//! In each trace refused attempts are gone, and the waits after them. With a factor, the new rate is a limit of the store.
+//! In each trace refused attempts are gone, and the waits after them. With a factor, the new rate is a limit of the store, and
+//! below it some calls are still refused: a simulation of the busiest partition, with both rates, says which share is left.
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::retime::Traced;
-use crate::system::System;
+use crate::queueing::token_bucket::{Refill, TokenBucket};
+use crate::retime::{Traced, is_refused};
+use crate::system::{Level, System};
 
 pub(crate) struct RaiseRate;
 
@@ -23,7 +25,8 @@ impl Method for RaiseRate {
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let target = change.target.clone();
-        let retimed = scene.retimed(self.kind(), &|traced: &Traced<'_>, _: &[f64]| traced.untreated())?;
+        scene.require_traces(self.kind())?;
+        let retimed = scene.sample.retimed(&|traced: &Traced<'_>, _: &[f64]| traced.untreated());
         let is_store = |name: &str| target.is_empty() || name == target;
         let has_store = scene.system.stores.iter().any(|store| is_store(&store.name));
         let is_refused_at_all = retimed.iter().any(|one| one.old_refused_ns > 0.0);
@@ -42,11 +45,48 @@ impl Method for RaiseRate {
                 store.provisioned = store.provisioned.zip(factor).map(|(provisioned, factor)| provisioned * factor);
             }
         };
-        let case = Case { ends_refusals: true, ..Case::new(adjust, retimed) };
+        let left = factor.map_or(0.0, |factor| refusals_left(&change.target, factor, saved / weight / 1e9, scene));
+        let case = Case { refusals_left: Some(left), retimed, ..Case::new(adjust) };
         Ok(Effect {
             cases: vec![case],
-            assumptions: vec![Assumption::NoRefusals { gained_ns: saved / weight }],
+            assumptions: vec![Assumption::NoRefusals { gained_ns: (1.0 - left) * saved / weight }],
             ..Effect::default()
         })
     }
+}
+
+/// Of the time that refused calls take, the share that a rate raised by a factor leaves. Without what the store provides, none.
+///
+/// Each request makes a call to the busiest partition. Users send their next request sooner when fewer are refused, so the
+/// higher rate meets more of them.
+fn refusals_left(target: &str, factor: f64, refused_s: f64, scene: &Scene<'_>) -> f64 {
+    let mut stores = scene.system.stores.iter().filter(|store| target.is_empty() || store.name == target);
+    let Some((charge, provisioned)) = stores.find_map(|store| Some((store.charge, store.provisioned?))) else {
+        return 0.0;
+    };
+    let Some(wait_s) = refusal_s(scene).filter(|_| charge > 0.0) else { return 0.0 };
+    let refusals = |provisioned: f64, rate: f64| {
+        TokenBucket { provisioned, refill: Refill::EachSecond, charge, wait_s }.refusals(rate)
+    };
+    let (mut old, mut new) = (0.0, 0.0);
+    for level in &scene.system.levels {
+        old += level.requests as f64 * refusals(provisioned, level.rate());
+        new += level.requests as f64 * refusals(provisioned * factor, rate_without(level, refused_s));
+    }
+    if old > 0.0 { (new / old).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The throughput of a level when requests take this much less time.
+fn rate_without(level: &Level, refused_s: f64) -> f64 {
+    let mean_s = (level.mean_s() - refused_s).max(0.0);
+    level.think_s().map_or(level.rate(), |think_s| f64::from(level.load.users) / (mean_s + think_s).max(1e-9))
+}
+
+/// Time that one refusal costs, the attempt and the wait after it, mean; none when no attempt is refused.
+fn refusal_s(scene: &Scene<'_>) -> Option<f64> {
+    let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    let count = scene.attempts(|_| true, refused);
+    let all = scene.sample.retimed(&|traced, _| traced.untreated());
+    let taken_ns: f64 = all.iter().map(|one| one.weight * one.old_refused_ns).sum();
+    (count > 0.0 && taken_ns > 0.0).then(|| taken_ns / count / 1e9)
 }

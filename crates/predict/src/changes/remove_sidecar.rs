@@ -23,14 +23,15 @@ impl Method for RemoveSidecar {
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
-        let target = change.target.as_str();
-        let is_gone = |name: &str| sidecar_of(name).is_some_and(|service| target.is_empty() || service == target);
+        let target = change.target.clone();
+        let is_gone =
+            move |name: &str| sidecar_of(name).is_some_and(|service| target.is_empty() || service == target.as_str());
         let services = || scene.system.programs.iter().map(|program| program.service.as_str());
         let gone: Vec<String> = services().filter(|name| is_gone(name)).map(str::to_owned).collect();
         if gone.is_empty() {
             return Err(scene.unknown(change, services().filter_map(sidecar_of).map(str::to_owned).collect()));
         }
-        let edit = |traced: &Traced<'_>, _: &[f64]| {
+        let edit = move |traced: &Traced<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
             for at in traced.tree.order.iter().filter(|at| is_gone(&traced.tree.span(**at).service)) {
                 treatments[*at].own = 0.0;
@@ -39,7 +40,7 @@ impl Method for RemoveSidecar {
         };
         let adjust = move |system: &mut System| gone.iter().for_each(|name| system.scale_cpu(name, 0.0));
         Ok(Effect {
-            cases: vec![Case::new(adjust, scene.sample.retimed(&edit))],
+            cases: vec![Case::with_edit(adjust, edit, scene.sample)],
             assumptions: vec![Assumption::SidecarsOnly],
             ..Effect::default()
         })

@@ -31,7 +31,7 @@ impl Method for ResizePool {
             meant.for_each(|pool| pool.places = places);
         };
         Ok(Effect {
-            cases: vec![Case::new(adjust, Vec::new())],
+            cases: vec![Case::new(adjust)],
             assumptions: vec![Assumption::ConnectionsHeldAsLong],
             ..Effect::default()
         })

@@ -25,13 +25,6 @@ impl Method for RouteQuery {
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let calls = FanOut::of(change, scene)?;
-        let edit = |traced: &Traced<'_>, _: &[f64]| {
-            let mut treatments = traced.untreated();
-            for group in calls.groups(traced, scene) {
-                only(needed(traced, &group), &group, &mut treatments);
-            }
-            treatments
-        };
         let charge = |traced: &Traced<'_>, at: usize| traced.tree.span(at).facts.db_charge.unwrap_or(0.0);
         let all = scene.attempts(|group| group.callee == calls.callee, charge);
         let gone: f64 = scene
@@ -54,10 +47,19 @@ impl Method for RouteQuery {
             // A store reports its own charges; of several stores the spans do not say which one is meant.
             system.stores.iter_mut().for_each(|store| store.charge *= charge_left);
         };
+        let (assumed, doubts) =
+            (Assumption::CpuFollowsCalls { callee: calls.callee.clone() }, few_traces(calls.traces));
+        let edit = move |traced: &Traced<'_>, _: &[f64]| {
+            let mut treatments = traced.untreated();
+            for group in calls.groups(traced, scene) {
+                only(needed(traced, &group), &group, &mut treatments);
+            }
+            treatments
+        };
         Ok(Effect {
-            cases: vec![Case::new(adjust, scene.retimed(self.kind(), &edit)?)],
-            assumptions: vec![Assumption::OnePartition, Assumption::CpuFollowsCalls { callee: calls.callee.clone() }],
-            doubts: few_traces(calls.traces),
+            cases: vec![Case::with_edit(adjust, edit, scene.sample)],
+            assumptions: vec![Assumption::OnePartition, assumed],
+            doubts,
             ..Effect::default()
         })
     }

@@ -28,10 +28,10 @@ impl Method for SpeedUp {
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let factor = change.amount.unwrap_or(FACTOR);
         let target = change.target.as_str();
-        let meant = |traced: &Traced<'_>, at: usize| scene.is_own_time_of(traced, at, target);
-        let edit = |traced: &Traced<'_>, _: &[f64]| {
+        let name = change.target.clone();
+        let edit = move |traced: &Traced<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
-            for at in traced.tree.order.iter().filter(|at| meant(traced, **at)) {
+            for at in traced.tree.order.iter().filter(|at| scene.is_own_time_of(traced, **at, &name)) {
                 treatments[*at].own = 1.0 / factor;
             }
             treatments
@@ -46,7 +46,7 @@ impl Method for SpeedUp {
             shares.iter().for_each(|(service, share)| system.scale_cpu(service, left(*share)));
         };
         Ok(Effect {
-            cases: vec![Case::new(adjust, scene.sample.retimed(&edit))],
+            cases: vec![Case::with_edit(adjust, edit, scene.sample)],
             assumptions: vec![Assumption::AllOwnTime { factor }],
             ..Effect::default()
         })
@@ -63,6 +63,17 @@ impl Scene<'_> {
             entry.is_some_and(|entry| entry.service == place && is_entry_of(entry, target))
         };
         place == target || is_of_operation()
+    }
+
+    /// Own time of the target in a request, mean; none when no trace shows it.
+    pub(crate) fn own_ns_of(&self, target: &str) -> Option<f64> {
+        let (mut own_ns, mut weight) = (0.0, 0.0);
+        for traced in &self.sample.traces {
+            let meant = traced.tree.order.iter().filter(|at| self.is_own_time_of(traced, **at, target));
+            own_ns += traced.weight * meant.map(|at| traced.tree.own_ns(*at)).sum::<f64>();
+            weight += traced.weight;
+        }
+        (own_ns > 0.0).then(|| own_ns / weight)
     }
 
     /// For each service with own time of the target, the share of its own time that this is.

@@ -10,6 +10,7 @@ pub mod mva;
 pub mod repairman;
 #[cfg(test)]
 mod simulation;
+pub mod token_bucket;
 
 /// With more servers than this no request waits for one.
 const SERVERS_MAX: u32 = 1_024;

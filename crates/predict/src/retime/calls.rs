@@ -1,8 +1,9 @@
 //! The calls of a request: what they call, which are of one kind, and which repeat a refused one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanKind, SpanStatus, is_step_of_call};
 
 use super::tree::Tree;
@@ -10,6 +11,8 @@ use super::tree::Tree;
 /// How types of errors and statuses begin by which services refuse a caller that sends too much.
 const REFUSALS: [&str; 5] =
     ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
+/// How long after the last call a span that comes with it may start.
+const COMPANY_NS_MAX: i64 = 1_000_000;
 /// What the time between a caller and its callee is called.
 const NETWORK: &str = "";
 
@@ -29,7 +32,8 @@ fn went_wrong(span: &Span) -> bool {
     is_refused(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
 }
 
-fn is_database(span: &Span) -> bool {
+/// Whether a span is a call to a database.
+pub(crate) fn is_database(span: &Span) -> bool {
     span.facts.db_system.is_some() || span.facts.db_query.is_some()
 }
 
@@ -56,13 +60,15 @@ pub(crate) fn is_entry_of(span: &Span, operation: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Names {
     by_port: HashMap<u16, String>,
+    /// The only service of the trial that sends no spans. A database that spans name by its system alone is this one.
+    silent: Option<String>,
 }
 
 impl Names {
     pub(crate) fn new(trial: &TrialEvidence) -> Self {
         let ports = trial.services.iter().flat_map(|one| one.stand_in_ports.iter().copied().chain([one.port]));
         let named = |port| Some((port, trial.reached_at(Some(port))?.service.clone()));
-        Self { by_port: ports.filter_map(named).collect() }
+        Self { by_port: ports.filter_map(named).collect(), silent: silent(trial) }
     }
 
     /// What a call goes to: a service of the trial, else what the span calls it.
@@ -72,9 +78,11 @@ impl Names {
         let by_port = facts.server_port.and_then(|port| self.by_port.get(&port)).map(String::as_str);
         let by_child =
             || tree.children(at).iter().map(|child| tree.span(*child)).find(|child| child.service != span.service);
+        let silent = self.silent.as_deref().filter(|_| is_database(span) && facts.server_port.is_none());
         let said = || [&facts.db_system, &facts.peer_service, &facts.rpc_service, &facts.server_address];
         by_port
             .or_else(|| by_child().map(|child| child.service.as_str()))
+            .or(silent)
             .or_else(|| said().into_iter().flatten().find(|name| !name.is_empty()).map(String::as_str))
             .unwrap_or(&span.name)
     }
@@ -87,6 +95,18 @@ impl Names {
         }
         let has_spans = tree.children(at).iter().any(|child| tree.span(*child).service != span.service);
         if has_spans { NETWORK } else { self.callee(tree, at) }
+    }
+}
+
+/// The only service, sidecars left out, that sends no spans; none when there are several, or no traces.
+fn silent(trial: &TrialEvidence) -> Option<String> {
+    let speaking: HashSet<&str> =
+        trial.traces.iter().flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
+    let names = trial.service_names().into_iter();
+    let mut silent = names.filter(|name| sidecar_of(name).is_none() && !speaking.contains(name));
+    match (silent.next(), silent.next()) {
+        (Some(only), None) if !speaking.is_empty() => Some(only.to_owned()),
+        _ => None,
     }
 }
 
@@ -112,6 +132,43 @@ impl Group<'_> {
         let start = self.attempts().map(|at| tree.times(at).0).min().unwrap_or(0);
         let end = self.attempts().map(|at| tree.times(at).1).max().unwrap_or(0);
         (end - start) as f64
+    }
+
+    /// Spans beside these calls that come with each further one: of a name that occurs as often, such as taking a
+    /// connection, reading rows, or converting what was read. Statements and calls with spans below them are others' own.
+    pub(crate) fn company(&self, tree: &Tree<'_>) -> Vec<usize> {
+        let further = self.calls.len().saturating_sub(1);
+        let Some(parent) = tree.parent(self.calls[0][0]).filter(|_| further > 0) else { return Vec::new() };
+        let own: HashSet<usize> = self.attempts().collect();
+        let (from, to) = (tree.times(self.calls[0][0]).0, self.attempts().map(|at| tree.times(at).1).max());
+        let is_beside = |at: &&usize| {
+            let (start, _) = tree.times(**at);
+            let is_leaf = tree.children(**at).is_empty() && tree.span(**at).facts.db_query.is_none();
+            is_leaf && !own.contains(*at) && start >= from
+        };
+        let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for at in tree.children(parent).iter().filter(is_beside) {
+            by_name.entry(tree.span(*at).name.as_str()).or_default().push(*at);
+        }
+        let is_within = |at: &usize| to.is_some_and(|to| tree.times(*at).0 <= to + COMPANY_NS_MAX);
+        let last = |all: Vec<usize>| {
+            let near: Vec<usize> = all.into_iter().filter(is_within).collect();
+            let skipped = near.len().saturating_sub(further);
+            near.into_iter().skip(skipped).filter(|_| skipped <= 1).collect::<Vec<_>>()
+        };
+        by_name.into_values().filter(|all| all.len() >= further).flat_map(last).collect()
+    }
+
+    /// Time from the first start to the last end in which none of them is in progress.
+    pub(crate) fn gaps_ns(&self, tree: &Tree<'_>) -> f64 {
+        let mut times: Vec<(i64, i64)> = self.attempts().map(|at| tree.times(at)).collect();
+        times.sort_unstable();
+        let (mut until, mut gaps) = (times.first().map_or(0, |first| first.0), 0);
+        for (start, end) in times {
+            gaps += (start - until).max(0);
+            until = until.max(end);
+        }
+        gaps as f64
     }
 
     /// How long each call takes with its attempts and the waits between them, given how long each span takes.

@@ -12,7 +12,7 @@ mod schedule;
 mod treatment;
 mod tree;
 
-pub(crate) use calls::{Group, Names, groups, is_entry_of, is_refused};
+pub(crate) use calls::{Group, Names, groups, is_database, is_entry_of, is_refused};
 use refused::drop_refused;
 pub(crate) use sample::{Edit, Retimed, Sample, Traced};
 pub(crate) use treatment::{Length, Start, Treatment};

@@ -71,6 +71,13 @@ impl<'a> Sample<'a> {
         }
     }
 
+    /// How long the requests of these traces took, mean; none without traces.
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
+        let weight: f64 = self.traces.iter().map(|traced| traced.weight).sum();
+        let sum: f64 = self.traces.iter().map(|traced| traced.weight * traced.tree.length_ns(traced.tree.root)).sum();
+        (weight > 0.0).then(|| sum / weight)
+    }
+
     /// Takes out the waits of a request at each service, seconds, given for each level by the service's name.
     pub(crate) fn take_out(&mut self, waits_s: &[HashMap<String, f64>]) {
         let factors = self.own_factors(waits_s);

@@ -45,8 +45,32 @@ impl Treatment {
         Self { length: Length::Fixed(0.0), ..Self::default() }
     }
 
+    /// What two changes together do to a span. Where both say when it starts, the first one does.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let length = match (self.length, other.length) {
+            (Length::Fixed(one), Length::Fixed(other)) => Length::Fixed(one.min(other)),
+            (fixed @ Length::Fixed(_), _) | (_, fixed) => fixed,
+        };
+        let start = if self.start == Start::InOrder { other.start } else { self.start };
+        Self { start, gap: self.gap * other.gap, length, own: self.own * other.own }
+    }
+
     /// It is gone, with all below it and with the time before it.
     pub(crate) fn gone_with_gap() -> Self {
         Self { gap: 0.0, ..Self::gone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_is_gone_stays_gone_with_another_change() {
+        let half = Treatment { own: 0.5, start: Start::With(1), ..Treatment::default() };
+        for both in [half.and(Treatment::gone_with_gap()), Treatment::gone_with_gap().and(half)] {
+            assert_eq!((both.length, both.gap, both.own), (Length::Fixed(0.0), 0.0, 0.5));
+            assert_eq!(both.start, Start::With(1));
+        }
     }
 }

@@ -23,6 +23,11 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
+    #[cfg(test)]
+    pub(super) fn new(by_service: BTreeMap<String, f64>) -> Self {
+        Self { all_s: by_service.values().sum(), by_service }
+    }
+
     /// Of all these levels together; none when no CPU was sampled in any.
     pub(crate) fn of(levels: &[Level]) -> Option<Self> {
         let sampled = || levels.iter().filter(|level| !level.cpu.is_empty());
@@ -58,8 +63,8 @@ pub(crate) struct Program {
 
 impl Program {
     /// Its CPU as requests queue for it. Without a limit of its own it has as many servers as it needs: requests queue
-    /// for the machine.
-    pub(crate) fn station(&self) -> Station {
+    /// for the machine, and use so many processors at the same time.
+    pub(crate) fn station(&self, processors: f64) -> Station {
         let each_s = self.demand_s / f64::from(self.replicas);
         let one = match self.limit() {
             // Several servers that together have the cap.
@@ -67,13 +72,13 @@ impl Program {
                 Station::new(each_s * limit.floor() / limit, limit.floor() as u32, Adds::Residence)
             }
             Some(limit) => Station::new(each_s / limit, 1, Adds::Residence),
-            None => Station::without_queue(each_s),
+            None => Station::without_queue(each_s / processors),
         };
         Station { copies: self.replicas, ..one }
     }
 
     /// Cores that a replica can use.
-    fn limit(&self) -> Option<f64> {
+    pub(super) fn limit(&self) -> Option<f64> {
         let thread = self.is_one_thread.then_some(1.0);
         [self.cap, thread].into_iter().flatten().reduce(f64::min)
     }

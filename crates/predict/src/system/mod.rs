@@ -32,6 +32,9 @@ pub(crate) struct System {
     pub(crate) machine_s: f64,
     /// The machine's cores that the run may use.
     pub(crate) cores: f64,
+    /// Processors that a request uses at the same time where no limit holds it to one, from 1: a query with several
+    /// workers, a collection of garbage beside it. Its CPU takes a request no longer than the request itself.
+    pub(crate) processors: f64,
     /// Sections that so many requests at a time may enter.
     pub(crate) sections: Vec<Section>,
     /// Stores with a provisioned rate.
@@ -54,6 +57,7 @@ impl System {
             programs: demands::programs(trial),
             machine_s: 0.0,
             cores: demands::cores(trial),
+            processors: 1.0,
             sections: sections::sections(findings),
             stores: stores::stores(trial),
             think_s: levels::think_s(&levels),
@@ -77,13 +81,18 @@ impl System {
             program.demand_s = demands.of_service(&program.service);
         }
         self.machine_s = demands.all_s;
+        let unlimited = self.programs.iter().filter(|program| program.limit().is_none());
+        let cpu_s: f64 = unlimited.map(|program| program.demand_s).sum();
+        let alone_s = self.levels[0].mean_s();
+        self.processors = if alone_s > 0.0 { (cpu_s / alone_s).clamp(1.0, self.cores.max(1.0)) } else { 1.0 };
     }
 
     /// The stations in the order of [`Self::resources`].
     pub(crate) fn network(&self) -> Network {
-        let programs = self.programs.iter().map(Program::station);
-        let machine =
-            Station::new(self.machine_s / self.cores * self.cores.floor().max(1.0), self.cores as u32, Adds::Wait);
+        let programs = self.programs.iter().map(|program| program.station(self.processors));
+        // Requests that use several processors at once find fewer of them free, each for a shorter time.
+        let servers = (self.cores / self.processors).floor().max(1.0);
+        let machine = Station::new(self.machine_s / self.cores * servers, servers as u32, Adds::Wait);
         let sections = self.sections.iter().map(Section::station);
         Network {
             stations: programs.chain([machine]).chain(sections).collect(),
@@ -103,7 +112,7 @@ impl System {
         let programs = self
             .programs
             .iter()
-            .map(|program| resource(program.kind(), &program.service, program.station().rate_max()));
+            .map(|program| resource(program.kind(), &program.service, program.station(self.processors).rate_max()));
         let machine = resource(ResourceKind::Machine, "", self.cores / self.machine_s);
         let sections = self.sections.iter().map(|one| resource(one.kind, &one.name, one.station().rate_max()));
         let stores =
@@ -132,5 +141,31 @@ impl System {
     /// The program of a service.
     pub(crate) fn program(&self, service: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.service == service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::simulator;
+
+    use super::*;
+
+    #[test]
+    fn cpu_beyond_the_latency_is_used_by_several_processors_at_once() {
+        let steps = vec![(1, 15), (2, 15)];
+        let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
+        let mut system = System::read(&trial, &[]).expect("a system");
+        assert_eq!(system.processors, 1.0);
+        let alone_s = system.levels[0].mean_s();
+        let unlimited: Vec<String> = system.programs.iter().map(|program| program.service.clone()).collect();
+        system.programs.iter_mut().for_each(|program| (program.cap, program.is_one_thread) = (None, false));
+        let by_service = unlimited.into_iter().map(|service| (service, 3.0 * alone_s)).take(1).collect();
+        system.set_demands(&Demands::new(by_service));
+        assert!((system.processors - 3.0).abs() < 1e-9, "{}", system.processors);
+        let cores = system.cores;
+        let network = system.network();
+        assert!((network.unloaded_s() - alone_s).abs() < 1e-9, "{network:?}");
+        let machine = network.stations[system.programs.len()];
+        assert!((machine.rate_max() - cores / (3.0 * alone_s)).abs() < 1e-6, "the same limit: {machine:?}");
     }
 }

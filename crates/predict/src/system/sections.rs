@@ -1,4 +1,4 @@
-//! Sections that only so many requests at a time may enter, as findings name them: locks and pools of connections.
+//! Sections that only so many requests at a time may enter, as findings name them: locks, pools of connections, and commits.
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::ResourceKind;
@@ -32,6 +32,11 @@ fn section(finding: &Finding) -> Option<Section> {
     let (kind, held_s, places) = match &finding.evidence {
         Evidence::SerialisedSection(section) if section.rate > 0.0 => {
             (ResourceKind::OneAtATime, section.at_work.min(1.0) / section.rate, 1)
+        }
+        Evidence::DiskBound(disk) if disk.rate > 0.0 => {
+            // Where requests wait for a lock while one is at the disk, they commit one at a time.
+            let places = if disk.behind > 0.0 { 1 } else { disk.at_disk.ceil().max(1.0) as u32 };
+            (ResourceKind::Commits, disk.at_disk.min(f64::from(places)) / disk.rate, places)
         }
         Evidence::PoolWait(wait) => {
             let size = wait.pool.size?;

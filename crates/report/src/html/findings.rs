@@ -10,7 +10,7 @@ use narrows_model::units;
 use super::escape::{Esc, cut};
 use super::waterfall;
 use crate::figures::figure;
-use crate::recurring::{self, Recurring, VariantFindings, effect};
+use crate::recurring::{self, Recurring, VariantFindings, effect, gains};
 
 /// Cards of one variant at most.
 const CARDS_MAX: usize = 20;
@@ -58,7 +58,7 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
     format!(
         "<article class=\"card{}\"><header>{}<h4>{}</h4><p class=\"cost\"><span class=\"meter\"><i style=\"width:{share:.1}%\">\
          </i></span><b>{}</b> {}</p><p class=\"chips\">{}<span class=\"chip\">{}</span>{recurrence}{period}</p></header>{}{}\
-         <p class=\"try\"><b>Try</b> {}</p>{}{}{}</article>\n",
+         <p class=\"try\"><b>Try</b> {}{}</p>{}{}{}</article>\n",
         if recurring.role == Role::NarrowPlace { " narrow" } else { "" },
         place(recurring),
         Esc(&finding.title),
@@ -69,6 +69,7 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
         evidence(finding),
         numbers(finding),
         Esc(&finding.advice),
+        would_gain(finding),
         effects(finding),
         exemplars(&finding.exemplars, traces_shown),
         doubts(finding)
@@ -78,6 +79,12 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
 /// What the finding is to its trial, above its title.
 fn place(recurring: &Recurring<'_>) -> String {
     recurring.place().map_or(String::new(), |place| format!("<p class=\"place\">{}</p>", Esc(place)))
+}
+
+/// What the changes that the finding suggests would gain, below what to try.
+fn would_gain(finding: &Finding) -> String {
+    let line = |line: String| format!("<br><b>Would gain</b> {}", Esc(line));
+    gains(finding).into_iter().map(line).collect()
 }
 
 /// What goes away with the finding, in brief.
@@ -167,6 +174,8 @@ fn doubts(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::prediction::{Change, ChangeKind, Gain, GainOutcome};
+
     use super::*;
     use crate::fixture;
 
@@ -189,7 +198,13 @@ mod tests {
         let effect = &mut outcome.findings[0][0].effects[0];
         (effect.title, effect.cost_of, effect.reasons) = (evil.into(), evil.into(), vec![evil.into()]);
         outcome.findings[0][1].period.as_mut().unwrap().label = evil.into();
-        assert!(!section(&outcome, &BTreeSet::new()).contains("<img"));
+        outcome.findings[0][1].gain = Some(Gain {
+            change: Change { kind: ChangeKind::AddCpu, target: evil.into(), amount: None },
+            outcome: GainOutcome::NotPredicted(evil.into()),
+        });
+        let page = section(&outcome, &BTreeSet::new());
+        assert!(!page.contains("<img"));
+        assert!(page.contains("<br><b>Would gain</b> add-cpu: not predicted, because &lt;img"), "{page}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod panels;
 mod peers;
 mod published;
 mod requests;
+mod scored;
 mod span_details;
 mod spent;
 mod summary;
@@ -54,6 +55,7 @@ pub fn page(outcome: &Outcome) -> String {
         summary::objectives(outcome),
         published::section(outcome),
         limits::section(outcome),
+        scored::section(outcome),
         findings::section(outcome, &requests::ids(&requests)),
         background::caveats(outcome),
         spent::section(outcome, &palette),

@@ -16,7 +16,7 @@ pub fn markdown(table: &Table) -> String {
     out
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

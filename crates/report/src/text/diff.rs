@@ -1,8 +1,10 @@
-//! Two variants beside each other as text: operations, their calls, findings, what may be doubted, the sentence.
+//! Two variants beside each other as text: services, operations, their calls, findings, what may be doubted, the sentence.
 //!
 //! What is the same on both sides is counted, not listed.
 
-use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff, ServiceDiff, ServiceRole};
+use narrows_model::diff::{
+    CallDiff, Diff, Fate, FindingDiff, LogDiff, OperationDiff, RequestsDiff, ServiceDiff, ServiceRole,
+};
 use narrows_model::finding::Finding;
 use narrows_model::units;
 
@@ -16,7 +18,9 @@ pub fn diff(diff: &Diff, style: Style) -> String {
     let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
     let sections = [
         header(diff, paint, width),
+        requests(diff, width),
         services(&diff.services, paint, width),
+        messages(&diff.services, paint, width),
         operations(&diff.operations, paint, width),
         calls(&diff.operations, paint, width),
         findings(&diff.findings, paint, width),
@@ -53,46 +57,131 @@ fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
     }
 }
 
-fn services(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
-    let header = ["service", "", "of each request", "change", "share", "errors", "CPU of each", "calls"];
-    let has_cpu = services.iter().any(|service| service.cpu.is_some());
-    let header: Vec<&str> = header.into_iter().filter(|name| has_cpu || *name != "CPU of each").collect();
-    let is_shown = |service: &&ServiceDiff| service.role != ServiceRole::Unchanged || service.calls.is_some();
-    let rows: Vec<Vec<String>> =
-        services.iter().filter(is_shown).map(|service| service_row(service, has_cpu)).collect();
-    let same = services.len() - rows.len();
-    table(&header, &rows, paint, width) + &unchanged(same, "service", "services", paint)
+/// What the services' parts are of.
+fn requests(diff: &Diff, width: usize) -> String {
+    let Some(RequestsDiff { count, latency_ns }) = diff.requests else { return String::new() };
+    let traced = |count: f64| units::count(count.round() as u64);
+    let text = format!(
+        "Requests that begin traces take {} on average ({} and {} compared).",
+        pair(latency_ns, units::duration),
+        traced(count.0),
+        traced(count.1)
+    );
+    lines(&text, width, str::to_owned)
 }
 
-fn service_row(service: &ServiceDiff, has_cpu: bool) -> Vec<String> {
-    let role = match service.role {
+fn services(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
+    let columns: Vec<Column> =
+        COLUMNS.into_iter().filter(|column| services.iter().any(|one| (column.has)(one))).collect();
+    let header: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let is_shown = |service: &&ServiceDiff| service.role != ServiceRole::Unchanged || !service.logs.is_empty();
+    let shown: Vec<&ServiceDiff> = services.iter().filter(is_shown).collect();
+    let row = |service: &&ServiceDiff| columns.iter().map(|column| (column.cell)(service)).collect();
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    let same = unchanged(services.len() - rows.len(), "service", "services", paint);
+    table(&header, &rows, paint, width) + &same + &examples(&shown, width)
+}
+
+/// A column of the table of services, which is left out when no service has it.
+#[derive(Clone, Copy)]
+struct Column {
+    name: &'static str,
+    has: fn(&ServiceDiff) -> bool,
+    cell: fn(&ServiceDiff) -> String,
+}
+
+const COLUMNS: [Column; 10] = [
+    Column { name: "service", has: |_| true, cell: |one| clean(&one.service) },
+    Column { name: "", has: |_| true, cell: |one| role(one.role).to_owned() },
+    Column { name: "of each request", has: |_| true, cell: |one| pair((one.before_ns, one.after_ns), units::duration) },
+    Column { name: "change", has: |_| true, cell: change_of },
+    Column {
+        name: "share",
+        has: |_| true,
+        cell: |one| one.share.filter(|_| is_origin(one)).map_or_else(absent, units::percent),
+    },
+    Column {
+        name: "confidence",
+        has: |_| true,
+        cell: |one| if is_origin(one) { one.confidence.as_str().to_owned() } else { absent() },
+    },
+    Column { name: "errors", has: |one| one.errors != (0.0, 0.0), cell: |one| pair(one.errors, units::percent) },
+    Column {
+        name: "CPU of each",
+        has: |one| one.cpu.is_some(),
+        cell: |one| one.cpu.map_or_else(absent, |cpu| pair(cpu, units::duration)),
+    },
+    Column {
+        name: "CPU limit",
+        has: |one| one.cpu_limit.is_some(),
+        cell: |one| one.cpu_limit.map_or_else(absent, |limit| pair(limit, number)),
+    },
+    Column {
+        name: "calls",
+        has: |one| one.calls.is_some(),
+        cell: |one| {
+            let of = |(callee, old, new): &(String, f64, f64)| format!("{callee} {} → {}", number(*old), number(*new));
+            one.calls.as_ref().map_or_else(String::new, |calls| clean(&of(calls)))
+        },
+    },
+];
+
+fn absent() -> String {
+    "–".to_owned()
+}
+
+/// Both sides, or one where they read the same.
+fn pair((before, after): (f64, f64), shown: fn(f64) -> String) -> String {
+    match (shown(before), shown(after)) {
+        (before, after) if before == after => after,
+        (before, after) => format!("{before} → {after}"),
+    }
+}
+
+fn role(role: ServiceRole) -> &'static str {
+    match role {
         ServiceRole::Failing => "fails",
         ServiceRole::Slower => "slower",
         ServiceRole::Faster => "faster",
+        ServiceRole::Calling => "calls",
         ServiceRole::Waiting => "waits",
-        ServiceRole::Unchanged => "calls",
-    };
-    let pair = |(before, after): (f64, f64), shown: fn(f64) -> String| match (shown(before), shown(after)) {
-        (before, after) if before == after => after,
-        (before, after) => format!("{before} → {after}"),
-    };
+        ServiceRole::Unchanged => "logs",
+    }
+}
+
+/// Whether something of the change begins in it.
+fn is_origin(service: &ServiceDiff) -> bool {
+    !matches!(service.role, ServiceRole::Waiting | ServiceRole::Unchanged)
+}
+
+fn change_of(service: &ServiceDiff) -> String {
     let sign = if service.change_ns > 0.0 { "+" } else { "−" };
-    let is_cause = service.change_ns.abs() >= 1.0;
-    let of_cause = |shown: String| if is_cause { shown } else { "–".to_owned() };
-    let cpu = || service.cpu.map_or_else(|| "–".to_owned(), |cpu| pair(cpu, units::duration));
-    let cells = [
-        clean(&service.service),
-        role.into(),
-        pair((service.before_ns, service.after_ns), units::duration),
-        of_cause(format!("{sign}{}", units::duration(service.change_ns.abs()))),
-        of_cause(units::percent(service.share.abs())),
-        pair(service.errors, units::percent),
-    ];
-    let calls = service
-        .calls
-        .as_ref()
-        .map_or_else(String::new, |(callee, old, new)| clean(&format!("{callee} {} → {}", number(*old), number(*new))));
-    cells.into_iter().chain(has_cpu.then(cpu)).chain([calls]).collect()
+    match service.change_ns.abs() >= 1.0 {
+        true => format!("{sign}{}", units::duration(service.change_ns.abs())),
+        false => absent(),
+    }
+}
+
+fn examples(services: &[&ServiceDiff], width: usize) -> String {
+    let with_example = services.iter().filter_map(|service| Some((&service.service, service.example.as_ref()?)));
+    let text = |(service, trace): (&String, &String)| format!("Example of {service}: trace {trace}.");
+    with_example.map(|one| lines(&text(one), width, str::to_owned)).collect()
+}
+
+/// Kinds of error messages that are new or became more frequent.
+fn messages(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
+    let header = ["error messages", "", "before", "after"];
+    let all = services.iter().flat_map(|service| service.logs.iter().map(move |kind| (service, kind)));
+    let row = |(service, kind): (&ServiceDiff, &LogDiff)| {
+        let growth = kind.growth.map_or_else(|| "new".to_owned(), |growth| format!("×{}", number(growth)));
+        vec![
+            clean(&format!("{}: {}", service.service, kind.template)),
+            growth,
+            units::count(kind.before),
+            units::count(kind.after),
+        ]
+    };
+    table(&header, &all.map(row).collect::<Vec<_>>(), paint, width)
 }
 
 fn operations(operations: &[OperationDiff], paint: Paint, width: usize) -> String {
@@ -196,6 +285,10 @@ mod tests {
         }
     }
 
+    fn kind(template: &str, fate: Fate, (before, after): (u64, u64), growth: Option<f64>) -> LogDiff {
+        LogDiff { template: template.into(), fate, before, after, growth }
+    }
+
     fn service(name: &str, role: ServiceRole, (before_ns, after_ns): (f64, f64)) -> ServiceDiff {
         ServiceDiff {
             service: name.into(),
@@ -204,11 +297,18 @@ mod tests {
             before_ns,
             after_ns,
             change_ns: after_ns - before_ns,
-            share: (after_ns - before_ns) / 17.1e6,
+            share: Some((after_ns - before_ns) / 17.1e6),
             latency_share: (after_ns - before_ns) / 40e6,
             calls: (role == ServiceRole::Slower).then(|| ("postgresql".into(), 1.0, 11.0)),
-            errors: (0.0, 0.0),
+            errors: if role == ServiceRole::Slower { (0.0, 0.02) } else { (0.0, 0.0) },
             cpu: (role == ServiceRole::Slower).then_some((2e6, 9e6)),
+            cpu_limit: (role == ServiceRole::Slower).then_some((2.0, 0.5)),
+            logs: match role {
+                ServiceRole::Slower => vec![kind("pool * is empty", Fate::Appeared, (0, 12), None)],
+                ServiceRole::Waiting => vec![kind("no response in * ms", Fate::Changed, (10, 41), Some(4.1))],
+                _ => Vec::new(),
+            },
+            example: (role == ServiceRole::Slower).then(|| "4bf92f3577b34da6a3ce929d0e0e4736".into()),
         }
     }
 
@@ -223,6 +323,7 @@ mod tests {
         Diff {
             before: "orders:as-is".into(),
             after: "orders:fixed".into(),
+            requests: Some(RequestsDiff { count: (1_200.0, 80.4), latency_ns: (37.8e6, 54.9e6) }),
             basis: Basis::MeasuredOnce,
             operations: vec![
                 operation("GET /orders", Fate::Changed, (Some(40e6), Some(20e6))),
@@ -253,7 +354,7 @@ mod tests {
     fn nothing_to_tell_leaves_the_sentence() {
         let mut same = example();
         (same.operations, same.findings, same.caveats) = (Vec::new(), Vec::new(), Vec::new());
-        same.services.clear();
+        (same.requests, same.services) = (None, Vec::new());
         let told = diff(&same, Style { width: 100, color: Color::Never });
         assert_eq!(told, format!("orders:as-is → orders:fixed\n\n{}\n", same.sentence));
     }

@@ -10,7 +10,7 @@ use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use crate::figures::{figure, plural};
-use crate::recurring::{self, Recurring, VariantFindings, effect};
+use crate::recurring::{self, Recurring, VariantFindings, effect, gains};
 
 /// Of more variants than this, findings are reported in brief: the rest is in the page and the JSON.
 const WHOLE_VARIANTS_MAX: usize = 2;
@@ -119,7 +119,7 @@ fn brief(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, 
         said("measured", &numbers.join("; "));
     }
     out += &effects(finding, Detail::Brief, paint, width);
-    out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
+    out + &fix(finding, paint, width)
 }
 
 fn one(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
@@ -155,7 +155,17 @@ fn closing(finding: &Finding, paint: Paint, width: usize) -> String {
     }
     finding.caveats.iter().for_each(|caveat| said("caveat", &caveat.to_string()));
     out += &effects(finding, Detail::Whole, paint, width);
-    out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
+    out + &fix(finding, paint, width)
+}
+
+/// What to change, and what that would gain.
+fn fix(finding: &Finding, paint: Paint, width: usize) -> String {
+    let mut out = hanging("try", &paint.green("try"), &finding.advice, INDENT, width);
+    for (index, line) in gains(finding).iter().enumerate() {
+        let label = if index == 0 { "would gain" } else { "" };
+        out += &hanging(label, &paint.green(label), line, INDENT, width);
+    }
+    out
 }
 
 fn evidence(text: &str, paint: Paint, width: usize) -> String {
@@ -173,6 +183,8 @@ fn evidence(text: &str, paint: Paint, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::prediction::{Change, ChangeKind, Gain, GainOutcome};
+
     use super::*;
     use crate::fixture::drones;
     use crate::text::Color;
@@ -211,6 +223,23 @@ mod tests {
         let text = all(&outcome, Paint(Color::Never), 100);
         assert_eq!(text.matches("↳ postgres handles").count(), EFFECTS_MAX);
         assert!(text.contains("↳ 3 more effects\n"), "{text}");
+    }
+
+    #[test]
+    fn what_a_fix_would_gain_follows_what_to_try() {
+        let mut outcome = crate::fixture::outcome();
+        let gain = |kind| Gain {
+            change: Change { kind, target: "shop".into(), amount: None },
+            outcome: GainOutcome::NotPredicted("it has no traces".into()),
+        };
+        let finding = &mut outcome.findings[0][0];
+        finding.gain = Some(gain(ChangeKind::JoinQueries));
+        let effect = Finding { gain: Some(gain(ChangeKind::AddCpu)), ..finding.effects[0].clone() };
+        finding.effects = vec![effect.clone(), effect];
+        let text = all(&outcome, Paint(Color::Never), 100);
+        let gains = "   would gain  join-queries: not predicted, because it has no traces\n               \
+                     add-cpu: not predicted, because it has no traces\n";
+        assert_eq!(text.matches(gains).count(), 1, "{text}");
     }
 
     #[test]

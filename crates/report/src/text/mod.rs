@@ -3,6 +3,7 @@
 //! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
+mod check;
 mod diff;
 mod findings;
 mod limits;
@@ -11,7 +12,9 @@ mod load_summary;
 mod operations;
 pub(crate) mod paint;
 mod prediction;
+mod proof;
 mod published;
+mod scored;
 mod spent;
 pub(crate) mod table;
 mod threads;
@@ -22,9 +25,12 @@ use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
 
+pub use check::check;
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use prediction::predictions;
+pub use proof::proof;
+pub(crate) use scored::changes as scored_changes;
 pub use thresholds::thresholds;
 
 use crate::caveats::Caveat;
@@ -70,12 +76,18 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         threads::all(outcome, paint, width),
         published::beside(outcome, paint, width),
         validity(outcome, paint, width),
+        scored::all(outcome, paint, width),
         findings::all(outcome, paint, width),
         caveats(outcome, paint, width),
         sentence(outcome, paint, width),
     ];
     let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
     sections.join("\n")
+}
+
+/// Each objective of each variant; empty where an experiment has none.
+pub fn objectives(outcome: &Outcome, style: Style) -> String {
+    table::objectives(outcome, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
@@ -102,8 +114,13 @@ fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
 
 fn trials(outcome: &Outcome) -> String {
     let trials = outcome.evidence.trials.len();
+    // A comparison may end before its last planned pair.
+    let made = outcome.evidence.trials.iter().map(|trial| trial.trial.repetition).max().unwrap_or(0);
     match outcome.evidence.run.repetitions {
         0 | 1 => plural(trials, "trial", "trials"),
+        n if made < n => {
+            format!("{} ({made} of at most {n} repetitions of each variant)", plural(trials, "trial", "trials"))
+        }
         n => format!("{} ({n} repetitions of each variant)", plural(trials, "trial", "trials")),
     }
 }

@@ -45,7 +45,7 @@ fn changes(predictions: &[Prediction], paint: Paint, width: usize) -> String {
             format!(
                 "{}{}{}",
                 number(at, predictions.len()),
-                one.change.kind.name(),
+                names(one),
                 if one.is_trusted() { "" } else { " (not to be trusted)" }
             ),
             units::rate(one.after.rate.value),
@@ -138,7 +138,8 @@ fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
     let mut note = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), &clean(text), 0, width);
     for (at, one) in predictions.predictions.iter().enumerate() {
         let because = one.because.map_or_else(String::new, |finding| format!(", suggested by {finding}"));
-        note("change", &format!("{}{}{because}", number(at, predictions.predictions.len()), one.change));
+        let with: String = one.with.iter().map(|other| format!(" with {other}")).collect();
+        note("change", &format!("{}{}{with}{because}", number(at, predictions.predictions.len()), one.change));
     }
     if predictions.baseline.len() > 1 {
         note("model", &reproduced(&predictions.baseline));
@@ -168,6 +169,12 @@ fn reproduced(baseline: &[BaselineLevel]) -> String {
         units::duration(worst.model_mean_ns),
         units::duration(worst.measured.mean_ns)
     )
+}
+
+/// The names of a change and of those that are made with it.
+pub(crate) fn names(prediction: &Prediction) -> String {
+    let all = std::iter::once(&prediction.change).chain(&prediction.with).map(|change| change.kind.name());
+    all.collect::<Vec<_>>().join(" + ")
 }
 
 /// The number of a change before it; nothing before the only one.
@@ -218,6 +225,7 @@ mod tests {
         };
         Prediction {
             change: Change { kind, target: "scheduler GET /utilization".into(), amount: None },
+            with: Vec::new(),
             because: Some(FindingKind::SerialFanOut),
             now,
             after,

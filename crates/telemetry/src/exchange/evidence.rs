@@ -112,6 +112,7 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
         () if instants.contains(&false) => Some("an instant"),
         () if !weights => Some("the weight of a trace"),
         () if !trial.seconds.iter().all(can_be_added_up) => Some("a count of requests"),
+        () if trial.error_logs.iter().any(|kind| kind.count > ADDEND_MAX) => Some("a count of errors"),
         () if trial.traces.iter().any(|trace| trace.spans.is_empty()) => Some("an empty trace"),
         () => None,
     }

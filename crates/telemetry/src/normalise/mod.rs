@@ -12,6 +12,7 @@ mod names;
 mod rpc;
 mod series;
 mod series_names;
+mod usage;
 mod values;
 
 use std::sync::LazyLock;
@@ -22,6 +23,8 @@ use serde_json::{Map, Value};
 pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renamed};
 pub use series::{SeriesName, normalise_series, series_name};
 pub use series_names::{LABELS_RENAMED, LabelRenamed, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
+pub use usage::INSTANCE;
+pub(crate) use usage::{add_replicas, is_usage};
 use values::{as_charge, as_count, as_number, as_text, authority, one_of_header, split_port};
 
 /// Attributes that only a server span of the old conventions carries. Its `net.peer.*` are the caller's address and

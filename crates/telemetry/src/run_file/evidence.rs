@@ -15,10 +15,12 @@ use rusqlite::{Row, params};
 
 use super::bounds::Bounded;
 use super::error::Result;
+use super::error_logs::error_logs_of;
 use super::operations::operations_of;
 use super::reader::Reader;
 use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
+use crate::normalise::add_replicas;
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
@@ -60,10 +62,44 @@ impl Reader {
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
     }
 
+    /// As [`Reader::evidence_within`], without operations and traces: what figures of the load and of CPU need, in a
+    /// fraction of the time.
+    ///
+    /// # Errors
+    /// As [`Reader::evidence`].
+    pub fn loads_within(&self, within: &TimeRange) -> Result<RunEvidence> {
+        let _call = self.begin();
+        let _snapshot = self.snapshot()?;
+        let run = self.run()?;
+        let trials = self.trials()?.into_iter().map(|trial| self.trial_load(&run, trial, within));
+        Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
+    }
+
+    /// The same of one trial; none where there is no such trial.
+    ///
+    /// # Errors
+    /// As [`Reader::evidence`].
+    pub fn load_of(&self, trial: i64) -> Result<Option<TrialEvidence>> {
+        let _call = self.begin();
+        let _snapshot = self.snapshot()?;
+        let run = self.run()?;
+        let found = self.trials()?.into_iter().find(|known| known.id == trial);
+        found.map(|trial| self.trial_load(&run, trial, &TimeRange::default())).transpose()
+    }
+
     fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit, within: &TimeRange) -> Result<TrialEvidence> {
+        let mut evidence = self.trial_load(run, trial, within)?;
+        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
+        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
+        add_replicas(&mut evidence);
+        Ok(evidence)
+    }
+
+    fn trial_load(&self, run: &Run, trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
         let counts = self.counts(id)?;
-        let mut evidence = TrialEvidence {
+        Ok(TrialEvidence {
             client_addresses: None,
             windows: within.cut(self.windows(id)?, trial.started_ns.unwrap_or_default()),
             services: self.services(id)?,
@@ -71,15 +107,13 @@ impl Reader {
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
+            error_logs: Vec::new(),
             spans_total: counts.spans.stored,
             spans_refused: counts.spans.refused,
             spans_thinned: counts.thinned,
             cores: run.environment.cores,
             trial,
-        };
-        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
-        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
-        Ok(evidence)
+        })
     }
 }
 
@@ -183,12 +217,14 @@ fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> 
     Ok(traces)
 }
 
-/// Chooses by each trace's earliest span, which is known from one pass over the traces as they lie in the file; the
-/// root is looked at once the trace is read.
+/// Chooses by each trace's earliest span without a parent, or by its earliest one, which is known from one pass over the
+/// traces as they lie in the file; the root is looked at once the trace is read. A span with a parent may have been timed
+/// by a clock that is seconds away from the root's.
 fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \
-               WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+    let sql = "SELECT t.trace_id, \
+               coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
+               t.weight, max(s.shape IN (SELECT id FROM span_shape_rows WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
                ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut traces = statement.query([trial.trial.id])?;

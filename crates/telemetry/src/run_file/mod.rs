@@ -23,6 +23,7 @@ mod counts;
 mod door;
 mod each;
 mod error;
+mod error_logs;
 mod evidence;
 mod file;
 mod inbox;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_model::run::{Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
+use narrows_model::run::{Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction};
 
@@ -97,6 +97,16 @@ impl Reader {
     /// How many spans are kept but cannot be read yet: those of a trial that is under way, mostly, until it ends.
     pub fn waiting(&self) -> Result<u64> {
         self.query(|connection| Ok(size_of(connection)?.spans))
+    }
+
+    /// What was concluded under this name; none where nothing was.
+    ///
+    /// # Errors
+    /// When it is not JSON, and as for every reading.
+    pub fn conclusion(&self, key: &str) -> Result<Option<serde_json::Value>> {
+        let sql = "SELECT value FROM conclusions WHERE key = ?1";
+        let found = self.query(|connection| connection.few_rows(sql, [key], |row| row.get::<_, Json<_>>("value")))?;
+        Ok(found.into_iter().next().map(|Json(value)| value))
     }
 
     /// How many records of a trial are in the file, and how many were refused.
@@ -218,6 +228,7 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
         cpu_limit_cores: row.get::<_, Option<Finite>>("cpu_limit_cores")?.map(|cores| cores.0),
         memory_limit_bytes: row.get::<_, Option<Count>>("memory_limit_bytes")?.map(|count| count.0),
         stand_in_ports: row.get::<_, Json<_>>("stand_in_ports")?.0,
+        machine: Machine::Here,
     })
 }
 

@@ -23,12 +23,22 @@ pub enum Status {
     Terminated = 5,
     /// An entity: it has no end.
     Entity = 6,
+    /// Started, or accepted, and its code is missing or does not fit its history.
+    Parked = 7,
 }
 
 impl Status {
     /// All of them; the place is the number.
-    pub const ALL: [Self; 7] =
-        [Self::Pending, Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Terminated, Self::Entity];
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Running,
+        Self::Suspended,
+        Self::Completed,
+        Self::Failed,
+        Self::Terminated,
+        Self::Entity,
+        Self::Parked,
+    ];
 
     /// Whether nothing more will happen to it.
     #[must_use]
@@ -47,6 +57,7 @@ impl Status {
             Self::Failed => "failed",
             Self::Terminated => "terminated",
             Self::Entity => "entity",
+            Self::Parked => "parked",
         }
     }
 }
@@ -60,8 +71,9 @@ pub struct InstanceView {
     pub name: Name,
     /// The version of its code; 0 for entities.
     pub version: Version,
-    /// How often it has begun anew.
-    pub generation: u32,
+    /// The number of its execution: continuing as new and starting again count up. See
+    /// [`EventKind::Started`](crate::EventKind::Started).
+    pub generation: u64,
     /// What state it is in.
     pub status: Status,
     /// When it was accepted.
@@ -74,6 +86,8 @@ pub struct InstanceView {
     pub input: Payload,
     /// What it shows about itself. Absent where a query did not request values.
     pub custom_status: Option<Payload>,
+    /// Why its code does not fit, if it is parked.
+    pub parked: Option<String>,
     /// How it ended, if it has. Absent where a query did not request values.
     pub output: Option<Result<Payload, Failure>>,
 }

@@ -36,13 +36,25 @@ mod tag {
 }
 
 /// Writes an event behind `out`. `previous` is the time of the event before it in its history, [`Time`]`(0)` for the
-/// first: what is written is the difference.
+/// first: what is written is the difference, which is negative after a clock was set back.
 pub fn put_event(out: &mut Vec<u8>, previous: Time, time: Time, kind: &EventKind, spill: &mut dyn Spill) {
     if kind.is_outside() {
-        put_outside(out, time.0.saturating_sub(previous.0), kind, spill);
+        put_outside(out, difference(previous, time), kind, spill);
     } else {
-        put_decision(out, time.0.saturating_sub(previous.0), kind, spill);
+        put_decision(out, difference(previous, time), kind, spill);
     }
+}
+
+/// How much later it is, twice; one less than twice how much earlier.
+fn difference(previous: Time, time: Time) -> u64 {
+    let later = time.0.wrapping_sub(previous.0) as i64;
+    ((later << 1) ^ (later >> 63)) as u64
+}
+
+/// The moment that is so much later.
+fn later(previous: Time, difference: u64) -> Option<Time> {
+    let later = (difference >> 1) as i64 ^ -((difference & 1) as i64);
+    previous.0.checked_add_signed(later).map(Time)
 }
 
 /// What every event begins with.
@@ -63,7 +75,7 @@ fn put_outside(out: &mut Vec<u8>, later: u64, kind: &EventKind, spill: &mut dyn 
             head(out, tag::STARTED, later);
             output::text(out, name.as_str());
             output::number(out, u64::from(*version));
-            output::number(out, u64::from(*generation));
+            output::number(out, *generation);
             output::payload(out, input, spill);
             output::optional(out, parent.as_ref(), output::caller);
         }
@@ -211,12 +223,12 @@ impl<'a> Events<'a> {
     fn event(&mut self) -> Result<Event, CodecError> {
         let began = self.input.at();
         let tag = self.input.byte()?;
-        let later = self.input.number()?;
-        let Some(time) = self.previous.0.checked_add(later) else {
-            return Input::wrong(began + 1, format!("{later} µs later, which is after the end of time"));
+        let difference = self.input.number()?;
+        let Some(time) = later(self.previous, difference) else {
+            return Input::wrong(began + 1, format!("a difference of {difference}, which is outside of time"));
         };
         let kind = if tag < tag::TASK_SCHEDULED { self.outside(began, tag)? } else { self.decision(began, tag)? };
-        self.previous = Time(time);
+        self.previous = time;
         Ok(Event { time: self.previous, kind })
     }
 
@@ -227,7 +239,7 @@ impl<'a> Events<'a> {
             tag::STARTED => EventKind::Started {
                 name: input.name()?,
                 version: input.small()?,
-                generation: input.small()?,
+                generation: input.number()?,
                 input: input.payload(fetch)?,
                 parent: input.optional(Input::caller)?,
             },

@@ -22,6 +22,46 @@ mod tag {
     pub(super) const PURGED: u8 = 10;
     pub(super) const NEXT_HANDLE: u8 = 11;
     pub(super) const NUMBERED: u8 = 12;
+    pub(super) const NEXT_GENERATION: u8 = 13;
+    pub(super) const PARKED: u8 = 14;
+}
+
+/// The bytes in the middle of a state that changed: what is before and behind them stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// Bytes before that stay.
+    pub front: u64,
+    /// Bytes behind that stay.
+    pub back: u64,
+    /// What is between them now.
+    pub middle: Payload,
+}
+
+impl Patch {
+    /// What makes `after` of `before`, if that is much less than `after` itself.
+    #[must_use]
+    pub fn between(before: &Payload, after: &Payload) -> Option<Self> {
+        const WORTH: usize = 4;
+        let (one, other) = (before.as_bytes(), after.as_bytes());
+        let front = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let rest = one[front..].iter().rev().zip(other[front..].iter().rev());
+        let back = rest.take_while(|(one, other)| one == other).count();
+        let middle = &other[front..other.len() - back];
+        (middle.len() < other.len() / WORTH).then(|| Self {
+            front: front as u64,
+            back: back as u64,
+            middle: Payload::from_bytes(middle.to_vec()),
+        })
+    }
+
+    /// The state after the change; `None` if `before` is too short to be the one before it.
+    #[must_use]
+    pub fn apply(&self, before: &Payload) -> Option<Payload> {
+        let bytes = before.as_bytes();
+        let (front, back) = (usize::try_from(self.front).ok()?, usize::try_from(self.back).ok()?);
+        let behind = bytes.len().checked_sub(back).filter(|behind| front <= *behind)?;
+        Some(Payload::from_bytes([&bytes[..front], self.middle.as_bytes(), &bytes[behind..]].concat()))
+    }
 }
 
 /// What changed about an entity.
@@ -31,6 +71,8 @@ pub struct EntityDelta {
     pub time: Time,
     /// Its new state: none is unchanged, `Some(None)` is gone.
     pub state: Option<Option<Payload>>,
+    /// What changed in the middle of its state, in place of a new one.
+    pub patch: Option<Patch>,
     /// How many messages were taken from the front of its queue.
     pub popped: u32,
     /// Messages put at the end of its queue, after that.
@@ -56,7 +98,14 @@ pub enum Entry<'a> {
         /// Which.
         handle: u64,
         /// The number of the execution that will begin.
-        generation: u32,
+        generation: u64,
+    },
+    /// An orchestration was parked, or is not any more.
+    Parked {
+        /// Which.
+        handle: u64,
+        /// Why its code does not fit; none if it goes on.
+        reason: Option<String>,
     },
     /// A history grew.
     Appended {
@@ -128,6 +177,11 @@ pub enum Entry<'a> {
         /// The number.
         handle: u64,
     },
+    /// What the first execution of an identifier that is not in use is numbered from here on.
+    NextGeneration {
+        /// The number.
+        generation: u64,
+    },
 }
 
 /// Writes frames, one after another, into a buffer that it keeps.
@@ -184,8 +238,13 @@ impl FrameWriter {
     }
 
     /// [`Entry::Numbered`].
-    pub fn numbered(&mut self, handle: u64, generation: u32) {
-        output::number(self.entry(tag::NUMBERED, handle), u64::from(generation));
+    pub fn numbered(&mut self, handle: u64, generation: u64) {
+        output::number(self.entry(tag::NUMBERED, handle), generation);
+    }
+
+    /// [`Entry::Parked`].
+    pub fn parked(&mut self, handle: u64, reason: Option<&str>) {
+        output::optional(self.entry(tag::PARKED, handle), reason, output::text);
     }
 
     /// [`Entry::Appended`], of events that [`put_event`](super::put_event) has written.
@@ -206,6 +265,11 @@ impl FrameWriter {
         output::time(out, &delta.time);
         output::optional(out, delta.state.as_ref(), |out, state| {
             output::optional(out, state.as_ref(), |out, state| output::payload(out, state, spill));
+        });
+        output::optional(out, delta.patch.as_ref(), |out, patch| {
+            output::number(out, patch.front);
+            output::number(out, patch.back);
+            output::payload(out, &patch.middle, spill);
         });
         output::number(out, u64::from(delta.popped));
         output::number(out, delta.pushed.len() as u64);
@@ -249,6 +313,11 @@ impl FrameWriter {
         self.entry(tag::PURGED, handle);
     }
 
+    /// [`Entry::NextGeneration`].
+    pub fn next_generation(&mut self, generation: u64) {
+        self.entry(tag::NEXT_GENERATION, generation);
+    }
+
     /// [`Entry::NextHandle`].
     pub fn next_handle(&mut self, handle: u64) {
         self.entry(tag::NEXT_HANDLE, handle);
@@ -281,7 +350,8 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
     let began = input.at();
     Ok(match input.byte()? {
         tag::CREATED => Entry::Created { handle: input.number()?, time: input.time()?, id: input.instance_text()? },
-        tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.small()? },
+        tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.number()? },
+        tag::PARKED => Entry::Parked { handle: input.number()?, reason: input.optional(Input::string)? },
         tag::APPENDED => Entry::Appended { handle: input.number()?, events: input.slice()? },
         tag::RESTARTED => Entry::Restarted { handle: input.number()?, time: input.time()?, events: input.slice()? },
         tag::ENTITY => Entry::Entity { handle: input.number()?, delta: entity_delta(input, fetch)? },
@@ -296,6 +366,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
         tag::UNDEFERRED => Entry::Undeferred { number: input.number()? },
         tag::PURGED => Entry::Purged { handle: input.number()? },
         tag::NEXT_HANDLE => Entry::NextHandle { handle: input.number()? },
+        tag::NEXT_GENERATION => Entry::NextGeneration { generation: input.number()? },
         other => return Input::wrong(began, format!("{other}, expected the kind of an entry")),
     })
 }
@@ -304,6 +375,9 @@ fn entity_delta(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<EntityDe
     Ok(EntityDelta {
         time: input.time()?,
         state: input.optional(|input| input.optional(|input| input.payload(fetch)))?,
+        patch: input.optional(|input| {
+            Ok(Patch { front: input.number()?, back: input.number()?, middle: input.payload(fetch)? })
+        })?,
         popped: input.small()?,
         pushed: input.list(|input| message(input, fetch))?,
         lock: input.optional(|input| input.optional(Input::caller))?,

@@ -142,7 +142,7 @@ impl<'a> Input<'a> {
     }
 
     pub(super) fn caller(&mut self) -> Result<Caller, CodecError> {
-        Ok(Caller { instance: self.instance()?, generation: self.small()?, id: self.small()? })
+        Ok(Caller { instance: self.instance()?, generation: self.number()?, id: self.small()? })
     }
 
     pub(super) fn time(&mut self) -> Result<Time, CodecError> {

@@ -18,6 +18,7 @@ mod tag {
     pub(super) const SUSPEND: u8 = 10;
     pub(super) const RESUME: u8 = 11;
     pub(super) const PURGE: u8 = 12;
+    pub(super) const TASK_DONE: u8 = 13;
 }
 
 const REUSES: [Reuse; 4] = [Reuse::IfEnded, Reuse::Never, Reuse::Ignore, Reuse::Terminate];
@@ -37,6 +38,10 @@ pub fn put_message(out: &mut Vec<u8>, message: &Message, spill: &mut dyn Spill) 
         }
         MessageKind::SubDone { generation, id, result } => {
             put_result_head(out, tag::SUB_DONE, *generation, *id);
+            output::result(out, result, spill);
+        }
+        MessageKind::TaskDone { generation, id, result } => {
+            put_result_head(out, tag::TASK_DONE, *generation, *id);
             output::result(out, result, spill);
         }
         MessageKind::Raise { name, data } => {
@@ -59,9 +64,9 @@ pub fn put_message(out: &mut Vec<u8>, message: &Message, spill: &mut dyn Spill) 
     }
 }
 
-fn put_result_head(out: &mut Vec<u8>, tag: u8, generation: u32, id: u32) {
+fn put_result_head(out: &mut Vec<u8>, tag: u8, generation: u64, id: u32) {
     out.push(tag);
-    output::number(out, u64::from(generation));
+    output::number(out, generation);
     output::number(out, u64::from(id));
 }
 
@@ -88,6 +93,7 @@ fn put_lock_or_order(out: &mut Vec<u8>, kind: &MessageKind) {
         // Written by the caller.
         MessageKind::Start { .. }
         | MessageKind::SubDone { .. }
+        | MessageKind::TaskDone { .. }
         | MessageKind::Raise { .. }
         | MessageKind::Operate { .. }
         | MessageKind::Operated { .. } => return,
@@ -119,7 +125,7 @@ pub(super) fn message(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<Me
             reuse: reuse(input)?,
         },
         tag::SUB_DONE => {
-            MessageKind::SubDone { generation: input.small()?, id: input.small()?, result: input.result(fetch)? }
+            MessageKind::SubDone { generation: input.number()?, id: input.small()?, result: input.result(fetch)? }
         }
         tag::RAISE => MessageKind::Raise { name: input.name()?, data: input.payload(fetch)? },
         tag::OPERATE => MessageKind::Operate {
@@ -128,12 +134,15 @@ pub(super) fn message(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<Me
             caller: input.optional(Input::caller)?,
             at: input.optional(Input::time)?,
         },
+        tag::TASK_DONE => {
+            MessageKind::TaskDone { generation: input.number()?, id: input.small()?, result: input.result(fetch)? }
+        }
         tag::OPERATED => {
-            MessageKind::Operated { generation: input.small()?, id: input.small()?, result: input.result(fetch)? }
+            MessageKind::Operated { generation: input.number()?, id: input.small()?, result: input.result(fetch)? }
         }
         tag::LOCK => lock(input)?,
         tag::LOCKED => {
-            MessageKind::Locked { generation: input.small()?, id: input.small()?, entities: input.entities()? }
+            MessageKind::Locked { generation: input.number()?, id: input.small()?, entities: input.entities()? }
         }
         tag::UNLOCK => MessageKind::Unlock { owner: input.caller()? },
         tag::TERMINATE => MessageKind::Terminate { reason: input.string()? },

@@ -62,7 +62,7 @@ pub(super) fn result(out: &mut Vec<u8>, result: &Result<Payload, Failure>, spill
 
 pub(super) fn caller(out: &mut Vec<u8>, caller: &Caller) {
     text(out, caller.instance.as_str());
-    number(out, u64::from(caller.generation));
+    number(out, caller.generation);
     number(out, u64::from(caller.id));
 }
 

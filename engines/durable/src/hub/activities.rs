@@ -148,7 +148,7 @@ impl Activities {
             let Some(inbox) = self.inboxes.get(usize::from(partition.0)) else { continue };
             let name = call.name.clone();
             let begun = catch_unwind(AssertUnwindSafe(|| {
-                let mut run = self.program.activity(call);
+                let mut run = self.program.run(call);
                 match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                     Poll::Ready(result) => Begun::Ended(result),
                     Poll::Pending => Begun::Waits(run),

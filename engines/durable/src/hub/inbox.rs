@@ -6,7 +6,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::ids::Position;
+use crate::ids::{PartitionId, Position};
 use crate::partition::Input;
 use crate::store::StoreError;
 
@@ -25,6 +25,8 @@ struct State {
     is_asleep: bool,
     durable: Position,
     failed: Option<StoreError>,
+    /// Another partition that has stopped.
+    elsewhere: Option<(PartitionId, StoreError)>,
     closing: Option<Closing>,
 }
 
@@ -39,6 +41,8 @@ pub(crate) struct Inbox {
 pub(super) struct News {
     pub(super) durable: Position,
     pub(super) failed: Option<StoreError>,
+    /// The first other partition that has stopped, once.
+    pub(super) elsewhere: Option<(PartitionId, StoreError)>,
     pub(super) closing: Option<Closing>,
 }
 
@@ -82,6 +86,18 @@ impl Inbox {
         self.wake(state);
     }
 
+    /// Notes that another partition has stopped.
+    pub(super) fn warn(&self, partition: PartitionId, error: StoreError) {
+        let mut state = self.lock();
+        state.elsewhere = Some((partition, error));
+        self.wake(state);
+    }
+
+    /// Why the partition has stopped, if it has.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.lock().failed.clone()
+    }
+
     pub(super) fn close(&self, closing: Closing) {
         let mut state = self.lock();
         if state.closing != Some(Closing::AtOnce) {
@@ -106,7 +122,11 @@ impl Inbox {
     pub(super) fn take(&self, inputs: &mut Vec<Input>, known: Position, timeout: Option<Duration>) -> News {
         let mut state = self.lock();
         let is_quiet = |state: &State| {
-            state.inputs.is_empty() && state.durable == known && state.failed.is_none() && state.closing.is_none()
+            state.inputs.is_empty()
+                && state.durable == known
+                && state.failed.is_none()
+                && state.elsewhere.is_none()
+                && state.closing.is_none()
         };
         if is_quiet(&state) && timeout != Some(Duration::ZERO) {
             state.is_asleep = true;
@@ -120,6 +140,7 @@ impl Inbox {
             state.is_asleep = false;
         }
         std::mem::swap(inputs, &mut state.inputs);
-        News { durable: state.durable, failed: state.failed.clone(), closing: state.closing }
+        let elsewhere = state.elsewhere.take();
+        News { durable: state.durable, failed: state.failed.clone(), elsewhere, closing: state.closing }
     }
 }

@@ -48,16 +48,23 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
                 }
                 kept.meter.snapshot();
                 kept.log.cut(finished.before);
-                delete(store, &finished.obsolete);
-                delete(store, &spent_payloads(store, &finished));
+                delete(store, &spent(store, &finished));
             }
         }
     }
 }
 
-/// Large payloads that neither the snapshot nor the log behind it refers to.
-pub(crate) fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
+/// What a snapshot makes superfluous: parts of all others, also of those that were given up, and large payloads that
+/// neither it nor the log behind it refers to.
+pub(crate) fn spent(store: &dyn Store, finished: &Finished) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
+    let mut parts = store.list_blobs(&finished.parts).unwrap_or_default();
+    parts.retain(|name| *name != finished.name && !finished.parts_kept.contains(name));
+    parts.extend(spent_payloads(store, finished));
+    parts
+}
+
+fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
     let mut names = store.list_blobs(&finished.payloads).unwrap_or_default();
     names.retain(|name| {
         let number: Option<u64> = name.strip_prefix(&finished.payloads).and_then(|number| number.parse().ok());

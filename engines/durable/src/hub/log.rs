@@ -102,16 +102,16 @@ pub(super) struct Target {
     pub(super) end: Position,
 }
 
-/// Writes until the log is closed or the store fails, and reports to the partition how far it is.
-pub(super) fn write(log: &Log, mut target: Target, inbox: &Inbox, meter: &Meter) {
+/// Writes until the log is closed, and reports to the partition how far it is.
+///
+/// # Errors
+/// What the store says when it fails; nothing is written afterwards.
+pub(super) fn write(log: &Log, mut target: Target, inbox: &Inbox, meter: &Meter) -> Result<(), StoreError> {
     let mut batch = Queue::default();
     while log.next(&mut batch) {
-        if let Err(error) = commit(&mut target, &mut batch, inbox, meter) {
-            log.close();
-            inbox.fail(error);
-            break;
-        }
+        commit(&mut target, &mut batch, inbox, meter)?;
     }
+    Ok(())
 }
 
 fn commit(target: &mut Target, batch: &mut Queue, inbox: &Inbox, meter: &Meter) -> Result<(), StoreError> {

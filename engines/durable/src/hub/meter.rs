@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::hub::metrics::CommitMetrics;
-use crate::partition::Counts;
+use crate::ids::InstanceId;
+use crate::partition::{Counts, Worksite};
 
 /// Counts of one partition, kept by its threads.
 #[derive(Debug, Default)]
@@ -19,7 +20,21 @@ pub(super) struct Meter {
     snapshots: AtomicU64,
     snapshots_failed: AtomicU64,
     recovery_ns: AtomicU64,
+    clock_leaps: AtomicU64,
+    /// When the turn that is under way began, in nanoseconds after `begun`, and one more; 0 if none is.
+    turn_began: AtomicU64,
+    begun: Begun,
+    worksite: Worksite,
     commit_metrics: Option<CommitMetrics>,
+}
+
+#[derive(Debug)]
+struct Begun(Instant);
+
+impl Default for Begun {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 /// A partition in figures. Everything that counts up does so since the hub was opened.
@@ -44,6 +59,8 @@ pub struct PartitionStats {
     pub snapshots_failed: u64,
     /// Nanoseconds that recovery took when the hub was opened.
     pub recovery_ns: u64,
+    /// How often the machine's clock leapt by more than a minute, ahead or back.
+    pub clock_leaps: u64,
 }
 
 /// A hub in figures.
@@ -75,6 +92,38 @@ impl Meter {
         }
     }
 
+    pub(super) fn turn_begins(&self) {
+        self.turn_began.store(self.ns() + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn turn_ended(&self) {
+        self.turn_began.store(0, Ordering::Relaxed);
+    }
+
+    fn ns(&self) -> u64 {
+        u64::try_from(self.begun.0.elapsed().as_nanos()).unwrap_or(u64::MAX - 1)
+    }
+
+    /// How long the turn that is under way has lasted.
+    pub(super) fn turn_since(&self) -> Option<Duration> {
+        let began = self.turn_began.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Duration::from_nanos(self.ns().saturating_sub(began)))
+    }
+
+    /// Where the partition notes whose code it runs.
+    pub(super) fn worksite(&self) -> Worksite {
+        self.worksite.clone()
+    }
+
+    /// Whose code ran last.
+    pub(super) fn at_work(&self) -> Option<InstanceId> {
+        self.worksite.last()
+    }
+
+    pub(super) fn clock(&self, leaps: u64) {
+        self.clock_leaps.store(leaps, Ordering::Relaxed);
+    }
+
     pub(super) fn recovered(&self, took: Duration) {
         self.recovery_ns.store(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -98,6 +147,7 @@ impl Meter {
             snapshots: self.snapshots.load(Ordering::Relaxed),
             snapshots_failed: self.snapshots_failed.load(Ordering::Relaxed),
             recovery_ns: self.recovery_ns.load(Ordering::Relaxed),
+            clock_leaps: self.clock_leaps.load(Ordering::Relaxed),
         }
     }
 }

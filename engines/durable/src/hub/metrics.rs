@@ -103,6 +103,14 @@ impl Watched {
         }
     }
 
+    /// A callback that observes which partitions have stopped.
+    fn stopped(&self) -> impl Fn(&dyn AsyncInstrument<i64>) + Send + Sync + 'static {
+        let watched = self.clone();
+        move |observer| {
+            watched.each(|_, inbox, partition| observer.observe(i64::from(inbox.failure().is_some()), &[partition]));
+        }
+    }
+
     /// A callback that observes how many inputs wait.
     fn waiting(&self) -> impl Fn(&dyn AsyncInstrument<i64>) + Send + Sync + 'static {
         let watched = self.clone();
@@ -120,6 +128,7 @@ fn signed(count: u64) -> i64 {
 pub(super) fn observe(meter: &Instruments, watched: &Watched) {
     observe_work(meter, watched);
     observe_store(meter, watched);
+    observe_health(meter, watched);
     observe_backlog(meter, watched);
     observe_holdings(meter, watched);
 }
@@ -175,6 +184,22 @@ fn observe_store(meter: &Instruments, watched: &Watched) {
         .with_unit("s")
         .with_description("How long recovery took when the hub was opened")
         .with_callback(watched.figure(|stats| Duration::from_nanos(stats.recovery_ns).as_secs_f64()))
+        .build();
+}
+
+/// How partitions do.
+fn observe_health(meter: &Instruments, watched: &Watched) {
+    meter
+        .u64_observable_counter("durable.clock.leaps")
+        .with_unit("{leap}")
+        .with_description("Times that the clock leapt by more than a minute, ahead or back")
+        .with_callback(watched.figure(|stats| stats.clock_leaps))
+        .build();
+    meter
+        .i64_observable_up_down_counter("durable.partition.stopped")
+        .with_unit("{partition}")
+        .with_description("1 if the partition has stopped: its store or the engine failed")
+        .with_callback(watched.stopped())
         .build();
 }
 

@@ -4,6 +4,9 @@
 //! small runtime for those that wait, and one thread for snapshots.
 
 mod activities;
+pub(crate) mod clock;
+pub(crate) mod crossing;
+mod health;
 mod inbox;
 pub(crate) mod keeper;
 mod log;
@@ -15,14 +18,21 @@ mod tests;
 #[cfg(test)]
 mod tests_of_faults;
 #[cfg(test)]
+mod tests_of_health;
+#[cfg(test)]
 mod tests_of_locks;
 #[cfg(test)]
 mod tests_of_metrics;
+#[cfg(test)]
+mod tests_of_mismatch;
 
+use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
+pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
 pub(crate) use shell::now;
@@ -33,7 +43,7 @@ use keeper::Kept;
 use log::{Log, Target};
 use meter::Meter;
 use metrics::{CommitMetrics, Watched};
-use shell::Shell;
+use shell::{Recovered, Shell};
 
 use crate::client::Client;
 use crate::codec::FORMAT;
@@ -123,7 +133,8 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Starts all threads. Partitions begin to work only once all have recovered, so that an error leaves nothing done.
+    /// Starts all threads. Partitions begin to work only once all have recovered and agree, so that an error leaves
+    /// nothing done: their threads end when they are not told to go.
     fn spawn(
         &self,
         program: &Arc<dyn Program>,
@@ -132,10 +143,10 @@ impl Hub {
     ) -> Result<(), Error> {
         let (chores, chores_due) = sync_channel(keeper::WAITING_MAX);
         let count = self.epochs.len();
-        let go = Arc::new(Barrier::new(count + 1));
+        let (go, gone) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
         let (ready, recovered) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
         let mut partitions = Vec::new();
-        for (at, ready) in ready.into_iter().enumerate() {
+        for (at, (ready, gone)) in ready.into_iter().zip(gone).enumerate() {
             let id = partition(at);
             let shell = Shell {
                 id,
@@ -149,28 +160,34 @@ impl Hub {
                 activities: Arc::clone(&self.activities),
                 chores: chores.clone(),
                 meter: Arc::clone(&self.meters[at]),
+                clock: RefCell::default(),
+                begun: Instant::now(),
             };
-            let go = Arc::clone(&go);
-            partitions.push(thread(format!("partition-{id}"), move || shell.run(&ready, &go))?);
+            partitions.push(thread(format!("partition-{id}"), move || shell.run(ready, &gone))?);
         }
         drop(chores);
-        let ends: Vec<Result<Position, StoreError>> =
+        let all: Vec<Result<Recovered, StoreError>> =
             recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let ends: Result<Vec<Position>, StoreError> = ends.into_iter().collect();
-        if ends.is_err() {
-            self.inboxes.iter().for_each(|inbox| inbox.close(Closing::AtOnce));
-        }
-        drop(recovered);
-        let logs = match &ends {
-            Ok(ends) => self.spawn_logs(ends)?,
-            Err(_) => Vec::new(),
+        let ends = match agreed(all) {
+            Ok(ends) => ends,
+            Err(error) => {
+                // They have the store, which is free once they have ended.
+                drop(go);
+                partitions.into_iter().for_each(|thread| drop(thread.join()));
+                runtime.shutdown_background();
+                return Err(error.into());
+            }
         };
-        go.wait();
+        let logs = self.spawn_logs(&ends)?;
+        for go in go {
+            // A thread that does not take it has died, which its inbox says.
+            let _ = go.send(());
+        }
         let keeper = self.spawn_keeper(chores_due)?;
         self.spawn_activities(options.activity_threads)?;
         let running = Running { partitions, logs, keeper, runtime };
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
-        ends.map(|_| ()).map_err(Error::from)
+        Ok(())
     }
 
     fn spawn_logs(&self, ends: &[Position]) -> Result<Vec<JoinHandle<()>>, Error> {
@@ -180,7 +197,14 @@ impl Hub {
             inbox.confirm(*end);
             let id = partition(at);
             let target = Target { store: Arc::clone(&self.store), partition: id, epoch: self.epochs[at], end: *end };
-            thread(format!("log-{id}"), move || log::write(&log, target, &inbox, &meter))
+            let inboxes = self.inboxes.clone();
+            thread(format!("log-{id}"), move || {
+                let written = guarded(|| log::write(&log, target, &inbox, &meter));
+                if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
+                    log.close();
+                    stop(&inboxes, id, &error);
+                }
+            })
         };
         ends.iter().enumerate().map(spawn).collect()
     }
@@ -214,6 +238,13 @@ impl Hub {
         self.client.clone()
     }
 
+    /// How each partition does, in order. A hub with one that has stopped should be closed and opened again: what needs
+    /// that partition stands still.
+    #[must_use]
+    pub fn health(&self) -> Vec<Health> {
+        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter)).collect()
+    }
+
     /// The hub in figures, as of each partition's last turn.
     #[must_use]
     pub fn stats(&self) -> HubStats {
@@ -224,7 +255,8 @@ impl Hub {
     /// that are under way are left to themselves and run again when the hub is next opened. Closing twice is no error.
     ///
     /// # Errors
-    /// [`Error::Store`] if the store could not take what was left or refuses to take the partitions back.
+    /// [`Error::Stopped`] if a partition had stopped, so that not all that was taken in is durable; [`Error::Store`] if
+    /// the store refuses to take the partitions back.
     pub fn close(&self) -> Result<(), Error> {
         self.end(Closing::Orderly)
     }
@@ -250,10 +282,15 @@ impl Hub {
             let _ = thread.join();
         }
         runtime.shutdown_background();
+        let mut released = Ok(());
         for (at, epoch) in self.epochs.iter().enumerate() {
-            self.store.release(partition(at), *epoch)?;
+            released = released.and(self.store.release(partition(at), *epoch));
         }
-        Ok(())
+        let stopped = |(at, inbox): (usize, &Arc<Inbox>)| {
+            inbox.failure().map(|source| Error::Stopped { partition: partition(at), source })
+        };
+        let stopped = self.inboxes.iter().enumerate().find_map(stopped);
+        stopped.map_or(released.map_err(Error::from), Err)
     }
 }
 
@@ -269,6 +306,37 @@ fn give_back(store: &dyn Store, epochs: &[Epoch]) {
         // The error that led here is the one to report.
         let _ = store.release(partition(at), *epoch);
     }
+}
+
+/// Where the logs end, if all partitions have recovered and none has lost what another knows of.
+fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, StoreError> {
+    let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
+    crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
+    Ok(all.iter().map(|recovered| recovered.end).collect())
+}
+
+/// A partition has stopped: it responds to nobody any more, and the others learn why what they wait for will not come.
+fn stop(inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+    for (at, inbox) in inboxes.iter().enumerate() {
+        if at == usize::from(partition.0) {
+            inbox.fail(error.clone());
+        } else {
+            inbox.warn(partition, error.clone());
+        }
+    }
+}
+
+/// Runs something of the engine or of user code, and gives what a panic said.
+fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+    })
+}
+
+fn panicked(partition: PartitionId, panic: &str) -> StoreError {
+    let place = Location::Partition { partition };
+    StoreError::Io { action: "run", place, reason: format!("it panicked: {panic}"), is_full: false }
 }
 
 fn partition(at: usize) -> PartitionId {

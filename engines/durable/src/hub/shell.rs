@@ -1,20 +1,26 @@
 //! The thread of one partition: takes inputs, drives the state machine, carries its effects out.
 
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 use crate::hub::activities::{Activities, Task};
+use crate::hub::clock::Clock;
 use crate::hub::inbox::{Closing, Inbox};
 use crate::hub::keeper::{Chore, Chores};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
+use crate::hub::{guarded, panicked, stop};
 use crate::ids::{PartitionId, Position, Time};
 use crate::options::HubOptions;
-use crate::partition::{Effect, Input, Partition};
+use crate::partition::{Crossing, Effect, Input, Partition};
 use crate::program::Program;
 use crate::store::{Batching, Store, StoreError};
+
+/// How long a partition that waits for a moment sleeps without a look at the clock, which may be set meanwhile.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
 /// Everything one partition's thread works with.
 pub(super) struct Shell {
@@ -29,6 +35,21 @@ pub(super) struct Shell {
     pub(super) activities: Arc<Activities>,
     pub(super) chores: Chores,
     pub(super) meter: Arc<Meter>,
+    pub(super) clock: RefCell<Clock>,
+    pub(super) begun: Instant,
+}
+
+/// What a partition has found in its store.
+pub(super) struct Recovered {
+    /// Where its log ends.
+    pub(super) end: Position,
+    pub(super) crossings: Vec<Crossing>,
+}
+
+impl Recovered {
+    fn of(partition: &Partition) -> Self {
+        Self { end: partition.position(), crossings: partition.crossings() }
+    }
 }
 
 /// The present moment.
@@ -38,21 +59,40 @@ pub(crate) fn now() -> Time {
 }
 
 impl Shell {
-    /// Recovers the partition, says so with the position where its log ends, then works until it is to stop.
-    pub(super) fn run(self, ready: &SyncSender<Result<Position, StoreError>>, go: &std::sync::Barrier) {
+    /// The time that the partition goes by.
+    fn now(&self) -> Time {
+        let mut clock = self.clock.borrow_mut();
+        let time = clock.read(now(), self.begun.elapsed());
+        self.meter.clock(clock.leaps());
+        time
+    }
+
+    /// Recovers the partition, reports that, and works from when it is told to go until it is to stop. A panic, which is
+    /// a bug of the engine, is the end of this partition and of nothing else.
+    pub(super) fn run(self, ready: SyncSender<Result<Recovered, StoreError>>, go: &Receiver<()>) {
+        let partition = guarded(|| self.recover()).unwrap_or_else(|panic| Err(panicked(self.id, &panic)));
+        let recovered = partition.as_ref().map(Recovered::of).map_err(StoreError::clone);
+        // The receiver is gone only if opening was given up, and then this thread has nothing to do.
+        let _ = ready.send(recovered);
+        let (Ok(mut partition), Ok(())) = (partition, go.recv()) else { return };
+        if let Err(panic) = guarded(|| self.work(&mut partition)) {
+            stop(&self.inboxes, self.id, &panicked(self.id, &panic));
+            let (mut inputs, inbox) = (Vec::new(), &self.inboxes[usize::from(self.id.0)]);
+            inbox.take(&mut inputs, Position(0), Some(Duration::ZERO));
+            self.stop(&mut partition, &mut inputs, &stopped(self.id, &panicked(self.id, &panic)));
+            self.meter.turn_ended();
+        }
+    }
+
+    fn recover(&self) -> Result<Partition, StoreError> {
         let mut partition =
             Partition::new(self.id, self.count, Arc::clone(&self.program), Arc::clone(&self.store), &self.options);
-        let begin = std::time::Instant::now();
-        let recovered = partition.recover(&*self.store).map(|()| partition.position());
+        partition.report_to(self.meter.worksite());
+        let begin = Instant::now();
+        partition.recover(&*self.store)?;
         self.meter.recovered(begin.elapsed());
-        let is_recovered = recovered.is_ok();
         self.meter.turned(partition.counts());
-        // The receiver is gone only if opening was given up, and then this thread has nothing to do.
-        let is_heard = ready.send(recovered).is_ok();
-        go.wait();
-        if is_recovered && is_heard {
-            self.work(&mut partition);
-        }
+        Ok(partition)
     }
 
     fn work(&self, partition: &mut Partition) {
@@ -62,12 +102,15 @@ impl Shell {
         let mut durable = partition.position();
         self.carry_out(partition, &mut tasks);
         loop {
-            let news = inbox.take(&mut inputs, durable, timeout(partition));
+            let news = inbox.take(&mut inputs, durable, self.timeout(partition));
             if news.closing == Some(Closing::AtOnce) {
                 return;
             }
             if let Some(error) = news.failed {
                 return self.stop(partition, &mut inputs, &stopped(self.id, &error));
+            }
+            if let Some((other, error)) = news.elsewhere {
+                partition.fail_waits(&stopped(other, &error));
             }
             if news.durable > durable {
                 durable = news.durable;
@@ -82,19 +125,31 @@ impl Shell {
         }
     }
 
+    /// How long the partition may sleep if nothing comes in.
+    fn timeout(&self, partition: &Partition) -> Option<Duration> {
+        if partition.is_busy() {
+            return Some(Duration::ZERO);
+        }
+        let due = partition.next_due()?;
+        let wait = Duration::from_micros(due.0.saturating_sub(self.now().0));
+        Some(wait.min(LOOK_AT_CLOCK))
+    }
+
     fn turns(&self, partition: &mut Partition, inputs: &mut Vec<Input>, tasks: &mut Vec<Task>) {
         let mut left = inputs.drain(..).peekable();
         loop {
+            self.meter.turn_begins();
             let sealed = match self.batching {
-                Batching::Group => partition.turn(&mut left, now()),
-                Batching::EachStep => partition.turn(&mut left.by_ref().take(1), now()),
+                Batching::Group => partition.turn(&mut left, self.now()),
+                Batching::EachStep => partition.turn(&mut left.by_ref().take(1), self.now()),
             };
             if let Some(sealed) = sealed {
                 self.log.push(sealed);
             }
+            self.meter.turn_ended();
             if let Some(fault) = partition.fault() {
                 // The loop finds it at its next look into the inbox; until then nothing leaves.
-                return self.inboxes[usize::from(self.id.0)].fail(fault);
+                return stop(&self.inboxes, self.id, &fault);
             }
             self.carry_out(partition, tasks);
             if left.peek().is_none() {
@@ -182,13 +237,4 @@ impl Shell {
 
 fn stopped(partition: PartitionId, error: &StoreError) -> Error {
     Error::Stopped { partition, source: error.clone() }
-}
-
-/// How long the partition may sleep if nothing comes in.
-fn timeout(partition: &Partition) -> Option<Duration> {
-    if partition.is_busy() {
-        return Some(Duration::ZERO);
-    }
-    let due = partition.next_due()?;
-    Some(Duration::from_micros(due.0.saturating_sub(now().0)))
 }

@@ -171,6 +171,79 @@ fn large_payloads_lie_beside_the_log_and_come_back() {
     assert_eq!(view.input.decode::<String>(), Ok(text));
 }
 
+/// What comes at once, as one request or because it is due, is more than a frame holds.
+#[test]
+fn a_turn_takes_up_no_more_than_a_frame_holds() {
+    const COUNT: usize = 10;
+    let store = Arc::new(MemoryStore::new());
+    let input = Payload::encode(&"x".repeat(4 << 20)).expect("a text");
+    for at in [None, Some(Time(u64::MAX)), Some(crate::hub::now().plus(Duration::from_millis(300)))] {
+        let hub = open(&store, HubOptions { partitions: 1, spill_above_bytes: 8 << 20, ..options() });
+        let client = hub.client();
+        let name = |n: usize| format!("large-{}-{n}", at.map_or(0, |at| at.0));
+        let start = |n: usize| {
+            let start = Start::new(Name::Static("Cities")).input(input.clone()).id(name(n)).expect("an identifier");
+            at.map_or(start.clone(), |at| start.at(at))
+        };
+        block(async {
+            let started = client.start_many((0..COUNT).map(start).collect()).await.expect("taken");
+            assert!(started.iter().all(Result::is_ok), "{started:?}");
+            for n in (0..COUNT).filter(|_| at != Some(Time(u64::MAX))) {
+                let view = client.wait(&id(&name(n)), TIMEOUT).await.expect("ended");
+                assert_eq!(view.status, Status::Completed);
+            }
+        });
+        hub.close().expect("closed");
+    }
+}
+
+#[test]
+fn a_large_state_that_changes_a_little_is_written_as_the_change() {
+    use crate::{EntityContext, EntityOp, EntityType, Failure, Registry};
+    const SIGNALS: u64 = 500;
+    const LIST: EntityType<Vec<u64>> = EntityType::new("list");
+    const ADD: EntityOp<Vec<u64>, u64, ()> = EntityOp::new("add");
+    let code = || {
+        let mut code = Registry::new();
+        code.entity(LIST).operation(ADD, |list: &mut Vec<u64>, number: u64, _: &mut EntityContext| {
+            list.push(number + 1_000_000);
+            Ok::<_, Failure>(())
+        });
+        code
+    };
+    let (store, entity) = (Arc::new(MemoryStore::new()), LIST.id("x").expect("an entity"));
+    let hub = Hub::open(Arc::clone(&store) as _, code(), options()).expect("a hub");
+    block(async {
+        for number in 0..SIGNALS {
+            hub.client().signal_entity(&entity, ADD, &number).await.expect("signalled");
+        }
+    });
+    let bytes: u64 = hub.stats().partitions.iter().map(|partition| partition.commit_bytes).sum();
+    assert!(bytes < SIGNALS * 100, "{bytes} bytes were written");
+    hub.halt();
+    let hub = Hub::open(store, code(), options()).expect("a hub");
+    let state = block(hub.client().state_of(LIST, &entity)).expect("asked").expect("a state");
+    assert_eq!(state, (0..SIGNALS).map(|number| number + 1_000_000).collect::<Vec<u64>>());
+}
+
+#[test]
+fn activities_that_wait_take_no_more_than_their_numbers() {
+    use crate::{Activity, ActivityContext, Ctx, Failure, Orchestration, Registry};
+    const COUNT: u32 = 300;
+    const SAY: Activity<String, usize> = Activity::new("say");
+    const FAN: Orchestration<(), usize> = Orchestration::new("fan");
+    let mut code = Registry::new();
+    code.activity(SAY, |_: ActivityContext, text: String| async move { Ok::<_, Failure>(text.len()) });
+    code.orchestration(FAN, |ctx: Ctx, (): ()| async move {
+        let calls = (0..COUNT).map(|n| ctx.call(SAY, &"x".repeat(n as usize))).collect();
+        ctx.join_all(calls).await.into_iter().sum::<Result<usize, Failure>>()
+    });
+    let limits = HubOptions { partitions: 1, activities_running_max: 2, ..options() };
+    let hub = Hub::open(Arc::new(MemoryStore::new()), code, limits).expect("a hub");
+    let sum = block(hub.client().run(FAN, &(), TIMEOUT)).expect("ended");
+    assert_eq!(sum, (0..COUNT as usize).sum::<usize>());
+}
+
 #[test]
 fn a_query_goes_through_all_partitions_page_by_page() {
     let store = Arc::new(MemoryStore::new());

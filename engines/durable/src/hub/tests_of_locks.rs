@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::hub::Hub;
 use crate::hub::tests::{TIMEOUT, block, options};
 use crate::ids::{EntityId, InstanceId};
-use crate::model::{Ctx, EntityContext, EntityOp, EntityType, Orchestration, Registry};
+use crate::model::{Ctx, EntityContext, EntityOp, EntityType, ExternalEvent, Orchestration, Registry};
 use crate::options::{HubOptions, Mode};
 use crate::store::{MemoryStore, Store};
 use crate::{Activity, ActivityContext, Failure};
@@ -16,6 +16,9 @@ const ACCOUNT: EntityType<i64> = EntityType::new("account");
 const ADD: EntityOp<i64, i64, i64> = EntityOp::new("add");
 const CHECK: Activity<(), ()> = Activity::new("check");
 const TRANSFER: Orchestration<(String, String), ()> = Orchestration::new("transfer");
+const PAY: Orchestration<i64, i64> = Orchestration::new("pay");
+const HOLD: Orchestration<(), ()> = Orchestration::new("hold");
+const GO: ExternalEvent<()> = ExternalEvent::new("go");
 const ACCOUNTS: usize = 5;
 
 fn bank() -> Registry {
@@ -25,6 +28,14 @@ fn bank() -> Registry {
         Ok::<_, Failure>(*balance)
     });
     code.activity(CHECK, |_: ActivityContext, (): ()| async { Ok::<_, Failure>(()) });
+    code.orchestration(
+        PAY,
+        |ctx: Ctx, amount: i64| async move { ctx.entity_call(&first_account(), ADD, &amount).await },
+    );
+    code.orchestration(HOLD, |ctx: Ctx, (): ()| async move {
+        let _guard = ctx.lock(&[first_account()]).await?;
+        ctx.event(GO).await
+    });
     code.orchestration(TRANSFER, |ctx: Ctx, (from, to): (String, String)| async move {
         let failed = |error: crate::Error| Failure::application(error.to_string());
         let from = EntityId::new("account", &from).map_err(failed)?;
@@ -37,6 +48,10 @@ fn bank() -> Registry {
         if after + 1 == before { Ok(()) } else { Err(Failure::application("somebody came between")) }
     });
     code
+}
+
+fn first_account() -> EntityId {
+    EntityId::new("account", "a0").expect("an entity")
 }
 
 fn account(n: usize) -> String {
@@ -125,4 +140,29 @@ fn whoever_is_terminated_leaves_no_lock_behind() {
             completed(&client, &last).await;
         }
     });
+}
+
+#[test]
+fn a_response_to_an_instance_that_was_purged_is_not_for_the_next_of_its_name() {
+    for cursor_cache_bytes in [0, 1 << 20] {
+        let store = Arc::new(MemoryStore::new());
+        let hub = open(&store, Mode::Speculative, cursor_cache_bytes);
+        let client = hub.client();
+        block(async {
+            let start = |amount: i64| PAY.start(&amount).expect("an input").id("pay").expect("an identifier");
+            let hold = client.start(HOLD.start(&()).expect("an input")).await.expect("started");
+            let locked = || async { client.history(&hold).await.expect("asked").map_or(0, |events| events.len()) >= 3 };
+            while !locked().await {
+                tokio::task::yield_now().await;
+            }
+            // Its call waits for the lock, and is still there when it is gone itself.
+            let pay = client.start(start(100)).await.expect("started");
+            client.terminate(&pay, "no").await.expect("terminated");
+            assert!(client.purge(&pay).await.expect("purged"));
+            client.start(start(1)).await.expect("started");
+            client.raise_event(&hold, GO, &()).await.expect("raised");
+            let paid = client.wait(&pay, TIMEOUT).await.expect("ended");
+            assert_eq!(paid.output_as::<i64>(), Some(Ok(101)), "it got the response to another call");
+        });
+    }
 }

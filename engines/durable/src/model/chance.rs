@@ -6,7 +6,7 @@ use crate::model::shared::Shared;
 pub(super) fn random(shared: &Shared) -> u64 {
     let mut state = shared.state_mut();
     state.draws += 1;
-    let seed = fnv(shared.instance.as_str(), 0xcbf2_9ce4_8422_2325) ^ u64::from(state.generation).rotate_left(32);
+    let seed = fnv(shared.instance.as_str(), 0xcbf2_9ce4_8422_2325) ^ state.generation.rotate_left(32);
     mix(mix(seed).wrapping_add(state.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 

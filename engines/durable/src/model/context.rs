@@ -242,7 +242,7 @@ impl Ctx {
 
     /// How often it has begun anew.
     #[must_use]
-    pub fn generation(&self) -> u32 {
+    pub fn generation(&self) -> u64 {
         self.shared.state().generation
     }
 }

@@ -44,6 +44,9 @@ where
     }
 }
 
+/// What futures of tokio say where its runtime is not there; they panic before they are awaited.
+const NO_RUNTIME: &str = "must be called from the context of a Tokio";
+
 /// One execution in the middle of its code.
 pub(super) struct Execution {
     shared: Rc<Shared>,
@@ -81,7 +84,7 @@ impl Execution {
         }
     }
 
-    fn begin(&mut self, now: Time, generation: u32, input: &Payload) -> Progress {
+    fn begin(&mut self, now: Time, generation: u64, input: &Payload) -> Progress {
         let mut state = self.shared.state_mut();
         state.now = now;
         state.generation = generation;
@@ -183,7 +186,7 @@ impl Execution {
                 EventKind::ContinuedAsNew { input, unread }
             }
             (None, Ok(output)) => EventKind::Completed { output },
-            (None, Err(failure)) => EventKind::Failed { failure },
+            (None, Err(failure)) => EventKind::Failed { failure: failure.bounded() },
         };
         state.decisions.push(decision);
         Progress::Ended
@@ -198,6 +201,9 @@ impl Execution {
     }
 
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
+        if said(panic).contains(NO_RUNTIME) {
+            return self.shared.foreign();
+        }
         Failure::new(FailureKind::Panic, format!("orchestration {} panicked: {}", self.shared.name, said(panic)))
     }
 }

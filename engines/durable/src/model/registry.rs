@@ -215,7 +215,7 @@ impl Program for Registry {
         self.activities.get(activity).is_some_and(|runner| runner.is_idempotent)
     }
 
-    fn activity(&self, call: ActivityCall) -> ActivityFuture {
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
         match self.activities.get(call.name.as_str()) {
             Some(runner) => (runner.code)(call),
             None => {

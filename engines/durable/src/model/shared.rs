@@ -29,7 +29,7 @@ pub(super) struct Shared {
 /// What changes from event to event.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) generation: u32,
+    pub(super) generation: u64,
     /// The time of the last event that was fed.
     pub(super) now: Time,
     /// The code is being polled; else nothing is decided, whatever is dropped or called.

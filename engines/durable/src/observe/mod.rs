@@ -84,13 +84,13 @@ where
         self.program.is_idempotent(activity)
     }
 
-    fn activity(&self, call: ActivityCall) -> ActivityFuture {
-        let Some(parent) = self.shared.open.get(&call.instance) else { return self.program.activity(call) };
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        let Some(parent) = self.shared.open.get(&call.instance) else { return self.program.run(call) };
         let name = call.name.as_str().to_owned();
         let mut attributes = attributes("activity", &name, &call.instance);
         attributes.push(KeyValue::new("durabletask.task.task_id", i64::from(call.id)));
         let span = self.shared.span(format!("activity:{name}"), attributes, None, &parent);
-        Traced::start(parent.with_span(span), || self.program.activity(call))
+        Traced::start(parent.with_span(span), || self.program.run(call))
     }
 
     fn operate(&self, entity: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {

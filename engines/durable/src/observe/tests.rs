@@ -80,7 +80,7 @@ async fn an_orchestration_its_activity_and_its_sub_are_one_trace() {
     parent.feed(&started(1, None), &mut decisions);
     let mut sub = bench.cursor("order-1:0:0");
     sub.feed(&started(2, Some("order-1")), &mut decisions);
-    assert!(bench.program.activity(call("order-1", 0)).await.is_err());
+    assert!(bench.program.run(call("order-1", 0)).await.is_err());
     sub.feed(&done(3), &mut decisions);
     parent.feed(&done(4), &mut decisions);
     let spans = bench.spans();

@@ -41,7 +41,7 @@ impl Program for NoProgram {
         false
     }
 
-    fn activity(&self, call: ActivityCall) -> ActivityFuture {
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
         let failure = Failure::new(FailureKind::Unregistered, format!("there is no code of {}", call.name));
         Box::pin(std::future::ready(Err(failure)))
     }

@@ -37,6 +37,8 @@ pub struct Counts {
     pub timers: u64,
     /// Messages sent to partitions and not known to have arrived.
     pub outbox: u64,
+    /// About how many bytes those messages take.
+    pub outbox_bytes: u64,
     /// What waits for the log.
     pub gated: u64,
 }
@@ -55,6 +57,7 @@ impl Partition {
             activities_open: (self.activities_running + self.activities_waiting.len()) as u64,
             timers: self.timers.len() as u64,
             outbox: self.outbox.open() as u64,
+            outbox_bytes: self.outbox.bytes(),
             gated: self.gate.len() as u64,
             ..self.counts
         }

@@ -3,11 +3,12 @@
 use crate::client::Status;
 use crate::error::Error;
 use crate::event::{Caller, EventKind};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, bounded};
 use crate::ids::{EntityId, InstanceId, Name, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
+use crate::partition::view::open_subs;
 use crate::payload::Payload;
 
 /// What a start requests, without the receiver.
@@ -34,7 +35,7 @@ impl Partition {
 
     /// Delivers a message and says why if it cannot be.
     pub(super) fn tell(&mut self, message: Message) -> Result<(), Error> {
-        let Message { to, kind } = message;
+        let Some(Message { to, kind }) = self.keep_if_parked(message) else { return Ok(()) };
         match kind {
             MessageKind::Start { name, version, input, parent, at, reuse } => {
                 self.start(to, Begin { name, version, input, parent }, at, reuse)
@@ -46,6 +47,17 @@ impl Partition {
                     match result {
                         Ok(result) => EventKind::SubCompleted { id, result },
                         Err(failure) => EventKind::SubFailed { id, failure },
+                    },
+                );
+                Ok(())
+            }
+            MessageKind::TaskDone { generation, id, result } => {
+                self.resolve(
+                    &to,
+                    generation,
+                    match result {
+                        Ok(result) => EventKind::TaskCompleted { id, result },
+                        Err(failure) => EventKind::TaskFailed { id, failure },
                     },
                 );
                 Ok(())
@@ -68,12 +80,12 @@ impl Partition {
                 Ok(())
             }
             MessageKind::Raise { name, data } => self.raise(to, name, data),
-            MessageKind::Terminate { reason } => self.terminate(&to, reason),
+            MessageKind::Terminate { reason } => self.terminate(&to, bounded(reason)),
             MessageKind::Suspend { reason } => {
-                self.switch(&to, Status::Running, "suspended", EventKind::Suspended { reason })
+                self.switch(&to, Status::Running, "suspended", EventKind::Suspended { reason: bounded(reason) })
             }
             MessageKind::Resume { reason } => {
-                self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason })
+                self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason: bounded(reason) })
             }
             MessageKind::Purge => self.purge_sub(&to),
             kind @ (MessageKind::Operate { .. } | MessageKind::Lock { .. } | MessageKind::Unlock { .. }) => {
@@ -82,12 +94,12 @@ impl Partition {
         }
     }
 
-    fn resolve(&mut self, to: &InstanceId, generation: u32, kind: EventKind) -> bool {
+    fn resolve(&mut self, to: &InstanceId, generation: u64, kind: EventKind) -> bool {
         self.table.handle(to).is_some_and(|handle| self.feed(handle, Some(generation), kind))
     }
 
     fn start(&mut self, id: InstanceId, begin: Begin, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
-        let mut generation = 0;
+        let mut generation = self.generation_next;
         if let Some(handle) = self.table.handle(&id) {
             match self.make_room(handle, &id, &begin, reuse)? {
                 Room::Keep => return Ok(()),
@@ -115,8 +127,8 @@ impl Partition {
 
     /// Settles what happens to the instance that has the identifier already.
     fn make_room(&mut self, handle: u64, id: &InstanceId, begin: &Begin, reuse: Reuse) -> Result<Room, Error> {
-        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(0)) };
-        let generation = instance.execution().map_or(0, |execution| execution.generation.wrapping_add(1));
+        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(self.generation_next)) };
+        let generation = instance.execution().map_or(0, |execution| execution.generation + 1);
         let status = instance.status();
         // The message that was deferred until its moment has come.
         if status == Status::Pending && !self.pending.contains_key(&handle) {
@@ -178,8 +190,8 @@ impl Partition {
 
     fn terminate(&mut self, to: &InstanceId, reason: String) -> Result<(), Error> {
         let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
-        let status = self.table.get(handle).map_or(Status::Entity, Instance::status);
-        match status {
+        let execution = self.table.get(handle).and_then(Instance::execution);
+        match execution.map_or(Status::Entity, |execution| execution.status) {
             Status::Pending => {
                 if let Some((_, number)) = self.pending.remove(&handle) {
                     self.frame.undeferred(number);
@@ -193,12 +205,31 @@ impl Partition {
                 Ok(())
             }
             Status::Running | Status::Suspended => {
+                self.check_cascade(handle, to, &reason)?;
                 self.begin_unrun(handle);
                 self.cut_off(handle, reason);
                 Ok(())
             }
             status => Err(conflict(to, status, "terminated")),
         }
+    }
+
+    /// All sub-orchestrations that an execution waits for are terminated in the frame that ends it.
+    fn check_cascade(&self, handle: u64, id: &InstanceId, reason: &str) -> Result<(), Error> {
+        let subs = self.table.get(handle).and_then(Instance::execution).map(open_subs).unwrap_or_default();
+        let (measure, reason) = (self.measure(), MessageKind::Terminate { reason: reason.to_owned() });
+        let bytes: usize =
+            subs.iter().map(|sub| measure.message(&Message { to: sub.clone(), kind: reason.clone() })).sum();
+        if bytes <= self.bounds.step_bytes {
+            return Ok(());
+        }
+        let text = format!(
+            "to terminate {id} and its {} sub-orchestrations takes {bytes} bytes, at most {} are allowed; give a shorter \
+             reason, or terminate those first",
+            subs.len(),
+            self.bounds.step_bytes
+        );
+        Err(Error::Failed(Failure::new(FailureKind::Limit, text)))
     }
 
     /// Puts a message for an entity where its next turn finds it; the entity exists from its first message on.
@@ -243,15 +274,17 @@ impl Partition {
 
     /// Whether there is room for more.
     pub(super) fn admit(&self) -> Result<(), Error> {
-        if self.table.bytes < self.bytes_max {
+        let bytes = self.table.bytes + self.outbox.bytes();
+        if bytes < self.bytes_max {
             return Ok(());
         }
-        Err(Error::Full { partition: self.id, bytes: self.table.bytes, limit: self.bytes_max })
+        Err(Error::Full { partition: self.id, bytes, limit: self.bytes_max })
     }
 
     /// Removes an instance from memory and, with this frame, from the log.
     pub(super) fn forget(&mut self, handle: u64) {
         self.cursors.remove(handle);
+        self.forget_parked(handle);
         self.frame.purged(handle);
         let Some(instance) = self.table.remove(handle) else { return };
         self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));
@@ -267,7 +300,7 @@ impl Partition {
 
 enum Room {
     /// There is nothing of this identifier any more; this is the number of the next execution.
-    Free(u32),
+    Free(u64),
     /// It stays as it is.
     Keep,
     /// It has waited for its start, which is now.
@@ -283,6 +316,7 @@ fn conflict(instance: &InstanceId, status: Status, action: &'static str) -> Erro
         Status::Failed => "has failed",
         Status::Terminated => "was terminated",
         Status::Entity => "is an entity",
+        Status::Parked => "is parked",
     };
     Error::Conflict { instance: instance.clone(), state, action }
 }

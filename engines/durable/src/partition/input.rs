@@ -1,5 +1,7 @@
 //! What goes into a partition and what comes out of it besides frames.
 
+use std::collections::VecDeque;
+
 use tokio::sync::oneshot;
 
 use crate::client::{Filter, InstanceView};
@@ -41,13 +43,20 @@ pub enum Input {
     Request(Request),
 }
 
+/// The rest of an input that did not fit into the frame of a turn.
+#[derive(Debug)]
+pub(super) enum Held {
+    Messages { from: PartitionId, first: u64, messages: VecDeque<Message> },
+    Each { messages: VecDeque<Message>, results: Vec<Result<(), Error>>, reply: Reply },
+}
+
 /// Which activity of which execution on this partition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TaskKey {
     /// The number of the instance on its partition.
     pub handle: u64,
     /// Its execution.
-    pub generation: u32,
+    pub generation: u64,
     /// The decision.
     pub id: u32,
 }

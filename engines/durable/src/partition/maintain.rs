@@ -55,7 +55,7 @@ impl Change {
 impl Partition {
     /// Makes a change and seals it, if there is anything to write. Says how many instances it changed here.
     pub(crate) fn maintain(&mut self, change: Change, now: Time) -> (Result<u64, Error>, Option<Sealed<'_>>) {
-        self.now = self.now.max(now);
+        self.now = self.now.followed_by(now);
         self.frame.begin(self.now);
         let changed = match change {
             Change::Terminate { id, reason } => {

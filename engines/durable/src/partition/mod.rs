@@ -20,11 +20,13 @@ mod input;
 mod maintain;
 mod orchestration;
 mod outbox;
+mod park;
 mod queries;
 mod recover;
 mod requests;
 #[cfg(test)]
 mod simulation;
+mod size;
 mod snapshot;
 mod spill;
 mod table;
@@ -32,11 +34,14 @@ mod table;
 pub(crate) mod testing;
 mod timers;
 mod view;
+mod waiting;
+mod worksite;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use counts::Counts;
+use input::Held;
 pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 pub use maintain::Change;
 pub use snapshot::Finished;
@@ -46,7 +51,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::ids::{PartitionId, Position, Time};
 use crate::message::Message;
-use crate::options::{HubOptions, Mode};
+use crate::options::{HubOptions, Mismatch, Mode};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Program};
 use crate::store::{Store, StoreError};
@@ -54,11 +59,15 @@ use crate::store::{Store, StoreError};
 use bounds::Bounds;
 use cursors::Cursors;
 use gate::{Gate, Gated};
+pub(crate) use outbox::Crossing;
 use outbox::Outbox;
+use size::Measure;
 use snapshot::Snapshots;
 use spill::Spiller;
 use table::Table;
 use timers::{Due, Timers};
+use waiting::Waiting;
+pub(crate) use worksite::Worksite;
 
 /// What a turn has to have written, durably and in this order: blobs, then the frame.
 #[derive(Debug)]
@@ -94,18 +103,37 @@ pub struct Partition {
     frame: FrameWriter,
     /// Messages within the partition that are to be delivered in this turn.
     local: VecDeque<Message>,
+    /// How much room they take in the frame if they are not.
+    local_bytes: usize,
+    /// Inputs that were taken up and did not fit into the frame.
+    held: VecDeque<Held>,
+    /// Entities with operations that did not fit into the frame.
+    backlog: VecDeque<u64>,
     /// Entities to which something has come in this turn.
     touched: Vec<u64>,
     /// Executions that continue as new.
     restarts: VecDeque<u64>,
     names: recover::Names,
     waiters: HashMap<u64, Vec<Reply>>,
+    /// The number of the first execution of an identifier that is not in use. It is above those of all executions that
+    /// were purged, so that what still comes for one of them is for none of the others.
+    generation_next: u64,
+    /// As far as the log knows.
+    generation_logged: u64,
     /// Instances that are to start later, and the number of the message that will start them.
     pending: HashMap<u64, (Time, u64)>,
     activities_running: usize,
-    activities_waiting: VecDeque<(TaskKey, ActivityCall)>,
+    activities_waiting: Waiting,
     effects: Vec<Effect>,
     counts: Counts,
+    on_mismatch: Mismatch,
+    /// What is kept for parked orchestrations, by number and in order.
+    parked: HashMap<u64, Vec<u64>>,
+    /// Parked orchestrations whose code is to be tried.
+    retries: VecDeque<u64>,
+    worksite: Worksite,
+    /// Another partition that has stopped: nobody waits here any more for what may need it.
+    stopped_elsewhere: Option<Error>,
     decisions: Vec<EventKind>,
     scratch: Vec<u8>,
     /// Whether something of `scratch` is kept out of line.
@@ -142,35 +170,41 @@ impl Partition {
             snapshots: Snapshots::new(id, options.snapshot_after_bytes),
             frame: FrameWriter::new(),
             local: VecDeque::new(),
+            local_bytes: 0,
+            held: VecDeque::new(),
+            backlog: VecDeque::new(),
             touched: Vec::new(),
             restarts: VecDeque::new(),
             names: recover::Names::default(),
             waiters: HashMap::new(),
+            generation_next: 0,
+            generation_logged: 0,
             pending: HashMap::new(),
             activities_running: 0,
-            activities_waiting: VecDeque::new(),
+            activities_waiting: Waiting::default(),
             effects: Vec::new(),
             counts: Counts::default(),
+            on_mismatch: options.on_mismatch,
+            parked: HashMap::new(),
+            retries: VecDeque::new(),
+            worksite: Worksite::default(),
+            stopped_elsewhere: None,
             decisions: Vec::new(),
             scratch: Vec::new(),
             has_spilled: false,
         }
     }
 
-    /// Deals with inputs and with what is due, and writes a frame if that changed anything.
-    /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`.
+    /// Deals with what is due and with inputs, and writes a frame if that changed anything.
+    /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`. What was put off for lack of
+    /// room is due before anything that has come since.
     pub fn turn(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Option<Sealed<'_>> {
-        self.now = self.now.max(now);
+        self.now = self.now.followed_by(now);
         self.snapshot_step();
         self.frame.begin(self.now);
-        while self.frame.len() < self.bounds.frame_bytes
-            && let Some(input) = inputs.next()
-        {
-            self.take(input);
-        }
-        for _ in 0..self.bounds.due {
-            let Some(due) = self.timers.pop(self.now) else { break };
-            self.due(due);
+        self.fire();
+        if self.timers.next().is_none_or(|due| due > self.now) {
+            self.take_in(inputs);
         }
         self.settle();
         self.cursors.shrink();
@@ -184,10 +218,42 @@ impl Partition {
         self.spiller.fault()
     }
 
+    /// Whether the frame has no room for anything more. Messages within the partition may yet have to be written.
+    fn is_full(&self) -> bool {
+        self.frame.len() + self.local_bytes >= self.bounds.frame_bytes
+    }
+
+    fn fire(&mut self) {
+        for _ in 0..self.bounds.due {
+            if self.is_full() {
+                break;
+            }
+            let Some(due) = self.timers.pop(self.now) else { break };
+            self.due(due);
+        }
+    }
+
+    fn take_in(&mut self, inputs: &mut dyn Iterator<Item = Input>) {
+        while !self.is_full()
+            && let Some(held) = self.held.pop_front()
+        {
+            match held {
+                Held::Messages { from, first, messages } => self.messages(from, first, messages),
+                Held::Each { messages, results, reply } => self.deliver_each(messages, results, reply),
+            }
+        }
+        while self.held.is_empty()
+            && !self.is_full()
+            && let Some(input) = inputs.next()
+        {
+            self.take(input);
+        }
+    }
+
     fn take(&mut self, input: Input) {
         match input {
             Input::TaskDone { task, result } => self.task_done(task, result),
-            Input::Messages { from, first, messages } => self.messages(from, first, messages),
+            Input::Messages { from, first, messages } => self.messages(from, first, messages.into()),
             Input::Acknowledged { by, up_to } if self.outbox.knows(by) => {
                 self.outbox.arrived(by, up_to);
                 self.hand_over(by);
@@ -199,25 +265,34 @@ impl Partition {
 
     fn task_done(&mut self, task: TaskKey, result: Result<Payload, crate::failure::Failure>) {
         self.activities_running = self.activities_running.saturating_sub(1);
-        if let Some((key, call)) = self.activities_waiting.pop_front() {
+        if let Some((key, call)) = self.next_waiting() {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         }
+        if self.is_parked(task.handle) {
+            return self.keep_result(task, result.map_err(crate::failure::Failure::bounded));
+        }
         let kind = match result {
             Ok(result) => EventKind::TaskCompleted { id: task.id, result },
-            Err(failure) => EventKind::TaskFailed { id: task.id, failure },
+            Err(failure) => EventKind::TaskFailed { id: task.id, failure: failure.bounded() },
         };
         self.feed(task.handle, Some(task.generation), kind);
     }
 
-    fn messages(&mut self, from: PartitionId, first: u64, messages: Vec<Message>) {
+    fn messages(&mut self, from: PartitionId, mut first: u64, mut messages: VecDeque<Message>) {
         if !self.outbox.knows(from) {
             return;
         }
-        for (sequence, message) in (first..).zip(messages) {
-            if self.outbox.take(from, sequence) {
+        while !self.is_full()
+            && let Some(message) = messages.pop_front()
+        {
+            if self.outbox.take(from, first) {
                 self.deliver(message);
             }
+            first += 1;
+        }
+        if !messages.is_empty() {
+            self.held.push_back(Held::Messages { from, first, messages });
         }
         // What had been taken before is acknowledged again: the sender may have crashed before it heard.
         let taken = self.outbox.taken(from);
@@ -249,21 +324,35 @@ impl Partition {
                 self.operate(handle);
                 continue;
             }
-            if messages >= self.bounds.local_messages || self.frame.len() >= self.bounds.frame_bytes {
+            if messages >= self.bounds.local_messages || self.is_full() {
                 break;
             }
             messages += 1;
-            if let Some(message) = self.local.pop_front() {
+            if let Some(message) = self.next_local() {
                 self.deliver(message);
             } else if let Some(handle) = self.restarts.pop_front() {
                 self.restart(handle);
+            } else if let Some(handle) = self.retries.pop_front() {
+                self.retry(handle);
+            } else if let Some(handle) = self.backlog.pop_front() {
+                self.operate(handle);
             } else {
                 break;
             }
         }
-        while let Some(message) = self.local.pop_front() {
+        while let Some(message) = self.next_local() {
             self.post(self.id, message);
         }
+    }
+
+    fn next_local(&mut self) -> Option<Message> {
+        let message = self.local.pop_front()?;
+        self.local_bytes -= self.measure().message(&message);
+        Some(message)
+    }
+
+    fn measure(&self) -> Measure {
+        Measure { inline_max: self.spiller.above() }
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -277,6 +366,10 @@ impl Partition {
         }
         for (by, up_to) in self.outbox.newly_arrived() {
             self.frame.acknowledged(by, up_to);
+        }
+        if self.generation_next > self.generation_logged {
+            self.generation_logged = self.generation_next;
+            self.frame.next_generation(self.generation_next);
         }
         for to in 0..self.count {
             let to = PartitionId(to);
@@ -335,7 +428,7 @@ impl Partition {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         } else {
-            self.activities_waiting.push_back((key, call));
+            self.activities_waiting.push(key);
         }
     }
 
@@ -344,6 +437,7 @@ impl Partition {
     fn send(&mut self, message: Message) {
         let to = message.to.partition(self.count);
         if to == self.id && self.mode == Mode::Speculative && self.outbox.is_drained(to) {
+            self.local_bytes += self.measure().message(&message);
             self.local.push_back(message);
         } else {
             self.post(to, message);
@@ -366,6 +460,11 @@ impl Partition {
         &mut self.effects
     }
 
+    /// How far the ways to and from each partition have come, as far as this one knows.
+    pub(crate) fn crossings(&self) -> Vec<Crossing> {
+        self.outbox.crossings()
+    }
+
     /// When the next timer or deferred message is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
@@ -378,15 +477,34 @@ impl Partition {
         self.next
     }
 
-    /// Whether the next turn has something to do without any input: a snapshot that is under way.
+    /// Whether the next turn has something to do without any input: a snapshot that is under way, or what was put off.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.snapshots.is_under_way() || !self.restarts.is_empty()
+        let has_put_off = !self.restarts.is_empty() || !self.held.is_empty();
+        let has_put_off = has_put_off || !self.backlog.is_empty() || !self.retries.is_empty();
+        self.snapshots.is_under_way() || has_put_off
+    }
+
+    /// Where the partition is to note whose code it runs.
+    pub(crate) fn report_to(&mut self, worksite: Worksite) {
+        self.worksite = worksite;
+    }
+
+    /// Another partition has stopped. Whether what is waited for here needs it is not known, so all waits end with the
+    /// reason, and so do new ones for what has not ended.
+    pub(crate) fn fail_waits(&mut self, error: &Error) {
+        let waiting = self.waiters.drain().flat_map(|(_, replies)| replies);
+        self.effects.extend(waiting.map(|reply| Effect::Respond(reply, Err(error.clone()))));
+        self.stopped_elsewhere = Some(error.clone());
     }
 
     /// Reports to everybody who waits that the partition has stopped. It takes no requests afterwards.
     pub fn stop(&mut self, error: &Error) {
         let mut replies: Vec<Reply> = self.waiters.drain().flat_map(|(_, replies)| replies).collect();
+        replies.extend(self.held.drain(..).filter_map(|held| match held {
+            Held::Each { reply, .. } => Some(reply),
+            Held::Messages { .. } => None,
+        }));
         replies.extend(self.gate.drain().filter_map(|gated| match gated {
             Gated::Respond(reply, _) => Some(reply),
             _ => None,

@@ -14,13 +14,13 @@ use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
-/// Bytes that one step of an orchestration may add to its history, large payloads apart.
-const STEP_BYTES_MAX: usize = 8 << 20;
+/// Decisions of one step up to which what they send is not measured: it cannot be too much.
+const DECISIONS_UNMEASURED_MAX: usize = 1024;
 
 /// What an execution that continued as new leaves to the next.
 struct Continued {
     begin: Begin,
-    generation: u32,
+    generation: u64,
     unread: Vec<(Name, Payload)>,
 }
 
@@ -48,7 +48,7 @@ impl Partition {
     }
 
     /// Feeds an outside event to an orchestration, if that execution of it runs. Says whether the code took it.
-    pub(super) fn feed(&mut self, handle: u64, generation: Option<u32>, kind: EventKind) -> bool {
+    pub(super) fn feed(&mut self, handle: u64, generation: Option<u64>, kind: EventKind) -> bool {
         let Some(execution) = self.table.get(handle).and_then(Instance::execution) else { return false };
         let runs = matches!(execution.status, Status::Running | Status::Suspended);
         if !runs || generation.is_some_and(|generation| generation != execution.generation) {
@@ -82,11 +82,17 @@ impl Partition {
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
         let Some(instance) = self.table.get(handle) else { return false };
-        let event = Event { time: self.now.max(instance.updated), kind };
+        self.worksite.enter(&instance.id);
+        let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.decisions);
         let progress = match self.ready(handle, &event.kind) {
             Ok(()) => self.cursors.get(handle).map_or(Progress::Ignored, |cursor| cursor.feed(&event, &mut decisions)),
+            Err(failure) if self.parks(&failure) => {
+                self.decisions = decisions;
+                self.park(handle, &failure, event.kind);
+                return true;
+            }
             Err(failure) => {
                 decisions.push(EventKind::Failed { failure });
                 Progress::Ended
@@ -98,9 +104,9 @@ impl Partition {
             return false;
         }
         self.encode(handle, &event, &decisions);
-        if self.scratch.len() > STEP_BYTES_MAX {
-            let text =
-                format!("one step decided on {} bytes, at most {STEP_BYTES_MAX} are allowed", self.scratch.len());
+        let (bytes, most) = (self.scratch.len().max(self.sent_bytes(handle, &decisions)), self.bounds.step_bytes);
+        if bytes > most {
+            let text = format!("one step decided on {bytes} bytes, at most {most} are allowed");
             decisions = vec![EventKind::Failed { failure: Failure::new(FailureKind::Limit, text) }];
             self.encode(handle, &event, &decisions);
         }
@@ -112,6 +118,15 @@ impl Partition {
         self.decisions = decisions;
         self.cursors.measure(handle);
         true
+    }
+
+    /// How much room what the decisions send takes, if it may be much.
+    fn sent_bytes(&self, handle: u64, decisions: &[EventKind]) -> usize {
+        if decisions.len() <= DECISIONS_UNMEASURED_MAX && self.scratch.len() <= self.bounds.step_bytes / 16 {
+            return 0;
+        }
+        let sender = self.table.get(handle).map_or(0, |instance| instance.id.as_str().len());
+        decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum()
     }
 
     /// Sees to it that the cursor is there: a new one for a beginning, else by replay.
@@ -133,6 +148,12 @@ impl Partition {
         }
         self.cursors.put(handle, cursor);
         Ok(())
+    }
+
+    /// Whether the code of a parked orchestration fits its history.
+    pub(super) fn replay_parked(&mut self, handle: u64) -> bool {
+        // Any event but the first asks for a replay.
+        self.ready(handle, &EventKind::Resumed { reason: String::new() }).is_ok()
     }
 
     /// Makes bytes of an event and the decisions it caused.
@@ -272,7 +293,7 @@ impl Partition {
     /// Ends an execution from outside.
     pub(super) fn cut_off(&mut self, handle: u64, reason: String) {
         let Some(instance) = self.table.get(handle) else { return };
-        let time = self.now.max(instance.updated);
+        let time = instance.updated.followed_by(self.now);
         for sub in instance.execution().map(super::view::open_subs).unwrap_or_default() {
             let reason = reason.clone();
             self.send(Message { to: sub, kind: MessageKind::Terminate { reason } });
@@ -283,6 +304,7 @@ impl Partition {
     }
 
     fn end(&mut self, handle: u64, status: Status, result: Result<Payload, Failure>) {
+        self.forget_parked(handle);
         self.release_all(handle);
         self.table.set_status(handle, status);
         self.counts.ended += 1;
@@ -321,9 +343,18 @@ impl Partition {
     pub(super) fn restart(&mut self, handle: u64) {
         let Some(Continued { begin, unread, .. }) = self.renew(handle) else { return };
         self.begin(handle, begin);
+        let Some(to) = self.table.get(handle).map(|instance| instance.id.clone()) else { return };
         for (name, data) in unread {
-            // The generation may count on meanwhile.
-            self.feed(handle, None, EventKind::EventRaised { name, data });
+            let is_parked = self.is_parked(handle);
+            if is_parked || self.is_full() {
+                let message = Message { to: to.clone(), kind: MessageKind::Raise { name, data } };
+                if let Some(message) = self.keep_if_parked(message) {
+                    self.defer(self.now, message);
+                }
+            } else {
+                // The generation may count on meanwhile.
+                self.feed(handle, None, EventKind::EventRaised { name, data });
+            }
         }
     }
 
@@ -341,7 +372,7 @@ impl Partition {
         self.table.set_status(handle, Status::Pending);
         let instance = self.table.get_mut(handle)?;
         let before = instance.bytes();
-        instance.updated = time.max(instance.updated);
+        instance.updated = instance.updated.followed_by(time);
         *instance.execution_mut()? = Execution::pending(continued.generation);
         self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
         self.frame.restarted(handle, time, &[]);
@@ -359,6 +390,6 @@ impl Partition {
             input,
             parent: execution.parent.as_deref().cloned(),
         };
-        Some(Continued { begin, generation: execution.generation.wrapping_add(1), unread })
+        Some(Continued { begin, generation: execution.generation + 1, unread })
     }
 }

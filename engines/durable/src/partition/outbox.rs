@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::ids::PartitionId;
 use crate::message::Message;
+use crate::partition::size::Measure;
 
 /// Messages that may be on their way to one partition without a word that they have arrived.
 const WINDOW: u64 = 65_536;
@@ -18,6 +19,19 @@ pub(super) struct Outbox {
     lanes: Vec<Lane>,
     /// [`WINDOW`], unless a simulation makes it smaller.
     pub(super) window: u64,
+    /// About how many bytes the messages that are open take.
+    bytes: u64,
+}
+
+/// How far the ways to and from one partition have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crossing {
+    /// The last number given to a message for it.
+    pub(crate) sent: u64,
+    /// The last number that it is known to have taken.
+    pub(crate) arrived: u64,
+    /// The last number taken from it.
+    pub(crate) taken: u64,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +58,7 @@ struct Lane {
 
 impl Outbox {
     pub(super) fn new(partitions: u16) -> Self {
-        Self { lanes: (0..partitions).map(|_| Lane::default()).collect(), window: WINDOW }
+        Self { lanes: (0..partitions).map(|_| Lane::default()).collect(), window: WINDOW, bytes: 0 }
     }
 
     fn lane(&mut self, partition: PartitionId) -> &mut Lane {
@@ -58,6 +72,7 @@ impl Outbox {
 
     /// Numbers a message and keeps it.
     pub(super) fn send(&mut self, to: PartitionId, message: Message) -> u64 {
+        self.bytes += room(&message);
         let lane = self.lane(to);
         lane.sent += 1;
         lane.open.push_back(message);
@@ -66,6 +81,7 @@ impl Outbox {
 
     /// Keeps a message that the log says was sent.
     pub(super) fn restore(&mut self, to: PartitionId, sequence: u64, message: Message) {
+        self.bytes += room(&message);
         let lane = self.lane(to);
         lane.sent = sequence;
         lane.open.push_back(message);
@@ -110,10 +126,14 @@ impl Outbox {
     pub(super) fn arrived(&mut self, by: PartitionId, up_to: u64) {
         let lane = self.lane(by);
         let up_to = up_to.min(lane.sent);
-        while lane.sent - (lane.open.len() as u64) < up_to {
-            lane.open.pop_front();
+        let mut bytes = 0;
+        while lane.sent - (lane.open.len() as u64) < up_to
+            && let Some(message) = lane.open.pop_front()
+        {
+            bytes += room(&message);
         }
         lane.arrived = lane.arrived.max(up_to);
+        self.bytes -= bytes;
     }
 
     /// Whether a message of this number is the next one from there; if so it counts as taken.
@@ -178,10 +198,25 @@ impl Outbox {
             .map(|(at, lane)| (partition(at), lane.taken, lane.sent - lane.open.len() as u64, &lane.open))
     }
 
+    /// How far the ways to and from each partition have come, as far as this side knows.
+    pub(super) fn crossings(&self) -> Vec<Crossing> {
+        let of = |lane: &Lane| Crossing { sent: lane.sent, arrived: lane.arrived, taken: lane.taken };
+        self.lanes.iter().map(of).collect()
+    }
+
+    /// About how many bytes the messages that are open take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// How many messages are open.
     pub(super) fn open(&self) -> usize {
         self.lanes.iter().map(|lane| lane.open.len()).sum()
     }
+}
+
+fn room(message: &Message) -> u64 {
+    (size_of::<Message>() + Measure::IN_MEMORY.message(message)) as u64
 }
 
 fn partition(at: usize) -> PartitionId {

@@ -58,7 +58,7 @@ impl Partition {
     }
 
     pub(super) fn purge_all(&mut self, filter: &Filter, from: u64) -> (u64, Option<u64>) {
-        let mut ids: Vec<InstanceId> = Vec::new();
+        let mut ids: Vec<(u64, InstanceId)> = Vec::new();
         let mut next = None;
         for (looks, (handle, instance)) in self.table.from(from).enumerate() {
             if looks == LOOKED_AT_MAX || ids.len() == PURGED_MAX {
@@ -66,9 +66,16 @@ impl Partition {
                 break;
             }
             if instance.status().is_ended() && filter.passes(instance) {
-                ids.push(instance.id.clone());
+                ids.push((handle, instance.id.clone()));
             }
         }
-        (ids.iter().map(|id| self.purge_quietly(id)).sum(), next)
+        let mut count = 0;
+        for (handle, id) in ids {
+            if self.is_full() {
+                return (count, Some(handle));
+            }
+            count += self.purge_quietly(&id);
+        }
+        (count, next)
     }
 }

@@ -43,13 +43,12 @@ impl Partition {
         let id = self.id;
         let end = store.read(id, Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
-            now = now.max(self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?);
+            now = self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?;
             Ok(())
         })?;
         self.now = now;
         self.next = end;
         self.durable = end;
-        self.snapshots.restore(parts);
         self.reopen().map_err(|what| {
             let place = Location::Frame { partition: id, position: end.0 };
             StoreError::Damaged { place, what }
@@ -102,6 +101,7 @@ impl Partition {
                     execution.generation = generation;
                 }
             }
+            Entry::Parked { handle, reason } => self.table.set_parked(handle, reason.map(Into::into)),
             Entry::Appended { handle, events } => self.apply_events(handle, events)?,
             Entry::Restarted { handle, time, events } => {
                 if let Some(instance) = self.table.get_mut(handle) {
@@ -112,7 +112,7 @@ impl Partition {
             }
             Entry::Entity { handle, delta } => {
                 if let Some(instance) = self.table.get_mut(handle) {
-                    apply_delta(instance, delta);
+                    apply_delta(instance, delta)?;
                 }
             }
             Entry::Sent { to, sequence, message } => {
@@ -138,6 +138,10 @@ impl Partition {
                 self.table.remove(handle);
             }
             Entry::NextHandle { handle } => self.table.restore_next(handle),
+            Entry::NextGeneration { generation } => {
+                self.generation_next = self.generation_next.max(generation);
+                self.generation_logged = self.generation_next;
+            }
         }
         Ok(())
     }
@@ -174,22 +178,31 @@ impl Partition {
         let mut tasks = Vec::new();
         let mut timers = Vec::new();
         for (handle, instance) in self.table.from(0) {
+            if self.is_behind(handle) {
+                self.backlog.push_back(handle);
+            }
             let Some(execution) = instance.execution() else { continue };
             if matches!(execution.status, Status::Running | Status::Suspended) {
                 if execution.is_continuing {
                     self.restarts.push_back(handle);
                     continue;
                 }
+                let known = timers.len();
                 self.open_of(handle, instance, execution, &mut tasks, &mut timers)?;
+                if instance.is_parked() {
+                    // They are set when it goes on.
+                    timers.truncate(known);
+                }
             }
         }
         for (key, at) in timers {
             self.timers.add(key, at);
         }
-        for (key, call) in tasks {
+        self.reopen_pending();
+        let done: std::collections::HashSet<TaskKey> = self.reopen_parked().into_iter().collect();
+        for (key, call) in tasks.into_iter().filter(|(key, _)| !done.contains(key)) {
             self.run(key, call);
         }
-        self.reopen_pending();
         self.reopen_lanes();
         Ok(())
     }
@@ -229,6 +242,20 @@ impl Partition {
             (TaskKey { handle, generation, id }, call)
         }));
         Ok(())
+    }
+
+    /// Sets the timers of an orchestration as its history has them.
+    pub(super) fn timers_anew(&mut self, handle: u64) {
+        let (mut tasks, mut timers) = (Vec::new(), Vec::new());
+        let Some(instance) = self.table.get(handle) else { return };
+        let Some(execution) = instance.execution() else { return };
+        // What cannot be read has failed the replay before this.
+        let _ = self.open_of(handle, instance, execution, &mut tasks, &mut timers);
+        let generation = execution.generation;
+        self.timers.forget(handle, generation);
+        for (key, at) in timers {
+            self.timers.add(key, at);
+        }
     }
 
     fn reopen_pending(&mut self) {
@@ -304,9 +331,9 @@ fn created(id: &str, time: Time) -> Instance {
     Instance { id: InstanceId::trusted(id), created: time, updated: time, kind }
 }
 
-fn apply_delta(instance: &mut Instance, delta: EntityDelta) {
+fn apply_delta(instance: &mut Instance, delta: EntityDelta) -> Result<(), CodecError> {
     instance.updated = delta.time;
-    let Some(entity) = instance.entity_mut() else { return };
+    let Some(entity) = instance.entity_mut() else { return Ok(()) };
     for _ in 0..delta.popped {
         if entity.queue.pop().is_none() {
             break;
@@ -316,15 +343,24 @@ fn apply_delta(instance: &mut Instance, delta: EntityDelta) {
     if let Some(state) = delta.state {
         entity.state = state;
     }
+    if let Some(patch) = delta.patch {
+        let before = entity.state.take().unwrap_or_default();
+        let after = patch.apply(&before);
+        let wrong =
+            || CodecError { at: 0, what: format!("a change of a state of {} bytes, expected more", before.len()) };
+        entity.state = Some(after.ok_or_else(wrong)?);
+    }
     if let Some(lock) = delta.lock {
         entity.lock = lock;
     }
+    Ok(())
 }
 
 fn handle_of(entry: &Entry<'_>) -> Option<u64> {
     match entry {
         Entry::Created { handle, .. }
         | Entry::Numbered { handle, .. }
+        | Entry::Parked { handle, .. }
         | Entry::Appended { handle, .. }
         | Entry::Restarted { handle, .. }
         | Entry::Entity { handle, .. }

@@ -2,11 +2,15 @@
 //!
 //! Every response waits at the gate, reads too: a client never learns of a step that a crash could take back.
 
+use std::collections::VecDeque;
+
 use crate::error::Error;
+use crate::failure::{Failure, FailureKind};
 use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind};
+use crate::options::Mismatch;
 use crate::partition::Partition;
-use crate::partition::input::{Reply, Request, RequestKind, Response, Values};
+use crate::partition::input::{Held, Reply, Request, RequestKind, Response, Values};
 use crate::partition::view::all_subs;
 
 impl Partition {
@@ -16,10 +20,7 @@ impl Partition {
                 let response = self.tell_checked(message).map(|()| Response::Done);
                 self.respond(reply, response);
             }
-            RequestKind::DeliverEach(messages) => {
-                let each = messages.into_iter().map(|message| self.tell_checked(message)).collect();
-                self.respond(reply, Ok(Response::Each(each)));
-            }
+            RequestKind::DeliverEach(messages) => self.deliver_each(messages.into(), Vec::new(), reply),
             RequestKind::Wait(id) => self.wait(&id, reply),
             RequestKind::Forget(id) => {
                 self.forget_waiters(&id);
@@ -37,6 +38,25 @@ impl Partition {
                 let response = self.look(&kind);
                 self.respond(reply, response);
             }
+        }
+    }
+
+    /// Delivers messages as far as there is room in the frame, and the rest in the next turn.
+    pub(super) fn deliver_each(
+        &mut self,
+        mut messages: VecDeque<Message>,
+        mut results: Vec<Result<(), Error>>,
+        reply: Reply,
+    ) {
+        while !self.is_full()
+            && let Some(message) = messages.pop_front()
+        {
+            results.push(self.tell_checked(message));
+        }
+        if messages.is_empty() {
+            self.respond(reply, Ok(Response::Each(results)));
+        } else {
+            self.held.push_back(Held::Each { messages, results, reply });
         }
     }
 
@@ -75,6 +95,14 @@ impl Partition {
         if adds {
             self.admit()?;
         }
+        if let MessageKind::Start { name, version: None, at: None, .. } = &message.kind
+            && self.on_mismatch == Mismatch::Park
+            && self.program.newest(name.as_str()).is_none()
+        {
+            // Nothing is under way that code to come could save.
+            let text = format!("there is no orchestration {:?}", name.as_str());
+            return Err(Error::Failed(Failure::new(FailureKind::Unregistered, text)));
+        }
         self.tell(message)
     }
 
@@ -86,6 +114,9 @@ impl Partition {
         if ended {
             let view = self.view(handle, Values::With);
             return self.respond(reply, view.map(|view| Response::View(view.map(Box::new))));
+        }
+        if let Some(error) = self.stopped_elsewhere.clone() {
+            return self.respond(reply, Err(error));
         }
         self.waiters.entry(handle).or_default().push(reply);
     }
@@ -107,7 +138,7 @@ impl Partition {
         let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
         let mut count = 1;
         while let Some(sub) = subs.pop() {
-            if sub.partition(self.count) != self.id {
+            if sub.partition(self.count) != self.id || self.is_full() {
                 self.send(Message { to: sub, kind: MessageKind::Purge });
             } else if let Ok(Some(more)) = self.purge_one(&sub) {
                 count += 1;
@@ -130,6 +161,8 @@ impl Partition {
             return Err(Error::Conflict { instance: id.clone(), state: "is running", action: "purged" });
         }
         let subs = instance.execution().map(all_subs).unwrap_or_default();
+        let after = instance.execution().map_or(0, |execution| execution.generation + 1);
+        self.generation_next = self.generation_next.max(after);
         self.forget(handle);
         Ok(Some(subs))
     }

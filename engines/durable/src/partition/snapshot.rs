@@ -28,8 +28,10 @@ pub struct Finished {
     pub list: Vec<u8>,
     /// The log may be cut before this.
     pub before: Position,
-    /// Blobs that nothing refers to afterwards: those of the snapshot before.
-    pub obsolete: Vec<String>,
+    /// What the names of the list and of parts begin with.
+    pub parts: String,
+    /// The parts of this snapshot; nothing refers to others afterwards.
+    pub parts_kept: Vec<String>,
     /// What the names of large payloads begin with; a number follows.
     pub payloads: String,
     /// Those with a smaller number may go,
@@ -82,8 +84,6 @@ pub(super) struct Snapshots {
     pub(super) part_bytes: usize,
     written: u64,
     run: Option<Run>,
-    /// The last one, in the store.
-    last: Option<Parts>,
 }
 
 #[derive(Debug)]
@@ -96,12 +96,16 @@ struct Run {
 }
 
 pub(super) fn list_name(partition: PartitionId) -> String {
-    format!("p{partition}/snapshot/list")
+    format!("{}list", part_prefix(partition))
+}
+
+fn part_prefix(partition: PartitionId) -> String {
+    format!("p{partition}/snapshot/")
 }
 
 impl Snapshots {
     pub(super) fn new(partition: PartitionId, after_bytes: u64) -> Self {
-        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None, last: None }
+        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None }
     }
 
     pub(super) fn written(&mut self, bytes: u64) {
@@ -112,13 +116,8 @@ impl Snapshots {
         self.run.as_ref().is_some_and(|run| !run.is_complete)
     }
 
-    /// Takes note of what recovery found.
-    pub(super) fn restore(&mut self, last: Option<Parts>) {
-        self.last = last;
-    }
-
     fn part_name(&self, base: u64, part: usize) -> String {
-        format!("p{}/snapshot/{base}-{part}", self.partition)
+        format!("{}{base}-{part}", part_prefix(self.partition))
     }
 }
 
@@ -149,6 +148,7 @@ impl Partition {
         let mut part = FrameWriter::new();
         part.begin(self.now);
         part.next_handle(self.table.next());
+        part.next_generation(self.generation_next);
         for (partition, taken, arrived, open) in self.outbox.lanes() {
             part.consumed(partition, taken);
             part.acknowledged(partition, arrived);
@@ -195,14 +195,14 @@ impl Partition {
     pub(super) fn snapshot_durable(&mut self) {
         let Some(run) = self.snapshots.run.take() else { return };
         let list = serde_json::to_vec(&run.parts).unwrap_or_default();
-        let older = self.snapshots.last.replace(run.parts.clone());
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();
         self.effects.push(Effect::Finish(Finished {
             name: list_name(self.id),
             list,
             before: Position(run.parts.base),
-            obsolete: older.iter().flat_map(Parts::names).collect(),
+            parts: part_prefix(self.id),
+            parts_kept: run.parts.names().collect(),
             payloads: blob_prefix(self.id),
             payloads_before: run.payloads_before,
             payloads_kept,
@@ -221,6 +221,13 @@ fn refer(instance: &Instance, references: &mut References) {
 }
 
 fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
+    put_kind(part, handle, instance);
+    if let Some(reason) = instance.execution().and_then(|execution| execution.parked.as_deref()) {
+        part.parked(handle, Some(reason));
+    }
+}
+
+fn put_kind(part: &mut FrameWriter, handle: u64, instance: &Instance) {
     part.created(handle, instance.created, instance.id.as_str());
     match &instance.kind {
         Kind::Orchestration(execution) if execution.history.is_empty() => {
@@ -233,6 +240,7 @@ fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
             let delta = EntityDelta {
                 time: instance.updated,
                 state: Some(entity.state.clone()),
+                patch: None,
                 popped: 0,
                 pushed: entity.queue.iter().cloned().collect(),
                 lock: Some(entity.lock.clone()),

@@ -57,6 +57,11 @@ impl Spiller {
         }
     }
 
+    /// Payloads above this many bytes are kept out of line, whatever the frame.
+    pub(super) fn above(&self) -> usize {
+        self.above
+    }
+
     /// Adapts the bound to how large the frame is already.
     pub(super) fn tighten(&mut self, frame_bytes: usize) {
         self.above_now = if frame_bytes > LARGE_FRAME_BYTES { ABOVE_IN_LARGE_FRAMES } else { self.above };

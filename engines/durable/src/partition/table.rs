@@ -36,7 +36,7 @@ pub(super) enum Kind {
 pub(super) struct Execution {
     pub(super) name: Name,
     pub(super) version: Version,
-    pub(super) generation: u32,
+    pub(super) generation: u64,
     pub(super) status: Status,
     /// Whether it has ever requested a lock, or shown a status: looking for either costs a walk over the history.
     pub(super) has_locks: bool,
@@ -45,13 +45,15 @@ pub(super) struct Execution {
     pub(super) has_blobs: bool,
     /// Whether its history ends with continue-as-new and the next execution has not begun.
     pub(super) is_continuing: bool,
+    /// Why its code does not fit, while it is parked. Its status is what it was before.
+    pub(super) parked: Option<Box<str>>,
     pub(super) parent: Option<Box<Caller>>,
     pub(super) history: Vec<u8>,
 }
 
 impl Execution {
     /// One that is still to start.
-    pub(super) fn pending(generation: u32) -> Self {
+    pub(super) fn pending(generation: u64) -> Self {
         Self {
             name: Name::Static(""),
             version: 0,
@@ -61,6 +63,7 @@ impl Execution {
             has_status: false,
             has_blobs: false,
             is_continuing: false,
+            parked: None,
             parent: None,
             history: Vec::new(),
         }
@@ -89,6 +92,12 @@ impl Queue {
     pub(super) fn push(&mut self, message: Message) {
         self.bytes += message_bytes(&message);
         self.messages.push_back(message);
+    }
+
+    /// Puts a message before the one that is number `at`.
+    pub(super) fn insert(&mut self, at: usize, message: Message) {
+        self.bytes += message_bytes(&message);
+        self.messages.insert(at, message);
     }
 
     pub(super) fn pop(&mut self) -> Option<Message> {
@@ -157,7 +166,15 @@ impl Instance {
     }
 
     pub(super) fn status(&self) -> Status {
-        self.execution().map_or(Status::Entity, |execution| execution.status)
+        match self.execution() {
+            None => Status::Entity,
+            Some(execution) if execution.parked.is_some() => Status::Parked,
+            Some(execution) => execution.status,
+        }
+    }
+
+    pub(super) fn is_parked(&self) -> bool {
+        self.status() == Status::Parked
     }
 
     /// About how many bytes it holds.
@@ -244,9 +261,22 @@ impl Table {
 
     /// Puts an orchestration into another state.
     pub(super) fn set_status(&mut self, handle: u64, status: Status) {
-        let Some(execution) = self.get_mut(handle).and_then(Instance::execution_mut) else { return };
-        let before = std::mem::replace(&mut execution.status, status);
-        self.statuses[status as usize] += 1;
+        self.restate(handle, |execution| execution.status = status);
+    }
+
+    /// Parks an orchestration, or lets it go on.
+    pub(super) fn set_parked(&mut self, handle: u64, parked: Option<Box<str>>) {
+        self.restate(handle, |execution| execution.parked = parked);
+    }
+
+    fn restate(&mut self, handle: u64, change: impl FnOnce(&mut Execution)) {
+        let Some(instance) = self.get_mut(handle) else { return };
+        let before = instance.status();
+        if let Some(execution) = instance.execution_mut() {
+            change(execution);
+        }
+        let after = instance.status();
+        self.statuses[after as usize] += 1;
         self.uncount(before);
     }
 
@@ -357,11 +387,11 @@ mod tests {
         table.set_status(first, Status::Running);
         table.set_status(second, Status::Running);
         table.set_status(second, Status::Failed);
-        assert_eq!(table.statuses(), [0, 1, 0, 0, 1, 0, 0]);
+        assert_eq!(table.statuses(), [0, 1, 0, 0, 1, 0, 0, 0]);
         let counted = table.statuses();
         table.recount();
         assert_eq!(table.statuses(), counted);
         table.remove(first);
-        assert_eq!(table.statuses(), [0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(table.statuses(), [0, 0, 0, 0, 1, 0, 0, 0]);
     }
 }

@@ -134,7 +134,7 @@ impl Program for Scripts {
         false
     }
 
-    fn activity(&self, call: ActivityCall) -> ActivityFuture {
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
         Box::pin(async move { Ok(call.input) })
     }
 

@@ -18,7 +18,7 @@ pub(super) enum Due {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum What {
     Message { number: u64 },
-    Timer { handle: u64, generation: u32, id: u32 },
+    Timer { handle: u64, generation: u64, id: u32 },
 }
 
 /// Everything that waits for a moment, in order of time.
@@ -35,6 +35,12 @@ impl Timers {
     /// The earliest moment that something is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.order.first_key_value().map(|((at, _), ())| *at)
+    }
+
+    /// When the earliest timer of an instance is due.
+    #[cfg(test)]
+    pub(super) fn due_of(&self, handle: u64) -> Option<Time> {
+        self.timers.get(&handle)?.iter().map(|(_, at)| *at).min()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -60,7 +66,7 @@ impl Timers {
     }
 
     /// Forgets all timers of an execution that has ended.
-    pub(super) fn forget(&mut self, handle: u64, generation: u32) {
+    pub(super) fn forget(&mut self, handle: u64, generation: u64) {
         for (id, at) in self.timers.remove(&handle).unwrap_or_default() {
             self.order.remove(&(at, What::Timer { handle, generation, id }));
         }

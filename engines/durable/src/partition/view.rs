@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::client::{InstanceView, Status};
+use crate::client::InstanceView;
 use crate::codec::{Events, Skip};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
@@ -118,12 +118,13 @@ impl Partition {
             name: execution.map_or_else(entity_name, |execution| execution.name.clone()),
             version: execution.map_or(0, |execution| execution.version),
             generation: execution.map_or(0, |execution| execution.generation),
-            status: execution.map_or(Status::Entity, |execution| execution.status),
+            status: instance.status(),
             created: instance.created,
             updated: instance.updated,
             parent: execution.and_then(|execution| execution.parent.as_deref().cloned()),
             input: Payload::EMPTY,
             custom_status: None,
+            parked: execution.and_then(|execution| execution.parked.as_deref().map(str::to_owned)),
             output: None,
         }
     }

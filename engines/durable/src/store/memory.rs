@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::names::check_blob_name;
-use super::{Batching, FrameBatch, HubShape, Store, StoreError, Visit};
+use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
 /// Logs and blobs in memory.
@@ -107,6 +107,7 @@ impl Store for MemoryStore {
         if at.0 != log.ends() {
             return Err(StoreError::Conflict { partition, ends: log.ends(), at: at.0 });
         }
+        batch.check(|| Location::Frame { partition, position: at.0 })?;
         log.frames.extend(batch.frames().map(<[u8]>::to_vec));
         Ok(())
     }

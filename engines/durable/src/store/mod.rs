@@ -18,7 +18,7 @@
 
 mod classic;
 mod faults;
-mod files;
+pub(crate) mod files;
 mod holder;
 mod memory;
 mod names;
@@ -42,6 +42,9 @@ pub enum Batching {
     /// Each step of each instance in a commit of its own, and nothing speculated on it before.
     EachStep,
 }
+
+/// The longest frame, in bytes: 32 MiB.
+pub const FRAME_BYTES_MAX: usize = 32 << 20;
 
 /// Frames on their way to a log, one behind another in one buffer.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +76,19 @@ impl FrameBatch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Checks that no frame is empty or longer than stores take.
+    pub(crate) fn check(&self, place: impl FnOnce() -> Location) -> Result<(), StoreError> {
+        match self.frames().map(<[u8]>::len).find(|length| !(1..=FRAME_BYTES_MAX).contains(length)) {
+            None => Ok(()),
+            Some(length) => Err(StoreError::Io {
+                action: "append to",
+                place: place(),
+                reason: format!("a frame of {length} bytes, expected 1 to {FRAME_BYTES_MAX}"),
+                is_full: false,
+            }),
+        }
     }
 
     /// Takes all frames out and keeps the room for new ones.
@@ -131,7 +147,7 @@ pub trait Store: Send + Sync + 'static {
     fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError>;
 
     /// Appends frames, the first of which gets the position `at`, and makes them durable. At most 64 MiB at a time,
-    /// frames of 1 byte to 32 MiB.
+    /// frames of 1 to [`FRAME_BYTES_MAX`] bytes.
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the log does not end at `at`; [`StoreError::Io`], after
@@ -280,6 +296,16 @@ pub enum Location {
         /// Table and key.
         row: String,
     },
+    /// A partition as a whole.
+    Partition {
+        /// Which.
+        partition: PartitionId,
+    },
+    /// A log.
+    Log {
+        /// Its partition.
+        partition: PartitionId,
+    },
     /// A frame.
     Frame {
         /// Its partition.
@@ -295,6 +321,8 @@ impl fmt::Display for Location {
             Self::File { path, offset: Some(offset) } => write!(f, "{} at byte {offset}", path.display()),
             Self::File { path, offset: None } => write!(f, "{}", path.display()),
             Self::Row { database, row } => write!(f, "{row} of {}", database.display()),
+            Self::Partition { partition } => write!(f, "partition {partition}"),
+            Self::Log { partition } => write!(f, "the log of partition {partition}"),
             Self::Frame { partition, position } => write!(f, "frame {position} of partition {partition}"),
         }
     }

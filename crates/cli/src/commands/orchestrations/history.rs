@@ -131,6 +131,7 @@ fn shortened(bytes: &[u8], most: usize) -> String {
 fn as_text(view: &InstanceView, events: &[Event], preview: usize) -> String {
     let below = match view.status {
         Status::Pending => "it has not started".to_owned(),
+        Status::Parked => format!("parked: {}", view.parked.as_deref().unwrap_or("its code does not fit")),
         _ if view.generation > 0 => format!("{}, generation {}", view.status.as_str(), view.generation),
         status => status.as_str().to_owned(),
     };

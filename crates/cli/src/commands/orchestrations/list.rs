@@ -59,6 +59,7 @@ pub(super) enum Word {
     Failed,
     Terminated,
     Entity,
+    Parked,
 }
 
 impl Word {
@@ -169,6 +170,7 @@ pub(super) fn view_json(view: &InstanceView) -> Value {
         "status": view.status.as_str(),
         "created": rfc3339(view.created),
         "updated": rfc3339(view.updated),
+        "parked": view.parked,
         "parent": view.parent.as_ref().map(|parent| parent.instance.as_str()),
     })
 }

@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::metrics::v1 as otlp;
 use otlp::number_data_point::Value;
 
 use super::{Converted, Origin, instant, shortened, values};
-use crate::normalise::normalise_series;
+use crate::normalise::{INSTANCE, is_usage, normalise_series};
 use crate::otlp::request::{Format, METRICS, Malformed, each_record};
 
 /// The most labels of a point; which stay is decided by their names, in order, so that it is the same each time.
@@ -28,7 +28,7 @@ const QUANTILES_MAX: usize = 32;
 ///   label `quantile`, such as `0.99`.
 ///
 /// Metrics of older conventions come out under the names, units and labels of today, see [`normalise_series`]. Labels
-/// are the data point's attributes. `received_ns` is the time of points that say none. Points flagged "no
+/// are the data point's attributes; what a replica uses has the one that sent it as a label too. `received_ns` is the time of points that say none. Points flagged "no
 /// recorded value" are skipped; values that are not finite are left out and counted as malformed.
 ///
 /// # Errors
@@ -129,6 +129,9 @@ impl Sink<'_> {
             labels: common.labels,
         };
         let value = normalise_series(&mut key, value);
+        if let Some(instance) = self.origin.instance.as_ref().filter(|_| is_usage(&key.name)) {
+            key.labels.entry(INSTANCE.to_owned()).or_insert_with(|| instance.clone());
+        }
         self.out.push((key, Point { time_ns: common.time_ns.unwrap_or(self.received_ns), value }));
     }
 }

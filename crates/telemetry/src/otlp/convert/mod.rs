@@ -36,6 +36,21 @@ const NAME_BYTES_MAX: usize = 512;
 
 const UNKNOWN_SERVICE: &str = "unknown_service";
 
+/// What names a service, the first of these: agents that watch containers do not know `service.name` (OpenTelemetry's
+/// "Specify resource attributes using Kubernetes annotations" has this order).
+const SERVICES: [&str; 8] = [
+    "service.name",
+    "k8s.deployment.name",
+    "k8s.statefulset.name",
+    "k8s.daemonset.name",
+    "k8s.cronjob.name",
+    "k8s.job.name",
+    "container.name",
+    "k8s.pod.name",
+];
+/// What tells instances of a service apart outside of pods, the first of these.
+const INSTANCES: [&str; 3] = ["service.instance.id", "container.id", "host.name"];
+
 /// What a request came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted<T> {
@@ -97,14 +112,20 @@ pub(super) struct Origin {
     pub(super) replica: u32,
     /// The replica, where the resource says one.
     pub(super) stated_replica: Option<u32>,
+    /// Which of several instances of the service it is, where the resource says that and no replica.
+    pub(super) instance: Option<String>,
     pub(super) scope: String,
 }
 
 impl Origin {
-    /// `service.name` and `narrows.replica` of a resource.
+    /// `service.name` and `narrows.replica` of a resource, or what names its service and instance otherwise.
     pub(super) fn of_resource(resource: Resource) -> Self {
         let attributes = values::object(resource.attributes);
-        let service = attributes.get("service.name").and_then(|value| value.as_str()).filter(|name| !name.is_empty());
+        let text = |key: &str| attributes.get(key).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+        let service = SERVICES.iter().find_map(|key| text(key));
+        let container = text("k8s.container.name").map_or_else(String::new, |name| format!("/{name}"));
+        let instance = text("k8s.pod.name").map(|pod| format!("{pod}{container}"));
+        let instance = instance.or_else(|| INSTANCES.iter().find_map(|key| text(key)).map(str::to_owned));
         let replica = attributes.get("narrows.replica").and_then(|value| match value {
             serde_json::Value::String(text) => text.parse().ok(),
             value => value.as_u64(),
@@ -114,6 +135,7 @@ impl Origin {
             service: shortened(service.unwrap_or(UNKNOWN_SERVICE).to_owned()),
             replica: replica.unwrap_or(0),
             stated_replica: replica,
+            instance: instance.filter(|_| replica.is_none()).map(shortened),
             scope: String::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! What was written is what is read, through the reader and through the views; ceilings hold, secrets stay out.
 
+use narrows_model::time_range::TimeRange;
+
 use super::*;
 
 #[test]
@@ -32,6 +34,13 @@ fn what_was_written_is_what_is_read() {
     assert_eq!(read.trials[1].trial, Trial { state: TrialState::Interrupted, ..trial(2) });
     assert_eq!(read.trials[0], expected.trials[0]);
     assert_eq!(read.run, expected.run);
+
+    assert_eq!(reader.conclusion("sentence").unwrap(), Some(json!("it was the store")));
+    assert_eq!(reader.conclusion("capacity").unwrap(), None);
+    let load = TrialEvidence { operations: Vec::new(), traces: Vec::new(), ..expected.trials[0].clone() };
+    assert_eq!(reader.load_of(1).unwrap().as_ref(), Some(&load));
+    assert_eq!(reader.load_of(9).unwrap(), None);
+    assert_eq!(reader.loads_within(&TimeRange::default()).unwrap().trials[0], load);
 }
 
 #[test]
@@ -308,6 +317,49 @@ fn a_trace_limit_bounds_traces_and_spans() {
         let stood_for: f64 = traces.iter().map(|trace| trace.weight).sum();
         assert!(traces.is_empty() || (stood_for - 400.0).abs() < 1e-6, "{stood_for}");
     }
+}
+
+#[test]
+fn errors_in_logs_are_counted_by_service_and_kind() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let at = |second: i64, severity: &str, text: &str| LogLine {
+        time_ns: T0 + second * SECOND,
+        severity: severity.into(),
+        ..line(text)
+    };
+    let mut lines: Vec<LogLine> = (0..7).map(|n| at(11, "ERROR", &format!("no stock of part {n}"))).collect();
+    lines.extend([at(12, "", "10:00:00 ERROR disk 3 is full"), at(12, "INFO", "part 5"), at(5, "ERROR", "warming up")]);
+    let many = (0..200).map(|n| at(13, "ERROR", &format!("kind {}", "x".repeat(n + 1))));
+    lines.extend(many.map(|line| LogLine { service: "stock".into(), ..line }));
+    assert_eq!(wait(recorder.logs(lines)), kept(210));
+    file.finish(RunState::Complete).unwrap();
+    let errors =
+        Reader::open(&place.path()).unwrap().evidence(TraceLimit::default()).unwrap().trials.remove(0).error_logs;
+    let of = |service: &str| errors.iter().filter(|one| one.service == service).collect::<Vec<_>>();
+    let gateway: Vec<_> = of("gateway").into_iter().map(|one| (one.template.as_str(), one.count)).collect();
+    assert_eq!(gateway, [("no stock of part *", 7), ("* ERROR disk * is full", 1)]);
+    let stock = of("stock");
+    assert_eq!(stock.iter().map(|one| one.count).sum::<u64>(), 200);
+    assert_eq!((stock[0].template.as_str(), stock[0].count, stock.len()), (ErrorLog::OTHERS, 100, 101));
+}
+
+#[test]
+fn a_trace_counts_by_its_root_when_another_clock_is_seconds_behind() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let skewed = |number: u8| {
+        let mut trace = trace(number, T0 + 12 * SECOND + i64::from(number));
+        trace.spans[0].parent_id = None;
+        (trace.spans[1].start_ns, trace.spans[1].end_ns) = (T0 + SECOND, T0 + SECOND + 5);
+        trace.spans
+    };
+    assert_eq!(wait(recorder.spans((1..=20).flat_map(skewed).collect())), kept(40));
+    file.finish(RunState::Complete).unwrap();
+    let reader = Reader::open(&place.path()).unwrap();
+    assert_eq!(reader.evidence(TraceLimit::default()).unwrap().trials.remove(0).traces.len(), 20);
 }
 
 #[test]

@@ -15,13 +15,13 @@ mod tail;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::evidence::{ErrorLog, RunEvidence, TrialEvidence};
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, ErrorKind, LoadBatch, LoadSecond, Sample};
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
 use narrows_model::run::{
-    Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
+    Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
 use narrows_model::series::{LogLine, LogStream, Point, Series, SeriesKey, names};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus, Trace};
@@ -129,6 +129,7 @@ fn service(replica: u32) -> ServiceInstance {
         cpu_limit_cores: Some(0.25),
         memory_limit_bytes: Some(256 << 20),
         stand_in_ports: Vec::new(),
+        machine: Machine::Here,
     }
 }
 
@@ -326,6 +327,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
         operations: vec![operation(&[11, 12])],
         traces,
         spans_total: 6,
+        error_logs: Vec::new(),
         spans_refused: 0,
         spans_thinned: 0,
         cores: 2,

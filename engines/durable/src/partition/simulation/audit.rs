@@ -33,7 +33,7 @@ pub(super) struct Audit {
 }
 
 /// A number of an instance on its partition, and one of its executions.
-pub(super) type ExecutionKey = (u64, u32);
+pub(super) type ExecutionKey = (u64, u64);
 
 /// What the log of one partition says.
 #[derive(Default)]
@@ -41,11 +41,11 @@ struct Book {
     ids: HashMap<u64, InstanceId>,
     handles: HashMap<InstanceId, u64>,
     executions: BTreeMap<ExecutionKey, Execution>,
-    present: HashMap<u64, u32>,
+    present: HashMap<u64, u64>,
     last: HashMap<u64, Time>,
     sent: BTreeMap<PartitionId, Vec<Message>>,
     taken: BTreeMap<PartitionId, u64>,
-    ran: BTreeSet<(u64, u32, u32)>,
+    ran: BTreeSet<(u64, u64, u32)>,
 }
 
 #[derive(Default)]
@@ -121,7 +121,8 @@ impl Audit {
         for event in Events::new(bytes, previous, &mut payloads) {
             let event = event.expect("a history of our own");
             let before = self.book(partition).last.insert(handle, event.time);
-            assert!(before <= Some(event.time), "time went back in the history of {handle} of {partition}");
+            let is_later = before.is_none_or(|before| before.followed_by(event.time) == event.time);
+            assert!(is_later, "time went back in the history of {handle} of {partition}");
             self.event(partition, handle, event.time, event.kind);
         }
     }

@@ -19,7 +19,8 @@ pub(super) fn digest(partition: &mut Partition) -> String {
     messages.sort_unstable();
     let mut pending: Vec<_> = partition.pending.iter().collect();
     pending.sort_unstable();
-    let _ = writeln!(text, "deferred {messages:?}\npending {pending:?}\nnext {}", partition.table.next());
+    let next = (partition.table.next(), partition.generation_next);
+    let _ = writeln!(text, "deferred {messages:?}\npending {pending:?}\nnext {next:?}");
     for to in 0..partition.count {
         let to = crate::ids::PartitionId(to);
         let (sent, taken) = (partition.outbox.sent(to), partition.outbox.taken(to));
@@ -33,7 +34,13 @@ fn put_instance(text: &mut String, handle: u64, instance: &Instance) {
     let _ = write!(text, "{handle} {id} from {} to {} ", created.0, updated.0);
     let _ = match kind {
         Kind::Orchestration(execution) => {
-            let marks = (execution.has_locks, execution.has_status, execution.has_blobs, execution.is_continuing);
+            let marks = (
+                &execution.parked,
+                execution.has_locks,
+                execution.has_status,
+                execution.has_blobs,
+                execution.is_continuing,
+            );
             let history = &execution.history;
             writeln!(
                 text,

@@ -1,55 +1,95 @@
-//! The disk that is simulated: what is on it survives every crash, and nothing else does.
+//! The store that is simulated: the real one, on a disk that loses, fails and lies.
 //!
-//! It keeps all that was ever appended, also what was cut off, so that a partition recovered from a snapshot can be
-//! held against one that is built from the whole log.
+//! Beside it stands an archive of all frames that were acknowledged, also those that were cut off. What the store gives
+//! back after a crash is held against it, and a partition recovered from a snapshot against one that is built from the
+//! whole log.
 
-use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::codec::{BlobRef, CodecError, Fetch};
+use crate::codec::{BlobRef, CodecError, FORMAT, Fetch};
 use crate::ids::{Epoch, PartitionId, Position};
+use crate::partition::simulation::chance::Chance;
 use crate::partition::spill::blob_name;
 use crate::payload::Payload;
-use crate::store::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
+use crate::store::files::simulated::SimulatedDisk;
+use crate::store::{Batching, FileStore, FrameBatch, HubShape, Location, Store, StoreError, Visit};
+
+/// Bytes of a segment: few frames fill one.
+const SEGMENT_BYTES: u64 = 8 << 10;
+const FOLDER: &str = "/hub";
 
 /// Logs and blobs.
 pub(super) struct Disk {
     batching: Batching,
+    shape: HubShape,
+    /// The longest frame that it takes.
+    frame_bytes_max: usize,
+    pub(super) machine: SimulatedDisk,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    logs: Vec<Log>,
-    blobs: BTreeMap<String, Vec<u8>>,
+    files: Option<Arc<FileStore>>,
+    epochs: Vec<Epoch>,
+    archive: Vec<Vec<Vec<u8>>>,
     refuses_reads: bool,
 }
 
-#[derive(Default)]
-struct Log {
-    /// Frames before this were cut off.
-    begins: u64,
-    frames: Vec<Vec<u8>>,
-}
-
 impl Disk {
-    pub(super) fn new(partitions: u16, batching: Batching) -> Self {
-        let logs = (0..partitions).map(|_| Log::default()).collect();
-        Self { batching, state: Mutex::new(State { logs, ..State::default() }) }
+    pub(super) fn new(partitions: u16, batching: Batching, frame_bytes_max: usize, seed: u64) -> Self {
+        let shape = HubShape { partitions, format: FORMAT };
+        let state = State { archive: vec![Vec::new(); partitions.into()], ..State::default() };
+        Self { batching, shape, frame_bytes_max, machine: SimulatedDisk::new(seed), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("one thread")
     }
 
-    /// Puts a frame at the end of a log.
-    pub(super) fn write(&self, partition: PartitionId, frame: Vec<u8>) {
-        self.state().logs[usize::from(partition.0)].frames.push(frame);
+    fn files(&self) -> Arc<FileStore> {
+        Arc::clone(self.state().files.as_ref().expect("it is open"))
     }
 
-    /// Where a log ends.
+    fn frames(&self, partition: PartitionId) -> Vec<Vec<u8>> {
+        self.state().archive[usize::from(partition.0)].clone()
+    }
+
+    /// Opens the store, as a process does that begins.
+    pub(super) fn open(&self) {
+        self.state().files = None;
+        let files = FileStore::simulated(Arc::new(self.machine.clone()), Path::new(FOLDER), SEGMENT_BYTES);
+        let files = files.expect("what the disk holds is a hub");
+        files.open_or_create(self.shape).expect("what the disk holds is a hub");
+        let epochs = (0..self.shape.partitions).map(|id| files.acquire(PartitionId(id), "it").expect("it is free"));
+        let epochs = epochs.collect();
+        let mut state = self.state();
+        (state.files, state.epochs) = (Some(Arc::new(files)), epochs);
+    }
+
+    /// Takes into the archive what is in a log and was not acknowledged, and gives it. All that was is there.
+    pub(super) fn take_up(&self, partition: PartitionId) -> Vec<Vec<u8>> {
+        let (known, mut found) = (self.end(partition), Vec::new());
+        let read = self.files().read(partition, known, &mut |_, frame| {
+            found.push(frame.to_vec());
+            Ok(())
+        });
+        let end = read.expect("what the disk holds can be read");
+        assert!(end >= known, "the log of {partition} ends at {}, {} frames were relied on", end.0, known.0);
+        self.state().archive[usize::from(partition.0)].extend(found.iter().cloned());
+        found
+    }
+
+    /// Writes frames behind the last one.
+    pub(super) fn write(&self, partition: PartitionId, batch: &FrameBatch) -> Result<(), StoreError> {
+        let epoch = self.state().epochs[usize::from(partition.0)];
+        self.append(partition, epoch, self.end(partition), batch)
+    }
+
+    /// Where a log ends, as far as was acknowledged.
     pub(super) fn end(&self, partition: PartitionId) -> Position {
-        Position(self.state().logs[usize::from(partition.0)].frames.len() as u64)
+        Position(self.state().archive[usize::from(partition.0)].len() as u64)
     }
 
     /// Whether reads of blobs fail from now on.
@@ -57,10 +97,58 @@ impl Disk {
         self.state().refuses_reads = refuses;
     }
 
-    pub(super) fn cut(&self, partition: PartitionId, before: Position) {
-        let log = &mut self.state().logs[usize::from(partition.0)];
-        assert!(before.0 <= log.frames.len() as u64, "the log of {partition} was cut behind its end");
-        log.begins = log.begins.max(before.0);
+    pub(super) fn cut(&self, partition: PartitionId, before: Position) -> Result<(), StoreError> {
+        assert!(before <= self.end(partition), "the log of {partition} was cut behind its end");
+        let epoch = self.state().epochs[usize::from(partition.0)];
+        self.truncate(partition, epoch, before)
+    }
+
+    /// A copy on which something is damaged, and what that is: a bit, the end of a file, a file, the folder of a
+    /// partition. Large payloads are left alone: they are read only when they are needed.
+    pub(super) fn damaged(&self, chance: &mut Chance) -> (Self, String) {
+        let copy = Self {
+            machine: self.machine.copy(),
+            state: Mutex::new(State { archive: self.state().archive.clone(), ..State::default() }),
+            ..Self::new(self.shape.partitions, self.batching, self.frame_bytes_max, 0)
+        };
+        let needed = |path: &PathBuf| !path.starts_with("/hub/spare") && !path.to_string_lossy().contains("/payload/");
+        let files: Vec<PathBuf> = self.machine.all_files().into_iter().filter(needed).collect();
+        let path = &files[chance.below(files.len())];
+        let what = match chance.below(4) {
+            0 => {
+                copy.machine.take_away(path);
+                format!("{} is gone", path.display())
+            }
+            1 => {
+                let folder = Path::new(FOLDER).join(format!("p{}", chance.below(self.shape.partitions.into())));
+                copy.machine.take_away(&folder);
+                format!("{} is gone", folder.display())
+            }
+            kind => {
+                let mut at = 0;
+                copy.machine.damage(path, |bytes| {
+                    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                    at = chance.below(used.max(1));
+                    if kind == 2 {
+                        bytes.truncate(at);
+                    } else if let Some(byte) = bytes.get_mut(at) {
+                        *byte ^= 1 << chance.below(8);
+                    }
+                });
+                format!("{} is {} at {at}", path.display(), if kind == 2 { "cut" } else { "changed" })
+            }
+        };
+        (copy, what)
+    }
+
+    /// Opens a store that may be damaged.
+    pub(super) fn try_open(&self) -> Result<Arc<FileStore>, StoreError> {
+        let files = FileStore::simulated(Arc::new(self.machine.clone()), Path::new(FOLDER), SEGMENT_BYTES)?;
+        files.open_or_create(self.shape)?;
+        for id in 0..self.shape.partitions {
+            files.acquire(PartitionId(id), "it")?;
+        }
+        Ok(Arc::new(files))
     }
 }
 
@@ -82,56 +170,45 @@ impl Store for Disk {
         Ok(wanted)
     }
 
-    fn acquire(&self, _: PartitionId, _: &str) -> Result<Epoch, StoreError> {
-        Ok(Epoch(1))
+    fn acquire(&self, partition: PartitionId, owner: &str) -> Result<Epoch, StoreError> {
+        self.files().acquire(partition, owner)
     }
 
-    fn release(&self, _: PartitionId, _: Epoch) -> Result<(), StoreError> {
-        Ok(())
+    fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
+        self.files().release(partition, epoch)
     }
 
-    fn append(&self, partition: PartitionId, _: Epoch, _: Position, batch: &FrameBatch) -> Result<(), StoreError> {
-        batch.frames().for_each(|frame| self.write(partition, frame.to_vec()));
+    fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
+        let longest = batch.frames().map(<[u8]>::len).max().unwrap_or(0);
+        assert!(longest <= self.frame_bytes_max, "a frame of {longest} bytes, at most {} fit", self.frame_bytes_max);
+        self.files().append(partition, epoch, at, batch)?;
+        self.state().archive[usize::from(partition.0)].extend(batch.frames().map(<[u8]>::to_vec));
         Ok(())
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        let frames = {
-            let state = self.state();
-            let log = &state.logs[usize::from(partition.0)];
-            if from.0 < log.begins {
-                return Err(StoreError::Missing { partition, begins: log.begins, wanted: from.0 });
-            }
-            log.frames.clone()
-        };
-        for (position, frame) in (0..).zip(&frames).skip(from.0 as usize) {
-            visit(Position(position), frame)?;
-        }
-        Ok(Position(frames.len() as u64))
+        self.files().read(partition, from, visit)
     }
 
-    fn truncate(&self, partition: PartitionId, _: Epoch, before: Position) -> Result<(), StoreError> {
-        self.cut(partition, before);
-        Ok(())
+    fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
+        self.files().truncate(partition, epoch, before)
     }
 
     fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.state().blobs.insert(name.to_owned(), bytes.to_vec());
-        Ok(())
+        self.files().put_blob(name, bytes)
     }
 
     fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let state = self.state();
-        if state.refuses_reads { Err(refused()) } else { Ok(state.blobs.get(name).cloned()) }
+        let refuses = self.state().refuses_reads;
+        if refuses { Err(refused()) } else { self.files().get_blob(name) }
     }
 
     fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
-        self.state().blobs.remove(name);
-        Ok(())
+        self.files().delete_blob(name)
     }
 
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        Ok(self.state().blobs.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+        self.files().list_blobs(prefix)
     }
 }
 
@@ -144,7 +221,7 @@ impl Store for Archive {
     }
 
     fn batching(&self) -> Batching {
-        self.0.batching
+        self.0.batching()
     }
 
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
@@ -164,7 +241,7 @@ impl Store for Archive {
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        let frames = self.0.state().logs[usize::from(partition.0)].frames.clone();
+        let frames = self.0.frames(partition);
         for (position, frame) in (0..).zip(&frames).skip(from.0 as usize) {
             visit(Position(position), frame)?;
         }
@@ -197,7 +274,7 @@ pub(super) struct Payloads<'a>(pub(super) &'a Disk);
 
 impl Fetch for Payloads<'_> {
     fn fetch(&mut self, blob: BlobRef) -> Result<Payload, CodecError> {
-        let bytes = self.0.state().blobs.get(&blob_name(blob)).cloned();
+        let bytes = self.0.files().get_blob(&blob_name(blob)).ok().flatten();
         let bytes = bytes.filter(|bytes| bytes.len() as u64 == blob.bytes);
         let missing = || CodecError { at: 0, what: format!("{} is not on the disk", blob_name(blob)) };
         bytes.map(Payload::from_bytes).ok_or_else(missing)

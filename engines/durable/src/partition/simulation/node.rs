@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::hub::clock::Clock;
 use crate::ids::{PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::Partition;
 use crate::partition::input::Input;
 use crate::partition::simulation::chance::Chance;
-use crate::partition::simulation::disk::Disk;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::store::{Batching, Store};
@@ -58,6 +58,11 @@ impl Setting {
         }
     }
 
+    /// The longest frame that the store takes: what a turn may take up before it stops, and the largest single step.
+    pub(super) fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes + (3 << 10)
+    }
+
     /// A partition that has not been recovered.
     pub(super) fn partition(&self, id: PartitionId, program: &Arc<dyn Program>, store: Arc<dyn Store>) -> Partition {
         let mut partition = Partition::new(id, self.partitions, Arc::clone(program), store, &self.options);
@@ -89,13 +94,24 @@ pub(super) struct Node {
     /// Its state as words, by position, where that was written down.
     pub(super) states: BTreeMap<Position, String>,
     pub(super) is_up: bool,
+    pub(super) clock: Clock,
 }
 
 impl Node {
     pub(super) fn new(id: PartitionId, partition: Partition) -> Self {
         let end_seen = partition.position();
         let (waiting, under_way, states) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { id, partition, inbox: VecDeque::new(), waiting, under_way, end_seen, states, is_up: true }
+        Self {
+            id,
+            partition,
+            inbox: VecDeque::new(),
+            waiting,
+            under_way,
+            end_seen,
+            states,
+            is_up: true,
+            clock: Clock::default(),
+        }
     }
 
     /// Takes up to `most` inputs for a turn, and gives the numbers of the requests that the turn has taken.
@@ -126,15 +142,4 @@ impl Iterator for Feed<'_> {
         self.requests.extend(request);
         Some(input)
     }
-}
-
-/// What a crash leaves of what was under way: the disk has taken part of it, in order, or nothing, or all.
-pub(super) fn torn(frames: &mut Vec<Frame>, chance: &mut Chance, disk: &Disk) -> Vec<Frame> {
-    let blobs: Vec<(String, Payload)> = frames.iter().flat_map(|frame| frame.blobs.iter().cloned()).collect();
-    let blobs_kept = chance.below(blobs.len() + 1);
-    for (name, payload) in &blobs[..blobs_kept] {
-        disk.put_blob(name, payload.as_bytes()).expect("the disk works");
-    }
-    let frames_kept = if blobs_kept == blobs.len() { chance.below(frames.len() + 1) } else { 0 };
-    frames.drain(..).take(frames_kept).collect()
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
-use crate::hub::keeper::spent_payloads;
+use crate::hub::keeper::spent;
 use crate::ids::{PartitionId, Position};
 use crate::message::Message;
 use crate::options::Mode;
@@ -32,10 +32,10 @@ pub(super) struct PendingRequest {
 
 /// What the thread for snapshots has to do.
 pub(super) enum Chore {
-    Put(String, Vec<u8>),
+    Keep(PartitionId, String, Vec<u8>),
+    Finish(PartitionId, Box<Finished>),
     Cut(PartitionId, Position),
     Delete(String),
-    Sweep(Box<Finished>),
 }
 
 /// A message lot on its way; acknowledgements go ways of their own.
@@ -59,7 +59,7 @@ impl World {
                     way.push_back(Input::Acknowledged { by: from, up_to });
                 }
                 Effect::Respond(reply, response) => drop(reply.send(response)),
-                Effect::Keep(name, bytes) => self.chores.push_back(Chore::Put(name, bytes)),
+                Effect::Keep(name, bytes) => self.chores.push_back(Chore::Keep(from, name, bytes)),
                 Effect::Finish(finished) => self.finish_snapshot(from, finished),
             }
         }
@@ -136,7 +136,7 @@ impl World {
         }
         let drawn = self.chance.below(self.tasks.len());
         let (at, key, call) = self.tasks.swap_remove(drawn);
-        let mut run = self.program.activity(call);
+        let mut run = self.program.run(call);
         let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return true };
         self.audit.ran(at, key);
         self.trace.step(format!("activity {key:?} of {at} has run: {}", result.is_ok()));
@@ -149,29 +149,42 @@ impl World {
 
     fn finish_snapshot(&mut self, of: PartitionId, finished: Finished) {
         assert!(finished.before <= self.disk.end(of), "a snapshot of {of} is finished before it is durable");
-        self.tally.snapshots += 1;
-        self.chores.push_back(Chore::Put(finished.name.clone(), finished.list.clone()));
-        self.chores.push_back(Chore::Cut(of, finished.before));
-        self.chores.extend(finished.obsolete.iter().cloned().map(Chore::Delete));
-        self.chores.push_back(Chore::Sweep(Box::new(finished)));
+        self.chores.push_back(Chore::Finish(of, Box::new(finished)));
     }
 
+    /// Does what the thread for snapshots does, which may fail.
     pub(super) fn chore(&mut self) -> bool {
         let Some(chore) = self.chores.pop_front() else { return false };
+        self.trouble(30);
         match chore {
-            Chore::Put(name, bytes) => {
+            Chore::Keep(of, name, bytes) => {
                 self.trace.step(format!("{name} is kept"));
                 self.trace.bytes(&bytes);
-                self.disk.put_blob(&name, &bytes).expect("the disk works");
+                if self.disk.put_blob(&name, &bytes).is_err() {
+                    self.snapshots_failed.insert(of);
+                }
             }
-            Chore::Cut(of, before) => self.disk.cut(of, before),
-            Chore::Delete(name) => self.disk.delete_blob(&name).expect("the disk works"),
-            Chore::Sweep(finished) => {
-                let spent = spent_payloads(&*self.disk, &finished);
-                self.chores.extend(spent.into_iter().map(Chore::Delete));
+            Chore::Finish(of, finished) => self.keep_list(of, &finished),
+            Chore::Cut(of, before) => {
+                let at = usize::from(of.0);
+                if self.nodes[at].is_up && self.disk.cut(of, before).is_err() {
+                    self.stop(at);
+                }
             }
+            // What cannot be deleted goes with the next snapshot.
+            Chore::Delete(name) => drop(self.disk.delete_blob(&name)),
         }
+        self.disk.machine.no_trouble();
         true
+    }
+
+    fn keep_list(&mut self, of: PartitionId, finished: &Finished) {
+        if self.snapshots_failed.remove(&of) || self.disk.put_blob(&finished.name, &finished.list).is_err() {
+            return self.trace.step(format!("a snapshot of {of} is given up"));
+        }
+        self.tally.snapshots += 1;
+        self.chores.push_back(Chore::Cut(of, finished.before));
+        self.chores.extend(spent(&*self.disk, finished).into_iter().map(Chore::Delete));
     }
 
     /// Whether nothing is on its way.

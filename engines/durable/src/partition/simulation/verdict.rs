@@ -1,9 +1,10 @@
 //! The end of a schedule: all is let come to rest, then what is there is held against what was promised.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use crate::client::Status;
-use crate::ids::InstanceId;
+use crate::ids::{InstanceId, SET_BACK_HIDDEN_MAX};
 use crate::partition::simulation::code::{LEDGER, Ledger, Then, Token, launched};
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::workload::Wish;
@@ -19,6 +20,11 @@ pub(super) struct Tally {
     pub(super) steps: u64,
     pub(super) crashes: u64,
     pub(super) stops: u64,
+    pub(super) damages: u64,
+    /// Times that the hub was opened without the code of its orchestrations.
+    pub(super) misfits: u64,
+    /// Those with which the hub opened, as nothing that counts was hit.
+    pub(super) damages_borne: u64,
     pub(super) frames: u64,
     pub(super) snapshots: u64,
     pub(super) replays: u64,
@@ -35,6 +41,9 @@ impl Tally {
             steps: self.steps + other.steps,
             crashes: self.crashes + other.crashes,
             stops: self.stops + other.stops,
+            damages: self.damages + other.damages,
+            misfits: self.misfits + other.misfits,
+            damages_borne: self.damages_borne + other.damages_borne,
             frames: self.frames + other.frames,
             snapshots: self.snapshots + other.snapshots,
             replays: self.replays + other.replays,
@@ -47,8 +56,20 @@ impl Tally {
     }
 
     pub(super) fn has_met_everything(&self) -> bool {
-        let Self { crashes, stops, snapshots, replays, orchestrations, notes, events_raised, left_unknown, .. } = *self;
-        [crashes, stops, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
+        let Self {
+            crashes,
+            stops,
+            damages,
+            misfits,
+            snapshots,
+            replays,
+            orchestrations,
+            notes,
+            events_raised,
+            left_unknown,
+            ..
+        } = *self;
+        [crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
             .iter()
             .all(|count| *count > 0)
     }
@@ -58,9 +79,11 @@ impl World {
     /// Nothing fails and no more requests come: everything that was begun goes on to its end.
     pub(super) fn rest(&mut self) {
         self.is_calm = true;
-        if self.nodes.iter().any(|node| !node.is_up) {
+        self.wrong_by = 0;
+        if self.has_misfit || self.nodes.iter().any(|node| !node.is_up) {
             self.crash();
         }
+        self.new_timers_are_not_late();
         for _ in 0..ROUNDS_MAX {
             self.round();
             if self.is_still() && !self.wake() {
@@ -68,6 +91,24 @@ impl World {
             }
         }
         panic!("it does not come to rest");
+    }
+
+    /// However wrong the clock was, it is right now, and a timer that begins now ends when it should.
+    fn new_timers_are_not_late(&mut self) {
+        let (drawn, id) = self.workload.sleeper();
+        let at = usize::from(drawn.to.0);
+        self.put(drawn);
+        let mut rounds = 0..ROUNDS_MAX;
+        while !self.nodes[at].inbox.is_empty() || self.nodes[at].partition.is_busy() {
+            assert!(rounds.next().is_some(), "{at} does not take its inputs");
+            self.turn(at);
+        }
+        // A partition that is full does not let it begin.
+        let partition = &self.nodes[at].partition;
+        let due = partition.table.handle(&id).and_then(|handle| partition.timers.due_of(handle));
+        let now = self.now.max(self.clock(at, 0));
+        let latest = now.plus(SET_BACK_HIDDEN_MAX + Duration::from_secs(2));
+        assert!(due.is_none_or(|due| due <= latest), "{due:?} is late, it is {now:?}");
     }
 
     fn round(&mut self) {
@@ -86,8 +127,9 @@ impl World {
     /// any.
     fn wake(&mut self) -> bool {
         if let Some(due) = self.nodes.iter().filter_map(|node| node.partition.next_due()).min() {
-            // Clocks that are behind are so by less than this.
-            self.now = self.now.max(due).plus(std::time::Duration::from_millis(10));
+            // Clocks that are a little behind are so by less than this; one that does not believe what it sees waits.
+            let wait = if due <= self.now { Duration::from_secs(1) } else { Duration::from_millis(10) };
+            self.now = self.now.max(due).plus(wait);
             return true;
         }
         let suspended: Vec<InstanceId> = self

@@ -50,9 +50,6 @@ pub(super) struct Workload {
     steps: Vec<usize>,
     /// The size of large payloads; 0 if there are none.
     large_bytes: usize,
-    /// What is purged is not known any more: an identifier purged while something it has requested is under way must
-    /// not be used again. So either there are purges, or identifiers are used again.
-    purges: bool,
     scripts: u32,
     tokens: u32,
 }
@@ -63,8 +60,7 @@ impl Workload {
         request_weights[0] += 3;
         let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
         steps[0] += 1;
-        let purges = chance.one_in(3);
-        Self { partitions, request_weights, steps, large_bytes, purges, scripts: 0, tokens: 0 }
+        Self { partitions, request_weights, steps, large_bytes, scripts: 0, tokens: 0 }
     }
 
     pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
@@ -82,13 +78,23 @@ impl Workload {
             3 => (tell(MessageKind::Terminate { reason: reason() }), Wish::Other),
             4 => (tell(MessageKind::Suspend { reason: reason() }), Wish::Other),
             5 => (tell(MessageKind::Resume { reason: reason() }), Wish::Other),
-            6 if self.purges => (RequestKind::Purge(id.clone()), Wish::Other),
+            6 => (RequestKind::Purge(id.clone()), Wish::Other),
             7 => (RequestKind::Wait(id.clone()), Wish::Wait { id: id.clone() }),
             8 => (RequestKind::History(id.clone()), Wish::Other),
             9 => return self.walk(chance),
             _ => (RequestKind::Get(id.clone()), Wish::Other),
         };
         self.drawn(&id, kind, wish)
+    }
+
+    /// The request for an orchestration that sleeps for a second, and its identifier.
+    pub(super) fn sleeper(&mut self) -> (Drawn, InstanceId) {
+        let script = Script::new("sleeper".to_owned(), vec![Step::Sleep { ms: 1_000 }]);
+        let id = InstanceId::new("sleeper").expect("an identifier");
+        let wish = Wish::Start { beginning: script.beginning() };
+        let (name, input) = (PLAY.name().into(), encode(&script));
+        let kind = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
+        (self.drawn(&id, RequestKind::Deliver(Message { to: id.clone(), kind }), wish), id)
     }
 
     /// The request that gives a suspended orchestration its events again.
@@ -114,7 +120,7 @@ impl Workload {
         };
         let (name, input) = (PLAY.name().into(), encode(&script));
         let kind = MessageKind::Start { name, version: None, input, parent: None, at, reuse };
-        let to = if self.purges { numbered(self.scripts) } else { self.instance(chance) };
+        let to = self.instance(chance);
         let message = Message { to: to.clone(), kind };
         // The response to a single message reports what became of it, so messages go one at a time.
         self.drawn(&to, RequestKind::Deliver(message), wish)
@@ -136,17 +142,15 @@ impl Workload {
         let kind = match chance.below(3) {
             0 => RequestKind::Count(filter, 0),
             1 => RequestKind::Query { filter, limit: 3, values: Values::With, from: 0 },
-            _ if self.purges => RequestKind::PurgeAll(filter, 0),
-            _ => RequestKind::Count(Filter::default(), 0),
+            _ => RequestKind::PurgeAll(filter, 0),
         };
         let text = format!("{kind:?} of {to}");
         Drawn { to, kind, wish: Wish::Other, text }
     }
 
-    /// One of the few identifiers there are, or of those used last.
+    /// One of the few identifiers there are.
     fn instance(&self, chance: &mut Chance) -> InstanceId {
-        let oldest = if self.purges { self.scripts.saturating_sub(INSTANCES as u32 - 1) } else { 0 };
-        numbered(oldest + chance.below(INSTANCES) as u32)
+        numbered(chance.below(INSTANCES) as u32)
     }
 
     fn token(&mut self) -> Token {

@@ -1,12 +1,14 @@
 //! One schedule: what could happen next is drawn from the seed, step by step.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::client::Status;
 use crate::error::Error;
+use crate::hub::crossing;
 use crate::ids::{InstanceId, PartitionId, Position, Time};
 use crate::partition::input::{Effect, Input, Request, TaskKey};
 use crate::partition::simulation::audit::Audit;
@@ -14,12 +16,14 @@ use crate::partition::simulation::chance::{Chance, Trace};
 use crate::partition::simulation::code;
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::disk::{Archive, Disk};
-use crate::partition::simulation::node::{Frame, Node, Setting, torn};
+use crate::partition::simulation::node::{Frame, Node, Setting};
 use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
+use crate::partition::{Crossing, Partition};
 use crate::program::{ActivityCall, Program};
-use crate::store::{Batching, Store};
+use crate::store::files::simulated::Trouble;
+use crate::store::{Batching, FrameBatch, Store, StoreError};
 
 /// Requests that are under way at once.
 const REQUESTS_MAX: usize = 30;
@@ -41,7 +45,15 @@ pub(super) struct World {
     pub(super) ways: BTreeMap<Way, VecDeque<Input>>,
     pub(super) tasks: Vec<(PartitionId, TaskKey, ActivityCall)>,
     pub(super) chores: VecDeque<Chore>,
+    /// Partitions whose snapshot cannot be finished.
+    pub(super) snapshots_failed: BTreeSet<PartitionId>,
+    /// By how many microseconds the machine's clock is wrong.
+    pub(super) wrong_by: i64,
+    /// Whether a call of the disk was to fail since the hub was opened.
+    had_trouble: bool,
     pub(super) tally: Tally,
+    /// The code is not what the histories were made with.
+    pub(super) has_misfit: bool,
     /// Nothing fails any more.
     pub(super) is_calm: bool,
     weights: Vec<usize>,
@@ -59,16 +71,18 @@ impl World {
         let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
         // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
-        weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3))]);
+        weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3)), usize::from(chance.one_in(2))]);
         weights[TURN] += 4;
         weights.iter_mut().take(CRASH).for_each(|weight| *weight *= 10);
         let mut trace = Trace::new(shown);
         trace.step(format!("{setting:?}"));
-        let disk = Arc::new(Disk::new(setting.partitions, setting.batching));
+        let disk_seed = chance.below(1 << 32) as u64;
+        let disk = Disk::new(setting.partitions, setting.batching, setting.frame_bytes_max(), disk_seed);
+        let disk = Arc::new(disk);
         let mut world = Self {
             chance,
             trace,
-            now: Time(1_000_000),
+            now: Time(1_000_000_000_000_000),
             disk,
             nodes: Vec::new(),
             audit: Audit::new(setting.partitions),
@@ -80,8 +94,12 @@ impl World {
             ways: BTreeMap::new(),
             tasks: Vec::new(),
             chores: VecDeque::new(),
+            snapshots_failed: BTreeSet::new(),
+            wrong_by: 0,
+            had_trouble: false,
             tally: Tally::default(),
             is_calm: false,
+            has_misfit: false,
             weights,
             requests: 0,
             setting,
@@ -109,8 +127,30 @@ impl World {
             }
             8 => self.pass_time(),
             9 => self.crash(),
-            _ => self.stop(at),
+            10 => self.stop(at),
+            _ => self.set_clock(),
         }
+    }
+
+    /// Lets a call of the disk fail soon, once in so many times.
+    pub(super) fn trouble(&mut self, times: usize) {
+        if !self.is_calm && self.chance.one_in(times) {
+            self.had_trouble = true;
+            self.disk.machine.trouble_after(self.chance.below(10) as u64, Trouble::Fails);
+        }
+    }
+
+    fn set_clock(&mut self) {
+        const MINUTE: i64 = 60_000_000;
+        const YEAR: i64 = 365 * 24 * 60 * MINUTE;
+        self.wrong_by = self.chance.pick(&[0, 0, YEAR, 2 * MINUTE, -2 * MINUTE, -YEAR, 3_000, -3_000]);
+        self.trace.step(format!("the clock is wrong by {} µs", self.wrong_by));
+    }
+
+    /// The time that a partition goes by.
+    pub(super) fn clock(&mut self, at: usize, late: u64) -> Time {
+        let wall = Time(self.now.0.saturating_add_signed(self.wrong_by) - late);
+        self.nodes[at].clock.read(wall, Duration::from_micros(self.now.0))
     }
 
     fn submit(&mut self) {
@@ -145,7 +185,8 @@ impl World {
         };
         self.disk.refuse_reads(!self.is_calm && self.chance.one_in(500));
         // Clocks are set back now and then.
-        let now = Time(self.now.0 - self.chance.pick(&[0, 0, 0, 5_000]));
+        let late = self.chance.pick(&[0, 0, 0, 5_000]);
+        let now = self.clock(at, late);
         let before = self.listeners(at);
         let (sealed, requests) = self.nodes[at].feed(most, |partition, inputs| {
             let sealed = partition.turn(inputs, now);
@@ -213,23 +254,33 @@ impl World {
 
     pub(super) fn end_commit(&mut self, at: usize) {
         let frames = std::mem::take(&mut self.nodes[at].under_way);
-        if !frames.is_empty() {
-            self.trace.step(format!("{} frames of {at} are durable", frames.len()));
-            self.write(at, frames);
+        if frames.is_empty() {
+            return;
+        }
+        self.trouble(40);
+        let written = self.write(at, &frames);
+        self.disk.machine.no_trouble();
+        match written {
+            Ok(()) => self.trace.step(format!("{} frames of {at} are durable", frames.len())),
+            Err(error) => {
+                self.trace.step(format!("{} frames of {at} are not known to be durable: {error}", frames.len()));
+                self.stop(at);
+            }
         }
     }
 
-    fn write(&mut self, at: usize, frames: Vec<Frame>) {
+    fn write(&mut self, at: usize, frames: &[Frame]) -> Result<(), StoreError> {
         let id = self.nodes[at].id;
-        for frame in &frames {
-            for (name, payload) in &frame.blobs {
-                self.disk.put_blob(name, payload.as_bytes()).expect("the disk works");
-            }
-        }
+        let mut batch = FrameBatch::default();
         for frame in frames {
-            self.audit.frame(id, &frame.bytes, &self.disk);
-            self.disk.write(id, frame.bytes);
+            for (name, payload) in &frame.blobs {
+                self.disk.put_blob(name, payload.as_bytes())?;
+            }
+            batch.push(&frame.bytes);
         }
+        self.disk.write(id, &batch)?;
+        frames.iter().for_each(|frame| self.audit.frame(id, &frame.bytes, &self.disk));
+        Ok(())
     }
 
     pub(super) fn confirm(&mut self, at: usize) {
@@ -245,22 +296,23 @@ impl World {
 
     fn pass_time(&mut self) {
         let due = self.nodes.iter().filter_map(|node| node.partition.next_due()).min();
-        let little = Time(self.now.0 + self.chance.below(30_000) as u64);
+        let little = if self.chance.one_in(50) { 70_000_000 } else { self.chance.below(30_000) as u64 };
+        let little = Time(self.now.0 + little);
         self.now = match due {
-            Some(due) if self.chance.one_in(3) => due.max(little),
+            Some(due) if self.chance.one_in(3) && due < self.now.plus(Duration::from_secs(1)) => due.max(little),
             _ => little,
         };
         self.trace.step(format!("it is {}", self.now.0));
     }
 
     /// One partition stops, as when its store fails; the others go on without it until the hub is opened again.
-    fn stop(&mut self, at: usize) {
+    pub(super) fn stop(&mut self, at: usize) {
         if !self.nodes[at].is_up {
             return;
         }
         self.trace.step(format!("{at} stops"));
         self.tally.stops += 1;
-        self.cut_short(at);
+        self.cut_short(at, Trouble::Fails);
         let node = &mut self.nodes[at];
         node.is_up = false;
         node.inbox.clear();
@@ -277,18 +329,35 @@ impl World {
         self.take_responses();
     }
 
-    fn cut_short(&mut self, at: usize) {
-        let mut under_way = std::mem::take(&mut self.nodes[at].under_way);
+    /// What was under way is written in part, or not at all, or all.
+    fn cut_short(&mut self, at: usize, trouble: Trouble) {
+        let under_way = std::mem::take(&mut self.nodes[at].under_way);
         self.nodes[at].waiting.clear();
-        let kept = torn(&mut under_way, &mut self.chance, &self.disk);
-        self.write(at, kept);
+        if under_way.is_empty() || self.chance.one_in(3) {
+            return;
+        }
+        self.had_trouble = true;
+        self.disk.machine.trouble_after(self.chance.below(8) as u64, trouble);
+        let written = self.write(at, &under_way);
+        self.trace.step(format!("{} frames of {at}: {written:?}", under_way.len()));
+        if trouble == Trouble::Fails {
+            self.disk.machine.no_trouble();
+        }
     }
 
     /// All that is in memory is lost, and the hub is opened again.
     pub(super) fn crash(&mut self) {
         self.trace.step("crash".to_owned());
         self.tally.crashes += 1;
-        (0..self.nodes.len()).for_each(|at| self.cut_short(at));
+        (0..self.nodes.len()).for_each(|at| self.cut_short(at, Trouble::PowerGoes));
+        if self.disk.machine.is_off() || self.chance.one_in(2) {
+            self.trace.step("the power goes".to_owned());
+            self.disk.machine.lose_power();
+        } else if !self.had_trouble {
+            self.try_damage();
+        }
+        self.disk.machine.no_trouble();
+        self.snapshots_failed.clear();
         self.ways.clear();
         self.tasks.clear();
         self.chores.clear();
@@ -296,7 +365,44 @@ impl World {
         self.open();
     }
 
+    /// A disk that is damaged is refused, or shows all that was acknowledged.
+    fn try_damage(&mut self) {
+        let (damaged, what) = self.disk.damaged(&mut self.chance);
+        self.trace.step(format!("what if {what}?"));
+        self.tally.damages += 1;
+        let Ok(files) = damaged.try_open() else { return };
+        let recovered: Result<Vec<Partition>, StoreError> = (0..self.setting.partitions)
+            .map(|id| {
+                let mut partition = self.setting.partition(PartitionId(id), &self.program, Arc::clone(&files) as _);
+                partition.recover(&*files).map(|()| partition)
+            })
+            .collect();
+        let Ok(mut partitions) = recovered else { return };
+        if crossing::check(&partitions.iter().map(Partition::crossings).collect::<Vec<_>>()).is_err() {
+            return;
+        }
+        self.tally.damages_borne += 1;
+        for (partition, node) in partitions.iter_mut().zip(&self.nodes) {
+            let (end, known) = (partition.position(), self.disk.end(node.id));
+            assert!(end >= known, "{what}, and {} opens at {end:?}, {known:?} was acknowledged", node.id);
+            if let Some(noted) = node.states.get(&end) {
+                assert_eq!(digest(partition), *noted, "{what}, and {} opens with something else", node.id);
+            }
+        }
+    }
+
     fn open(&mut self) {
+        let is_misfit = !self.is_calm && self.chance.one_in(8);
+        self.tally.misfits += u64::from(is_misfit);
+        self.program = Arc::new(if is_misfit { code::without_orchestrations() } else { code::code() });
+        self.has_misfit = is_misfit;
+        self.disk.open();
+        self.had_trouble = false;
+        for id in (0..self.setting.partitions).map(PartitionId) {
+            for frame in self.disk.take_up(id) {
+                self.audit.frame(id, &frame, &self.disk);
+            }
+        }
         let before = std::mem::take(&mut self.nodes);
         self.tally.replays += before.iter().map(|node| node.partition.counts().cursor_misses).sum::<u64>();
         for id in (0..self.setting.partitions).map(PartitionId) {
@@ -313,10 +419,12 @@ impl World {
             self.trace.step(format!("{id} is back at {}", end.0));
             self.nodes.push(Node::new(id, partition));
         }
+        let crossings: Vec<Vec<Crossing>> = self.nodes.iter().map(|node| node.partition.crossings()).collect();
+        crossing::check(&crossings).expect("no partition has lost anything that another has seen");
         (0..self.nodes.len()).for_each(|at| self.carry_out(at));
     }
 
-    fn recovered(&self, id: PartitionId, store: Arc<dyn Store>) -> crate::partition::Partition {
+    fn recovered(&self, id: PartitionId, store: Arc<dyn Store>) -> Partition {
         let mut partition = self.setting.partition(id, &self.program, Arc::clone(&store));
         partition.recover(&*store).expect("what the disk holds can be read");
         partition

@@ -97,7 +97,11 @@ impl Rows<'_> {
                 params![self.partition, number as i64],
             ),
             Entry::Purged { handle } => self.purge(handle as i64),
-            Entry::Consumed { .. } | Entry::Numbered { .. } | Entry::NextHandle { .. } => Ok(()),
+            Entry::Consumed { .. }
+            | Entry::Numbered { .. }
+            | Entry::NextHandle { .. }
+            | Entry::Parked { .. }
+            | Entry::NextGeneration { .. } => Ok(()),
         }
     }
 

@@ -1,27 +1,32 @@
 //! A store in a folder: a log per partition in segments, sealed small files, blobs.
 //!
 //! ```text
-//! FOLDER/hub            what the hub is
-//!        lock           held by the process that has it open
+//! FOLDER/hub            what the hub is; written last when it is made
 //!        p0/epoch       how often partition 0 changed hands
-//!        p0/end         where its log ended when it was given back in order
+//!        p0/end         where its log ended when a segment was begun, or when it was given back in order
 //!        p0/log-…       segments, named after their first position
 //!        blobs/…        blobs, by name
 //!        spare/…        files that will become segments
 //! ```
 //!
-//! Appends are one write and one `fdatasync`. One process has the folder at a time, by `flock`, which the kernel takes
-//! back however the process ends.
+//! Appends are one write and one `fdatasync`. One process has the folder at a time, by `flock` on the folder itself,
+//! which the kernel takes back however the process ends. Where that fails (a folder that was moved and copied, a file
+//! system without locks), the epoch decides: it is looked at before each append.
 
-mod disk;
+pub(crate) mod disk;
 mod log;
 mod reader;
 mod sealed;
 mod segment;
+#[cfg(test)]
+pub(crate) mod simulated;
 mod spare;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,10 +35,12 @@ use rustix::fs::{FlockOperation, flock};
 use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
-use log::Log;
+use crate::store::holder::{Sort as Lock, holder};
+use disk::{Disk, RealDisk};
+use log::{Log, Supply};
 pub use reader::FileReader;
 use sealed::Sort;
-use spare::Spares;
+use spare::{Filling, Spares};
 
 /// How a folder is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,12 +61,13 @@ const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 /// A hub in a folder.
 #[derive(Debug)]
 pub struct FileStore {
+    disk: Arc<dyn Disk>,
     folder: PathBuf,
     options: FileStoreOptions,
     logs: Mutex<HashMap<PartitionId, Arc<Mutex<Log>>>>,
     spares: Spares,
     /// Held as long as the store lives.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl FileStore {
@@ -68,35 +76,90 @@ impl FileStore {
     /// # Errors
     /// [`StoreError::InUse`] if another process has it open; [`StoreError::Io`] if it cannot be made or written.
     pub fn open(folder: impl AsRef<Path>, options: FileStoreOptions) -> Result<Self, StoreError> {
-        let folder = folder.as_ref().to_owned();
+        let folder = folder.as_ref();
         let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
-        disk::make_folder(&folder)?;
-        let lock = lock_folder(&folder)?;
-        let spares = Spares::open(&folder.join("spare"), segment_bytes)?;
+        disk::make_folder(&RealDisk, folder)?;
+        let lock = lock_folder(folder)?;
         let options = FileStoreOptions { segment_bytes };
-        Ok(Self { folder, options, logs: Mutex::default(), spares, _lock: lock })
+        Self::on(Arc::new(RealDisk), folder, options, Filling::Ahead, Some(lock))
+    }
+
+    /// On a disk that is simulated, and without a lock.
+    #[cfg(test)]
+    pub(crate) fn simulated(disk: Arc<dyn Disk>, folder: &Path, segment_bytes: u64) -> Result<Self, StoreError> {
+        disk::make_folder(&*disk, folder)?;
+        Self::on(disk, folder, FileStoreOptions { segment_bytes }, Filling::AtOnce, None)
+    }
+
+    fn on(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        options: FileStoreOptions,
+        filling: Filling,
+        lock: Option<File>,
+    ) -> Result<Self, StoreError> {
+        let spares = Spares::open(Arc::clone(&disk), &folder.join("spare"), options.segment_bytes, filling)?;
+        disk::sync_tree(&*disk, folder)?;
+        Ok(Self { disk, folder: folder.to_owned(), options, logs: Mutex::default(), spares, _lock: lock })
+    }
+
+    fn supply(&self) -> Supply<'_> {
+        Supply { spares: &self.spares, segment_bytes: self.options.segment_bytes }
     }
 
     fn log(&self, partition: PartitionId) -> Arc<Mutex<Log>> {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = logs.entry(partition).or_insert_with(|| Arc::new(Mutex::new(Log::new(partition, &self.folder))));
-        Arc::clone(log)
+        let new = || Arc::new(Mutex::new(Log::new(Arc::clone(&self.disk), partition, &self.folder)));
+        Arc::clone(logs.entry(partition).or_insert_with(new))
     }
 
     fn blob_path(&self, name: &str) -> Result<PathBuf, StoreError> {
         blob_path(&self.folder, name)
     }
+
+    /// Makes the folders of all partitions, and then the file that says that there is a hub.
+    fn create(&self, shape: HubShape) -> Result<(), StoreError> {
+        let path = self.folder.join(HUB);
+        if let Some(left) = self.left_behind()? {
+            return Err(disk::missing(&path, format!("it is missing, though {} is there", left.display())));
+        }
+        for partition in (0..shape.partitions).map(PartitionId) {
+            locked(&self.log(partition)).create()?;
+        }
+        let bytes = [shape.partitions.to_le_bytes(), shape.format.to_le_bytes()].concat();
+        sealed::write(&*self.disk, &path, Sort::Hub, &bytes)
+    }
+
+    /// What only a hub can have left in the folder.
+    fn left_behind(&self) -> Result<Option<PathBuf>, StoreError> {
+        for found in disk::list(&*self.disk, &self.folder)?.into_iter().filter(|found| found.is_folder) {
+            let path = self.folder.join(&found.name);
+            let number = found.name.strip_prefix('p').and_then(|number| number.parse().ok());
+            let was_used = match number {
+                Some(number) => locked(&self.log(PartitionId(number))).was_used()?,
+                None => found.name == BLOBS && !list_blobs(&*self.disk, &self.folder, "")?.is_empty(),
+            };
+            if was_used {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
 }
+
+/// The file that says that a folder is a hub, and of which shape.
+const HUB: &str = "hub";
+const BLOBS: &str = "blobs";
 
 fn blob_path(folder: &Path, name: &str) -> Result<PathBuf, StoreError> {
     check_blob_name(name)?;
-    Ok(folder.join("blobs").join(name))
+    Ok(folder.join(BLOBS).join(name))
 }
 
 /// The shape of the hub in a folder, if there is one.
-fn read_shape(folder: &Path, format: u16) -> Result<Option<HubShape>, StoreError> {
-    let path = folder.join("hub");
-    let Some(bytes) = sealed::read(&path, Sort::Hub)? else { return Ok(None) };
+fn read_shape(disk: &dyn Disk, folder: &Path, format: u16) -> Result<Option<HubShape>, StoreError> {
+    let path = folder.join(HUB);
+    let Some(bytes) = sealed::read(disk, &path, Sort::Hub)? else { return Ok(None) };
     let [a, b, c, d] = bytes[..] else {
         return Err(disk::damaged(&path, 0, format!("{} bytes, expected 4", bytes.len())));
     };
@@ -108,27 +171,25 @@ fn read_shape(folder: &Path, format: u16) -> Result<Option<HubShape>, StoreError
     Ok(Some(shape))
 }
 
-fn list_blobs(folder: &Path, prefix: &str) -> Result<Vec<String>, StoreError> {
+fn list_blobs(disk: &dyn Disk, folder: &Path, prefix: &str) -> Result<Vec<String>, StoreError> {
     let mut names = Vec::new();
-    list(&folder.join("blobs"), "", prefix, &mut names)?;
+    list(disk, &folder.join(BLOBS), "", prefix, &mut names)?;
     names.sort();
     Ok(names)
 }
 
-/// Takes the folder for this process, and says in it who that is.
+/// Takes the folder for this process. The lock is on the folder, so that nobody can remove it and leave the folder.
 fn lock_folder(folder: &Path) -> Result<File, StoreError> {
-    let path = folder.join("lock");
-    let failed = |error: std::io::Error| disk::failed("open", &path, None, &error);
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        let by = std::fs::read_to_string(&path).unwrap_or_default();
-        let by = if by.is_empty() { "another process".to_owned() } else { by };
-        return Err(StoreError::InUse { place: Location::File { path: folder.to_owned(), offset: None }, by });
+    let failed = |error: std::io::Error| disk::failed("open", folder, None, &error);
+    let file = File::open(folder).map_err(failed)?;
+    let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let (locked, found) = (file.metadata().map_err(failed)?, folder.metadata().map_err(failed)?);
+    let is_same = (locked.dev(), locked.ino()) == (found.dev(), found.ino());
+    if is_locked && is_same {
+        return Ok(file);
     }
-    file.set_len(0).map_err(failed)?;
-    std::os::unix::fs::FileExt::write_all_at(&file, format!("process {}", std::process::id()).as_bytes(), 0)
-        .map_err(failed)?;
-    Ok(file)
+    let by = holder(folder, Lock::Flock).map_or("another process".to_owned(), |id| format!("process {id}"));
+    Err(StoreError::InUse { place: Location::File { path: folder.to_owned(), offset: None }, by })
 }
 
 fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
@@ -147,12 +208,14 @@ impl Store for FileStore {
     }
 
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
-        if let Some(shape) = read_shape(&self.folder, wanted.format)? {
-            return Ok(shape);
+        let Some(shape) = read_shape(&*self.disk, &self.folder, wanted.format)? else {
+            self.create(wanted)?;
+            return Ok(wanted);
+        };
+        for partition in (0..shape.partitions).map(PartitionId) {
+            locked(&self.log(partition)).epoch()?;
         }
-        let bytes = [wanted.partitions.to_le_bytes(), wanted.format.to_le_bytes()].concat();
-        sealed::write(&self.folder.join("hub"), Sort::Hub, &bytes)?;
-        Ok(wanted)
+        Ok(shape)
     }
 
     fn acquire(&self, partition: PartitionId, _: &str) -> Result<Epoch, StoreError> {
@@ -164,11 +227,11 @@ impl Store for FileStore {
     }
 
     fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
-        locked(&self.log(partition)).append(epoch, at, batch, &self.spares, &self.options)
+        locked(&self.log(partition)).append(epoch, at, batch, self.supply())
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        locked(&self.log(partition)).read(from, visit)
+        locked(&self.log(partition)).read(from, self.supply(), visit)
     }
 
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
@@ -176,37 +239,30 @@ impl Store for FileStore {
     }
 
     fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        sealed::write(&self.blob_path(name)?, Sort::Blob, bytes)
+        sealed::write(&*self.disk, &self.blob_path(name)?, Sort::Blob, bytes)
     }
 
     fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        sealed::read(&self.blob_path(name)?, Sort::Blob)
+        sealed::read(&*self.disk, &self.blob_path(name)?, Sort::Blob)
     }
 
     fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
-        disk::remove(&self.blob_path(name)?)
+        disk::remove(&*self.disk, &self.blob_path(name)?)
     }
 
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        list_blobs(&self.folder, prefix)
+        list_blobs(&*self.disk, &self.folder, prefix)
     }
 }
 
 /// The blobs below a folder. Names that do not lead to the prefix are not looked into.
-fn list(folder: &Path, above: &str, prefix: &str, names: &mut Vec<String>) -> Result<(), StoreError> {
-    let failed = |error: std::io::Error| disk::failed("list", folder, None, &error);
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(failed)?;
-        let name = format!("{above}{}", entry.file_name().to_string_lossy());
-        if entry.file_type().map_err(failed)?.is_dir() {
+fn list(disk: &dyn Disk, folder: &Path, above: &str, prefix: &str, names: &mut Vec<String>) -> Result<(), StoreError> {
+    for found in disk::list(disk, folder)? {
+        let name = format!("{above}{}", found.name);
+        if found.is_folder {
             let below = format!("{name}/");
             if below.starts_with(prefix) || prefix.starts_with(&below) {
-                list(&entry.path(), &below, prefix, names)?;
+                list(disk, &folder.join(found.name), &below, prefix, names)?;
             }
         } else if name.starts_with(prefix) && !name.ends_with(disk::TEMPORARY) {
             names.push(name);

@@ -6,7 +6,9 @@
 //! being durable.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::disk::RealDisk;
 use super::log::Log;
 use super::sealed::{self, Sort};
 use super::{blob_path, list_blobs, read_shape};
@@ -30,7 +32,7 @@ impl FileReader {
     /// The process that has the folder open, if there is one and the kernel reports it.
     #[must_use]
     pub fn holder(&self) -> Option<u32> {
-        holder(&self.folder.join("lock"), Lock::Flock)
+        holder(&self.folder, Lock::Flock)
     }
 
     fn place(&self) -> Location {
@@ -53,7 +55,7 @@ impl Store for FileReader {
 
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
         let what = || "it has no file `hub`".to_owned();
-        read_shape(&self.folder, wanted.format)?
+        read_shape(&RealDisk, &self.folder, wanted.format)?
             .ok_or_else(|| StoreError::Foreign { place: self.place(), what: what() })
     }
 
@@ -70,7 +72,7 @@ impl Store for FileReader {
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        Log::new(partition, &self.folder).scan(from, visit).map(|(end, _)| Position(end.next))
+        Log::new(Arc::new(RealDisk), partition, &self.folder).scan(from, visit).map(|(end, _)| Position(end.next))
     }
 
     fn truncate(&self, _: PartitionId, _: Epoch, _: Position) -> Result<(), StoreError> {
@@ -82,7 +84,7 @@ impl Store for FileReader {
     }
 
     fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        sealed::read(&blob_path(&self.folder, name)?, Sort::Blob)
+        sealed::read(&RealDisk, &blob_path(&self.folder, name)?, Sort::Blob)
     }
 
     fn delete_blob(&self, _: &str) -> Result<(), StoreError> {
@@ -90,6 +92,6 @@ impl Store for FileReader {
     }
 
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        list_blobs(&self.folder, prefix)
+        list_blobs(&RealDisk, &self.folder, prefix)
     }
 }

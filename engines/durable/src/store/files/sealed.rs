@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::disk;
+use super::disk::{self, Disk};
 use crate::store::{Location, StoreError};
 
 /// What a sealed file holds.
@@ -28,17 +28,17 @@ impl Sort {
 /// Sort, then the checksum (CRC-32 of IEEE 802.3), then the length of what follows.
 const HEAD: usize = 20;
 
-pub(super) fn write(path: &Path, sort: Sort, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write(disk: &dyn Disk, path: &Path, sort: Sort, bytes: &[u8]) -> Result<(), StoreError> {
     let mut file = Vec::with_capacity(HEAD + bytes.len());
     file.extend_from_slice(sort.magic());
     file.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
     file.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     file.extend_from_slice(bytes);
-    disk::replace(path, &file)
+    disk::replace(disk, path, &file)
 }
 
-pub(super) fn read(path: &Path, sort: Sort) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(mut file) = disk::read(path)? else { return Ok(None) };
+pub(super) fn read(disk: &dyn Disk, path: &Path, sort: Sort) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(mut file) = disk::read(disk, path)? else { return Ok(None) };
     if file.get(..8) != Some(sort.magic().as_slice()) {
         let what = format!("it does not begin with {:?}", String::from_utf8_lossy(sort.magic()));
         return Err(StoreError::Foreign { place: Location::File { path: path.to_owned(), offset: Some(0) }, what });
@@ -61,12 +61,12 @@ pub(super) fn read(path: &Path, sort: Sort) -> Result<Option<Vec<u8>>, StoreErro
 }
 
 /// A number in a file of its own.
-pub(super) fn write_number(path: &Path, sort: Sort, number: u64) -> Result<(), StoreError> {
-    write(path, sort, &number.to_le_bytes())
+pub(super) fn write_number(disk: &dyn Disk, path: &Path, sort: Sort, number: u64) -> Result<(), StoreError> {
+    write(disk, path, sort, &number.to_le_bytes())
 }
 
-pub(super) fn read_number(path: &Path, sort: Sort) -> Result<Option<u64>, StoreError> {
-    let Some(bytes) = read(path, sort)? else { return Ok(None) };
+pub(super) fn read_number(disk: &dyn Disk, path: &Path, sort: Sort) -> Result<Option<u64>, StoreError> {
+    let Some(bytes) = read(disk, path, sort)? else { return Ok(None) };
     match <[u8; 8]>::try_from(bytes.as_slice()) {
         Ok(bytes) => Ok(Some(u64::from_le_bytes(bytes))),
         Err(_) => Err(disk::damaged(path, HEAD as u64, format!("{} bytes, expected 8", bytes.len()))),

@@ -1,10 +1,14 @@
-//! A file of a log: a head, then frames one behind another, then whatever was there before.
+//! A file of a log: a head, then frames one behind another, then a mark, then whatever was there before.
 //!
 //! Segments are written into files that hold zeros, or an older segment, maybe of another partition, so that the disk
 //! need not find room while someone waits. What follows the last frame is therefore no proof of anything; a frame proves
-//! itself, by a checksum over its partition, its bytes, its position and its epoch, which only ever grow. Each frame also says which batch it came in: if
-//! one is missing and a frame of a *later* batch follows, what is missing had been acknowledged, and that is damage;
-//! else an append was cut short, and its rest is no part of the log.
+//! itself, by a checksum over its partition, its bytes, its position and its epoch, which only ever grow. Each frame
+//! also says which batch it came in: if one is missing and a frame of a *later* batch follows, what is missing had been
+//! acknowledged, and that is damage; else an append was cut short, and its rest is no part of the log.
+//!
+//! The last batch has none behind it. Once it is on the disk, a *mark* is written where the next one will begin, in the
+//! form of a frame's head without a frame. Nothing waits for it: it survives the end of the process, though not always
+//! the loss of power. Where it stands, everything before it had been acknowledged.
 
 use std::path::Path;
 
@@ -12,23 +16,29 @@ use super::disk::damaged;
 use crate::ids::{PartitionId, Position};
 use crate::store::{StoreError, Visit};
 
-/// Sort, partition, first position, checksum over these.
-pub(super) const HEAD: usize = 32;
-const MAGIC: &[u8; 8] = b"NRWlog01";
+/// Sort, partition, first position, size of the file, checksum over these.
+pub(super) const HEAD: usize = 40;
+const MAGIC: &[u8; 8] = b"NRWlog02";
+/// Where the checksum of a head stands.
+const HEAD_SUM: usize = 32;
 
 /// Length, checksum, position, position of the first frame of its batch, epoch.
 pub(super) const FRAME_HEAD: usize = 32;
+/// The length that a mark has in place of a frame's.
+const MARK: u32 = u32::MAX;
 
 /// The longest frame, in bytes.
-pub(super) const FRAME_BYTES_MAX: usize = 32 << 20;
+pub(super) const FRAME_BYTES_MAX: usize = crate::store::FRAME_BYTES_MAX;
 
-pub(super) fn head(partition: PartitionId, first: Position) -> [u8; HEAD] {
+/// What a segment of `size` bytes begins with.
+pub(super) fn head(partition: PartitionId, first: Position, size: u64) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(MAGIC);
     head[8..16].copy_from_slice(&u64::from(partition.0).to_le_bytes());
     head[16..24].copy_from_slice(&first.0.to_le_bytes());
-    let crc = crc32fast::hash(&head[..24]);
-    head[24..28].copy_from_slice(&crc.to_le_bytes());
+    head[24..32].copy_from_slice(&size.to_le_bytes());
+    let crc = crc32fast::hash(&head[..HEAD_SUM]);
+    head[HEAD_SUM..HEAD_SUM + 4].copy_from_slice(&crc.to_le_bytes());
     head
 }
 
@@ -60,7 +70,15 @@ fn checksum(partition: PartitionId, rest: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// A frame as it stands in a segment.
+/// Writes a mark: everything before `position` is on the disk.
+pub(super) fn mark(partition: PartitionId, position: u64, batch: u64, epoch: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FRAME_HEAD);
+    put_frame(&mut out, partition, &[], position, batch, epoch);
+    out[..4].copy_from_slice(&MARK.to_le_bytes());
+    out
+}
+
+/// A frame as it stands in a segment, or a mark, which has no bytes.
 #[derive(Clone, Copy, Debug)]
 struct Found<'a> {
     position: u64,
@@ -71,9 +89,23 @@ struct Found<'a> {
 
 /// The frame of this partition that begins at `at`, if its checksum fits.
 fn frame_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<Found<'_>> {
+    found_at(bytes, partition, at).filter(|found| !found.bytes.is_empty())
+}
+
+/// Whether a mark stands at `at` that fits: everything before `next` was acknowledged.
+fn is_marked(bytes: &[u8], partition: PartitionId, end: End) -> bool {
+    found_at(bytes, partition, end.offset as usize)
+        .is_some_and(|found| found.bytes.is_empty() && found.position == end.next && found.epoch == end.epoch)
+}
+
+fn found_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<Found<'_>> {
     let head = bytes.get(at..at + FRAME_HEAD)?;
-    let length = number(&head[..4]) as usize;
-    if length == 0 || length > FRAME_BYTES_MAX {
+    let length = match number(&head[..4]) {
+        length if length == u64::from(MARK) => 0,
+        0 => return None,
+        length => length as usize,
+    };
+    if length > FRAME_BYTES_MAX {
         return None;
     }
     let frame = bytes.get(at + FRAME_HEAD..at + FRAME_HEAD + length)?;
@@ -101,53 +133,77 @@ pub(super) struct End {
     pub(super) next: u64,
     /// The epoch of the last frame, or what was given.
     pub(super) epoch: u64,
+    /// The last batch that has a frame in the segment.
+    pub(super) batch: Option<Batch>,
+    /// Whether it is known that the last batch is on the disk.
+    pub(super) is_marked: bool,
 }
 
-/// Whether the file was ever made a segment of this log that begins here. One whose head is not whole was being made
-/// when the power went.
-pub(super) fn is_segment(bytes: &[u8], partition: PartitionId, first: Position) -> bool {
-    bytes.get(..HEAD) == Some(head(partition, first).as_slice())
+/// Where a batch begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Batch {
+    /// The position of its first frame.
+    pub(super) first: u64,
+    /// The offset of it.
+    pub(super) offset: u64,
+}
+
+impl End {
+    /// Of a segment without a frame.
+    pub(super) fn empty(next: u64, epoch: u64) -> Self {
+        Self { offset: HEAD as u64, next, epoch, batch: None, is_marked: false }
+    }
+}
+
+/// The size that the file was made with, if it was ever made a segment of this log that begins here. One whose head is
+/// not whole was being made when the power went.
+pub(super) fn size(bytes: &[u8], partition: PartitionId, first: Position) -> Option<u64> {
+    let size = number(bytes.get(24..32)?);
+    (bytes.get(..HEAD)? == head(partition, first, size).as_slice()).then_some(size)
 }
 
 /// Whether no frame of this segment is in the bytes, whatever their head: of a file that is only about to become one.
 pub(super) fn holds_no_frame(bytes: &[u8], partition: PartitionId, first: Position) -> bool {
     let is_other = bytes.get(8..16) != Some(u64::from(partition.0).to_le_bytes().as_slice());
     let next = frame_at(bytes, partition, HEAD).is_none_or(|found| found.position != first.0);
-    next && (is_other
-        || acknowledged_later(bytes, partition, End { offset: HEAD as u64, next: first.0, epoch: 0 }).is_none())
+    next && (is_other || acknowledged_later(bytes, partition, End::empty(first.0, 0)).is_none())
 }
 
-/// Gives each frame to `visit`. `epoch` is that of the frame before the segment.
+/// Gives each frame before `until` to `visit`. `epoch` is that of the frame before the segment.
 pub(super) fn walk(
     bytes: &[u8],
     path: &Path,
     partition: PartitionId,
-    first: Position,
+    (first, until): (u64, u64),
     epoch: u64,
     visit: &mut Visit<'_>,
 ) -> Result<End, StoreError> {
-    let mut end = End { offset: HEAD as u64, next: first.0, epoch };
+    let mut end = End::empty(first, epoch);
     while let Some(found) = frame_at(bytes, partition, end.offset as usize) {
         if found.position != end.next || found.epoch < end.epoch {
             break;
         }
+        if found.position == until {
+            // The next segment begins with it: it was written there anew.
+            return Ok(end);
+        }
         visit(Position(found.position), found.bytes)?;
+        if end.batch.is_none() || found.position == found.batch {
+            end.batch = Some(Batch { first: found.position, offset: end.offset });
+        }
         end.offset += (FRAME_HEAD + found.bytes.len()) as u64;
         end.next += 1;
         end.epoch = found.epoch;
     }
+    end.is_marked = is_marked(bytes, partition, end);
     match acknowledged_later(bytes, partition, end) {
         None => Ok(end),
-        Some(later) => Err(damaged(
-            path,
-            end.offset,
-            format!("no whole frame {} stands there, but frame {later} of a later append follows", end.next),
-        )),
+        Some(later) => Err(damaged(path, end.offset, format!("no whole frame {} stands there, but {later}", end.next))),
     }
 }
 
-/// The position of a frame behind the end that came in a later batch than what should stand at the end.
-fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<u64> {
+/// What behind the end shows that what should stand there was acknowledged: a frame of a later batch, or a mark.
+fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<String> {
     let rest = bytes.get(end.offset as usize..)?;
     if rest.iter().all(|byte| *byte == 0) {
         return None;
@@ -157,9 +213,13 @@ fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<
         // Most places fail the cheap part: a position and a batch that could follow.
         let position = number(&bytes[at + 8..at + 16]);
         let batch = number(&bytes[at + 16..at + 24]);
-        let could_be = batch > end.next && position >= batch && position - end.next <= bytes.len() as u64;
-        let found = if could_be { frame_at(bytes, partition, at)? } else { return None };
-        (found.epoch >= end.epoch && found.batch > end.next).then_some(found.position)
+        let could_be = position > end.next && position >= batch && position - end.next <= bytes.len() as u64;
+        let found = if could_be { found_at(bytes, partition, at)? } else { return None };
+        let is_later = found.epoch >= end.epoch && (found.batch > end.next || found.bytes.is_empty());
+        is_later.then(|| match found.bytes {
+            [] => format!("all frames before {} are marked as written", found.position),
+            _ => format!("frame {} of a later append follows", found.position),
+        })
     })
 }
 
@@ -171,7 +231,7 @@ mod tests {
 
     /// Two frames in the first batch, one in the second.
     fn segment() -> Vec<u8> {
-        let mut bytes = head(OURS, Position(10)).to_vec();
+        let mut bytes = head(OURS, Position(10), 1000).to_vec();
         put_frame(&mut bytes, OURS, b"first", 10, 10, 1);
         put_frame(&mut bytes, OURS, b"second", 11, 10, 1);
         put_frame(&mut bytes, OURS, b"third", 12, 12, 1);
@@ -181,7 +241,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<(End, Vec<Vec<u8>>), StoreError> {
         let mut frames = Vec::new();
-        let end = walk(bytes, Path::new("log"), OURS, Position(10), 0, &mut |_, frame| {
+        let end = walk(bytes, Path::new("log"), OURS, (10, u64::MAX), 0, &mut |_, frame| {
             frames.push(frame.to_vec());
             Ok(())
         })?;
@@ -193,8 +253,9 @@ mod tests {
         let (end, frames) = read(&segment()).unwrap();
         assert_eq!(frames, [b"first".as_slice(), b"second", b"third"]);
         assert_eq!((end.next, end.epoch), (13, 1));
-        assert!(is_segment(&segment(), OURS, Position(10)));
-        assert!(!is_segment(&segment(), OURS, Position(11)));
+        assert_eq!(end.batch.map(|batch| batch.first), Some(12));
+        assert_eq!(size(&segment(), OURS, Position(10)), Some(1000));
+        assert_eq!(size(&segment(), OURS, Position(11)), None);
     }
 
     #[test]
@@ -204,7 +265,7 @@ mod tests {
         let error = read(&bytes).unwrap_err().to_string();
         assert_eq!(
             error,
-            "log at byte 32 is damaged: no whole frame 10 stands there, but frame 12 of a later append follows"
+            "log at byte 40 is damaged: no whole frame 10 stands there, but frame 12 of a later append follows"
         );
     }
 
@@ -219,8 +280,34 @@ mod tests {
     }
 
     #[test]
+    fn the_last_append_is_known_by_its_mark() {
+        let mut bytes = segment();
+        let end = read(&bytes).unwrap().0;
+        assert!(!end.is_marked);
+        let at = end.offset as usize;
+        bytes[at..at + FRAME_HEAD].copy_from_slice(&mark(OURS, 13, 12, 1));
+        assert!(read(&bytes).unwrap().0.is_marked);
+        bytes[at - 1] ^= 1;
+        let error = read(&bytes).unwrap_err().to_string();
+        assert!(
+            error.ends_with("no whole frame 12 stands there, but all frames before 13 are marked as written"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn frames_that_stand_in_the_next_segment_are_left_to_it() {
+        let mut frames = 0;
+        let end = walk(&segment(), Path::new("log"), OURS, (10, 12), 0, &mut |_, _| {
+            frames += 1;
+            Ok(())
+        });
+        assert_eq!((end.unwrap().next, frames), (12, 2));
+    }
+
+    #[test]
     fn frames_of_an_older_use_of_the_file_are_not_met() {
-        let mut bytes = head(OURS, Position(10)).to_vec();
+        let mut bytes = head(OURS, Position(10), 1000).to_vec();
         put_frame(&mut bytes, OURS, b"first", 10, 10, 4);
         put_frame(&mut bytes, OURS, b"stale", 11, 10, 3);
         put_frame(&mut bytes, OURS, b"older", 4, 4, 1);
@@ -232,7 +319,7 @@ mod tests {
     #[test]
     fn frames_of_another_partition_that_had_the_file_are_not_met() {
         let theirs = PartitionId(4);
-        let mut bytes = head(OURS, Position(10)).to_vec();
+        let mut bytes = head(OURS, Position(10), 1000).to_vec();
         put_frame(&mut bytes, OURS, b"first", 10, 10, 1);
         put_frame(&mut bytes, theirs, b"next", 11, 11, 1);
         put_frame(&mut bytes, theirs, b"later", 17, 15, 1);

@@ -1,0 +1,73 @@
+//! Whether more requests fail because of a service than before.
+//!
+//! The square root of twice the logarithm of the likelihood ratio of two binomial counts, in place of a difference over
+//! its standard error: it stays right where nothing failed before (G. Casella, R. Berger, *Statistical Inference*,
+//! section 10.3). Errors where there were none need less certainty than a few more where there are always some: it is
+//! those that vary from hour to hour.
+
+/// Standard errors from which failures are more than before.
+const ERRORS_MIN: f64 = 4.0;
+/// Standard errors from which they are new, where less than one request failed before.
+const ERRORS_MIN_NEW: f64 = 3.0;
+/// Additional requests that must have failed.
+const FAILED_MIN: f64 = 5.0;
+
+/// Share of requests that fail because of a service, and how many requests there are, on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Failures {
+    pub(super) before: (f64, f64),
+    pub(super) after: (f64, f64),
+}
+
+impl Failures {
+    /// The shares.
+    pub(super) fn shares(self) -> (f64, f64) {
+        (self.before.0, self.after.0)
+    }
+
+    /// By how much the share grew.
+    pub(super) fn change(self) -> f64 {
+        self.after.0 - self.before.0
+    }
+
+    /// Whether there are more, by this share of the requests at least.
+    pub(super) fn are_more(self, least: f64) -> bool {
+        let errors_min = if self.before.0 * self.before.1 < 1.0 { ERRORS_MIN_NEW } else { ERRORS_MIN };
+        self.change() >= least && self.change() * self.after.1 >= FAILED_MIN && self.errors() >= errors_min
+    }
+
+    /// How many standard errors the change is from 0, with its sign.
+    pub(super) fn errors(self) -> f64 {
+        let ((old, before), (new, after)) = (self.before, self.after);
+        let both = (old * before + new * after) / (before + after);
+        let ratio = |share: f64, of: f64| if share > 0.0 { share * (share / of).ln() } else { 0.0 };
+        let surplus = |share: f64, requests: f64| requests * (ratio(share, both) + ratio(1.0 - share, 1.0 - both));
+        let root = (2.0 * (surplus(old, before) + surplus(new, after))).max(0.0).sqrt();
+        if root.is_finite() { root.copysign(new - old) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_eighty(before: f64, after: f64) -> Failures {
+        Failures { before: (before / 80.0, 80.0), after: (after / 80.0, 80.0) }
+    }
+
+    #[test]
+    fn few_new_failures_are_certain_and_few_more_are_not() {
+        let are_more = |before, after| of_eighty(before, after).are_more(0.01);
+        assert!(are_more(0.0, 8.0) && !are_more(0.0, 4.0));
+        assert!(!are_more(4.0, 12.0) && are_more(4.0, 26.0));
+        assert!(!are_more(8.0, 0.0) && !are_more(0.0, 0.0) && !are_more(80.0, 80.0));
+    }
+
+    #[test]
+    fn the_certainty_is_that_of_the_likelihood_ratio() {
+        // 2 × (8 ln 2 + 72 ln(72/76) + 80 ln(80/76)) = 11.5.
+        assert!((of_eighty(0.0, 8.0).errors() - 11.51_f64.sqrt()).abs() < 0.01);
+        assert!((of_eighty(8.0, 0.0).errors() + 11.51_f64.sqrt()).abs() < 0.01);
+        assert_eq!(Failures::default().errors(), 0.0);
+    }
+}

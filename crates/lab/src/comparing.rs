@@ -1,0 +1,203 @@
+//! `narrows run --compare`: two variants in pairs of trials, until it is clear which is faster.
+//!
+//! The order within each pair is random. After each pair the trials are looked at; the run ends when the verdict is
+//! clear, or with the last planned pair. What cannot be compared (an invalid trial, unequal rates) ends it at once. The
+//! plan stands in the run file from the first trial on, so that `narrows compare` later applies the bounds that hold for
+//! what was looked at. The statistics are `narrows_diagnose::proof`'s.
+//!
+//! Not here: going on with an interrupted comparison. What it measured can be compared.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules, Side};
+use narrows_model::load::LoadPlan;
+use narrows_model::proof::Proof;
+use narrows_model::run::Trial;
+use narrows_telemetry::run_file::{Reader, Recorder};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{BoundCommand, Experiment};
+use crate::progress::{Event, Progress};
+use crate::run::{Begin, Ended, Options, Order, run_with};
+use crate::trial::{Bench, Next, Running, Work};
+use crate::{Error, environment, plan};
+
+/// The name under which a run file keeps the verdict.
+pub const CONCLUSION: &str = "proof";
+/// The name under which it keeps the plan.
+const PLAN: &str = "comparison_plan";
+
+/// What to compare, and how.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The variant to compare with.
+    pub before: String,
+    /// The variant to compare.
+    pub after: String,
+    /// Pairs of trials at most, 2 or more.
+    pub pairs: u32,
+    /// What is to be found out.
+    pub question: Question,
+    /// What the order is drawn from; a new one for none.
+    pub seed: Option<u64>,
+    /// Factor on the load's durations, above 0.
+    pub time_scale: f64,
+    /// The run file to create.
+    pub path: PathBuf,
+    /// See [`Options::guard_command`].
+    pub guard_command: Vec<String>,
+}
+
+/// How a comparison ended.
+#[derive(Debug)]
+pub struct Compared {
+    /// How the run did.
+    pub ended: Ended,
+    /// The verdict on what was measured; none when that is too little.
+    pub proof: Option<Proof>,
+}
+
+/// Compares. `stop` ends it early, in order.
+///
+/// # Errors
+/// When it could not begin. What happens later is in [`Compared`].
+pub fn compare(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Compared, Error> {
+    let (before, after) = (wanted.before.clone(), wanted.after.clone());
+    if before == after {
+        return Err(Error::Compare(proof::Refusal::Same { label: before }));
+    }
+    let variants = vec![before.clone(), after.clone()];
+    plan::select(wanted.experiment, &variants)?;
+    let seed = wanted.seed.unwrap_or_else(|| u64::from(environment::random_u64() as u32));
+    let options = Options {
+        experiment: wanted.experiment,
+        variants,
+        repetitions: wanted.pairs,
+        order: Order::Drawn { seed },
+        time_scale: wanted.time_scale,
+        path: wanted.path.clone(),
+        begin: Begin::Fresh,
+        guard_command: wanted.guard_command.clone(),
+    };
+    let mut comparing = Comparing {
+        rules: Rules::new(wanted.pairs),
+        plan: KeptPlan { before, after, planned: wanted.pairs, seed },
+        question: wanted.question,
+        old: Vec::new(),
+        new: Vec::new(),
+        proof: None,
+    };
+    let ended = run_with(&options, &mut comparing, stop, progress)?;
+    Ok(Compared { ended, proof: comparing.proof })
+}
+
+/// The plan of a comparison, as a run file keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptPlan {
+    pub(crate) before: String,
+    pub(crate) after: String,
+    /// Pairs at most.
+    pub(crate) planned: u32,
+    pub(crate) seed: u64,
+}
+
+/// The plan that a run file keeps; none of a run that is no comparison.
+pub(crate) fn kept_plan(path: &Path) -> Result<Option<KeptPlan>, Error> {
+    if narrows_telemetry::exchange::is_evidence(path) {
+        return Ok(None);
+    }
+    Ok(plan_in(&Reader::open(path)?)?)
+}
+
+fn plan_in(reader: &Reader) -> Result<Option<KeptPlan>, narrows_telemetry::run_file::Error> {
+    const PAIRS: std::ops::RangeInclusive<u32> = 2..=narrows_model::proof::REPEATS_MAX;
+    let kept = reader.conclusion(PLAN)?;
+    Ok(kept.and_then(|plan| serde_json::from_value(plan).ok()).filter(|plan: &KeptPlan| PAIRS.contains(&plan.planned)))
+}
+
+/// A comparison's file holds the trials that were made only, and what was looked at decides how it may go on.
+pub(crate) fn refuse_to_resume(reader: &Reader, path: &Path) -> Result<(), Error> {
+    match plan_in(reader)? {
+        Some(plan) => Err(Error::Resume(format!(
+            "{} is a comparison; `narrows compare {0}:{} {0}:{}` shows what it measured",
+            path.display(),
+            plan.before,
+            plan.after
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The work of every trial of a comparison.
+struct Comparing {
+    rules: Rules,
+    plan: KeptPlan,
+    question: Question,
+    old: Vec<Measured>,
+    new: Vec<Measured>,
+    proof: Option<Proof>,
+}
+
+impl Work for Comparing {
+    fn work(
+        &mut self,
+        bench: &mut Bench<'_>,
+        load: LoadPlan,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        bench.recorder.put_conclusion(PLAN, &serde_json::json!(self.plan))?;
+        bench.load(load, trial, running, progress)
+    }
+
+    fn command(
+        &mut self,
+        bench: &mut Bench<'_>,
+        command: &BoundCommand,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        bench.recorder.put_conclusion(PLAN, &serde_json::json!(self.plan))?;
+        bench.load_by_command(command, trial, running, progress)
+    }
+
+    fn after(&mut self, path: &Path, trial: &Trial, progress: &mut dyn Progress) -> Result<Next, Error> {
+        let evidence = Reader::open(path)?.load_of(trial.id)?;
+        let side = if trial.variant == self.plan.before { &mut self.old } else { &mut self.new };
+        side.extend(evidence.as_ref().and_then(Measured::of));
+        let (before, after) = self.sides();
+        proof::check(before, after, self.question.by).map_err(Error::Compare)?;
+        let pairs = self.old.len() as u32;
+        if self.old.len() != self.new.len() || pairs < 2 {
+            return Ok(Next::Trial);
+        }
+        let plan = Plan::Sequential { seed: self.plan.seed, rules: &self.rules };
+        let proof = proof::prove(before, after, plan, self.question).map_err(Error::Compare)?;
+        let is_look = self.rules.is_look(pairs);
+        if is_look {
+            progress.tell(&Event::Looked(&proof.sentence));
+        }
+        let is_enough = is_look && proof.verdict.is_clear();
+        self.proof = Some(proof);
+        Ok(if is_enough { Next::Enough } else { Next::Trial })
+    }
+
+    fn conclude(&self, recorder: &Recorder) -> Result<(), Error> {
+        match &self.proof {
+            Some(proof) => Ok(recorder.put_conclusion(CONCLUSION, &serde_json::json!(proof))?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Comparing {
+    fn sides(&self) -> (Side<'_>, Side<'_>) {
+        let side = |label, trials| Side { label, trials };
+        (side(self.plan.before.as_str(), self.old.as_slice()), side(self.plan.after.as_str(), self.new.as_slice()))
+    }
+}

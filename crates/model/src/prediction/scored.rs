@@ -1,0 +1,153 @@
+//! A prediction beside what a later trial measured with the change made, and beside what two simple rules say.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Estimate, Prediction};
+
+/// Changes that one trial made to another, predicted and measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scored {
+    /// The trial that it is predicted from.
+    pub before: String,
+    /// The trial in which the changes were made.
+    pub after: String,
+    /// What was predicted, with what was measured.
+    pub prediction: Prediction,
+    /// What the rule says that a fix removes its share of the latency; none when the share is unknown.
+    pub share_removed: Option<RuleFigures>,
+    /// What Amdahl's law says; none when the share or the factor is unknown.
+    pub amdahl: Option<RuleFigures>,
+}
+
+/// What a simple rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct RuleFigures {
+    /// Successful responses per second.
+    pub rate: f64,
+    /// Mean latency, nanoseconds.
+    pub mean_ns: f64,
+}
+
+/// How far predictions were off, over all that were scored.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// How many were scored.
+    pub count: usize,
+    /// Median of |predicted ÷ measured − 1| of throughput.
+    pub rate_error: f64,
+    /// The same of mean latency.
+    pub mean_error: f64,
+    /// Share of the measured figures, throughput and mean latency, that lie in their 90 % interval; none for a rule
+    /// without intervals.
+    pub held: Option<f64>,
+}
+
+/// The accuracy of the model and of the rules, each over the predictions that all of them can make.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ScoreCard {
+    /// Of all predictions.
+    pub all: Accuracy,
+    /// Of those without a serious doubt.
+    pub trusted: Accuracy,
+    /// Of those that the rules can make too.
+    pub comparable: Accuracy,
+    /// Of the rule that a fix removes its share of the latency.
+    pub share_removed: Accuracy,
+    /// Of Amdahl's law.
+    pub amdahl: Accuracy,
+}
+
+impl ScoreCard {
+    /// Over these predictions; those that nothing was measured for are left out.
+    pub fn of(scored: &[Scored]) -> Self {
+        let measured: Vec<&Scored> = scored.iter().filter(|one| one.prediction.measured.is_some()).collect();
+        let only = |keep: fn(&Scored) -> bool| measured.iter().copied().filter(|one| keep(one)).collect::<Vec<_>>();
+        let comparable = only(|one| one.share_removed.is_some() && one.amdahl.is_some());
+        Self {
+            all: of_model(&measured),
+            trusted: of_model(&only(|one| one.prediction.is_trusted())),
+            comparable: of_model(&comparable),
+            share_removed: of_rule(&comparable, |one| one.share_removed),
+            amdahl: of_rule(&comparable, |one| one.amdahl),
+        }
+    }
+}
+
+fn of_model(scored: &[&Scored]) -> Accuracy {
+    let pairs =
+        |of: fn(&Prediction) -> (Estimate, f64)| scored.iter().map(|one| of(&one.prediction)).collect::<Vec<_>>();
+    let rates = pairs(|one| (one.after.rate, one.measured.as_ref().map_or(0.0, |one| one.figures.rate)));
+    let means = pairs(|one| (one.after.mean_ns, one.measured.as_ref().map_or(0.0, |one| one.figures.mean_ns)));
+    let held = rates.iter().chain(&means).filter(|(estimate, measured)| estimate.holds(*measured)).count();
+    let errors =
+        |pairs: &[(Estimate, f64)]| pairs.iter().map(|(estimate, measured)| estimate.error(*measured)).collect();
+    Accuracy {
+        count: scored.len(),
+        rate_error: median(errors(&rates)),
+        mean_error: median(errors(&means)),
+        held: (!scored.is_empty()).then(|| held as f64 / (2 * scored.len()) as f64),
+    }
+}
+
+fn of_rule(scored: &[&Scored], rule: fn(&Scored) -> Option<RuleFigures>) -> Accuracy {
+    let pairs: Vec<_> =
+        scored.iter().filter_map(|one| Some((rule(one)?, one.prediction.measured.as_ref()?.figures))).collect();
+    Accuracy {
+        count: pairs.len(),
+        rate_error: median(pairs.iter().map(|(rule, measured)| rule.rate / measured.rate - 1.0).collect()),
+        mean_error: median(pairs.iter().map(|(rule, measured)| rule.mean_ns / measured.mean_ns - 1.0).collect()),
+        held: None,
+    }
+}
+
+/// The median of the sizes of errors; 0 without any.
+fn median(errors: Vec<f64>) -> f64 {
+    let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
+    sizes.sort_by(f64::total_cmp);
+    match sizes.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => sizes[count / 2],
+        count => (sizes[count / 2 - 1] + sizes[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, ChangeKind, Doubt, Figures, Forecast, Measured};
+    use super::*;
+    use crate::finding::FindingKind;
+
+    fn scored(rate: f64, mean_ns: f64, rule: Option<RuleFigures>) -> Scored {
+        let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
+        let figures = Figures { rate: 100.0, mean_ns: 10e6, p95_ns: 20e6 };
+        let prediction = Prediction {
+            change: Change { kind: ChangeKind::Parallelize, target: "GET /a".into(), amount: None },
+            with: Vec::new(),
+            because: None,
+            now: figures,
+            after: Forecast { rate: estimate(rate), mean_ns: estimate(mean_ns), p95_ns: estimate(20e6) },
+            levels: Vec::new(),
+            limit_now: None,
+            limit_after: None,
+            assumptions: Vec::new(),
+            doubts: Vec::new(),
+            measured: Some(Measured { trial: "b".into(), figures }),
+        };
+        Scored { before: "a".into(), after: "b".into(), prediction, share_removed: rule, amdahl: rule }
+    }
+
+    #[test]
+    fn errors_are_medians_and_rules_are_compared_on_the_same_cases() {
+        let rule = RuleFigures { rate: 150.0, mean_ns: 5e6 };
+        let mut doubted = scored(100.0, 40e6, None);
+        doubted.prediction.doubts = vec![Doubt::Invalid { finding: FindingKind::NotSteady }];
+        let card = ScoreCard::of(&[scored(104.0, 11.5e6, Some(rule)), scored(98.0, 10.5e6, None), doubted]);
+        assert_eq!((card.all.count, card.trusted.count, card.comparable.count), (3, 2, 1));
+        assert!((card.all.rate_error - 0.02).abs() < 1e-9 && (card.all.mean_error - 0.15).abs() < 1e-9, "{card:?}");
+        assert_eq!(card.all.held, Some(4.0 / 6.0), "{card:?}");
+        assert_eq!((card.amdahl.rate_error, card.share_removed.mean_error), (0.5, 0.5));
+        let mut open = scored(1.0, 1.0, None);
+        open.prediction.measured = None;
+        assert_eq!(ScoreCard::of(&[open]), ScoreCard::default());
+    }
+}

@@ -1,0 +1,96 @@
+//! `spread-database=SERVICE[,NODES]`: a database runs on so many nodes; on three without a number.
+//!
+//! Reads are spread over the nodes. Writes are made on each of them, as in a cluster that replicates synchronously. What a
+//! node pays for a write that another one computed is not known: from nothing to as much as the other. Both are computed, and
+//! the interval spans them. What writes is read from the statements, weighted by their time. The time that nodes need to
+//! agree on a write is not known and not added.
+
+use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::trace::Span;
+
+use super::{Case, Effect, Method, Scene};
+use crate::Cannot;
+use crate::system::System;
+
+/// Nodes without a number: the fewest that outvote one.
+const NODES: u32 = 3;
+/// How statements, and operations of stores, begin that write.
+const WRITES: [&str; 10] =
+    ["insert", "update", "delete", "replace", "merge", "upsert", "create", "patch", "commit", "put"];
+
+pub(crate) struct SpreadDatabase;
+
+impl Method for SpreadDatabase {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::SpreadDatabase
+    }
+
+    fn usage(&self) -> &'static str {
+        "SERVICE[,NODES]"
+    }
+
+    fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
+        let Some(program) = scene.system.program(&change.target) else {
+            return Err(scene.unknown(change, scene.system.programs.iter().map(|one| one.service.clone()).collect()));
+        };
+        let nodes = change.amount.map_or(NODES, |amount| amount.round().max(1.0) as u32);
+        let growth = f64::from(nodes) / f64::from(program.replicas);
+        let writes = writes_share(&program.service, scene).ok_or(Cannot::NoTraces { change: change.kind })?;
+        // All nodes pay as much for a write together as one does now, or each does.
+        let case = |times: f64| {
+            let service = program.service.clone();
+            Case::new(move |system: &mut System| {
+                system.scale_cpu(&service, 1.0 - writes + writes * times);
+                let meant = system.programs.iter_mut().filter(|program| program.service == service);
+                meant.for_each(|program| program.replicas = nodes);
+            })
+        };
+        Ok(Effect {
+            cases: vec![case(1.0), case(growth.max(1.0))],
+            assumptions: vec![Assumption::WritesOnEachNode { writes }],
+            ..Effect::default()
+        })
+    }
+}
+
+/// The share of the time of calls to a database that is spent in writes, 0 to 1; none when no trace shows a call.
+fn writes_share(service: &str, scene: &Scene<'_>) -> Option<f64> {
+    let time = |is_meant: fn(&Span) -> bool| {
+        scene.attempts(
+            |group| group.callee == service,
+            |traced, at| if is_meant(traced.tree.span(at)) { traced.tree.length_ns(at) } else { 0.0 },
+        )
+    };
+    let all = time(|_| true);
+    (all > 0.0).then(|| time(writes) / all)
+}
+
+/// Whether a statement, or the operation of a store, changes something.
+fn writes(span: &Span) -> bool {
+    let facts = &span.facts;
+    let text = facts.db_query.as_ref().or(facts.db_operation.as_ref()).unwrap_or(&span.name);
+    let word = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+    WRITES.contains(&word.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{query, server};
+
+    use super::*;
+
+    #[test]
+    fn statements_that_change_something_are_writes() {
+        for (text, is_write) in [
+            ("SELECT 1", false),
+            ("  with t as (select 1) select", false),
+            ("UPDATE t", true),
+            ("COMMIT", true),
+            ("BEGIN", false),
+        ] {
+            let trace = server("shop", "GET /").at(0.0, 9.0).child(query(text).at(1.0, 2.0)).trace(1);
+            let span = trace.spans.iter().find(|span| span.facts.db_query.is_some()).expect("the query");
+            assert_eq!(writes(span), is_write, "{text}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Two simple rules that a prediction has to beat, each over the same traces and the same load.
+//!
+//! *Removes its share*: what a fix is about goes, and the mean latency loses that share of itself. *Amdahl's law*: that
+//! share takes 1/s of its time, where s is how many times as fast the fix makes it (G. M. Amdahl, AFIPS 1967). Users then
+//! send their next request sooner by as much; neither rule knows of queues or limits.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::prediction::{Change, ChangeKind, RuleFigures};
+
+use crate::changes::Scene;
+use crate::changes::fan_out::FanOut;
+use crate::retime::{Sample, Traced, Treatment};
+use crate::system::{Level, System};
+
+/// What a change is about.
+struct Part {
+    /// Its share of the latency, 0 to 1.
+    share: f64,
+    /// How many times as fast it becomes.
+    factor: f64,
+}
+
+/// What both rules say of a change, the first and Amdahl's; none where the traces do not show what the change is about.
+pub(crate) fn rules(trial: &TrialEvidence, system: &System, change: &Change) -> Option<(RuleFigures, RuleFigures)> {
+    let sample = Sample::new(trial, &system.levels);
+    let scene = Scene { system, sample: &sample };
+    let part = part(&scene, change)?;
+    let left = (1.0 - part.share).max(0.0);
+    Some((figures(system, left), figures(system, left + part.share / part.factor)))
+}
+
+fn part(scene: &Scene<'_>, change: &Change) -> Option<Part> {
+    let factor = change.amount.unwrap_or(2.0);
+    match change.kind {
+        ChangeKind::JoinQueries | ChangeKind::Parallelize | ChangeKind::RouteQuery => {
+            let calls = FanOut::of(change, scene).ok()?;
+            let factor = calls.calls;
+            let without = |traced: &Traced<'_>| {
+                let mut treatments = traced.untreated();
+                for at in calls.groups(traced, scene).iter().flat_map(|group| group.attempts().collect::<Vec<_>>()) {
+                    treatments[at] = Treatment::gone();
+                }
+                treatments
+            };
+            Some(Part { share: share_of(scene, &without)?, factor })
+        }
+        ChangeKind::RaiseRate => {
+            let all = scene.sample.retimed(&|traced, _| traced.untreated());
+            let refused: f64 = all.iter().map(|one| one.weight * one.old_refused_ns).sum();
+            let total: f64 = all.iter().map(|one| one.weight * (one.old_refused_ns + one.old_ns)).sum();
+            (total > 0.0).then(|| Part { share: refused / total, factor: f64::INFINITY })
+        }
+        ChangeKind::AddReplicas => {
+            let replicas = f64::from(scene.system.program(&change.target)?.replicas);
+            Some(Part { share: own_share(scene, |name| name == change.target)?, factor: factor / replicas })
+        }
+        ChangeKind::AddCpu | ChangeKind::SpeedUp => {
+            Some(Part { share: own_share(scene, |name| name == change.target)?, factor })
+        }
+        ChangeKind::RemoveSidecar => {
+            let is_sidecar = |name: &str| narrows_model::run::sidecar_of(name).is_some();
+            Some(Part { share: own_share(scene, is_sidecar)?, factor: f64::INFINITY })
+        }
+        _ => None,
+    }
+}
+
+/// The share of the latency that is own time of some services.
+fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+    let without = |traced: &Traced<'_>| {
+        let mut treatments = traced.untreated();
+        for at in &traced.tree.order {
+            if is_meant(scene.sample.names.place(&traced.tree, *at)) {
+                treatments[*at].own = 0.0;
+            }
+        }
+        treatments
+    };
+    share_of(scene, &without)
+}
+
+/// The share of the latency that is gone with this treatment; none without traces.
+fn share_of(scene: &Scene<'_>, without: &dyn Fn(&Traced<'_>) -> Vec<Treatment>) -> Option<f64> {
+    let all = scene.sample.retimed(&|traced, _| without(traced));
+    let sum = |of: fn(&crate::retime::Retimed) -> f64| all.iter().map(|one| one.weight * of(one)).sum::<f64>();
+    let (old, new) = (sum(|one| one.old_ns + one.old_refused_ns), sum(|one| one.new_ns + one.new_refused_ns));
+    (old > 0.0).then(|| 1.0 - new / old)
+}
+
+/// Each level with this share of its mean latency left, all together.
+fn figures(system: &System, left: f64) -> RuleFigures {
+    let rate = |level: &Level| match level.think_s() {
+        Some(think_s) => f64::from(level.load.users) / (level.mean_s() * left + think_s).max(1e-9),
+        None => level.rate(),
+    };
+    let of_level = |level: &Level| (level.seconds, level.seconds * rate(level), level.mean_s() * left);
+    let levels: Vec<(f64, f64, f64)> = system.levels.iter().map(of_level).collect();
+    let seconds: f64 = levels.iter().map(|level| level.0).sum();
+    let requests: f64 = levels.iter().map(|level| level.1).sum();
+    let mean_s = levels.iter().map(|level| level.1 * level.2).sum::<f64>() / requests;
+    RuleFigures { rate: requests / seconds, mean_ns: mean_s * 1e9 }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::simulator;
+
+    use super::*;
+
+    #[test]
+    fn the_rules_take_the_share_of_what_is_changed() {
+        let steps = vec![(1, 20), (2, 20)];
+        let system = simulator::System { steps, peer_calls: 4, think_ms: 50.0, ..simulator::System::default() };
+        let trial = system.run("a");
+        let read = System::read(&trial, &[]).expect("a system");
+        let change = Change { kind: ChangeKind::SpeedUp, target: "peer".into(), amount: Some(2.0) };
+        let (removed, amdahl) = rules(&trial, &read, &change).expect("the traces show it");
+        let now = trial.counted_load();
+        assert!(removed.mean_ns < amdahl.mean_ns && amdahl.mean_ns < now.latency.mean_ns(), "{removed:?} {amdahl:?}");
+        let halfway = (removed.mean_ns + now.latency.mean_ns()) / 2.0;
+        assert!((amdahl.mean_ns / halfway - 1.0).abs() < 0.05, "half of the share: {amdahl:?}, {halfway}");
+        assert!(removed.rate > now.rate());
+    }
+}

@@ -1,0 +1,138 @@
+//! Two variants compared trial by trial, as text: how they were measured, the figures, what limits them, the verdict.
+
+use narrows_model::proof::{LoadShape, Order, Proof, QuantityChange, Ruling};
+use narrows_model::units;
+
+use super::paint::{Paint, clean, hanging, wrap};
+use super::table::{Align, render};
+use super::{Style, WIDTH_MIN};
+use crate::figures::{range, ratio};
+
+/// An interval whose ends lie apart by a larger factor says nothing, and is not shown.
+const WIDE_FROM: f64 = 100.0;
+
+/// The text of `narrows compare`. Ends with a line feed.
+pub fn proof(proof: &Proof, style: Style) -> String {
+    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
+    let lines = |text: &str, painted: &dyn Fn(&str) -> String| -> String {
+        wrap(&clean(text), width).iter().map(|line| format!("{}\n", painted(line))).collect()
+    };
+    let title = format!("{} → {}", proof.before, proof.after);
+    let sections = [
+        lines(&title, &|line| paint.bold(line)) + &lines(&design(proof), &|line| paint.dim(line)),
+        figures(proof, paint, width),
+        caveats(&proof.caveats, paint, width),
+        lines(&proof.sentence, &|line| verdict(proof.verdict, line, paint)),
+    ];
+    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    sections.join("\n")
+}
+
+/// How they were measured, and how sure the verdict is.
+fn design(proof: &Proof) -> String {
+    let (before, after) = proof.design.trials;
+    let mut facts = vec![match (proof.design.order, proof.design.planned) {
+        (Order::Apart, _) if before == after => format!("{before} trials each"),
+        (Order::Apart, _) => format!("{before} trials and {after} trials"),
+        (_, Some(planned)) => format!("{before} of at most {planned} pairs of trials"),
+        _ => format!("{before} pairs of trials"),
+    }];
+    facts.push(match proof.design.order {
+        Order::Randomised { seed } => format!("random order, seed {seed}"),
+        Order::InTurn => "in turn".to_owned(),
+        Order::Apart => "not interleaved".to_owned(),
+    });
+    facts.push(match proof.design.load {
+        LoadShape::Open => "open load at an equal rate".to_owned(),
+        LoadShape::Closed => "closed load".to_owned(),
+    });
+    let claims = units::percent(proof.error_rate);
+    facts.push(format!("at most {claims} of verdicts claim a difference that is not there"));
+    facts.join(" · ")
+}
+
+fn figures(proof: &Proof, paint: Paint, width: usize) -> String {
+    let column = |name: &str, align| (clean(name), align);
+    let short = |label: &str| label.rsplit(':').next().unwrap_or(label).to_owned();
+    let (mut before, mut after) = (short(&proof.before), short(&proof.after));
+    if before == after {
+        (before, after) = ("before".to_owned(), "after".to_owned());
+    }
+    let header = [
+        column("", Align::Left),
+        column(&before, Align::Right),
+        column(&after, Align::Right),
+        column("change", Align::Right),
+        column("interval", Align::Left),
+        column("", Align::Left),
+    ];
+    let row = |change: &QuantityChange| {
+        let shown = match change.interval {
+            Some(one) if (1.0 + one.high) / (1.0 + one.low) <= WIDE_FROM => range((one.low, one.high), change.ratio),
+            Some(_) => "too wide".to_owned(),
+            None => "–".to_owned(),
+        };
+        vec![
+            change.quantity.words().to_owned(),
+            change.quantity.shown(change.before),
+            change.quantity.shown(change.after),
+            ratio(change.ratio),
+            shown,
+            remark(change, proof),
+        ]
+    };
+    let rows: Vec<Vec<String>> = proof.quantities.iter().map(row).collect();
+    render(&header, &rows, paint, width)
+}
+
+/// What a row amounts to: the deciding one has the verdict.
+fn remark(change: &QuantityChange, proof: &Proof) -> String {
+    if change.quantity == proof.by {
+        return "▶ decides".to_owned();
+    }
+    match (change.is_change(), change.is_better()) {
+        (false, _) => String::new(),
+        (true, true) => "better".to_owned(),
+        (true, false) => "worse".to_owned(),
+    }
+}
+
+fn caveats(caveats: &[String], paint: Paint, width: usize) -> String {
+    caveats.iter().map(|caveat| hanging("caveat", &paint.yellow("caveat"), &clean(caveat), 0, width)).collect()
+}
+
+fn verdict(ruling: Ruling, line: &str, paint: Paint) -> String {
+    match ruling {
+        Ruling::Slower => paint.bold(&paint.red(line)),
+        Ruling::Faster => paint.bold(&paint.green(line)),
+        Ruling::NoDifference | Ruling::CannotTell => paint.bold(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::text::Color;
+
+    #[test]
+    fn it_reads_from_top_to_bottom() {
+        let style = Style { width: 90, color: Color::Never };
+        insta::assert_snapshot!(proof(&fixture::proof(), style), @r#"
+        orders:as-is → orders:fixed
+        4 of at most 10 pairs of trials · random order, seed 7 · closed load · at most 5.0 % of
+        verdicts claim a difference that is not there
+
+                           as-is    fixed  change  interval
+        ───────────────────────────────────────────────────────────────────
+        throughput         200/s    390/s   +95 %  +60 to +140 %  better
+        mean latency     32.0 ms  16.3 ms   −49 %  −55 to −42 %   ▶ decides
+        99 % latency     80.0 ms  88.0 ms   +10 %  −20 to +50 %
+        CPU per request  2.50 ms  2.75 ms   +10 %  –
+
+        caveat      The load is closed, so the rates are not equal.
+
+        orders:fixed is faster than orders:as-is.
+        "#);
+    }
+}

@@ -1,0 +1,38 @@
+//! How a partition does: whether it works, has stopped, or is held up by user code.
+
+use std::time::Duration;
+
+use crate::hub::inbox::Inbox;
+use crate::hub::meter::Meter;
+use crate::ids::InstanceId;
+use crate::store::StoreError;
+
+/// How long user code may hold its partition up before that is reported.
+const HELD_UP: Duration = Duration::from_secs(5);
+
+/// How a partition does.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Health {
+    /// It works.
+    Running,
+    /// It is at the same turn for more than five seconds: code of an orchestration or entity does not return.
+    HeldUp {
+        /// Whose code.
+        by: Option<InstanceId>,
+        /// For how long.
+        since: Duration,
+    },
+    /// It has stopped, and does nothing any more until the hub is opened again.
+    Stopped(StoreError),
+}
+
+pub(super) fn of(inbox: &Inbox, meter: &Meter) -> Health {
+    if let Some(error) = inbox.failure() {
+        return Health::Stopped(error);
+    }
+    match meter.turn_since() {
+        Some(since) if since >= HELD_UP => Health::HeldUp { by: meter.at_work(), since },
+        _ => Health::Running,
+    }
+}

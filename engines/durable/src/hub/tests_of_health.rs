@@ -1,0 +1,165 @@
+//! Partitions that stop, panic or are held up: everybody who waits is told, and nothing else suffers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::client::Status;
+use crate::error::Error;
+use crate::hub::tests::{TIMEOUT, block, open, options, start};
+use crate::hub::{Health, Hub};
+use crate::ids::{EntityId, Epoch, InstanceId, PartitionId, Position, Time};
+use crate::options::HubOptions;
+use crate::partition::testing::{Scripts, id};
+use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
+use crate::store::{Batching, Fault, FaultyStore, FrameBatch, HubShape, MemoryStore, Store, StoreError, Visit};
+use crate::{Failure, Payload};
+
+/// A name of an instance that lives on a partition.
+fn on(partition: u16, partitions: u16) -> InstanceId {
+    let ids = (0..).map(|n| id(&format!("w{n}")));
+    ids.into_iter().find(|id| id.partition(partitions).0 == partition).expect("one of them")
+}
+
+#[test]
+fn a_partition_that_stops_fails_waits_on_others_and_the_close() {
+    let disk = Arc::new(MemoryStore::new());
+    let two = || HubOptions { partitions: 2, ..options() };
+    let hub = open(&disk, two());
+    let waits = on(0, 2);
+    block(start(&hub.client(), "Wait", waits.as_str(), 1)).expect("started");
+    hub.close().expect("closed");
+    // Both partitions are taken, then the first commit fails.
+    let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::clone(&disk), 2, Fault::Nothing));
+    let hub = Hub::open(faulty, Scripts, two()).expect("a hub");
+    let client = hub.client();
+    block(async {
+        let instance = waits.clone();
+        let other = on(1, 2);
+        let wait = client.wait(&instance, TIMEOUT);
+        let (waited, started) = tokio::join!(wait, start(&client, "Wait", other.as_str(), 1));
+        assert!(matches!(started, Err(Error::Stopped { .. })), "{started:?}");
+        assert!(matches!(waited, Err(Error::Stopped { partition: PartitionId(1), .. })), "{waited:?}");
+        let again = client.wait(&instance, TIMEOUT).await;
+        assert!(matches!(again, Err(Error::Stopped { .. })), "{again:?}");
+        assert_eq!(client.get(&instance).await.expect("it works").expect("an instance").status, Status::Running);
+    });
+    let health = hub.health();
+    assert!(matches!(health[..], [Health::Running, Health::Stopped(_)]), "{health:?}");
+    let closed = hub.close();
+    assert!(matches!(closed, Err(Error::Stopped { partition: PartitionId(1), .. })), "{closed:?}");
+}
+
+/// User code that breaks its promise not to panic.
+struct Panics;
+
+impl Program for Panics {
+    fn newest(&self, name: &str) -> Option<u32> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, instance: &InstanceId, name: &str, version: u32) -> Result<Box<dyn Cursor>, Failure> {
+        assert!(name != "Sleep", "on purpose");
+        Scripts.cursor(instance, name, version)
+    }
+
+    fn is_idempotent(&self, name: &str) -> bool {
+        Scripts.is_idempotent(name)
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
+    }
+}
+
+#[test]
+fn a_panic_stops_its_partition_and_reaches_those_who_wait() {
+    let options = HubOptions { partitions: 1, ..options() };
+    let hub = Hub::open(Arc::new(MemoryStore::new()), Panics, options).expect("a hub");
+    let client = hub.client();
+    block(async {
+        let waits = start(&client, "Wait", "w", 1).await.expect("started");
+        let (waited, started) = tokio::join!(client.wait(&waits, TIMEOUT), start(&client, "Sleep", "s", 1));
+        for told in [waited.map(drop), started.map(drop)] {
+            let error = told.expect_err("it has stopped").to_string();
+            assert!(error.contains("partition 0 has stopped") || error == "the hub is closed", "{error}");
+        }
+        let later = client.get(&waits).await.expect_err("it has stopped").to_string();
+        assert_eq!(later, "partition 0 has stopped: cannot run partition 0: it panicked: on purpose");
+    });
+    assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
+    assert!(hub.close().is_err());
+}
+
+/// A store that panics when it is read.
+#[derive(Default)]
+struct Breaks {
+    inner: MemoryStore,
+    is_broken: AtomicBool,
+}
+
+impl Store for Breaks {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn batching(&self) -> Batching {
+        self.inner.batching()
+    }
+
+    fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
+        self.inner.open_or_create(wanted)
+    }
+
+    fn acquire(&self, partition: PartitionId, owner: &str) -> Result<Epoch, StoreError> {
+        self.inner.acquire(partition, owner)
+    }
+
+    fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
+        self.inner.release(partition, epoch)
+    }
+
+    fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
+        self.inner.append(partition, epoch, at, batch)
+    }
+
+    fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
+        assert!(!self.is_broken.load(Ordering::Relaxed) || partition.0 != 1, "on purpose");
+        self.inner.read(partition, from, visit)
+    }
+
+    fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
+        self.inner.truncate(partition, epoch, before)
+    }
+
+    fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.put_blob(name, bytes)
+    }
+
+    fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.get_blob(name)
+    }
+
+    fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
+        self.inner.delete_blob(name)
+    }
+
+    fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.inner.list_blobs(prefix)
+    }
+}
+
+#[test]
+fn a_panic_while_a_hub_is_opened_is_an_error() {
+    let store = Arc::new(Breaks::default());
+    let open = || Hub::open(Arc::clone(&store) as Arc<dyn Store>, Scripts, options());
+    open().expect("a hub").close().expect("closed");
+    store.is_broken.store(true, Ordering::Relaxed);
+    let error = open().err().expect("it cannot be opened").to_string();
+    assert_eq!(error, "cannot run partition 1: it panicked: on purpose");
+    store.is_broken.store(false, Ordering::Relaxed);
+    open().expect("a hub").close().expect("closed");
+}

@@ -1,0 +1,196 @@
+//! Orchestrations whose code is missing, or does not decide what their history says.
+//!
+//! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. What comes for
+//! it is kept, as messages that are due at the end of time; timers are left to its history. When the hub is opened again
+//! its code is tried: if it fits now, the orchestration gets what was kept, in order, and goes on.
+
+use crate::event::EventKind;
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{InstanceId, Time};
+use crate::message::{Message, MessageKind, Reuse};
+use crate::options::Mismatch;
+use crate::partition::Partition;
+use crate::partition::input::TaskKey;
+use crate::partition::table::{Execution, Instance};
+use crate::partition::view::open_locks;
+use crate::payload::Payload;
+
+/// When what is kept for a parked orchestration is due.
+const PARKED_UNTIL: Time = Time(u64::MAX);
+
+impl Partition {
+    /// Whether a failure to make a cursor parks the orchestration.
+    pub(super) fn parks(&self, failure: &Failure) -> bool {
+        let is_mismatch = matches!(failure.kind, FailureKind::Unregistered | FailureKind::Nondeterminism);
+        is_mismatch && self.on_mismatch == Mismatch::Park
+    }
+
+    /// Parks an orchestration to which this was to happen, and keeps it.
+    pub(super) fn park(&mut self, handle: u64, failure: &Failure, kind: EventKind) {
+        let Some(instance) = self.table.get(handle) else { return };
+        let id = instance.id.clone();
+        let kept = self.kept(handle, kind);
+        if let Some(MessageKind::Start { .. }) = kept {
+            self.unbegin(handle);
+        }
+        let reason = failure.to_string();
+        self.cursors.remove(handle);
+        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        self.timers.forget(handle, generation);
+        self.frame.parked(handle, Some(&reason));
+        self.table.set_parked(handle, Some(reason.into()));
+        if let Some(kind) = kept {
+            let is_start = matches!(kind, MessageKind::Start { .. });
+            let number = self.keep(handle, Message { to: id, kind });
+            if is_start {
+                self.pending.insert(handle, (PARKED_UNTIL, number));
+            }
+        }
+    }
+
+    /// The message that brings an event again.
+    fn kept(&self, handle: u64, kind: EventKind) -> Option<MessageKind> {
+        let execution = self.table.get(handle)?.execution()?;
+        let generation = execution.generation;
+        Some(match kind {
+            EventKind::Started { name, version, input, parent, .. } => {
+                // Of code that is not there, the newest version is not known either.
+                let is_unknown = version == 0 && self.program.newest(name.as_str()).is_none();
+                let version = (!is_unknown).then_some(version);
+                MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::Never }
+            }
+            EventKind::TaskCompleted { id, result } => MessageKind::TaskDone { generation, id, result: Ok(result) },
+            EventKind::TaskFailed { id, failure } => MessageKind::TaskDone { generation, id, result: Err(failure) },
+            EventKind::SubCompleted { id, result } => MessageKind::SubDone { generation, id, result: Ok(result) },
+            EventKind::SubFailed { id, failure } => MessageKind::SubDone { generation, id, result: Err(failure) },
+            EventKind::OperationCompleted { id, result } => {
+                MessageKind::Operated { generation, id, result: Ok(result) }
+            }
+            EventKind::OperationFailed { id, failure } => {
+                MessageKind::Operated { generation, id, result: Err(failure) }
+            }
+            EventKind::LockGranted { id } => {
+                let (_, entities) = open_locks(execution).into_iter().find(|(lock, _)| *lock == id)?;
+                MessageKind::Locked { generation, id, entities }
+            }
+            EventKind::EventRaised { name, data } => MessageKind::Raise { name, data },
+            EventKind::Suspended { reason } => MessageKind::Suspend { reason },
+            EventKind::Resumed { reason } => MessageKind::Resume { reason },
+            // A timer fires again when the history is looked at again.
+            _ => return None,
+        })
+    }
+
+    /// Takes back that an execution has begun.
+    fn unbegin(&mut self, handle: u64) {
+        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        self.table.set_status(handle, crate::client::Status::Pending);
+        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+            *execution = Execution::pending(generation);
+        }
+        self.frame.numbered(handle, generation);
+    }
+
+    fn keep(&mut self, handle: u64, message: Message) -> u64 {
+        let number = self.defer(PARKED_UNTIL, message);
+        self.parked.entry(handle).or_default().push(number);
+        number
+    }
+
+    /// Keeps a message for an orchestration that is parked; gives it back if its receiver is none, or it is for the
+    /// engine.
+    pub(super) fn keep_if_parked(&mut self, message: Message) -> Option<Message> {
+        let is_for_code = matches!(
+            message.kind,
+            MessageKind::SubDone { .. }
+                | MessageKind::TaskDone { .. }
+                | MessageKind::Operated { .. }
+                | MessageKind::Locked { .. }
+                | MessageKind::Raise { .. }
+        );
+        match self.table.handle(&message.to).filter(|handle| is_for_code && self.is_parked(*handle)) {
+            Some(handle) => {
+                self.keep(handle, message);
+                None
+            }
+            None => Some(message),
+        }
+    }
+
+    pub(super) fn is_parked(&self, handle: u64) -> bool {
+        self.table.get(handle).is_some_and(Instance::is_parked)
+    }
+
+    /// The result of an activity of an orchestration that may be parked.
+    pub(super) fn keep_result(&mut self, task: TaskKey, result: Result<Payload, Failure>) {
+        let Some(to) = self.table.get(task.handle).map(|instance| instance.id.clone()) else { return };
+        let kind = MessageKind::TaskDone { generation: task.generation, id: task.id, result };
+        self.keep(task.handle, Message { to, kind });
+    }
+
+    /// Forgets what is kept for an orchestration that has ended.
+    pub(super) fn forget_parked(&mut self, handle: u64) {
+        if self.is_parked(handle) {
+            self.frame.parked(handle, None);
+            self.table.set_parked(handle, None);
+        }
+        for number in self.parked.remove(&handle).unwrap_or_default() {
+            if self.timers.undefer(number).is_some() {
+                self.frame.undeferred(number);
+            }
+        }
+    }
+
+    /// Takes note of what recovery found for parked orchestrations, and gives the activities whose results are kept.
+    pub(super) fn reopen_parked(&mut self) -> Vec<TaskKey> {
+        let mut done = Vec::new();
+        for (number, at, message) in self.timers.messages() {
+            let Some(handle) = self.table.handle(&message.to).filter(|_| at == PARKED_UNTIL) else { continue };
+            if !self.table.get(handle).is_some_and(Instance::is_parked) {
+                continue;
+            }
+            self.parked.entry(handle).or_default().push(number);
+            if let MessageKind::TaskDone { generation, id, .. } = message.kind {
+                done.push(TaskKey { handle, generation, id });
+            }
+        }
+        self.retries = self.table.from(0).filter(|(_, instance)| instance.is_parked()).map(|(at, _)| at).collect();
+        done
+    }
+
+    /// Tries the code of a parked orchestration; lets it go on if it fits.
+    pub(super) fn retry(&mut self, handle: u64) {
+        let Some(instance) = self.table.get(handle).filter(|instance| instance.is_parked()) else { return };
+        let id = instance.id.clone();
+        let is_pending = instance.execution().is_some_and(|execution| execution.history.is_empty());
+        let fits = if is_pending { self.can_begin(handle, &id) } else { self.replay_parked(handle) };
+        if fits {
+            self.unpark(handle);
+        }
+    }
+
+    fn can_begin(&self, handle: u64, id: &InstanceId) -> bool {
+        let message = self.pending.get(&handle).and_then(|(_, number)| self.timers.message(*number));
+        let Some(MessageKind::Start { name, version, .. }) = message.map(|message| &message.kind) else { return true };
+        let version = version.or_else(|| self.program.newest(name.as_str()));
+        version.is_some_and(|version| self.program.cursor(id, name.as_str(), version).is_ok())
+    }
+
+    fn unpark(&mut self, handle: u64) {
+        self.frame.parked(handle, None);
+        self.table.set_parked(handle, None);
+        self.timers_anew(handle);
+        for number in self.parked.remove(&handle).unwrap_or_default() {
+            let Some(message) = self.timers.undefer(number) else { continue };
+            self.frame.undeferred(number);
+            if self.pending.get(&handle).is_some_and(|(_, start)| *start == number) {
+                self.pending.remove(&handle);
+            }
+            if self.is_full() {
+                self.defer(self.now, message);
+            } else {
+                self.deliver(message);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How much room things take in a frame, at most: what has to be known before they are written.
+
+use crate::event::{Caller, EventKind};
+use crate::failure::Failure;
+use crate::ids::EntityId;
+use crate::message::{Message, MessageKind};
+use crate::payload::Payload;
+use crate::program::EntityStep;
+
+/// Tags, numbers, lengths and moments of one message or event.
+const HEAD: usize = 64;
+
+/// Measures with the bound above which payloads are kept out of line.
+#[derive(Clone, Copy)]
+pub(super) struct Measure {
+    pub(super) inline_max: usize,
+}
+
+impl Measure {
+    /// In memory, everything is in line.
+    pub(super) const IN_MEMORY: Self = Self { inline_max: usize::MAX };
+
+    fn payload(self, payload: &Payload) -> usize {
+        if payload.len() > self.inline_max { HEAD } else { payload.len() }
+    }
+
+    fn result(self, result: &Result<Payload, Failure>) -> usize {
+        match result {
+            Ok(value) => self.payload(value),
+            Err(failure) => failure.message.len() + failure.details.as_ref().map_or(0, |details| self.payload(details)),
+        }
+    }
+
+    /// A message, where it is sent or kept.
+    pub(super) fn message(self, message: &Message) -> usize {
+        let rest = match &message.kind {
+            MessageKind::Start { name, input, parent, .. } => {
+                name.as_str().len() + self.payload(input) + parent.as_ref().map_or(0, caller)
+            }
+            MessageKind::SubDone { result, .. }
+            | MessageKind::TaskDone { result, .. }
+            | MessageKind::Operated { result, .. } => self.result(result),
+            MessageKind::Raise { name, data } => name.as_str().len() + self.payload(data),
+            MessageKind::Operate { operation, input, caller: waits, .. } => {
+                operation.as_str().len() + self.payload(input) + waits.as_ref().map_or(0, caller)
+            }
+            MessageKind::Lock { owner, entities, .. } => caller(owner) + all(entities),
+            MessageKind::Locked { entities, .. } => all(entities),
+            MessageKind::Unlock { owner } => caller(owner),
+            MessageKind::Terminate { reason } | MessageKind::Suspend { reason } | MessageKind::Resume { reason } => {
+                reason.len()
+            }
+            MessageKind::Purge => 0,
+        };
+        HEAD + message.to.as_str().len() + rest
+    }
+
+    /// What is sent because of a decision of `sender`, beside the decision itself.
+    pub(super) fn sent_by(self, decision: &EventKind, sender: usize) -> usize {
+        match decision {
+            EventKind::SubScheduled { name, instance, input, .. } => {
+                2 * HEAD + name.as_str().len() + instance.as_str().len() + self.payload(input) + sender
+            }
+            EventKind::EventSent { instance, name, data, .. } => {
+                HEAD + instance.as_str().len() + name.as_str().len() + self.payload(data)
+            }
+            EventKind::EntityCalled { entity, operation, input, .. }
+            | EventKind::EntitySignalled { entity, operation, input, .. } => {
+                let names = entity.instance().as_str().len() + operation.as_str().len();
+                2 * HEAD + names + self.payload(input) + sender
+            }
+            EventKind::LockRequested { entities, .. } => HEAD + sender + all(entities),
+            EventKind::LockReleased { entities, .. } => all(entities) + entities.len() * (HEAD + sender),
+            // The next execution is given them again, and may have to put them off.
+            EventKind::ContinuedAsNew { unread, .. } => {
+                unread.iter().map(|(name, data)| HEAD + sender + name.as_str().len() + self.payload(data)).sum()
+            }
+            _ => 0,
+        }
+    }
+
+    /// What operations of an entity leave in the frame.
+    pub(super) fn step(self, step: &EntityStep) -> usize {
+        let state = step.state.as_ref().map_or(0, |state| self.payload(state));
+        let results: usize = step.results.iter().map(|result| HEAD + self.result(result)).sum();
+        state + results + step.messages.iter().map(|message| self.message(message)).sum::<usize>()
+    }
+}
+
+fn caller(caller: &Caller) -> usize {
+    HEAD + caller.instance.as_str().len()
+}
+
+fn all(entities: &[EntityId]) -> usize {
+    entities.iter().map(|entity| entity.instance().as_str().len() + 5).sum()
+}
