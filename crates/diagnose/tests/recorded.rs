@@ -1,6 +1,6 @@
 //! What is found in recorded runs of real programs stays the same until somebody means to change it.
 //!
-//! `corpus/recorded/` holds their evidence, and beside each file what is concluded from it: the verdict on the limit and
+//! `corpus/recorded/` and `examples/recorded/` hold their evidence, and beside each file what is concluded from it: the verdict on the limit and
 //! the findings of each trial, as data. How to record and renew them: `docs/reference/corpus.md`.
 
 use std::fmt::Write as _;
@@ -15,9 +15,12 @@ use narrows_testkit::recorded;
 /// A recording is part of the repository, so it must be small.
 const FILE_BYTES_MAX: u64 = 650_000;
 
+/// Where recordings lie: of the demos, and of the examples.
+const FOLDERS: [&str; 2] = ["corpus/recorded", "../../examples/recorded"];
+
 /// What to do when findings changed.
 const RENEW: &str = "what is found in recorded runs changed; if it should, run this test with NARROWS_FINDINGS=FOLDER \
-                     and copy FOLDER/*.txt to crates/diagnose/corpus/recorded/";
+                     and copy FOLDER/*.txt beside the recordings";
 
 #[test]
 fn what_recorded_runs_show_is_found_as_before() {
@@ -58,15 +61,20 @@ fn outline_beside(file: &Path) -> PathBuf {
 }
 
 fn recordings() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/recorded");
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let is_recording = |path: &PathBuf| path.to_string_lossy().ends_with(".json.gz");
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_recording).collect();
+    let mut files: Vec<PathBuf> = FOLDERS.iter().flat_map(|folder| recordings_in(folder)).collect();
     files.sort();
-    assert!(!files.is_empty(), "no recordings in {}", folder.display());
     for file in &files {
         let bytes = file.metadata().map_or(0, |file| file.len());
         assert!(bytes <= FILE_BYTES_MAX, "{} has {bytes} bytes, expected {FILE_BYTES_MAX} at most", file.display());
     }
+    files
+}
+
+fn recordings_in(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let is_recording = |path: &PathBuf| path.to_string_lossy().ends_with(".json.gz");
+    let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_recording).collect();
+    assert!(!files.is_empty(), "no recordings in {}", folder.display());
     files
 }

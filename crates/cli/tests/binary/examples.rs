@@ -1,7 +1,7 @@
 //! Programs that know nothing of Narrows, traced by their own languages' tools: what is wrong with each is named when it
 //! is switched on, and nothing is when it is off.
 //!
-//! Each runs healthy and with one fault. All of its faults are in a recorded run (`crates/diagnose/corpus/recorded/`),
+//! Each runs healthy and with one fault. All of its faults are in a recorded run (`examples/recorded/`),
 //! whose findings a test of `narrows-diagnose` checks.
 //!
 //! They need Python with venv, Node with npm, Java with Maven, and the package indices of each. `NARROWS_TEST_SKIP_PYTHON=1`
