@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::series::names;
 
 use crate::compare::diff::Side;
 
@@ -65,25 +66,29 @@ pub fn check(before: &Side<'_>, after: &Side<'_>) -> Result<(), Incomparable> {
             return Err(Incomparable::Empty(side.label.to_owned()));
         }
     }
-    let (old, new) = (operations(before), operations(after));
-    if old.is_empty() || new.is_empty() || !old.is_disjoint(&new) {
-        return Ok(());
+    let (old, new) = (services(before), services(after));
+    if !old.is_empty() && !new.is_empty() && old.is_disjoint(&new) {
+        let of = |side: &Side<'_>, services: BTreeSet<String>| (side.label.to_owned(), services.into_iter().collect());
+        return Err(Incomparable::OtherServices([of(before, old), of(after, new)]));
     }
-    let services = |side: &BTreeSet<(&str, &str)>| -> BTreeSet<String> {
-        side.iter().map(|(service, _)| (*service).to_owned()).collect()
-    };
-    let (old, new) = (services(&old), services(&new));
-    let of = |side: &Side<'_>, services: BTreeSet<String>| (side.label.to_owned(), services.into_iter().collect());
-    Err(match old.is_disjoint(&new) {
-        true => Incomparable::OtherServices([of(before, old), of(after, new)]),
-        false => Incomparable::NoCommonOperation(before.label.to_owned(), after.label.to_owned()),
-    })
+    let (old, new) = (operations(before), operations(after));
+    if !old.is_empty() && !new.is_empty() && old.is_disjoint(&new) {
+        return Err(Incomparable::NoCommonOperation(before.label.to_owned(), after.label.to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether a trial has no request in its counted windows.
 fn is_empty(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.sent == 0 && load.due == 0 && trial.operations.is_empty() && trial.traces.is_empty()
+}
+
+/// The services of a side: those that the run had, and those that sent spans.
+fn services(side: &Side<'_>) -> BTreeSet<String> {
+    let names = side.done().into_iter().flat_map(TrialEvidence::service_names);
+    let of_run = names.filter(|name| *name != names::GENERATOR);
+    of_run.chain(operations(side).into_iter().map(|(service, _)| service)).map(str::to_owned).collect()
 }
 
 /// The operations of a side, those of servers and those that begin traces, by service and name.
@@ -134,6 +139,17 @@ mod tests {
             checked(&shop, &run(&[("shop", "POST /login")], 5.0)).unwrap_err(),
             "one and two have no operation in common, expected the same requests on both sides"
         );
+    }
+
+    #[test]
+    fn services_without_spans_count_too() {
+        let ledger = TrialBuilder::new("a").service("ledger", None);
+        let ledger = run_of_trials([ledger.steady(10, Load { vus: 4, rate: 5.0, latency_ms: 20.0 }).build()]);
+        assert_eq!(
+            checked(&run(&[("shop", "GET /orders")], 5.0), &ledger).unwrap_err(),
+            "one (shop) and two (ledger) have no service in common, expected two measurements of one system"
+        );
+        assert_eq!(checked(&ledger, &ledger), Ok(()));
     }
 
     #[test]
