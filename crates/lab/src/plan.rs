@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::random::SplitMix64;
 use narrows_model::run::{Trial, TrialState, Validity};
 
 use crate::Error;
@@ -37,17 +38,9 @@ pub enum Order {
 fn ordered<'v, 'a>(variants: &'v [&'a Variant], repetition: u32, order: Order) -> Vec<&'v &'a Variant> {
     let mut ordered: Vec<(usize, &&Variant)> = variants.iter().enumerate().collect();
     if let Order::Drawn { seed } = order {
-        ordered.sort_by_key(|(at, _)| lot(seed, u64::from(repetition) << 32 | *at as u64));
+        ordered.sort_by_key(|(at, _)| SplitMix64::bits_at(seed, u64::from(repetition) << 32 | *at as u64));
     }
     ordered.into_iter().map(|(_, variant)| variant).collect()
-}
-
-/// One of SplitMix64's numbers (Steele, Lea and Flood, 2014).
-fn lot(seed: u64, at: u64) -> u64 {
-    let mut z = seed.wrapping_add((at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The trials of a run, all planned, numbered from 1. `shown` gives a variant's parameters as they may be shown.

@@ -21,6 +21,7 @@ pub mod operation;
 pub mod prediction;
 pub mod proof;
 pub mod published;
+pub mod random;
 pub mod run;
 pub mod scalability;
 pub mod series;

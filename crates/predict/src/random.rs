@@ -1,6 +1,6 @@
-//! Chance that repeats: SplitMix64 (Steele, Lea and Flood, 2014) from a fixed seed, so that a prediction is the same
-//! each time.
+//! Chance that repeats: draws from a fixed seed, so that a prediction is the same each time.
 
+use narrows_model::random::SplitMix64;
 use narrows_model::trace::Trace;
 
 /// The seed of every prediction.
@@ -8,26 +8,22 @@ const SEED: u64 = 0x6e61_7272_6f77_7331;
 
 /// Numbers that look random.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
     pub(crate) fn new() -> Self {
-        Self(SEED)
+        Self(SplitMix64::new(SEED))
     }
 
     /// Other numbers for each trace, the same each time.
     pub(crate) fn of_trace(trace: &Trace) -> Self {
         let id = trace.spans.first().map_or(0, |span| u64::from_le_bytes(span.span_id));
-        Self(SEED ^ id)
+        Self(SplitMix64::new(SEED ^ id))
     }
 
     /// Evenly from 0 up to but not 1.
     pub(crate) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.unit()
     }
 
     /// So many places of a list of this length, each as likely as any other; none of an empty list.

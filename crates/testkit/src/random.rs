@@ -1,36 +1,33 @@
 //! Chance that repeats: a small generator of numbers from a seed.
 //!
-//! SplitMix64 (Steele, Lea and Flood, 2014) is enough for test data and has one word of state. It is no source of
-//! secrets, and nothing here reads the machine's own randomness.
+//! Distributions for test data. Nothing here reads the machine's own randomness.
+
+use narrows_model::random::SplitMix64;
 
 /// Numbers that look random and are the same for the same seed.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The sequence of this seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// The sequence of a text, such as a case's name.
     pub fn of_name(name: &str) -> Self {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+        Self(SplitMix64::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix)))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
     /// Evenly from 0 up to but not 1.
     pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.unit()
     }
 
     /// Evenly from `from` up to but not `to`.

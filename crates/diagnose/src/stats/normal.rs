@@ -1,35 +1,28 @@
 //! Chance that repeats: numbers of the normal distribution from a seed.
 //!
-//! SplitMix64 (Steele, Lea and Flood, 2014) by Box and Muller's method. A simulation from a fixed seed gives the same
+//! Box and Muller's method. A simulation from a fixed seed gives the same
 //! numbers each time, so that what depends on it is a pure function.
+
+use narrows_model::random::SplitMix64;
 
 /// Independent numbers of mean 0 and standard deviation 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Normal {
-    state: u64,
+    random: SplitMix64,
     spare: Option<f64>,
 }
 
 impl Normal {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed, spare: None }
-    }
-
-    /// Evenly from 0 up to but not 1.
-    fn unit(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        Self { random: SplitMix64::new(seed), spare: None }
     }
 
     pub(crate) fn draw(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
-        let radius = (-2.0 * (-self.unit()).ln_1p()).sqrt();
-        let (sine, cosine) = (std::f64::consts::TAU * self.unit()).sin_cos();
+        let radius = (-2.0 * (-self.random.unit()).ln_1p()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * self.random.unit()).sin_cos();
         self.spare = Some(radius * sine);
         radius * cosine
     }
