@@ -5,6 +5,7 @@ pub(crate) mod cpu;
 pub(crate) mod dark;
 pub(crate) mod databases;
 pub(crate) mod doubles;
+pub(crate) mod error_words;
 pub(crate) mod errors;
 pub(crate) mod event_loops;
 pub(crate) mod intervals;

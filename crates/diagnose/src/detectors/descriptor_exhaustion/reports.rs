@@ -4,41 +4,30 @@
 
 use narrows_model::trace::Span;
 
-use crate::read::calls::went_wrong;
-use crate::read::errors::{bare_name, exceptions, own_words, says, texts};
+use crate::read::error_words::ErrorWords;
 
-/// Types of errors, without their packages.
-const TYPES: [&str; 2] = ["EMFILE", "ENFILE"];
-/// Texts of errors, lower case, with the name that they are reported by.
-const TEXTS: [(&str, &str); 10] = [
-    ("too many open files", "too many open files"),
-    ("no file descriptors available", "no file descriptors available"),
-    ("emfile", "EMFILE"),
-    ("enfile", "ENFILE"),
-    ("errno 24", "errno 24"),
-    ("errno: 24", "errno 24"),
-    ("errcode: 24", "errno 24"),
-    ("os error 24", "errno 24"),
-    ("oserror(24", "errno 24"),
-    ("os error 23", "errno 23"),
-];
-/// What the same codes are used for besides, lower case.
-const OTHERS: [&str; 3] = ["inotify", "file watchers", "watch"];
+/// Its words. `others` are other uses of the same codes.
+const WORDS: ErrorWords = ErrorWords {
+    types: &["EMFILE", "ENFILE"],
+    texts: &[
+        ("too many open files", "too many open files"),
+        ("no file descriptors available", "no file descriptors available"),
+        ("emfile", "EMFILE"),
+        ("enfile", "ENFILE"),
+        ("errno 24", "errno 24"),
+        ("errno: 24", "errno 24"),
+        ("errcode: 24", "errno 24"),
+        ("os error 24", "errno 24"),
+        ("oserror(24", "errno 24"),
+        ("os error 23", "errno 23"),
+    ],
+    others: &["inotify", "file watchers", "watch"],
+};
 
 /// What a span reports of exhausted descriptors, and the text of the error if there is one; none when it reports nothing
 /// or something else.
 pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
-    let failed = went_wrong(span).then_some(span)?;
-    let texts: Vec<&str> = texts(failed).collect();
-    let words: Vec<String> = texts.iter().map(|text| own_words(text)).collect();
-    if words.iter().any(|words| OTHERS.iter().any(|other| words.contains(other))) {
-        return None;
-    }
-    let kinds = exceptions(failed).map(|one| one.kind).chain(failed.facts.error_type.as_deref());
-    let by_type = kinds.into_iter().find_map(|kind| TYPES.into_iter().find(|known| *known == bare_name(kind)));
-    let named = |words: &String| TEXTS.iter().find(|(text, _)| says(words, text)).map(|(_, name)| *name);
-    let name = by_type.or_else(|| words.iter().find_map(named))?;
-    Some((name, texts.first().copied()))
+    WORDS.reported(span)
 }
 
 #[cfg(test)]

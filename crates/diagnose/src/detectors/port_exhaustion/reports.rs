@@ -1,43 +1,31 @@
 //! How errors report that no local port is left: `EADDRNOTAVAIL`.
 //!
-//! A server that is told to listen on an address which the machine does not have gets the same code. That fails once, at
-//! its start, in `bind`.
+//! A server gets the same code when it binds to an address that the machine does not have. That fails once, at its start.
 
 use narrows_model::trace::Span;
 
-use crate::read::calls::went_wrong;
-use crate::read::errors::{bare_name, exceptions, own_words, says, texts};
+use crate::read::error_words::ErrorWords;
 
-/// The type of the error, without its package.
-const TYPE: &str = "EADDRNOTAVAIL";
-/// Texts of errors, lower case, with the name that they are reported by.
-const TEXTS: [(&str, &str); 8] = [
-    ("cannot assign requested address", "cannot assign requested address"),
-    ("can't assign requested address", "can't assign requested address"),
-    ("address not available", "address not available"),
-    ("eaddrnotavail", "EADDRNOTAVAIL"),
-    ("errno 99", "errno 99"),
-    ("os error 99", "errno 99"),
-    ("oserror(99", "errno 99"),
-    ("only one usage of each socket address", "only one usage of each socket address"),
-];
-/// Words of a server that cannot listen, lower case.
-const OTHERS: [&str; 2] = ["bind", "listen"];
+/// Its words. `others` are those of a server that cannot listen.
+const WORDS: ErrorWords = ErrorWords {
+    types: &["EADDRNOTAVAIL"],
+    texts: &[
+        ("cannot assign requested address", "cannot assign requested address"),
+        ("can't assign requested address", "can't assign requested address"),
+        ("address not available", "address not available"),
+        ("eaddrnotavail", "EADDRNOTAVAIL"),
+        ("errno 99", "errno 99"),
+        ("os error 99", "errno 99"),
+        ("oserror(99", "errno 99"),
+        ("only one usage of each socket address", "only one usage of each socket address"),
+    ],
+    others: &["bind", "listen"],
+};
 
 /// What a span reports of exhausted ports, and the text of the error if there is one; none when it reports nothing or
 /// something else.
 pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
-    let failed = went_wrong(span).then_some(span)?;
-    let texts: Vec<&str> = texts(failed).collect();
-    let words: Vec<String> = texts.iter().map(|text| own_words(text)).collect();
-    if words.iter().any(|words| OTHERS.iter().any(|other| words.contains(other))) {
-        return None;
-    }
-    let mut kinds = exceptions(failed).map(|one| one.kind).chain(failed.facts.error_type.as_deref());
-    let by_type = kinds.any(|kind| bare_name(kind) == TYPE).then_some(TYPE);
-    let named = |words: &String| TEXTS.iter().find(|(text, _)| says(words, text)).map(|(_, name)| *name);
-    let name = by_type.or_else(|| words.iter().find_map(named))?;
-    Some((name, texts.first().copied()))
+    WORDS.reported(span)
 }
 
 #[cfg(test)]
