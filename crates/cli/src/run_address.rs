@@ -1,5 +1,5 @@
-//! `RUN`, `RUN:VARIANT`, `RUN:VARIANT#2`, `RUN@09:00..09:10`: a run file and what of it is meant: which trials, and what of
-//! their time.
+//! `RUN`, `RUN:VARIANT`, `RUN:VARIANT#2`, `RUN@09:00..09:10`: a run file, perhaps limited to a variant, a
+//! trial or a part of the time.
 
 use std::path::{Path, PathBuf};
 

@@ -175,7 +175,7 @@ impl<'a> Outlook<'a> {
     }
 }
 
-/// A scenario, and what of it may still come.
+/// The part of a scenario that is still to be sent.
 #[derive(Debug)]
 struct Ahead {
     name: String,

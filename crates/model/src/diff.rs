@@ -67,8 +67,8 @@ pub struct ServiceDiff {
     pub before_ns: f64,
     /// The same after.
     pub after_ns: f64,
-    /// What it changed: its own time, and what it calls more or less often than before with all that these calls cost;
-    /// mean per request, nanoseconds.
+    /// The change it caused: in its own time, and by calling others more or less often, with all that these calls cost. Mean
+    /// per request, nanoseconds.
     pub change_ns: f64,
     /// `change_ns` ÷ the change of the requests' mean latency: above 1 or below 0 where services change it in opposite
     /// directions. None where the requests as a whole became neither notably slower nor faster.

@@ -67,7 +67,7 @@ pub struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// The template of those kinds of a service that are beyond the number that is told apart.
+    /// The template that counts all kinds beyond the limit of a service.
     pub const OTHERS: &str = "(other messages)";
     /// The template of records without a text.
     pub const EMPTY: &str = "(no text)";

@@ -1,4 +1,4 @@
-//! Whether one variant is faster than another: the verdict, and what it rests on.
+//! The verdict on whether one variant is faster than another, with its evidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ quantities! {
 }
 
 impl Quantity {
-    /// The quantity of this name; none when there is none.
+    /// The quantity of this name; none when the name is unknown.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|quantity| quantity.name() == name)
     }

@@ -12,8 +12,8 @@ use crate::payload::Payload;
 /// The version of an orchestration's code, pinned when an instance starts. 0 stands for "not versioned".
 pub type Version = u32;
 
-/// One event, and when it happened. Times in a history decrease only where the clock was
-/// wrong and was set back by more than a minute.
+/// One event, and when it happened. Times in a history decrease only where the clock was set
+/// back by more than a minute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it happened; decisions bear the time of the outside event before them.

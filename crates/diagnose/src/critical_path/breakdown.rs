@@ -344,7 +344,7 @@ mod tests {
         let failed = request().children([attempt(10.0).failed(), attempt(50.0)]);
         assert_eq!(parts(failed), [(OWN, 50.0), (back_off(), 30.0), (to("documents"), 20.0)]);
         let beside = request().children([attempt(10.0).failed(), attempt(50.0), internal("work").at(5.0, 90.0)]);
-        assert_eq!(parts(beside), [(OWN, 100.0)], "nobody waited for it");
+        assert_eq!(parts(beside), [(OWN, 100.0)], "it is off the critical path");
         let fine = request().children([attempt(10.0), attempt(50.0)]);
         assert_eq!(parts(fine), [(OWN, 80.0), (to("documents"), 20.0)]);
         let below =

@@ -1,4 +1,4 @@
-//! How many requests are in each service's own time under each load, and what that time was spent on.
+//! For each level of load: how many requests each service works on itself, and on what it spends that time.
 //!
 //! Little's law: requests at any moment = requests per second × time of each. Traces are a sample, so their requests are
 //! scaled to those that the load completed.

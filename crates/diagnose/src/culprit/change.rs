@@ -15,7 +15,7 @@
 //!
 //! A service that calls others more or less often for each of its requests did so itself, even where no request becomes
 //! faster or slower by it, as beside other calls that take longer. Only requests without an error count there: one that
-//! fails makes no further calls, whoever is to blame.
+//! fails makes no further calls, whichever service caused the error.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -29,7 +29,7 @@ use crate::stats::mean_and_variance;
 use crate::stats::student::two_sided;
 use looks::Looks;
 
-/// How often a difference is claimed, at most, where there is none.
+/// The largest share of comparisons of equal variants that may claim a difference.
 pub const ERROR_RATE: f64 = 0.05;
 /// The smallest difference that matters, unless another is named.
 pub const MARGIN: f64 = 0.05;

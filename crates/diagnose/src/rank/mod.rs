@@ -8,7 +8,7 @@
 //!
 //! The narrow place is the first finding that is in the way. Where none is, it is the first that costs more than needed
 //! with medium or high confidence: a guess that nothing waits for is not where a system is narrow. What costs next to
-//! nothing, as a share or in a request's time, is not it either, and is in nobody's way. A finding about the experiment
+//! nothing, as a share or in a request's time, is not the bottleneck either, and hides no other finding. A finding about the experiment
 //! is never it.
 
 mod bonds;

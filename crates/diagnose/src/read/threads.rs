@@ -20,7 +20,7 @@ use crate::read::machine::is_short_of_cpu;
 
 /// Points that a mean needs at least.
 const POINTS_MIN: usize = 3;
-/// Fewer requests than this are none: samples are not so exact.
+/// Fewer requests than this count as zero: samples are less exact.
 const REQUESTS_MIN: f64 = 0.005;
 
 /// The threads of a service, means over an interval.

@@ -26,7 +26,7 @@ pub struct Gain {
 pub enum GainOutcome {
     /// The figures.
     Predicted(Box<Gained>),
-    /// Why there are none, a clause without a full stop.
+    /// Why nothing is predicted: a clause without a full stop.
     NotPredicted(String),
 }
 

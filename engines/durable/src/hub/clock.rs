@@ -1,9 +1,9 @@
 //! The time that a partition goes by: the machine's clock, unless it has just leapt ahead.
 //!
 //! A timer that fired cannot be taken back, so a clock that is wrong for a moment must not be followed. How much time
-//! passes is also told by the monotonic clock: if the wall clock is far ahead of it, the partition goes on by the
-//! monotonic clock, and follows the wall clock only once that has stood by its word for a while, as it does after the
-//! machine slept or was set right. A clock that was set back is followed at once.
+//! passes is also read from the monotonic clock: if the wall clock is far ahead of it, the partition uses the monotonic
+//! clock, and follows the wall clock only once that has stayed ahead for a minute, as after the machine slept or its
+//! clock was corrected. A clock that was set back is followed at once.
 
 use std::time::Duration;
 

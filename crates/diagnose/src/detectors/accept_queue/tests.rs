@@ -68,7 +68,7 @@ fn what_passes_or_is_short_is_left_alone() {
 }
 
 #[test]
-fn a_port_that_nobody_calls_is_left_alone() {
+fn a_port_without_calls_is_ignored() {
     assert_eq!(detect(with(trial(), names::ACCEPT_QUEUE, 5005, |_| 14.0)), []);
     let mut unknown = with(trial(), names::ACCEPT_QUEUE, 5005, |_| 14.0).build();
     unknown.services[0].port = 0;
