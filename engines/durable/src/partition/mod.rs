@@ -428,7 +428,7 @@ impl Partition {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         } else {
-            self.activities_waiting.push(key);
+            self.activities_waiting.push(key, call);
         }
     }
 

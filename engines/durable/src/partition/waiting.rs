@@ -1,4 +1,5 @@
-//! Activities that wait until others have ended: their numbers only. What they are given stands in the history.
+//! Activities that wait until others have ended. The first of them are kept whole, of the others only their numbers: their
+//! inputs stand in the history too, and are read from there when their turn comes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,38 +13,51 @@ use crate::partition::input::TaskKey;
 use crate::partition::table::Instance;
 use crate::program::ActivityCall;
 
+/// What the calls that are kept whole take in memory at most, bytes.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+
 /// Activities in the order they were scheduled.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    keys: VecDeque<TaskKey>,
+    queue: VecDeque<(TaskKey, Option<ActivityCall>)>,
+    /// What the calls among them take.
+    kept_bytes: usize,
     /// How far into the history of an execution its activities were found. They are looked for in their order, so that no
     /// history is read twice.
     places: HashMap<(u64, u64), usize>,
 }
 
 impl Waiting {
-    pub(super) fn push(&mut self, key: TaskKey) {
-        self.keys.push_back(key);
+    pub(super) fn push(&mut self, key: TaskKey, call: ActivityCall) {
+        let bytes = bytes_of(&call);
+        let is_kept = self.kept_bytes + bytes <= KEPT_BYTES_MAX;
+        self.kept_bytes += if is_kept { bytes } else { 0 };
+        self.queue.push_back((key, is_kept.then_some(call)));
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.queue.len()
     }
 
-    fn pop(&mut self) -> Option<TaskKey> {
-        let key = self.keys.pop_front();
-        if key.is_none() {
-            self.places.clear();
+    fn pop(&mut self) -> Option<(TaskKey, Option<ActivityCall>)> {
+        let first = self.queue.pop_front();
+        match &first {
+            Some((_, call)) => self.kept_bytes -= call.as_ref().map_or(0, bytes_of),
+            None => self.places.clear(),
         }
-        key
+        first
     }
+}
+
+fn bytes_of(call: &ActivityCall) -> usize {
+    size_of::<ActivityCall>() + call.name.as_str().len() + call.instance.as_str().len() + call.input.len()
 }
 
 impl Partition {
     /// The next activity that waits and is still wanted.
     pub(super) fn next_waiting(&mut self) -> Option<(TaskKey, ActivityCall)> {
-        while let Some(key) = self.activities_waiting.pop() {
-            match self.call_of(key) {
+        while let Some((key, kept)) = self.activities_waiting.pop() {
+            match self.call_of(key, kept) {
                 Some(Ok(call)) => return Some((key, call)),
                 Some(Err(failure)) => {
                     self.feed(key.handle, Some(key.generation), EventKind::TaskFailed { id: key.id, failure });
@@ -55,12 +69,15 @@ impl Partition {
     }
 
     /// What an activity is given, if its execution is still there.
-    fn call_of(&mut self, key: TaskKey) -> Option<Result<ActivityCall, Failure>> {
+    fn call_of(&mut self, key: TaskKey, kept: Option<ActivityCall>) -> Option<Result<ActivityCall, Failure>> {
         let TaskKey { handle, generation, id } = key;
         let instance = self.table.get(handle)?;
         let execution = instance.execution().filter(|execution| execution.generation == generation)?;
         if !matches!(execution.status, Status::Running | Status::Suspended) {
             return None;
+        }
+        if let Some(call) = kept {
+            return Some(Ok(call));
         }
         let begin = self.activities_waiting.places.get(&(handle, generation)).copied().unwrap_or(0);
         let begin = if begin < execution.history.len() { begin } else { 0 };
