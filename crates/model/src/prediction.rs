@@ -374,6 +374,11 @@ pub enum Assumption {
         /// How long it takes, nanoseconds.
         held_ns: f64,
     },
+    /// All writes of a request share one commit, which takes no time beside what they take now.
+    OneCommit {
+        /// How long all commits of a request take now, nanoseconds.
+        held_ns: f64,
+    },
 }
 
 impl fmt::Display for Assumption {
@@ -445,6 +450,11 @@ impl fmt::Display for Assumption {
             Assumption::CommitsTakeAsLong { held_ns } => {
                 write!(f, "A commit takes {}, for several requests as for one.", units::duration(*held_ns))
             }
+            Assumption::OneCommit { held_ns } => write!(
+                f,
+                "All writes of a request share one commit, which is short beside the {} that they wait for the disk now. How much CPU goes with the commits is not known: the interval holds none and all of it.",
+                units::duration(*held_ns)
+            ),
         }
     }
 }

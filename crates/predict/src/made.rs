@@ -10,13 +10,14 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
 use narrows_model::prediction::{Change, ChangeKind};
 use narrows_model::run::sidecar_of;
+use narrows_model::series::{Series, ThreadState, names};
 
 use crate::Cannot;
 use crate::changes::Scene;
 use crate::changes::fan_out::FanOut;
 use crate::retime::{Sample, Traced, is_database, is_refused};
 use crate::suggest;
-use crate::system::System;
+use crate::system::{Level, System};
 
 /// Calls of a request that are left at most when many were made one.
 const CALLS_LEFT_MAX: f64 = 0.5;
@@ -26,6 +27,8 @@ const CALLS_KEPT_MIN: f64 = 0.7;
 const SERIAL_LEFT_MAX: f64 = 0.5;
 /// Of the share of refused calls, what is left at most when they are no longer refused.
 const REFUSED_LEFT_MAX: f64 = 0.1;
+/// Of the time of a request at the disk, what is left at most when its writes share commits.
+const AT_DISK_LEFT_MAX: f64 = 0.25;
 /// A size that grew by less is no change.
 const GROWTH_MIN: f64 = 1.25;
 
@@ -49,6 +52,7 @@ pub(crate) fn made(
             }
             ChangeKind::SpeedUp => faster(&change, scene, &changed),
             ChangeKind::RaiseRate => refused_less(&change, scene, &changed),
+            ChangeKind::BatchCommits => commits_less(&change, (before, scene), (after, &changed)),
             // These are seen in the services themselves.
             _ => None,
         };
@@ -86,6 +90,42 @@ fn faster(change: &Change, before: &Scene<'_>, after: &Scene<'_>) -> Option<Chan
 fn refused_less(change: &Change, before: &Scene<'_>, after: &Scene<'_>) -> Option<Change> {
     let (old, new) = (before.refused_share(&change.target), after.refused_share(&change.target));
     (old > 0.0 && new <= REFUSED_LEFT_MAX * old).then(|| change.clone())
+}
+
+/// A service of which a request hardly waits for the disk any more.
+fn commits_less(
+    change: &Change,
+    (before, old): (&TrialEvidence, &Scene<'_>),
+    (after, new): (&TrialEvidence, &Scene<'_>),
+) -> Option<Change> {
+    let at_disk_s = |trial: &TrialEvidence, scene: &Scene<'_>| disk_s(trial, &change.target, &scene.system.levels);
+    let (old, new) = (at_disk_s(before, old)?, at_disk_s(after, new)?);
+    (new <= AT_DISK_LEFT_MAX * old).then(|| change.clone())
+}
+
+/// Time that threads of a service are at the disk, per request; none when they were not sampled.
+fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
+    let in_state = |state: ThreadState| {
+        let is_meant = move |series: &&Series| {
+            let its = series.key.labels.get(names::THREAD_STATE).map(String::as_str);
+            (series.key.name.as_str(), series.key.service.as_str(), its)
+                == (names::THREAD_STATES, service, Some(state.as_str()))
+        };
+        trial.series.iter().filter(is_meant)
+    };
+    // Each sample of a replica counts its running threads, be there none; other states are there when threads are in them.
+    let replicas = in_state(ThreadState::Running).count() as f64;
+    let in_level = |level: &Level| {
+        let values = |state| {
+            let points = in_state(state).flat_map(|series| &series.points);
+            points.filter(|point| level.contains(point.time_ns)).map(|point| point.value)
+        };
+        let samples = values(ThreadState::Running).count() as f64 / replicas;
+        (samples > 0.0).then(|| values(ThreadState::Disk).sum::<f64>() / samples * level.seconds)
+    };
+    let known: Vec<(f64, u64)> = levels.iter().filter_map(|level| Some((in_level(level)?, level.requests))).collect();
+    let requests: u64 = known.iter().map(|(_, requests)| requests).sum();
+    (requests > 0).then(|| known.iter().map(|(seconds, _)| seconds).sum::<f64>() / requests as f64)
 }
 
 impl Scene<'_> {

@@ -76,6 +76,20 @@ fn the_interval_of_joined_queries_holds_what_one_cheap_query_gains() {
 }
 
 #[test]
+fn a_single_user_gains_the_wait_for_the_disk_and_at_most_the_cpu() {
+    let steps = vec![(1, 30)];
+    let trial = System { steps, web_ms: 40.0, think_ms: 0.0, ..system() }.run("before");
+    let disk = DiskBound { at_disk: 0.5, in_flight: 1.0, requests: 1.0, rate: 20.0, ..DiskBound::default() };
+    let finding = Finding { resource: "web".into(), ..Finding::new(disk, 1) };
+    let change = [read_change("batch-commits=web").unwrap()];
+    let prediction = predict(&trial, &[finding], &change).unwrap().predictions.swap_remove(0);
+    let (before, after) = (trial.counted_load().latency.mean_ns(), prediction.after.mean_ns);
+    // Half of the time at 20 requests per second is 25 ms of each.
+    assert!((after.high / (before - 25e6) - 1.0).abs() < 0.1, "{before} {after:?}");
+    assert!(after.low < 0.5 * after.high, "without the CPU: {after:?}");
+}
+
+#[test]
 fn a_larger_pool_is_predicted() {
     // Two queries, during which a request keeps its connection.
     let steps = vec![(2, 18), (8, 15), (24, 15), (40, 15)];

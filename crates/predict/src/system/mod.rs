@@ -138,6 +138,11 @@ impl System {
         }
     }
 
+    /// Whether no request ever meets another: one user, who waits for each response.
+    pub(crate) fn is_one_user(&self) -> bool {
+        self.levels.iter().all(|level| level.load.arrivals.is_none() && level.load.users <= 1)
+    }
+
     /// The program of a service.
     pub(crate) fn program(&self, service: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.service == service)

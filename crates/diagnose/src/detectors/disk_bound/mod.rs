@@ -1,9 +1,11 @@
-//! `disk-bound`: requests wait for a disk, and more load brings no more throughput.
+//! `disk-bound`: requests wait for a disk, and more load brings no more throughput, or a single user waits for each
+//! response.
 //!
 //! Threads that are blocked at a disk are sampled, and requests in the service's own time follow from Little's law
 //! (`read/threads.rs`). Where one thread is at the disk nearly all the time, requests that wait for a lock wait for it: a
 //! log that one thread writes and syncs. CPU that is used up explains the throughput otherwise, and a disk that is busy
-//! in the background holds nothing back while throughput follows the load.
+//! in the background holds nothing back while throughput follows the load. Under a single user nothing tells such a disk
+//! from one that requests wait for, so the finding is less sure.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::evidence::TrialEvidence;
@@ -14,6 +16,7 @@ use narrows_model::series::{SeriesKey, names};
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::threads::{Loaded, loaded, mean};
 use crate::stats::finite;
@@ -22,6 +25,10 @@ mod words;
 
 /// From this share of the time on, tasks that wait for a disk agree with the finding.
 const PRESSURE_MIN: f64 = 0.2;
+
+/// Share of the time in which the request of a single user is under way from which on throughput is what the latency
+/// allows. Where an interval has few requests, those that its ends cut off are a tenth of it.
+const UNDER_WAY_MIN: f64 = 0.8;
 
 /// See the module.
 #[derive(Debug)]
@@ -47,18 +54,28 @@ pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f6
     let at_disk = service.doing(&OwnTime::Disk);
     let is_always = service.threads.threads.disk >= thresholds.disk_threads;
     let behind = if is_always { service.doing(&OwnTime::Lock) } else { 0.0 };
+    // The only user waits for everything that its request does.
+    let own_share = if is_one_user(service.interval) { 0.0 } else { thresholds.disk_request_share };
     let is_most = |waiting: f64| {
-        waiting >= thresholds.disk_request_share * service.requests
+        waiting >= own_share * service.requests
             && waiting >= thresholds.disk_latency_share * service.interval.in_flight()
     };
     let alone = (at_disk, 0.0);
     [alone, (at_disk, behind)].into_iter().find(|(at_disk, behind)| *at_disk > 0.0 && is_most(at_disk + behind))
 }
 
+/// A closed load of one user, whose requests take nearly all of the time.
+fn is_one_user(interval: &Interval) -> bool {
+    interval.vus == 1 && interval.offered.is_none() && interval.share_under_way() >= UNDER_WAY_MIN
+}
+
 fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>) -> Option<Finding> {
     let (at_disk, behind) = waiting(reading, service)?;
-    let proof = Cpu::new(reading).proof(service.at)?;
     let interval = service.interval;
+    let proof = Cpu::new(reading).proof(service.at);
+    if proof.is_none() && !is_one_user(interval) {
+        return None;
+    }
     let transfer = |direction: &str| {
         let is_meant = |key: &SeriesKey| {
             let its = key.labels.get(names::DISK_DIRECTION).map(String::as_str);
@@ -83,7 +100,11 @@ fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>)
     Some(Finding {
         resource: service.service.to_owned(),
         cost_share: finite((at_disk + behind) / interval.in_flight()).min(1.0),
-        confidence: if is_confirmed { Confidence::High } else { Confidence::Medium },
+        confidence: match (is_confirmed, proof) {
+            (true, Some(_)) => Confidence::High,
+            (false, None) => Confidence::Low,
+            _ => Confidence::Medium,
+        },
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     })

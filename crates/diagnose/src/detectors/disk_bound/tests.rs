@@ -49,3 +49,19 @@ fn a_disk_that_holds_nothing_back_is_left_alone() {
         []
     );
 }
+
+#[test]
+fn a_single_user_waits_for_all_that_its_request_does() {
+    let load = |vus, rate, latency_ms| Load { vus, rate, latency_ms };
+    let with = |load, disk| {
+        let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.4).host_cpu(|_| 0.3);
+        detect(trial.steady(20, load).threads("shop", 0, &[(ThreadState::Disk, "", disk)]))
+    };
+    let findings = with(load(1, 2.0, 500.0), 0.45);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title, "shop: a request waits for the disk for 45 % of its time");
+    assert_eq!(finding.confidence, Confidence::Low);
+    assert_eq!(with(load(1, 2.0, 500.0), 0.2), [], "a small part");
+    assert_eq!(with(load(1, 1.0, 500.0), 0.45), [], "the user thinks");
+    assert_eq!(with(load(4, 8.0, 500.0), 1.8), [], "several users, and nothing shows that more would not be served");
+}

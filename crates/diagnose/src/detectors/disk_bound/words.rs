@@ -8,8 +8,12 @@ use crate::detectors::words::{Words, proof};
 
 impl Words for DiskBound {
     fn title(&self, finding: &Finding) -> String {
+        let service = &finding.resource;
+        if self.proof.is_none() {
+            return format!("{service}: a request waits for the disk for {} of its time", share(self));
+        }
         let waiting = units::number(self.at_disk + self.behind);
-        format!("{}: {waiting} of {} requests wait for the disk", finding.resource, units::number(self.in_flight))
+        format!("{service}: {waiting} of {} requests wait for the disk", units::number(self.in_flight))
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {
@@ -18,18 +22,26 @@ impl Words for DiskBound {
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
         let service = &finding.resource;
-        let mut reasons = vec![format!(
-            "In {} {} requests are in {service} itself at any moment, and {} of them are at the disk.",
-            self.interval,
-            units::number(self.requests),
-            units::number(self.at_disk)
-        )];
+        let mut reasons = vec![match self.proof {
+            Some(_) => format!(
+                "In {} {} requests are in {service} itself at any moment, and {} of them are at the disk.",
+                self.interval,
+                units::number(self.requests),
+                units::number(self.at_disk)
+            ),
+            None => {
+                format!("A thread of {service} is at the disk for {} of the time that a request takes.", share(self))
+            }
+        }];
         if self.behind > 0.0 {
             reasons
                 .push(format!("Another {} wait for a lock while a thread is at the disk.", units::number(self.behind)));
         }
         reasons.extend(self.written.map(|bytes| format!("{service} writes {}/s.", units::bytes(bytes))));
-        reasons.push(proof(Some(&self.proof)));
+        reasons.push(self.proof.as_ref().map_or_else(
+            || "There is one user, who waits for each response, so throughput is what the latency allows.".to_owned(),
+            |found| proof(Some(found)),
+        ));
         reasons
     }
 
@@ -48,10 +60,11 @@ impl Words for DiskBound {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
-        vec![
-            "CPU: neither a service nor the machine uses it up.".to_owned(),
-            "A disk that is busy in the background: throughput would follow the load.".to_owned(),
-        ]
+        let mut all = vec!["CPU: neither a service nor the machine uses it up.".to_owned()];
+        if self.proof.is_some() {
+            all.push("A disk that is busy in the background: throughput would follow the load.".to_owned());
+        }
+        all
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {
@@ -69,4 +82,9 @@ impl Words for DiskBound {
             "Write or sync less often in {service}: group commits, batches, a cache for reads; or use a faster disk."
         )
     }
+}
+
+/// Of the time of all requests, what they wait for the disk.
+fn share(disk: &DiskBound) -> String {
+    units::percent(((disk.at_disk + disk.behind) / disk.in_flight).min(1.0))
 }

@@ -29,6 +29,6 @@ pub struct DiskBound {
     /// Share of the time in which some task waited for a disk, 0 to 1, in the service's control group or on the host;
     /// none when it was not sampled.
     pub pressure: Option<f64>,
-    /// What shows that more load is not carried.
-    pub proof: Proof,
+    /// What shows that more load is not carried; none for a single user, whose throughput is what the latency allows.
+    pub proof: Option<Proof>,
 }
