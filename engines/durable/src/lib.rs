@@ -1,7 +1,7 @@
 //! An embedded engine for durable orchestrations.
 //!
 //! User code is written as ordinary `async fn`s that call activities, wait for timers and events and talk to
-//! entities. What it does is kept in a log, and after a crash it goes on where it was.
+//! entities. Its steps are kept in a log, and after a crash it goes on where it was.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};

@@ -77,7 +77,7 @@ pub struct EntityDelta {
     pub popped: u32,
     /// Messages put at the end of its queue, after that.
     pub pushed: Vec<Message>,
-    /// Who holds it now: none is unchanged, `Some(None)` is nobody.
+    /// The new owner of its lock: `None` leaves it unchanged, `Some(None)` frees it.
     pub lock: Option<Option<Caller>>,
 }
 

@@ -16,7 +16,7 @@ use crate::store::Store;
 /// Parts that may wait to be written; beyond it partitions wait.
 pub(super) const WAITING_MAX: usize = 8;
 
-/// What partitions request.
+/// The requests of partitions.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
     Finish(PartitionId, Finished),
@@ -24,7 +24,7 @@ pub(super) enum Chore {
 
 pub(super) type Chores = SyncSender<Chore>;
 
-/// What the thread needs of each partition.
+/// The parts of a partition that the thread uses.
 pub(super) struct Kept {
     pub(super) log: Arc<Log>,
     pub(super) meter: Arc<Meter>,
@@ -54,7 +54,7 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
     }
 }
 
-/// What a snapshot makes superfluous: parts of all others, also of those that were given up, and large payloads that
+/// Blobs that a snapshot makes superfluous: parts of all other snapshots, also of failed ones, and large payloads that
 /// neither it nor the log behind it refers to.
 pub(crate) fn spent(store: &dyn Store, finished: &Finished) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
@@ -75,7 +75,7 @@ fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
     names
 }
 
-/// What cannot be deleted stays; it costs room and nothing else.
+/// Blobs that cannot be deleted stay; they only cost room.
 fn delete(store: &dyn Store, names: &[String]) {
     for name in names {
         if store.delete_blob(name).is_err() {

@@ -264,7 +264,7 @@ impl Hub {
     /// Stops at once and loses everything that is not durable yet, as a crash would. For tests.
     pub fn halt(&self) {
         self.logs.iter().for_each(|log| log.halt());
-        // What the store says about giving back does not matter to one who plays dead.
+        // A crash would not give the partitions back either, so an error of the store does not matter.
         let _ = self.end(Closing::AtOnce);
     }
 
@@ -315,7 +315,7 @@ fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, Stor
     Ok(all.iter().map(|recovered| recovered.end).collect())
 }
 
-/// A partition has stopped: it responds to nobody any more, and the others learn why what they wait for will not come.
+/// Stops a partition: it fails all its calls, and the other partitions fail the waits that may need it.
 fn stop(inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
     for (at, inbox) in inboxes.iter().enumerate() {
         if at == usize::from(partition.0) {

@@ -39,7 +39,7 @@ pub(super) struct Shell {
     pub(super) begun: Instant,
 }
 
-/// What a partition has found in its store.
+/// The result of recovering a partition.
 pub(super) struct Recovered {
     /// Where its log ends.
     pub(super) end: Position,

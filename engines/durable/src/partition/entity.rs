@@ -56,7 +56,7 @@ impl Partition {
         let is_gone = turn.entity.state.is_none() && turn.entity.lock.is_none() && turn.entity.queue.is_empty();
         let now = self.now;
         if let Some(instance) = self.table.get_mut(handle) {
-            // What is not in the log would not be there after a crash either.
+            // A change that is not in the log would be missing after a crash.
             if has_changed {
                 instance.updated = now;
             }

@@ -1,8 +1,8 @@
 //! Orchestrations whose code is missing, or does not decide what their history says.
 //!
-//! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. What comes for
-//! it is kept, as messages that are due at the end of time; timers are left to its history. When the hub is opened again
-//! its code is tried: if it fits now, the orchestration gets what was kept, in order, and goes on.
+//! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. Messages for
+//! it are deferred to the end of time; timers are left to its history. When the hub is opened again, its code is tried:
+//! if it fits now, the orchestration gets these messages, in order, and goes on.
 
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};

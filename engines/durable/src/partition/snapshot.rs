@@ -28,11 +28,11 @@ pub struct Finished {
     pub list: Vec<u8>,
     /// The log may be cut before this.
     pub before: Position,
-    /// What the names of the list and of parts begin with.
+    /// The prefix of the names of the list and of parts.
     pub parts: String,
     /// The parts of this snapshot; nothing refers to others afterwards.
     pub parts_kept: Vec<String>,
-    /// What the names of large payloads begin with; a number follows.
+    /// The prefix of the names of large payloads; a number follows.
     pub payloads: String,
     /// Those with a smaller number may go,
     pub payloads_before: u64,

@@ -1,4 +1,4 @@
-//! Activities that wait until others have ended: their numbers only. What they are given stands in the history.
+//! Activities that wait until others have ended: their numbers only. Their inputs stand in the history.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -54,7 +54,7 @@ impl Partition {
         None
     }
 
-    /// What an activity is given, if its execution is still there.
+    /// The call of an activity, if its execution is still there.
     fn call_of(&mut self, key: TaskKey) -> Option<Result<ActivityCall, Failure>> {
         let TaskKey { handle, generation, id } = key;
         let instance = self.table.get(handle)?;

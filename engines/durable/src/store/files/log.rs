@@ -43,7 +43,7 @@ pub(super) struct Log {
     /// Known once the log has been read.
     end: Option<End>,
     tail: Option<Tail>,
-    /// What went wrong with an append, after which nobody knows what is durable.
+    /// The error of a failed append: how much of it is durable is unknown.
     broken: Option<StoreError>,
     buffer: Vec<u8>,
 }
@@ -145,7 +145,7 @@ impl Log {
         }
     }
 
-    /// Whether this is still the owner: nobody else has begun an epoch since, in whatever process.
+    /// Checks that this is still the owner: no process has begun another epoch since.
     fn check(&self, epoch: Epoch) -> Result<(), StoreError> {
         let ours = self.owned.filter(|owned| owned.epoch == epoch.0);
         match ours {
@@ -317,7 +317,7 @@ impl Log {
         tail.file.write_at(&buffer, tail.offset).and_then(|()| tail.file.sync()).map_err(failed)?;
         let next = at.0 + batch.len() as u64;
         if is_new {
-            // Whoever removes the segment later is found out by the note.
+            // The note shows that the segment existed, should it be removed.
             disk::sync_folder(&*self.disk, &self.folder)?;
             self.note_end(at.0, next)?;
         }

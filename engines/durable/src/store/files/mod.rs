@@ -178,7 +178,7 @@ fn list_blobs(disk: &dyn Disk, folder: &Path, prefix: &str) -> Result<Vec<String
     Ok(names)
 }
 
-/// Takes the folder for this process. The lock is on the folder, so that nobody can remove it and leave the folder.
+/// Takes the folder for this process. The lock is on the folder itself, so it cannot be removed without the folder.
 fn lock_folder(folder: &Path) -> Result<File, StoreError> {
     let failed = |error: std::io::Error| disk::failed("open", folder, None, &error);
     let file = File::open(folder).map_err(failed)?;
