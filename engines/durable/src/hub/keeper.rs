@@ -83,3 +83,60 @@ fn delete(store: &dyn Store, names: &[String]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::ids::Position;
+    use crate::store::{Fault, FaultyStore, MemoryStore};
+
+    const OURS: PartitionId = PartitionId(0);
+    const PARTS: &str = "p0/snapshot/";
+
+    fn part(base: u64, number: u64) -> String {
+        format!("{PARTS}{base}-{number}")
+    }
+
+    /// Writes a snapshot of two parts into a store, and says whether it was finished.
+    fn snapshot(store: &dyn Store, base: u64) -> bool {
+        let (chores, due) = sync_channel(WAITING_MAX);
+        let parts_kept = vec![part(base, 0), part(base, 1)];
+        for name in &parts_kept {
+            chores.send(Chore::Keep(OURS, name.clone(), b"part".to_vec())).expect("room");
+        }
+        let finished = Finished {
+            name: format!("{PARTS}list"),
+            list: base.to_string().into_bytes(),
+            before: Position(base),
+            parts: PARTS.to_owned(),
+            parts_kept,
+            payloads: "p0/payload/".to_owned(),
+            payloads_before: 0,
+            payloads_kept: Vec::new(),
+        };
+        chores.send(Chore::Finish(OURS, finished)).expect("room");
+        drop(chores);
+        let meter = Arc::new(Meter::default());
+        keep(store, &due, &[Kept { log: Arc::default(), meter: Arc::clone(&meter) }]);
+        meter.read().snapshots == 1
+    }
+
+    #[test]
+    fn the_next_snapshot_removes_the_parts_of_one_that_failed() {
+        for at in 0..3 {
+            let store = Arc::new(MemoryStore::new());
+            assert!(snapshot(&*store, 1));
+            assert!(!snapshot(&FaultyStore::new(Arc::clone(&store), at, Fault::All), 2), "write {at} failed");
+            let list = store.get_blob("p0/snapshot/list").expect("read");
+            if at < 2 {
+                assert_eq!(list.as_deref(), Some(b"1".as_slice()), "the list refers to the last one that is whole");
+            }
+            assert!(store.get_blob(&part(1, 1)).expect("read").is_some(), "and its parts are kept");
+            assert!(snapshot(&*store, 3));
+            let names = store.list_blobs(PARTS).expect("listed");
+            assert_eq!(names, [part(3, 0), part(3, 1), format!("{PARTS}list")]);
+        }
+    }
+}

@@ -30,7 +30,7 @@ use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use health::Health;
 pub(crate) use inbox::Inbox;
@@ -242,7 +242,11 @@ impl Hub {
     /// that partition stands still.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
-        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter)).collect()
+        self.health_beyond(health::HELD_UP)
+    }
+
+    fn health_beyond(&self, held_up: Duration) -> Vec<Health> {
+        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter, held_up)).collect()
     }
 
     /// The hub in figures, as of each partition's last turn.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use crate::client::Status;
 use crate::error::Error;
@@ -92,6 +94,81 @@ fn a_panic_stops_its_partition_and_reaches_those_who_wait() {
     });
     assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
     assert!(hub.close().is_err());
+}
+
+/// User code that does not return before it is let go.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().expect("no panic") = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_open = self.is_open.lock().expect("no panic");
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open).expect("no panic"));
+    }
+}
+
+/// Holds its partition up when it begins to run `Sleep`.
+struct Blocks(Arc<Gate>);
+
+impl Program for Blocks {
+    fn newest(&self, name: &str) -> Option<u32> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, instance: &InstanceId, name: &str, version: u32) -> Result<Box<dyn Cursor>, Failure> {
+        if name == "Sleep" {
+            self.0.pass();
+        }
+        Scripts.cursor(instance, name, version)
+    }
+
+    fn is_idempotent(&self, name: &str) -> bool {
+        Scripts.is_idempotent(name)
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
+    }
+}
+
+#[test]
+fn code_that_does_not_return_is_reported_with_its_instance_until_it_does() {
+    let gate = Arc::new(Gate::default());
+    let options = HubOptions { partitions: 2, ..options() };
+    let hub = Hub::open(Arc::new(MemoryStore::new()), Blocks(Arc::clone(&gate)), options).expect("a hub");
+    let (held, free) = (on(0, 2), on(1, 2));
+    let comes = |wanted: &dyn Fn(&[Health]) -> bool| {
+        (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            wanted(&hub.health_beyond(Duration::from_millis(20)))
+        })
+    };
+    std::thread::scope(|scope| {
+        let held_up = scope.spawn(|| block(start(&hub.client(), "Sleep", held.as_str(), 1)));
+        let is_held =
+            |health: &[Health]| matches!(health, [Health::HeldUp { by: Some(by), .. }, Health::Running] if *by == held);
+        let is_reported = comes(&is_held);
+        let started = block(start(&hub.client(), "Wait", free.as_str(), 1));
+        // A test that fails must not leave the thread waiting.
+        gate.open();
+        assert!(is_reported, "it holds its partition up");
+        assert!(started.is_ok(), "the other partition works: {started:?}");
+        assert!(held_up.join().expect("no panic").is_ok());
+    });
+    assert!(comes(&|health| matches!(health, [Health::Running, Health::Running])), "{:?}", hub.health());
+    hub.close().expect("closed");
 }
 
 /// A store that panics when it is read.

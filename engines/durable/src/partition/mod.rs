@@ -32,6 +32,8 @@ mod spill;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests_of_outbox;
 mod timers;
 mod view;
 mod waiting;
