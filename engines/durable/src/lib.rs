@@ -89,6 +89,7 @@ mod offline;
 mod options;
 mod payload;
 mod program;
+mod stopped;
 
 pub use client::{Client, Filter, InstanceView, Page, Start, Status};
 pub use error::Error;
@@ -108,3 +109,4 @@ pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
 pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};
 pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};
+pub use stopped::Stopped;

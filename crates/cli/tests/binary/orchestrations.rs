@@ -286,6 +286,31 @@ fn damage_is_named_by_file_and_offset() {
 }
 
 #[test]
+fn a_partition_that_stopped_is_listed_with_its_reason_until_the_hub_is_opened_again() {
+    let bench = Bench::new("");
+    let folder = bench.path("hub");
+    let hub = open(files(&folder));
+    let ask_1 = InstanceId::new("ask-1").unwrap();
+    let partition = ask_1.partition(3);
+    // The file that says whose the partition is: it cannot be written any more without it.
+    let epoch = folder.join(format!("p{partition}/epoch"));
+    std::fs::rename(&epoch, bench.path("aside")).unwrap();
+    block(hub.client().raise_event(&ask_1, REPLY, &"yes".to_owned())).unwrap_err();
+    hub.close().unwrap_err();
+    drop(hub);
+    std::fs::rename(bench.path("aside"), &epoch).unwrap();
+    let stopped = listed(&bench, &[])["stopped"].clone();
+    assert_eq!(stopped[0]["partition"], json!(partition.0));
+    let reason = stopped[0]["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("p{partition}/epoch")), "{reason}");
+    let shown = reported(&ask(&bench, &["list", "hub"]));
+    let line = shown.lines().last().unwrap();
+    assert!(line.starts_with(&format!("partition {partition} stopped at 2")) && line.ends_with(reason), "{shown}");
+    Hub::open(files(&folder), code(), HubOptions::default()).unwrap().close().unwrap();
+    assert_eq!(listed(&bench, &[])["stopped"], json!([]));
+}
+
+#[test]
 fn a_hub_in_sqlite_is_read_and_changed_when_nobody_has_it() {
     let bench = Bench::new("");
     std::fs::create_dir(bench.path("hub")).unwrap();

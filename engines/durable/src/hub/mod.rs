@@ -51,6 +51,7 @@ use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
+use crate::stopped;
 use crate::store::{Batching, HubShape, Location, Store, StoreError};
 
 /// A running hub. Dropping it closes it.
@@ -168,7 +169,8 @@ impl Hub {
         drop(chores);
         let all: Vec<Result<Recovered, StoreError>> =
             recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let ends = match agreed(all) {
+        let cleared = |ends| (0..count).try_for_each(|at| stopped::clear(&*self.store, partition(at))).map(|()| ends);
+        let ends = match agreed(all).and_then(cleared) {
             Ok(ends) => ends,
             Err(error) => {
                 // They have the store, which is free once they have ended.
@@ -197,12 +199,12 @@ impl Hub {
             inbox.confirm(*end);
             let id = partition(at);
             let target = Target { store: Arc::clone(&self.store), partition: id, epoch: self.epochs[at], end: *end };
-            let inboxes = self.inboxes.clone();
+            let (store, inboxes) = (Arc::clone(&self.store), self.inboxes.clone());
             thread(format!("log-{id}"), move || {
                 let written = guarded(|| log::write(&log, target, &inbox, &meter));
                 if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
                     log.close();
-                    stop(&inboxes, id, &error);
+                    stop(&*store, &inboxes, id, &error);
                 }
             })
         };
@@ -320,13 +322,17 @@ fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, Stor
 }
 
 /// Stops a partition: it fails all its calls, and the other partitions fail the waits that may need it.
-fn stop(inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+fn stop(store: &dyn Store, inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+    let is_first = inboxes[usize::from(partition.0)].failure().is_none();
     for (at, inbox) in inboxes.iter().enumerate() {
         if at == usize::from(partition.0) {
             inbox.fail(error.clone());
         } else {
             inbox.warn(partition, error.clone());
         }
+    }
+    if is_first {
+        stopped::note(store, partition, error, now());
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::hub::tests::{TIMEOUT, block, open, options, start};
 use crate::hub::{Health, Hub};
 use crate::ids::{EntityId, Epoch, InstanceId, PartitionId, Position, Time};
+use crate::offline::HubReader;
 use crate::options::HubOptions;
 use crate::partition::testing::{Scripts, id};
 use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
@@ -94,6 +95,38 @@ fn a_panic_stops_its_partition_and_reaches_those_who_wait() {
     });
     assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
     assert!(hub.close().is_err());
+}
+
+#[test]
+fn a_partition_that_stopped_is_noted_in_its_store_until_it_is_opened_again() {
+    let store = Arc::new(MemoryStore::new());
+    let two = || HubOptions { partitions: 2, ..options() };
+    let hub = Hub::open(Arc::clone(&store) as Arc<dyn Store>, Panics, two()).expect("a hub");
+    let failed = block(start(&hub.client(), "Sleep", on(1, 2).as_str(), 1));
+    assert!(failed.is_err(), "it has stopped");
+    assert!(hub.close().is_err());
+    let seen = || {
+        let store: Arc<dyn Store> = Arc::clone(&store) as _;
+        HubReader::open(&store).expect("read").stopped().to_vec()
+    };
+    let [stopped] = &seen()[..] else { panic!("{:?}", seen()) };
+    let expected = (1, "cannot run partition 1: it panicked: on purpose");
+    assert_eq!((stopped.partition, stopped.reason.as_str()), expected);
+    assert!(stopped.at_us > 0);
+    open(&store, two()).close().expect("closed");
+    assert_eq!(seen(), []);
+}
+
+#[test]
+fn a_partition_without_room_for_a_note_stops_all_the_same() {
+    let disk = Arc::new(MemoryStore::new());
+    let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::clone(&disk), 1, Fault::Nothing));
+    let hub = Hub::open(faulty, Scripts, HubOptions { partitions: 1, ..options() }).expect("a hub");
+    assert!(block(start(&hub.client(), "Wait", "w", 1)).is_err());
+    assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
+    assert!(hub.close().is_err());
+    let store: Arc<dyn Store> = disk;
+    assert_eq!(HubReader::open(&store).expect("read").stopped(), []);
 }
 
 /// User code that does not return before it is let go.
