@@ -64,7 +64,8 @@
 //! # Seen from outside
 //!
 //! [`HubOptions::meter`] and [`Observed`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
-//! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it.
+//! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it, and
+//! [`HubRepair`] makes a damaged one open again.
 //!
 //! # What there is not
 //!
@@ -104,7 +105,7 @@ pub use model::{
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
 pub use observe::{Observed, SPANS_OPEN_MAX};
-pub use offline::{Applied, HubMaintenance, HubReader};
+pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
 pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};

@@ -184,6 +184,23 @@ pub enum Entry<'a> {
     },
 }
 
+impl Entry<'_> {
+    /// Which instance it is about; none if it is about the partition.
+    #[must_use]
+    pub fn handle(&self) -> Option<u64> {
+        match self {
+            Self::Created { handle, .. }
+            | Self::Numbered { handle, .. }
+            | Self::Parked { handle, .. }
+            | Self::Appended { handle, .. }
+            | Self::Restarted { handle, .. }
+            | Self::Entity { handle, .. }
+            | Self::Purged { handle } => Some(*handle),
+            _ => None,
+        }
+    }
+}
+
 /// Writes frames, one after another, into a buffer that it keeps.
 #[derive(Debug, Default)]
 pub struct FrameWriter {

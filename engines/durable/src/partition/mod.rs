@@ -24,6 +24,7 @@ mod park;
 mod queries;
 mod recover;
 mod requests;
+mod salvage;
 #[cfg(test)]
 mod simulation;
 mod size;
@@ -46,6 +47,7 @@ pub use counts::Counts;
 use input::Held;
 pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 pub use maintain::Change;
+pub(crate) use salvage::Snapshot as SalvagedSnapshot;
 pub use snapshot::Finished;
 
 use crate::codec::FrameWriter;

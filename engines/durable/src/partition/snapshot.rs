@@ -191,6 +191,21 @@ impl Partition {
         }
     }
 
+    /// A snapshot of a partition that does nothing meanwhile and whose log is durable: names and bytes, the list last.
+    pub(crate) fn snapshot_at_once(&mut self) -> Vec<(String, Vec<u8>)> {
+        self.snapshot_begin();
+        while self.snapshots.is_under_way() {
+            self.snapshot_part();
+        }
+        self.snapshot_durable();
+        let kept = self.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Keep(name, bytes) => Some((name, bytes)),
+            Effect::Finish(finished) => Some((finished.name, finished.list)),
+            _ => None,
+        });
+        kept.collect()
+    }
+
     /// The log is durable beyond all parts.
     pub(super) fn snapshot_durable(&mut self) {
         let Some(run) = self.snapshots.run.take() else { return };
