@@ -34,6 +34,8 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
+mod tests_of_misuse;
+#[cfg(test)]
 mod tests_of_outbox;
 mod timers;
 mod view;

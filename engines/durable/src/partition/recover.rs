@@ -21,7 +21,7 @@ use crate::store::{Location, Store, StoreError, Visit};
 /// Gives the frames of the log from a position on, and returns where the log ends.
 pub(super) type ReadLog<'a> = dyn FnMut(Position, &mut Visit<'_>) -> Result<Position, StoreError> + 'a;
 
-/// What is done about a part of a snapshot that cannot be read.
+/// Decides whether recovery goes on without a part of a snapshot that cannot be read.
 pub(super) type Lost<'a> = dyn FnMut(StoreError) -> Result<(), StoreError> + 'a;
 
 /// Takes note of the numbers of blobs and reads none.
@@ -181,9 +181,11 @@ impl Partition {
     }
 
     fn apply_events(&mut self, handle: u64, bytes: &[u8]) -> Result<(), CodecError> {
+        // The instance may be lost, with a part of a snapshot that was given up.
         let Some(instance) = self.table.get_mut(handle) else { return Ok(()) };
         let mut numbers = Numbers::default();
         let mut updated = instance.updated;
+        // Bytes that a checksum has passed may still be another program's.
         let Some(execution) = instance.execution_mut() else { return Ok(()) };
         let previous = if execution.history.is_empty() { Time(0) } else { updated };
         for event in Events::new(bytes, previous, &mut numbers) {
@@ -273,8 +275,8 @@ impl Partition {
     /// Sets the timers of an orchestration as its history has them.
     pub(super) fn timers_anew(&mut self, handle: u64) {
         let (mut tasks, mut timers) = (Vec::new(), Vec::new());
-        let Some(instance) = self.table.get(handle) else { return };
-        let Some(execution) = instance.execution() else { return };
+        let instance = self.table.known(handle);
+        let execution = instance.orchestration();
         // What cannot be read has failed the replay before this.
         let _ = self.open_of(handle, instance, execution, &mut tasks, &mut timers);
         let generation = execution.generation;
@@ -359,6 +361,7 @@ fn created(id: &str, time: Time) -> Instance {
 
 fn apply_delta(instance: &mut Instance, delta: EntityDelta) -> Result<(), CodecError> {
     instance.updated = delta.time;
+    // As with events: bytes that a checksum has passed.
     let Some(entity) = instance.entity_mut() else { return Ok(()) };
     for _ in 0..delta.popped {
         if entity.queue.pop().is_none() {

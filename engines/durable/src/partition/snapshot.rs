@@ -163,7 +163,7 @@ impl Partition {
     }
 
     fn snapshot_part(&mut self) {
-        let Some(run) = &self.snapshots.run else { return };
+        let run = self.snapshots.run.as_ref().expect("parts are taken of a snapshot that was begun");
         let first = run.parts.end;
         let name = self.snapshots.part_name(run.parts.base, run.parts.parts.len() + 1);
         let mut part = FrameWriter::new();
@@ -180,12 +180,11 @@ impl Partition {
         }
         self.effects.push(Effect::Keep(name.clone(), part.as_bytes().to_vec()));
         let (at, is_complete) = (self.next.0, end == self.table.next());
-        if let Some(run) = &mut self.snapshots.run {
-            run.parts.parts.push(Part { name, first, at });
-            run.parts.end = end;
-            run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
-            run.is_complete = is_complete;
-        }
+        let run = self.snapshots.run.as_mut().expect("parts are taken of a snapshot that was begun");
+        run.parts.parts.push(Part { name, first, at });
+        run.parts.end = end;
+        run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
+        run.is_complete = is_complete;
         if is_complete {
             self.gate.stage(Gated::Snapshot);
         }
@@ -208,7 +207,7 @@ impl Partition {
 
     /// The log is durable beyond all parts.
     pub(super) fn snapshot_durable(&mut self) {
-        let Some(run) = self.snapshots.run.take() else { return };
+        let run = self.snapshots.run.take().expect("a snapshot is finished once");
         let list = serde_json::to_vec(&run.parts).unwrap_or_default();
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();
