@@ -103,6 +103,13 @@ impl From<Error> for Failure {
 }
 
 impl Error {
+    /// Advice, where there is more than the text says.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        let (Self::Store(source) | Self::Stopped { source, .. }) = self else { return None };
+        source.hint()
+    }
+
     pub(crate) fn bad_id(value: &str, expected: &'static str) -> Self {
         Self::BadId { value: value.chars().take(64).collect(), expected }
     }

@@ -1,6 +1,6 @@
-//! How user code fails: a value that is stored in histories and travels to whoever waits.
+//! How user code fails: a value that is stored in histories and sent to the waiting caller.
 //!
-//! What is wrong with the hub itself is an [`Error`](crate::Error) instead.
+//! Errors of the hub itself are an [`Error`](crate::Error) instead.
 
 use std::fmt;
 

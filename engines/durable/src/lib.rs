@@ -1,7 +1,7 @@
 //! An embedded engine for durable orchestrations.
 //!
 //! User code is written as ordinary `async fn`s that call activities, wait for timers and events and talk to
-//! entities. What it does is kept in a log, and after a crash it goes on where it was.
+//! entities. Its steps are kept in a log, and after a crash it goes on where it was.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -64,7 +64,8 @@
 //! # Seen from outside
 //!
 //! [`HubOptions::meter`] and [`Observed`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
-//! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it.
+//! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it, and
+//! [`HubRepair`] makes a damaged one open again.
 //!
 //! # What there is not
 //!
@@ -89,6 +90,7 @@ mod offline;
 mod options;
 mod payload;
 mod program;
+mod stopped;
 
 pub use client::{Client, Filter, InstanceView, Page, Start, Status};
 pub use error::Error;
@@ -103,8 +105,9 @@ pub use model::{
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
 pub use observe::{Observed, SPANS_OPEN_MAX};
-pub use offline::{Applied, HubMaintenance, HubReader};
+pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
 pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};
 pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};
+pub use stopped::Stopped;

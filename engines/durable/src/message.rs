@@ -112,7 +112,7 @@ pub enum MessageKind {
         generation: u64,
         /// Its decision.
         id: u32,
-        /// All entities, so that they can be freed if nobody waits any more.
+        /// All entities, so that they can be freed if the orchestration no longer waits.
         entities: Vec<EntityId>,
     },
     /// Free the receiving entity from this lock.

@@ -78,7 +78,7 @@ pub struct EntityStep {
 /// What became of an outside event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// Nobody waits for it (a result of a decision that is not open); it must not be stored.
+    /// It is not awaited (a result of a decision that is not open); it must not be stored.
     Ignored,
     /// The code has taken it, or will.
     Waiting,

@@ -298,7 +298,7 @@ fn every_rule_is_needed() {
         (Without::SendingAgain, Violation::NeverTaken),
     ];
     for (without, expected) in needed {
-        let (violation, way) = search(without).expect_err("a rule that nobody needs");
+        let (violation, way) = search(without).expect_err("the rule is superfluous");
         println!("without {without:?}: {violation:?} after {} steps", way.len() - 1);
         assert_eq!(violation, expected, "without {without:?}: {way:#?}");
     }

@@ -282,7 +282,109 @@ fn damage_is_named_by_file_and_offset() {
         let said = failed(&ask(&bench, arguments), 2);
         let expected = format!("error: hub/{partition}/log-00000000000000000000 at byte ");
         assert!(said.starts_with(&expected) && said.contains("is damaged"), "{said}");
+        assert!(said.contains("hint: ") && said.contains("`narrows orchestrations repair HUB`"), "{said}");
     }
+}
+
+/// Every file below a folder with its bytes.
+fn all_files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(all_files(&path));
+        } else {
+            found.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_damaged_hub_is_reported_and_opens_again_once_the_loss_is_accepted() {
+    let bench = Bench::new("");
+    let folder = closed(&bench);
+    let sound = reported(&ask(&bench, &["repair", "hub"]));
+    assert_eq!(sound, "hub is sound: 3 partitions, nothing is damaged\n");
+    let lost = InstanceId::new("ask-1").unwrap();
+    let partition = lost.partition(3);
+    std::fs::remove_dir_all(folder.join(format!("p{partition}"))).unwrap();
+    let before = all_files(&folder);
+    let output = ask(&bench, &["repair", "hub"]);
+    assert_eq!(failed(&output, 1), "");
+    let report = text(&output.stdout);
+    let first = format!("partition {partition} is damaged\n  hub/p{partition}/epoch is damaged: it is missing");
+    assert!(report.starts_with(&first) && report.contains("  lost: "), "{report}");
+    assert!(report.ends_with("open it without the lost data with `--accept-loss`\n"), "{report}");
+    assert!(all_files(&folder) == before, "a report changes nothing");
+    let said = reported(&ask(&bench, &["repair", "hub", "--accept-loss"]));
+    let last = "repaired: the hub opens without the lost data; copies of the damaged files are in hub/damaged-1\n";
+    assert!(said.ends_with(last) && said.starts_with(&first), "{said}");
+    assert_eq!(reported(&ask(&bench, &["repair", "hub"])), sound);
+    assert_eq!(status(&bench, "ask-1"), Value::Null);
+    let hub = Hub::open(files(&folder), code(), HubOptions::default()).unwrap();
+    block(async {
+        let client = hub.client();
+        for id in ["ask-1", "ask-2"].map(|id| InstanceId::new(id).unwrap()) {
+            if id.partition(3) == partition {
+                client.start(ASK.start(&()).unwrap().id(id.as_str()).unwrap()).await.unwrap();
+            }
+            client.raise_event(&id, REPLY, &"yes".to_owned()).await.unwrap();
+            assert_eq!(client.wait(&id, TIMEOUT).await.unwrap().output_as::<String>(), Some(Ok("yes".to_owned())));
+        }
+    });
+    hub.close().unwrap();
+}
+
+#[test]
+fn a_hub_without_its_first_file_is_sent_to_repair_and_no_other_folder_is() {
+    let bench = Bench::new("");
+    let folder = closed(&bench);
+    std::fs::remove_file(folder.join("hub")).unwrap();
+    let said = failed(&ask(&bench, &["list", "hub"]), 2);
+    assert!(said.contains("hint: `narrows orchestrations repair hub` recovers a hub that lost this file"), "{said}");
+    let said = reported(&ask(&bench, &["repair", "hub", "--accept-loss"]));
+    assert!(said.contains("no data is lost with it: the other files show a hub with 3 partitions"), "{said}");
+    assert_eq!(listed(&bench, &[])["counts"], json!({ "running": 4, "completed": 1, "failed": 1 }));
+    let none = failed(&ask(&bench, &["repair", "none"]), 2);
+    assert_eq!(none, "error: folder none does not exist\n");
+    let other = failed(&ask(&bench, &["repair", "tmp"]), 2);
+    assert!(other.starts_with("error: tmp is not a hub: "), "{other}");
+    let hub = open(files(&bench.path("held")));
+    let held = failed(&ask(&bench, &["repair", "held"]), 2);
+    assert!(held.starts_with("error: held is in use by process "), "{held}");
+    hub.close().unwrap();
+    std::fs::write(bench.path("hub.db"), "").unwrap();
+    let sqlite = failed(&ask(&bench, &["repair", "hub.db"]), 2);
+    assert!(
+        sqlite.starts_with("error: hub.db is a hub in SQLite, and only hubs in files can be repaired\n"),
+        "{sqlite}"
+    );
+}
+
+#[test]
+fn a_partition_that_stopped_is_listed_with_its_reason_until_the_hub_is_opened_again() {
+    let bench = Bench::new("");
+    let folder = bench.path("hub");
+    let hub = open(files(&folder));
+    let ask_1 = InstanceId::new("ask-1").unwrap();
+    let partition = ask_1.partition(3);
+    // The file that says whose the partition is: it cannot be written any more without it.
+    let epoch = folder.join(format!("p{partition}/epoch"));
+    std::fs::rename(&epoch, bench.path("aside")).unwrap();
+    block(hub.client().raise_event(&ask_1, REPLY, &"yes".to_owned())).unwrap_err();
+    hub.close().unwrap_err();
+    drop(hub);
+    std::fs::rename(bench.path("aside"), &epoch).unwrap();
+    let stopped = listed(&bench, &[])["stopped"].clone();
+    assert_eq!(stopped[0]["partition"], json!(partition.0));
+    let reason = stopped[0]["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("p{partition}/epoch")), "{reason}");
+    let shown = reported(&ask(&bench, &["list", "hub"]));
+    let line = shown.lines().last().unwrap();
+    assert!(line.starts_with(&format!("partition {partition} stopped at 2")) && line.ends_with(reason), "{shown}");
+    Hub::open(files(&folder), code(), HubOptions::default()).unwrap().close().unwrap();
+    assert_eq!(listed(&bench, &[])["stopped"], json!([]));
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub struct EntityDelta {
     pub popped: u32,
     /// Messages put at the end of its queue, after that.
     pub pushed: Vec<Message>,
-    /// Who holds it now: none is unchanged, `Some(None)` is nobody.
+    /// The new owner of its lock: `None` leaves it unchanged, `Some(None)` frees it.
     pub lock: Option<Option<Caller>>,
 }
 
@@ -182,6 +182,23 @@ pub enum Entry<'a> {
         /// The number.
         generation: u64,
     },
+}
+
+impl Entry<'_> {
+    /// Which instance it is about; none if it is about the partition.
+    #[must_use]
+    pub fn handle(&self) -> Option<u64> {
+        match self {
+            Self::Created { handle, .. }
+            | Self::Numbered { handle, .. }
+            | Self::Parked { handle, .. }
+            | Self::Appended { handle, .. }
+            | Self::Restarted { handle, .. }
+            | Self::Entity { handle, .. }
+            | Self::Purged { handle } => Some(*handle),
+            _ => None,
+        }
+    }
 }
 
 /// Writes frames, one after another, into a buffer that it keeps.

@@ -1,4 +1,4 @@
-//! Plain values read from bytes that nobody vouches for.
+//! Plain values read from untrusted bytes.
 
 use bytes::Bytes;
 

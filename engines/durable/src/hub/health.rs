@@ -8,7 +8,7 @@ use crate::ids::InstanceId;
 use crate::store::StoreError;
 
 /// How long user code may hold its partition up before that is reported.
-const HELD_UP: Duration = Duration::from_secs(5);
+pub(super) const HELD_UP: Duration = Duration::from_secs(5);
 
 /// How a partition does.
 #[derive(Clone, Debug)]
@@ -27,12 +27,13 @@ pub enum Health {
     Stopped(StoreError),
 }
 
-pub(super) fn of(inbox: &Inbox, meter: &Meter) -> Health {
+/// `held_up` is how long a turn may take.
+pub(super) fn of(inbox: &Inbox, meter: &Meter, held_up: Duration) -> Health {
     if let Some(error) = inbox.failure() {
         return Health::Stopped(error);
     }
     match meter.turn_since() {
-        Some(since) if since >= HELD_UP => Health::HeldUp { by: meter.at_work(), since },
+        Some(since) if since >= held_up => Health::HeldUp { by: meter.at_work(), since },
         _ => Health::Running,
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Inbox {
     bell: Condvar,
 }
 
-/// What the thread of the partition finds beside inputs.
+/// News for the thread of the partition, besides inputs.
 pub(super) struct News {
     pub(super) durable: Position,
     pub(super) failed: Option<StoreError>,
@@ -54,7 +54,7 @@ impl Inbox {
     /// Puts an input in, unless the partition is closing.
     ///
     /// # Errors
-    /// What the store said, if that is why.
+    /// The error of the store, if that is the reason.
     pub(crate) fn push(&self, input: Input) -> Result<(), Option<StoreError>> {
         let mut state = self.lock();
         if state.closing.is_some() || state.failed.is_some() {

@@ -16,7 +16,7 @@ use crate::store::Store;
 /// Parts that may wait to be written; beyond it partitions wait.
 pub(super) const WAITING_MAX: usize = 8;
 
-/// What partitions request.
+/// The requests of partitions.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
     Finish(PartitionId, Finished),
@@ -24,7 +24,7 @@ pub(super) enum Chore {
 
 pub(super) type Chores = SyncSender<Chore>;
 
-/// What the thread needs of each partition.
+/// The parts of a partition that the thread uses.
 pub(super) struct Kept {
     pub(super) log: Arc<Log>,
     pub(super) meter: Arc<Meter>,
@@ -54,7 +54,7 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
     }
 }
 
-/// What a snapshot makes superfluous: parts of all others, also of those that were given up, and large payloads that
+/// Blobs that a snapshot makes superfluous: parts of all other snapshots, also of failed ones, and large payloads that
 /// neither it nor the log behind it refers to.
 pub(crate) fn spent(store: &dyn Store, finished: &Finished) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
@@ -75,11 +75,68 @@ fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
     names
 }
 
-/// What cannot be deleted stays; it costs room and nothing else.
+/// Blobs that cannot be deleted stay; they only cost room.
 fn delete(store: &dyn Store, names: &[String]) {
     for name in names {
         if store.delete_blob(name).is_err() {
             break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::ids::Position;
+    use crate::store::{Fault, FaultyStore, MemoryStore};
+
+    const OURS: PartitionId = PartitionId(0);
+    const PARTS: &str = "p0/snapshot/";
+
+    fn part(base: u64, number: u64) -> String {
+        format!("{PARTS}{base}-{number}")
+    }
+
+    /// Writes a snapshot of two parts into a store, and says whether it was finished.
+    fn snapshot(store: &dyn Store, base: u64) -> bool {
+        let (chores, due) = sync_channel(WAITING_MAX);
+        let parts_kept = vec![part(base, 0), part(base, 1)];
+        for name in &parts_kept {
+            chores.send(Chore::Keep(OURS, name.clone(), b"part".to_vec())).expect("room");
+        }
+        let finished = Finished {
+            name: format!("{PARTS}list"),
+            list: base.to_string().into_bytes(),
+            before: Position(base),
+            parts: PARTS.to_owned(),
+            parts_kept,
+            payloads: "p0/payload/".to_owned(),
+            payloads_before: 0,
+            payloads_kept: Vec::new(),
+        };
+        chores.send(Chore::Finish(OURS, finished)).expect("room");
+        drop(chores);
+        let meter = Arc::new(Meter::default());
+        keep(store, &due, &[Kept { log: Arc::default(), meter: Arc::clone(&meter) }]);
+        meter.read().snapshots == 1
+    }
+
+    #[test]
+    fn the_next_snapshot_removes_the_parts_of_one_that_failed() {
+        for at in 0..3 {
+            let store = Arc::new(MemoryStore::new());
+            assert!(snapshot(&*store, 1));
+            assert!(!snapshot(&FaultyStore::new(Arc::clone(&store), at, Fault::All), 2), "write {at} failed");
+            let list = store.get_blob("p0/snapshot/list").expect("read");
+            if at < 2 {
+                assert_eq!(list.as_deref(), Some(b"1".as_slice()), "the list refers to the last one that is whole");
+            }
+            assert!(store.get_blob(&part(1, 1)).expect("read").is_some(), "and its parts are kept");
+            assert!(snapshot(&*store, 3));
+            let names = store.list_blobs(PARTS).expect("listed");
+            assert_eq!(names, [part(3, 0), part(3, 1), format!("{PARTS}list")]);
         }
     }
 }

@@ -28,7 +28,7 @@ impl Queue {
     }
 }
 
-/// What waits to be written to the log of a partition.
+/// Frames and blobs that wait to be written to the log of a partition.
 #[derive(Default)]
 pub(super) struct Log {
     queue: Mutex<Queue>,
@@ -61,14 +61,14 @@ impl Log {
         self.work.notify_one();
     }
 
-    /// What is in is still written, then the thread ends.
+    /// Writes the rest of the queue, then ends the thread.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.work.notify_one();
         self.room.notify_one();
     }
 
-    /// What is in is lost, as in a crash.
+    /// Drops the queue, as a crash would.
     pub(super) fn halt(&self) {
         self.lock().is_halted = true;
         self.work.notify_one();
@@ -105,7 +105,7 @@ pub(super) struct Target {
 /// Writes until the log is closed, and reports to the partition how far it is.
 ///
 /// # Errors
-/// What the store says when it fails; nothing is written afterwards.
+/// The first error of the store; nothing is written afterwards.
 pub(super) fn write(log: &Log, mut target: Target, inbox: &Inbox, meter: &Meter) -> Result<(), StoreError> {
     let mut batch = Queue::default();
     while log.next(&mut batch) {

@@ -21,7 +21,7 @@ const SECONDS: [f64; 14] = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025,
 const BYTES: [f64; 9] = [256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 const FRAMES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 
-/// What is recorded of the commits of one partition.
+/// The histograms of the commits of one partition.
 #[derive(Debug)]
 pub(super) struct CommitMetrics {
     duration: Histogram<f64>,
@@ -58,7 +58,7 @@ impl CommitMetrics {
     }
 }
 
-/// What callbacks look at. They do not keep it alive.
+/// The figures that callbacks read. They do not keep them alive.
 #[derive(Clone)]
 pub(super) struct Watched {
     partitions: Arc<[(Weak<Meter>, Weak<Inbox>)]>,

@@ -30,7 +30,7 @@ use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use health::Health;
 pub(crate) use inbox::Inbox;
@@ -51,6 +51,7 @@ use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
+use crate::stopped;
 use crate::store::{Batching, HubShape, Location, Store, StoreError};
 
 /// A running hub. Dropping it closes it.
@@ -168,7 +169,8 @@ impl Hub {
         drop(chores);
         let all: Vec<Result<Recovered, StoreError>> =
             recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let ends = match agreed(all) {
+        let cleared = |ends| (0..count).try_for_each(|at| stopped::clear(&*self.store, partition(at))).map(|()| ends);
+        let ends = match agreed(all).and_then(cleared) {
             Ok(ends) => ends,
             Err(error) => {
                 // They have the store, which is free once they have ended.
@@ -197,12 +199,12 @@ impl Hub {
             inbox.confirm(*end);
             let id = partition(at);
             let target = Target { store: Arc::clone(&self.store), partition: id, epoch: self.epochs[at], end: *end };
-            let inboxes = self.inboxes.clone();
+            let (store, inboxes) = (Arc::clone(&self.store), self.inboxes.clone());
             thread(format!("log-{id}"), move || {
                 let written = guarded(|| log::write(&log, target, &inbox, &meter));
                 if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
                     log.close();
-                    stop(&inboxes, id, &error);
+                    stop(&*store, &inboxes, id, &error);
                 }
             })
         };
@@ -242,7 +244,11 @@ impl Hub {
     /// that partition stands still.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
-        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter)).collect()
+        self.health_beyond(health::HELD_UP)
+    }
+
+    fn health_beyond(&self, held_up: Duration) -> Vec<Health> {
+        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter, held_up)).collect()
     }
 
     /// The hub in figures, as of each partition's last turn.
@@ -264,7 +270,7 @@ impl Hub {
     /// Stops at once and loses everything that is not durable yet, as a crash would. For tests.
     pub fn halt(&self) {
         self.logs.iter().for_each(|log| log.halt());
-        // What the store says about giving back does not matter to one who plays dead.
+        // A crash would not give the partitions back either, so an error of the store does not matter.
         let _ = self.end(Closing::AtOnce);
     }
 
@@ -315,14 +321,18 @@ fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, Stor
     Ok(all.iter().map(|recovered| recovered.end).collect())
 }
 
-/// A partition has stopped: it responds to nobody any more, and the others learn why what they wait for will not come.
-fn stop(inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+/// Stops a partition: it fails all its calls, and the other partitions fail the waits that may need it.
+fn stop(store: &dyn Store, inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+    let is_first = inboxes[usize::from(partition.0)].failure().is_none();
     for (at, inbox) in inboxes.iter().enumerate() {
         if at == usize::from(partition.0) {
             inbox.fail(error.clone());
         } else {
             inbox.warn(partition, error.clone());
         }
+    }
+    if is_first {
+        stopped::note(store, partition, error, now());
     }
 }
 

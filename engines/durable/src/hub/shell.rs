@@ -39,7 +39,7 @@ pub(super) struct Shell {
     pub(super) begun: Instant,
 }
 
-/// What a partition has found in its store.
+/// The result of recovering a partition.
 pub(super) struct Recovered {
     /// Where its log ends.
     pub(super) end: Position,
@@ -76,7 +76,7 @@ impl Shell {
         let _ = ready.send(recovered);
         let (Ok(mut partition), Ok(())) = (partition, go.recv()) else { return };
         if let Err(panic) = guarded(|| self.work(&mut partition)) {
-            stop(&self.inboxes, self.id, &panicked(self.id, &panic));
+            stop(&*self.store, &self.inboxes, self.id, &panicked(self.id, &panic));
             let (mut inputs, inbox) = (Vec::new(), &self.inboxes[usize::from(self.id.0)]);
             inbox.take(&mut inputs, Position(0), Some(Duration::ZERO));
             self.stop(&mut partition, &mut inputs, &stopped(self.id, &panicked(self.id, &panic)));
@@ -149,7 +149,7 @@ impl Shell {
             self.meter.turn_ended();
             if let Some(fault) = partition.fault() {
                 // The loop finds it at its next look into the inbox; until then nothing leaves.
-                return stop(&self.inboxes, self.id, &fault);
+                return stop(&*self.store, &self.inboxes, self.id, &fault);
             }
             self.carry_out(partition, tasks);
             if left.peek().is_none() {

@@ -364,7 +364,7 @@ fn activities_that_block_for_ever_do_not_hold_up_the_others() {
         let blocked = Arc::clone(&blocked);
         async move {
             if blocks {
-                // Whoever has the lock waits for the channel, the others for the lock; the end of the channel frees all.
+                // The owner of the lock waits for the channel, the others for the lock; closing the channel frees all.
                 let _ = blocked.lock().expect("a lock").recv();
             }
             Ok::<_, Failure>(())

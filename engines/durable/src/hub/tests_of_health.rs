@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use crate::client::Status;
 use crate::error::Error;
 use crate::hub::tests::{TIMEOUT, block, open, options, start};
 use crate::hub::{Health, Hub};
 use crate::ids::{EntityId, Epoch, InstanceId, PartitionId, Position, Time};
+use crate::offline::HubReader;
 use crate::options::HubOptions;
 use crate::partition::testing::{Scripts, id};
 use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
@@ -92,6 +95,113 @@ fn a_panic_stops_its_partition_and_reaches_those_who_wait() {
     });
     assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
     assert!(hub.close().is_err());
+}
+
+#[test]
+fn a_partition_that_stopped_is_noted_in_its_store_until_it_is_opened_again() {
+    let store = Arc::new(MemoryStore::new());
+    let two = || HubOptions { partitions: 2, ..options() };
+    let hub = Hub::open(Arc::clone(&store) as Arc<dyn Store>, Panics, two()).expect("a hub");
+    let failed = block(start(&hub.client(), "Sleep", on(1, 2).as_str(), 1));
+    assert!(failed.is_err(), "it has stopped");
+    assert!(hub.close().is_err());
+    let seen = || {
+        let store: Arc<dyn Store> = Arc::clone(&store) as _;
+        HubReader::open(&store).expect("read").stopped().to_vec()
+    };
+    let [stopped] = &seen()[..] else { panic!("{:?}", seen()) };
+    let expected = (1, "cannot run partition 1: it panicked: on purpose");
+    assert_eq!((stopped.partition, stopped.reason.as_str()), expected);
+    assert!(stopped.at_us > 0);
+    open(&store, two()).close().expect("closed");
+    assert_eq!(seen(), []);
+}
+
+#[test]
+fn a_partition_without_room_for_a_note_stops_all_the_same() {
+    let disk = Arc::new(MemoryStore::new());
+    let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::clone(&disk), 1, Fault::Nothing));
+    let hub = Hub::open(faulty, Scripts, HubOptions { partitions: 1, ..options() }).expect("a hub");
+    assert!(block(start(&hub.client(), "Wait", "w", 1)).is_err());
+    assert!(matches!(hub.health()[..], [Health::Stopped(_)]));
+    assert!(hub.close().is_err());
+    let store: Arc<dyn Store> = disk;
+    assert_eq!(HubReader::open(&store).expect("read").stopped(), []);
+}
+
+/// User code that does not return before it is let go.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().expect("no panic") = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_open = self.is_open.lock().expect("no panic");
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open).expect("no panic"));
+    }
+}
+
+/// Holds its partition up when it begins to run `Sleep`.
+struct Blocks(Arc<Gate>);
+
+impl Program for Blocks {
+    fn newest(&self, name: &str) -> Option<u32> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, instance: &InstanceId, name: &str, version: u32) -> Result<Box<dyn Cursor>, Failure> {
+        if name == "Sleep" {
+            self.0.pass();
+        }
+        Scripts.cursor(instance, name, version)
+    }
+
+    fn is_idempotent(&self, name: &str) -> bool {
+        Scripts.is_idempotent(name)
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
+    }
+}
+
+#[test]
+fn code_that_does_not_return_is_reported_with_its_instance_until_it_does() {
+    let gate = Arc::new(Gate::default());
+    let options = HubOptions { partitions: 2, ..options() };
+    let hub = Hub::open(Arc::new(MemoryStore::new()), Blocks(Arc::clone(&gate)), options).expect("a hub");
+    let (held, free) = (on(0, 2), on(1, 2));
+    let comes = |wanted: &dyn Fn(&[Health]) -> bool| {
+        (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            wanted(&hub.health_beyond(Duration::from_millis(20)))
+        })
+    };
+    std::thread::scope(|scope| {
+        let held_up = scope.spawn(|| block(start(&hub.client(), "Sleep", held.as_str(), 1)));
+        let is_held =
+            |health: &[Health]| matches!(health, [Health::HeldUp { by: Some(by), .. }, Health::Running] if *by == held);
+        let is_reported = comes(&is_held);
+        let started = block(start(&hub.client(), "Wait", free.as_str(), 1));
+        // A test that fails must not leave the thread waiting.
+        gate.open();
+        assert!(is_reported, "it holds its partition up");
+        assert!(started.is_ok(), "the other partition works: {started:?}");
+        assert!(held_up.join().expect("no panic").is_ok());
+    });
+    assert!(comes(&|health| matches!(health, [Health::Running, Health::Running])), "{:?}", hub.health());
+    hub.close().expect("closed");
 }
 
 /// A store that panics when it is read.

@@ -119,7 +119,7 @@ fn transfers_under_locks_survive_halts_and_evictions() {
 }
 
 #[test]
-fn whoever_is_terminated_leaves_no_lock_behind() {
+fn a_terminated_orchestration_leaves_no_lock_behind() {
     let store = Arc::new(MemoryStore::new());
     let hub = open(&store, Mode::Speculative, 1 << 20);
     let client = hub.client();

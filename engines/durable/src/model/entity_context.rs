@@ -78,7 +78,7 @@ impl EntityContext {
         self.messages.push(Message { to: entity.instance().clone(), kind });
     }
 
-    /// Starts an orchestration under an identifier that nobody has yet, and gives it.
+    /// Starts an orchestration under a new identifier, and returns that.
     ///
     /// # Errors
     /// A failure if the input cannot be written, or the identifier made for it is too long.

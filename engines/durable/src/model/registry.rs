@@ -258,7 +258,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// 64-bit FNV-1a. The names that are kept are the program's own, so nobody can choose them to collide.
+/// 64-bit FNV-1a. The names are the program's own, so collisions cannot be provoked.
 pub(super) struct NameHasher(u64);
 
 impl Default for NameHasher {

@@ -1,4 +1,4 @@
-//! The waker that orchestrations are polled with, which nobody is meant to use.
+//! The waker that orchestrations are polled with, which must not be used.
 //!
 //! Everything an orchestration may await works without a waker. A future of another runtime keeps a clone of it, or
 //! calls it: both show here, so that such an await is a failure with a name and never a hang.

@@ -83,7 +83,7 @@ enum Slot {
 /// What became of an outside event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// Nobody waits for it.
+    /// It is not awaited.
     Refused,
     /// It is kept until the code requests it.
     Kept,

@@ -53,7 +53,7 @@ where
     T: Tracer + Send + Sync + 'static,
     T::Span: Send + Sync + 'static,
 {
-    /// Traces this share of the instances that nobody waits for, 0 to 1, chosen by a hash of the identifier, and the
+    /// Traces this share of the instances that have no waiting parent, 0 to 1, chosen by a hash of the identifier, and the
     /// sub-orchestrations and activities of those; of entities, this share of batches. Besides, the tracer's own
     /// sampler has its say.
     #[must_use]

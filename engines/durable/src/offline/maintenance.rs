@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::hub::crossing;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::message::MessageKind;
 use crate::partition::{Change, Effect, Partition};
@@ -62,6 +63,8 @@ impl HubMaintenance {
                 }
             }
         }
+        let crossings: Vec<_> = hub.parts.iter().map(|part| part.partition.crossings()).collect();
+        crossing::check(&crossings)?;
         Ok(hub)
     }
 

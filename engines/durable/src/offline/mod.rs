@@ -2,11 +2,13 @@
 //!
 //! To open a hub takes the code of its orchestrations, for it goes on at once: timers fire, activities start, messages
 //! are delivered, and what has no code is parked. Here nothing goes on. [`HubReader`] only looks, also beside a running hub;
-//! [`HubMaintenance`] makes the requested changes, and nothing besides.
+//! [`HubMaintenance`] makes the requested changes, and nothing besides. [`HubRepair`]
+//! makes a damaged hub open again, without the lost data.
 
 mod maintenance;
 mod program;
 mod reader;
+mod repair;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +16,7 @@ use std::sync::Arc;
 
 pub use maintenance::{Applied, HubMaintenance};
 pub use reader::HubReader;
+pub use repair::{Damage, Findings, HubRepair, LISTED_MAX};
 
 use program::NoProgram;
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{InstanceId, PartitionId, Time};
 use crate::partition::{Partition, RequestKind, Response, Values};
+use crate::stopped::{self, Stopped};
 use crate::store::Store;
 
 /// How often a partition is read before its store counts as wrong.
@@ -23,6 +24,7 @@ const PAGE: usize = 1024;
 /// A hub that is looked at. Nothing is written, and no code runs.
 pub struct HubReader {
     partitions: Vec<Partition>,
+    stopped: Vec<Stopped>,
 }
 
 /// The place of an instance among all, newest first.
@@ -37,7 +39,8 @@ impl HubReader {
         let shape = super::shape(&**store)?;
         let read = |partition| again(|| super::recovered(store, PartitionId(partition), shape));
         let partitions = (0..shape.partitions).map(read).collect::<Result<_, _>>()?;
-        Ok(Self { partitions })
+        let stopped = (0..shape.partitions).filter_map(|id| stopped::read(&**store, PartitionId(id))).collect();
+        Ok(Self { partitions, stopped })
     }
 
     /// Reads all partitions and runs a query. Both are done again as long as the store changes under them: large
@@ -53,6 +56,12 @@ impl HubReader {
     #[must_use]
     pub fn partitions(&self) -> u16 {
         u16::try_from(self.partitions.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Partitions that have stopped since the hub was last opened and could note it, in order.
+    #[must_use]
+    pub fn stopped(&self) -> &[Stopped] {
+        &self.stopped
     }
 
     fn home(&self, id: &InstanceId) -> &Partition {

@@ -75,6 +75,7 @@ impl Cursors {
 
     /// Takes note of a cursor's size, which changes as it goes on.
     pub(super) fn measure(&mut self, handle: u64) {
+        // The step may have ended its orchestration.
         let Some(slot) = self.places.get(&handle).and_then(|place| self.slots[*place].as_mut()) else { return };
         let bytes = slot.cursor.bytes();
         self.bytes = self.bytes + bytes - slot.bytes;

@@ -99,6 +99,9 @@ impl Partition {
     }
 
     fn start(&mut self, id: InstanceId, begin: Begin, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
+        if id.as_entity().is_some() {
+            return Err(Error::bad_id(id.as_str(), "an identifier that does not begin with '@' (entities do)"));
+        }
         let mut generation = self.generation_next;
         if let Some(handle) = self.table.handle(&id) {
             match self.make_room(handle, &id, &begin, reuse)? {
@@ -127,7 +130,7 @@ impl Partition {
 
     /// Settles what happens to the instance that has the identifier already.
     fn make_room(&mut self, handle: u64, id: &InstanceId, begin: &Begin, reuse: Reuse) -> Result<Room, Error> {
-        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(self.generation_next)) };
+        let instance = self.table.known(handle);
         let generation = instance.execution().map_or(0, |execution| execution.generation + 1);
         let status = instance.status();
         // The message that was deferred until its moment has come.
@@ -180,7 +183,7 @@ impl Partition {
 
     fn switch(&mut self, to: &InstanceId, from: Status, action: &'static str, kind: EventKind) -> Result<(), Error> {
         let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
-        let status = self.table.get(handle).map_or(Status::Entity, Instance::status);
+        let status = self.table.known(handle).status();
         if status != from {
             return Err(conflict(to, status, action));
         }
@@ -190,7 +193,7 @@ impl Partition {
 
     fn terminate(&mut self, to: &InstanceId, reason: String) -> Result<(), Error> {
         let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
-        let execution = self.table.get(handle).and_then(Instance::execution);
+        let execution = self.table.known(handle).execution();
         match execution.map_or(Status::Entity, |execution| execution.status) {
             Status::Pending => {
                 if let Some((_, number)) = self.pending.remove(&handle) {
@@ -216,7 +219,7 @@ impl Partition {
 
     /// All sub-orchestrations that an execution waits for are terminated in the frame that ends it.
     fn check_cascade(&self, handle: u64, id: &InstanceId, reason: &str) -> Result<(), Error> {
-        let subs = self.table.get(handle).and_then(Instance::execution).map(open_subs).unwrap_or_default();
+        let subs = open_subs(self.table.running(handle));
         let (measure, reason) = (self.measure(), MessageKind::Terminate { reason: reason.to_owned() });
         let bytes: usize =
             subs.iter().map(|sub| measure.message(&Message { to: sub.clone(), kind: reason.clone() })).sum();
@@ -244,9 +247,11 @@ impl Partition {
         let handle = match self.table.handle(&to) {
             Some(handle) => handle,
             None if matches!(kind, MessageKind::Unlock { .. }) => return Ok(()),
+            None if to.as_entity().is_none() => return Err(Error::NotFound(to)),
             None => self.add_entity(&to),
         };
-        let Some(entity) = self.table.get_mut(handle).and_then(Instance::entity_mut) else {
+        // An orchestration can be sent what only entities take.
+        let Some(entity) = self.table.known_mut(handle).entity_mut() else {
             return Err(Error::NotFound(to));
         };
         if entity.arrived.is_empty() {
@@ -286,7 +291,7 @@ impl Partition {
         self.cursors.remove(handle);
         self.forget_parked(handle);
         self.frame.purged(handle);
-        let Some(instance) = self.table.remove(handle) else { return };
+        let instance = self.table.remove(handle).expect("an instance is forgotten by the step that has looked it up");
         self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));
         if let Some((_, number)) = self.pending.remove(&handle) {
             self.frame.undeferred(number);

@@ -36,10 +36,11 @@ struct Turn {
 impl Partition {
     /// Runs what has come in for an entity in this turn.
     pub(super) fn operate(&mut self, handle: u64) {
+        // One that waits in the backlog may have become empty, and so be gone, by something that came meanwhile.
         let Some(instance) = self.table.get_mut(handle) else { return };
         let before = instance.bytes();
-        let Ok(id) = EntityId::try_from(instance.id.clone()) else { return };
-        let Some(entity) = instance.entity_mut() else { return };
+        let id = EntityId::try_from(instance.id.clone()).expect("only entities are sent operations");
+        let entity = instance.entity_mut().expect("what is named like an entity is one");
         self.worksite.enter(id.instance());
         let mut turn = Turn::new(id, std::mem::take(entity));
         self.drain(&mut turn);
@@ -55,16 +56,13 @@ impl Partition {
         }
         let is_gone = turn.entity.state.is_none() && turn.entity.lock.is_none() && turn.entity.queue.is_empty();
         let now = self.now;
-        if let Some(instance) = self.table.get_mut(handle) {
-            // What is not in the log would not be there after a crash either.
-            if has_changed {
-                instance.updated = now;
-            }
-            if let Some(entity) = instance.entity_mut() {
-                *entity = turn.entity;
-            }
-            self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        let instance = self.table.known_mut(handle);
+        // A change that is not in the log would be missing after a crash.
+        if has_changed {
+            instance.updated = now;
         }
+        *instance.entity_mut().expect("what is named like an entity is one") = turn.entity;
+        self.table.resized(handle, before);
         if is_gone {
             self.forget(handle);
         } else if self.is_behind(handle) && !self.backlog.contains(&handle) {

@@ -1,4 +1,4 @@
-//! What waits at the durability watermark: the engine may run ahead, but nothing of it shows outside.
+//! Effects that wait at the durability watermark: the engine may run ahead, but nothing of it shows outside.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Changes to a partition that otherwise stands still: its program is not there.
 //!
 //! A change is one frame, as a turn is, but nothing else happens in it: no timer fires, nothing that has come in is
-//! delivered, no code runs. What a change sends to others waits in the outbox, also what stays within the partition,
+//! delivered, no code runs. Messages that a change sends wait in the outbox, also those within the partition,
 //! until a hub with the program opens the store. The partition must be in [`Mode::PersistFirst`](crate::Mode).
 
 use crate::client::Status;

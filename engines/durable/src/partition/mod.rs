@@ -24,6 +24,7 @@ mod park;
 mod queries;
 mod recover;
 mod requests;
+mod salvage;
 #[cfg(test)]
 mod simulation;
 mod size;
@@ -32,6 +33,10 @@ mod spill;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests_of_misuse;
+#[cfg(test)]
+mod tests_of_outbox;
 mod timers;
 mod view;
 mod waiting;
@@ -44,6 +49,7 @@ pub use counts::Counts;
 use input::Held;
 pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 pub use maintain::Change;
+pub(crate) use salvage::Snapshot as SalvagedSnapshot;
 pub use snapshot::Finished;
 
 use crate::codec::FrameWriter;
@@ -69,7 +75,7 @@ use timers::{Due, Timers};
 use waiting::Waiting;
 pub(crate) use worksite::Worksite;
 
-/// What a turn has to have written, durably and in this order: blobs, then the frame.
+/// The output of a turn, to be written durably and in this order: blobs, then the frame.
 #[derive(Debug)]
 pub struct Sealed<'a> {
     /// The place of the frame in the log.
@@ -127,12 +133,12 @@ pub struct Partition {
     effects: Vec<Effect>,
     counts: Counts,
     on_mismatch: Mismatch,
-    /// What is kept for parked orchestrations, by number and in order.
+    /// The numbers of messages kept for parked orchestrations, in order.
     parked: HashMap<u64, Vec<u64>>,
     /// Parked orchestrations whose code is to be tried.
     retries: VecDeque<u64>,
     worksite: Worksite,
-    /// Another partition that has stopped: nobody waits here any more for what may need it.
+    /// Another partition has stopped, with this error: waits that may need it fail.
     stopped_elsewhere: Option<Error>,
     decisions: Vec<EventKind>,
     scratch: Vec<u8>,
@@ -196,8 +202,8 @@ impl Partition {
     }
 
     /// Deals with what is due and with inputs, and writes a frame if that changed anything.
-    /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`. What was put off for lack of
-    /// room is due before anything that has come since.
+    /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`. Inputs put off for lack of
+    /// room come before newer ones.
     pub fn turn(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Option<Sealed<'_>> {
         self.now = self.now.followed_by(now);
         self.snapshot_step();
@@ -211,8 +217,8 @@ impl Partition {
         if self.spiller.fault().is_some() { None } else { self.seal() }
     }
 
-    /// Why the partition cannot go on: the store did not give back a large payload. What the last turn did must then
-    /// be forgotten.
+    /// Why the partition cannot go on: the store did not give back a large payload. The last turn must then
+    /// be discarded.
     #[must_use]
     pub fn fault(&self) -> Option<StoreError> {
         self.spiller.fault()
@@ -294,7 +300,7 @@ impl Partition {
         if !messages.is_empty() {
             self.held.push_back(Held::Messages { from, first, messages });
         }
-        // What had been taken before is acknowledged again: the sender may have crashed before it heard.
+        // Messages taken earlier are acknowledged again: the sender may have crashed before it heard.
         let taken = self.outbox.taken(from);
         self.gate.stage(Gated::Acknowledge(from, taken));
     }

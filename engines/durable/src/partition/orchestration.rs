@@ -34,7 +34,7 @@ impl Partition {
     fn started(&self, handle: u64, begin: Begin) -> EventKind {
         let Begin { name, version, input, parent } = begin;
         let version = version.or_else(|| self.program.newest(name.as_str())).unwrap_or(0);
-        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        let generation = self.table.running(handle).generation;
         EventKind::Started { name, version, generation, input, parent }
     }
 
@@ -49,6 +49,7 @@ impl Partition {
 
     /// Feeds an outside event to an orchestration, if that execution of it runs. Says whether the code took it.
     pub(super) fn feed(&mut self, handle: u64, generation: Option<u64>, kind: EventKind) -> bool {
+        // A timer or a result may come for an instance that was purged, or whose identifier an entity has.
         let Some(execution) = self.table.get(handle).and_then(Instance::execution) else { return false };
         let runs = matches!(execution.status, Status::Running | Status::Suspended);
         if !runs || generation.is_some_and(|generation| generation != execution.generation) {
@@ -64,8 +65,7 @@ impl Partition {
     /// Feeds an event to the execution that follows one that has continued as new, which has to begin first.
     fn feed_next(&mut self, handle: u64, kind: EventKind) -> bool {
         self.restart(handle);
-        let Some(instance) = self.table.get(handle) else { return false };
-        if instance.execution().is_none_or(|execution| !execution.is_continuing) {
+        if !self.table.running(handle).is_continuing {
             return self.feed(handle, None, kind);
         }
         // It continued at once: the event goes on in the next turn, so that this one ends.
@@ -75,13 +75,13 @@ impl Partition {
             EventKind::Resumed { reason } => MessageKind::Resume { reason },
             _ => return false,
         };
-        let (to, now) = (instance.id.clone(), self.now);
+        let (to, now) = (self.table.known(handle).id.clone(), self.now);
         self.defer(now, Message { to, kind });
         true
     }
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
-        let Some(instance) = self.table.get(handle) else { return false };
+        let instance = self.table.known(handle);
         self.worksite.enter(&instance.id);
         let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
@@ -125,7 +125,7 @@ impl Partition {
         if decisions.len() <= DECISIONS_UNMEASURED_MAX && self.scratch.len() <= self.bounds.step_bytes / 16 {
             return 0;
         }
-        let sender = self.table.get(handle).map_or(0, |instance| instance.id.as_str().len());
+        let sender = self.table.known(handle).id.as_str().len();
         decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum()
     }
 
@@ -135,8 +135,8 @@ impl Partition {
             self.cursors.hits += 1;
             return Ok(());
         }
-        let Some(instance) = self.table.get(handle) else { return Ok(()) };
-        let Some(execution) = instance.execution() else { return Ok(()) };
+        let instance = self.table.known(handle);
+        let execution = instance.orchestration();
         let mut cursor = self.program.cursor(&instance.id, execution.name.as_str(), execution.version)?;
         if !matches!(next, EventKind::Started { .. }) {
             self.cursors.misses += 1;
@@ -158,8 +158,8 @@ impl Partition {
 
     /// Makes bytes of an event and the decisions it caused.
     fn encode(&mut self, handle: u64, event: &Event, decisions: &[EventKind]) {
-        let Some(instance) = self.table.get(handle) else { return };
-        let is_first = instance.execution().is_some_and(|execution| execution.history.is_empty());
+        let instance = self.table.known(handle);
+        let is_first = instance.orchestration().history.is_empty();
         let previous = if is_first { Time(0) } else { instance.updated };
         let next_blob = self.spiller.next();
         self.scratch.clear();
@@ -174,20 +174,19 @@ impl Partition {
 
     /// Puts what was made into the history and the frame.
     fn write(&mut self, handle: u64, time: Time) {
-        let Some(instance) = self.table.get_mut(handle) else { return };
+        let instance = self.table.known_mut(handle);
         let before = instance.bytes();
         instance.updated = time;
-        if let Some(execution) = instance.execution_mut() {
-            execution.has_blobs |= self.has_spilled;
-            execution.history.extend_from_slice(&self.scratch);
-        }
-        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        let execution = instance.orchestration_mut();
+        execution.has_blobs |= self.has_spilled;
+        execution.history.extend_from_slice(&self.scratch);
+        self.table.resized(handle, before);
         self.frame.appended(handle, &self.scratch);
     }
 
     fn note_started(&mut self, handle: u64, kind: &EventKind) {
         let EventKind::Started { name, version, generation, parent, .. } = kind else { return };
-        let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) else { return };
+        let execution = self.table.running_mut(handle);
         execution.name = name.clone();
         execution.version = *version;
         execution.generation = *generation;
@@ -211,9 +210,7 @@ impl Partition {
     }
 
     pub(super) fn set_continuing(&mut self, handle: u64) {
-        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
-            execution.is_continuing = true;
-        }
+        self.table.running_mut(handle).is_continuing = true;
     }
 
     fn act(&mut self, handle: u64, decision: EventKind) {
@@ -222,7 +219,7 @@ impl Partition {
             EventKind::TimerCreated { id, at } => self.timers.add(self.key(handle, id), at),
             EventKind::TimerCancelled { id } => self.timers.cancel(self.key(handle, id)),
             EventKind::SubScheduled { id, name, version, instance, input, awaited } => {
-                let parent = awaited.then(|| self.caller(handle, id)).flatten();
+                let parent = awaited.then(|| self.caller(handle, id));
                 let kind = MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::IfEnded };
                 self.send(Message { to: instance, kind });
             }
@@ -230,7 +227,7 @@ impl Partition {
                 self.send(Message { to: instance, kind: MessageKind::Raise { name, data } });
             }
             EventKind::EntityCalled { id, entity, operation, input } => {
-                let caller = self.caller(handle, id);
+                let caller = Some(self.caller(handle, id));
                 let kind = MessageKind::Operate { operation, input, caller, at: None };
                 self.send(Message { to: entity.instance().clone(), kind });
             }
@@ -240,15 +237,10 @@ impl Partition {
             }
             EventKind::LockRequested { id, entities } => self.lock(handle, id, entities),
             EventKind::LockReleased { id, entities } => {
-                if let Some(owner) = self.caller(handle, id) {
-                    self.unlock(&owner, entities);
-                }
+                let owner = self.caller(handle, id);
+                self.unlock(&owner, entities);
             }
-            EventKind::StatusSet { .. } => {
-                if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
-                    execution.has_status = true;
-                }
-            }
+            EventKind::StatusSet { .. } => self.table.running_mut(handle).has_status = true,
             EventKind::Completed { output } => self.end(handle, Status::Completed, Ok(output)),
             EventKind::Failed { failure } => self.end(handle, Status::Failed, Err(failure)),
             EventKind::ContinuedAsNew { .. } => {
@@ -261,19 +253,18 @@ impl Partition {
     }
 
     fn key(&self, handle: u64, id: u32) -> TaskKey {
-        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
-        TaskKey { handle, generation, id }
+        TaskKey { handle, generation: self.table.running(handle).generation, id }
     }
 
-    fn caller(&self, handle: u64, id: u32) -> Option<Caller> {
-        let instance = self.table.get(handle)?;
-        Some(Caller { instance: instance.id.clone(), generation: instance.execution()?.generation, id })
+    fn caller(&self, handle: u64, id: u32) -> Caller {
+        let instance = self.table.known(handle);
+        Caller { instance: instance.id.clone(), generation: instance.orchestration().generation, id }
     }
 
     fn schedule(&mut self, handle: u64, id: u32, name: Name, input: Payload) {
         let key = self.key(handle, id);
-        let Some(instance) = self.table.get(handle) else { return };
-        let call = ActivityCall { name, input, instance: instance.id.clone(), generation: key.generation, id };
+        let instance = self.table.known(handle).id.clone();
+        let call = ActivityCall { name, input, instance, generation: key.generation, id };
         if self.mode == crate::options::Mode::Speculative && self.program.is_idempotent(call.name.as_str()) {
             self.run(key, call);
         } else {
@@ -282,19 +273,18 @@ impl Partition {
     }
 
     fn lock(&mut self, handle: u64, id: u32, entities: Vec<EntityId>) {
-        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
-            execution.has_locks = true;
-        }
-        let (Some(owner), Some(first)) = (self.caller(handle, id), entities.first()) else { return };
-        let to = first.instance().clone();
+        self.table.running_mut(handle).has_locks = true;
+        // User code may request a lock of nothing, for which no entity can send a grant.
+        let Some(first) = entities.first() else { return };
+        let (owner, to) = (self.caller(handle, id), first.instance().clone());
         self.send(Message { to, kind: MessageKind::Lock { owner, entities, next: 0 } });
     }
 
     /// Ends an execution from outside.
     pub(super) fn cut_off(&mut self, handle: u64, reason: String) {
-        let Some(instance) = self.table.get(handle) else { return };
+        let instance = self.table.known(handle);
         let time = instance.updated.followed_by(self.now);
-        for sub in instance.execution().map(super::view::open_subs).unwrap_or_default() {
+        for sub in super::view::open_subs(instance.orchestration()) {
             let reason = reason.clone();
             self.send(Message { to: sub, kind: MessageKind::Terminate { reason } });
         }
@@ -308,12 +298,12 @@ impl Partition {
         self.release_all(handle);
         self.table.set_status(handle, status);
         self.counts.ended += 1;
-        let Some(instance) = self.table.get_mut(handle) else { return };
+        let instance = self.table.known_mut(handle);
         let before = instance.bytes();
-        let Some(execution) = instance.execution_mut() else { return };
+        let execution = instance.orchestration_mut();
         execution.history.shrink_to_fit();
         let parent = execution.parent.clone();
-        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        self.table.resized(handle, before);
         if let Some(replies) = self.waiters.remove(&handle) {
             let view = self.view_ended(handle, &result);
             for reply in replies {
@@ -328,8 +318,8 @@ impl Partition {
     /// Drops what only a running execution needs, and frees the entities it has locked.
     fn release_all(&mut self, handle: u64) {
         self.cursors.remove(handle);
-        let Some(instance) = self.table.get(handle) else { return };
-        let Some(execution) = instance.execution() else { return };
+        let instance = self.table.known(handle);
+        let execution = instance.orchestration();
         let generation = execution.generation;
         let locks = if execution.has_locks { super::view::open_locks(execution) } else { Vec::new() };
         let id = instance.id.clone();
@@ -341,9 +331,10 @@ impl Partition {
 
     /// Begins the next execution of an instance whose history ends with continue-as-new.
     pub(super) fn restart(&mut self, handle: u64) {
+        // An event that came first has begun it already, or it was terminated or purged meanwhile.
         let Some(Continued { begin, unread, .. }) = self.renew(handle) else { return };
         self.begin(handle, begin);
-        let Some(to) = self.table.get(handle).map(|instance| instance.id.clone()) else { return };
+        let to = self.table.known(handle).id.clone();
         for (name, data) in unread {
             let is_parked = self.is_parked(handle);
             if is_parked || self.is_full() {
@@ -370,11 +361,11 @@ impl Partition {
         let continued = self.continued(handle)?;
         let time = self.now;
         self.table.set_status(handle, Status::Pending);
-        let instance = self.table.get_mut(handle)?;
+        let instance = self.table.known_mut(handle);
         let before = instance.bytes();
         instance.updated = instance.updated.followed_by(time);
-        *instance.execution_mut()? = Execution::pending(continued.generation);
-        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        *instance.orchestration_mut() = Execution::pending(continued.generation);
+        self.table.resized(handle, before);
         self.frame.restarted(handle, time, &[]);
         Some(continued)
     }

@@ -1,4 +1,4 @@
-//! What has been sent to partitions and is not known to have arrived, and what has been taken from them.
+//! Messages sent to partitions that are not known to have arrived, and the numbers of those taken from them.
 //!
 //! Per pair of partitions, messages are numbered from 1 without gaps. The sender keeps them until the receiver has
 //! durably taken them; the receiver remembers the last number it took. So each is taken once, in order, through any
@@ -44,7 +44,7 @@ struct Lane {
     allowed: u64,
     /// The last number handed to the receiver.
     handed: u64,
-    /// What is not known to have arrived; the last has the number `sent`.
+    /// Messages not known to have arrived; the last has the number `sent`.
     open: VecDeque<Message>,
     /// The last number known to have arrived.
     arrived: u64,
@@ -157,14 +157,14 @@ impl Outbox {
         lane.sent == lane.taken
     }
 
-    /// What the log says was taken.
+    /// Restores the last number taken, from the log.
     pub(super) fn restore_taken(&mut self, from: PartitionId, up_to: u64) {
         let lane = self.lane(from);
         lane.taken = up_to;
         lane.taken_logged = up_to;
     }
 
-    /// What the log says arrived, or what a snapshot says was sent before its first open message.
+    /// Restores the last number that arrived, from the log or a snapshot.
     pub(super) fn restore_arrived(&mut self, by: PartitionId, up_to: u64) {
         let lane = self.lane(by);
         lane.sent = lane.sent.max(up_to);
@@ -174,7 +174,7 @@ impl Outbox {
         self.arrived(by, up_to);
     }
 
-    /// What was taken since this was last called: sender and last number.
+    /// Messages taken since the last call: sender and last number.
     pub(super) fn newly_taken(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
         self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.taken > lane.taken_logged).map(|(at, lane)| {
             lane.taken_logged = lane.taken;
@@ -182,7 +182,7 @@ impl Outbox {
         })
     }
 
-    /// What arrived since this was last called: receiver and last number.
+    /// Messages that arrived since the last call: receiver and last number.
     pub(super) fn newly_arrived(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
         self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.arrived > lane.arrived_logged).map(|(at, lane)| {
             lane.arrived_logged = lane.arrived;

@@ -1,8 +1,8 @@
 //! Orchestrations whose code is missing, or does not decide what their history says.
 //!
-//! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. What comes for
-//! it is kept, as messages that are due at the end of time; timers are left to its history. When the hub is opened again
-//! its code is tried: if it fits now, the orchestration gets what was kept, in order, and goes on.
+//! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. Messages for
+//! it are deferred to the end of time; timers are left to its history. When the hub is opened again, its code is tried:
+//! if it fits now, the orchestration gets these messages, in order, and goes on.
 
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
@@ -27,16 +27,14 @@ impl Partition {
 
     /// Parks an orchestration to which this was to happen, and keeps it.
     pub(super) fn park(&mut self, handle: u64, failure: &Failure, kind: EventKind) {
-        let Some(instance) = self.table.get(handle) else { return };
-        let id = instance.id.clone();
+        let id = self.table.known(handle).id.clone();
         let kept = self.kept(handle, kind);
         if let Some(MessageKind::Start { .. }) = kept {
             self.unbegin(handle);
         }
         let reason = failure.to_string();
         self.cursors.remove(handle);
-        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
-        self.timers.forget(handle, generation);
+        self.timers.forget(handle, self.table.running(handle).generation);
         self.frame.parked(handle, Some(&reason));
         self.table.set_parked(handle, Some(reason.into()));
         if let Some(kind) = kept {
@@ -50,7 +48,7 @@ impl Partition {
 
     /// The message that brings an event again.
     fn kept(&self, handle: u64, kind: EventKind) -> Option<MessageKind> {
-        let execution = self.table.get(handle)?.execution()?;
+        let execution = self.table.running(handle);
         let generation = execution.generation;
         Some(match kind {
             EventKind::Started { name, version, input, parent, .. } => {
@@ -83,11 +81,9 @@ impl Partition {
 
     /// Takes back that an execution has begun.
     fn unbegin(&mut self, handle: u64) {
-        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        let generation = self.table.running(handle).generation;
         self.table.set_status(handle, crate::client::Status::Pending);
-        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
-            *execution = Execution::pending(generation);
-        }
+        *self.table.running_mut(handle) = Execution::pending(generation);
         self.frame.numbered(handle, generation);
     }
 
@@ -121,9 +117,9 @@ impl Partition {
         self.table.get(handle).is_some_and(Instance::is_parked)
     }
 
-    /// The result of an activity of an orchestration that may be parked.
+    /// The result of an activity of an orchestration that is parked.
     pub(super) fn keep_result(&mut self, task: TaskKey, result: Result<Payload, Failure>) {
-        let Some(to) = self.table.get(task.handle).map(|instance| instance.id.clone()) else { return };
+        let to = self.table.known(task.handle).id.clone();
         let kind = MessageKind::TaskDone { generation: task.generation, id: task.id, result };
         self.keep(task.handle, Message { to, kind });
     }
@@ -160,6 +156,7 @@ impl Partition {
 
     /// Tries the code of a parked orchestration; lets it go on if it fits.
     pub(super) fn retry(&mut self, handle: u64) {
+        // It was terminated or purged before its turn came.
         let Some(instance) = self.table.get(handle).filter(|instance| instance.is_parked()) else { return };
         let id = instance.id.clone();
         let is_pending = instance.execution().is_some_and(|execution| execution.history.is_empty());

@@ -40,7 +40,7 @@ impl Partition {
                 return Ok((views, Some(handle)));
             }
             if filter.passes(instance) {
-                views.extend(self.view(handle, values)?);
+                views.push(self.view(handle, values)?);
             }
         }
         Ok((views, None))

@@ -16,7 +16,13 @@ use crate::partition::snapshot::{Parts, list_name};
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
 use crate::payload::Payload;
 use crate::program::ActivityCall;
-use crate::store::{Location, Store, StoreError};
+use crate::store::{Location, Store, StoreError, Visit};
+
+/// Gives the frames of the log from a position on, and returns where the log ends.
+pub(super) type ReadLog<'a> = dyn FnMut(Position, &mut Visit<'_>) -> Result<Position, StoreError> + 'a;
+
+/// Decides whether recovery goes on without a part of a snapshot that cannot be read.
+pub(super) type Lost<'a> = dyn FnMut(StoreError) -> Result<(), StoreError> + 'a;
 
 /// Takes note of the numbers of blobs and reads none.
 #[derive(Default)]
@@ -37,15 +43,24 @@ impl Partition {
     /// # Errors
     /// Whatever the store says, and [`StoreError::Damaged`] for frames and parts that cannot be read.
     pub fn recover(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let parts = self.recover_snapshot(store)?;
-        let base = parts.as_ref().map_or(0, |parts| parts.base);
+        let (id, parts) = (self.id, self.recover_snapshot(store, &mut Err)?);
+        self.recover_log(parts.as_ref(), &mut |from, visit| store.read(id, from, visit))
+    }
+
+    /// Applies the log that stands behind a snapshot, and takes up what was under way.
+    pub(super) fn recover_log(&mut self, parts: Option<&Parts>, read: &mut ReadLog<'_>) -> Result<(), StoreError> {
+        let base = parts.map_or(0, |parts| parts.base);
         let mut now = self.now;
         let id = self.id;
-        let end = store.read(id, Position(base), &mut |position, frame| {
+        let end = read(Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
-            now = self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?;
+            now = self.apply(frame, parts.map(|parts| (parts, position.0)), place)?;
             Ok(())
         })?;
+        if end.0 < base {
+            let what = format!("it ends before frame {}, and its snapshot was taken before frame {base}", end.0);
+            return Err(StoreError::Damaged { place: Location::Log { partition: id }, what });
+        }
         self.now = now;
         self.next = end;
         self.durable = end;
@@ -55,17 +70,28 @@ impl Partition {
         })
     }
 
-    fn recover_snapshot(&mut self, store: &dyn Store) -> Result<Option<Parts>, StoreError> {
+    /// Reads the last snapshot, if there is one. A part with instances that cannot be read goes to `lost`, which decides
+    /// whether to go on without it.
+    pub(super) fn recover_snapshot(
+        &mut self,
+        store: &dyn Store,
+        lost: &mut Lost<'_>,
+    ) -> Result<Option<Parts>, StoreError> {
         let name = list_name(self.id);
         let Some(list) = store.get_blob(&name)? else { return Ok(None) };
         let parts: Parts = serde_json::from_slice(&list).map_err(|error| damaged(&name, error.to_string()))?;
-        for part in std::iter::once(&parts.whole).chain(parts.parts.iter().map(|part| &part.name)) {
-            let bytes = store.get_blob(part)?.ok_or_else(|| damaged(part, "it is missing".to_owned()))?;
-            self.apply(&bytes, None, blob_place(part))?;
+        self.recover_part(store, &parts.whole)?;
+        for part in &parts.parts {
+            self.recover_part(store, &part.name).or_else(&mut *lost)?;
         }
         // Instances that came and went while it was taken are in none of its parts.
         self.table.restore_next(parts.end);
         Ok(Some(parts))
+    }
+
+    fn recover_part(&mut self, store: &dyn Store, name: &str) -> Result<(), StoreError> {
+        let bytes = store.get_blob(name)?.ok_or_else(|| damaged(name, "it is missing".to_owned()))?;
+        self.apply(&bytes, None, blob_place(name)).map(drop)
     }
 
     /// Applies a frame and returns its time.
@@ -84,7 +110,7 @@ impl Partition {
         };
         self.spiller.restore_next(next);
         for entry in entries {
-            let passed = known.zip(handle_of(&entry)).is_some_and(|((parts, at), handle)| at < parts.taken_at(handle));
+            let passed = known.zip(entry.handle()).is_some_and(|((parts, at), handle)| at < parts.taken_at(handle));
             if !passed {
                 self.apply_entry(entry)
                     .map_err(|error| StoreError::Damaged { place: place.clone(), what: error.to_string() })?;
@@ -155,9 +181,11 @@ impl Partition {
     }
 
     fn apply_events(&mut self, handle: u64, bytes: &[u8]) -> Result<(), CodecError> {
+        // The instance may be lost, with a part of a snapshot that was given up.
         let Some(instance) = self.table.get_mut(handle) else { return Ok(()) };
         let mut numbers = Numbers::default();
         let mut updated = instance.updated;
+        // Bytes that a checksum has passed may still be another program's.
         let Some(execution) = instance.execution_mut() else { return Ok(()) };
         let previous = if execution.history.is_empty() { Time(0) } else { updated };
         for event in Events::new(bytes, previous, &mut numbers) {
@@ -247,8 +275,8 @@ impl Partition {
     /// Sets the timers of an orchestration as its history has them.
     pub(super) fn timers_anew(&mut self, handle: u64) {
         let (mut tasks, mut timers) = (Vec::new(), Vec::new());
-        let Some(instance) = self.table.get(handle) else { return };
-        let Some(execution) = instance.execution() else { return };
+        let instance = self.table.known(handle);
+        let execution = instance.orchestration();
         // What cannot be read has failed the replay before this.
         let _ = self.open_of(handle, instance, execution, &mut tasks, &mut timers);
         let generation = execution.generation;
@@ -333,6 +361,7 @@ fn created(id: &str, time: Time) -> Instance {
 
 fn apply_delta(instance: &mut Instance, delta: EntityDelta) -> Result<(), CodecError> {
     instance.updated = delta.time;
+    // As with events: bytes that a checksum has passed.
     let Some(entity) = instance.entity_mut() else { return Ok(()) };
     for _ in 0..delta.popped {
         if entity.queue.pop().is_none() {
@@ -354,19 +383,6 @@ fn apply_delta(instance: &mut Instance, delta: EntityDelta) -> Result<(), CodecE
         entity.lock = lock;
     }
     Ok(())
-}
-
-fn handle_of(entry: &Entry<'_>) -> Option<u64> {
-    match entry {
-        Entry::Created { handle, .. }
-        | Entry::Numbered { handle, .. }
-        | Entry::Parked { handle, .. }
-        | Entry::Appended { handle, .. }
-        | Entry::Restarted { handle, .. }
-        | Entry::Entity { handle, .. }
-        | Entry::Purged { handle } => Some(*handle),
-        _ => None,
-    }
 }
 
 fn blob_place(name: &str) -> Location {

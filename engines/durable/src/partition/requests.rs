@@ -64,14 +64,14 @@ impl Partition {
     pub(crate) fn look(&self, kind: &RequestKind) -> Result<Response, Error> {
         match kind {
             RequestKind::Get(id) => {
-                let view = self.table.handle(id).map_or(Ok(None), |handle| self.view(handle, Values::With))?;
+                let view = self.table.handle(id).map(|handle| self.view(handle, Values::With)).transpose()?;
                 Ok(Response::View(view.map(Box::new)))
             }
             RequestKind::History(id) => {
                 self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Response::Events)
             }
             RequestKind::State(id) => {
-                let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
+                let instance = self.table.handle(id.instance()).map(|handle| self.table.known(handle));
                 Ok(Response::State(instance.and_then(|instance| instance.entity()?.state.clone())))
             }
             RequestKind::Query { filter, limit, values, from } => {
@@ -110,10 +110,9 @@ impl Partition {
         let Some(handle) = self.table.handle(id) else {
             return self.respond(reply, Err(Error::NotFound(id.clone())));
         };
-        let ended = self.table.get(handle).is_some_and(|instance| instance.status().is_ended());
-        if ended {
+        if self.table.known(handle).status().is_ended() {
             let view = self.view(handle, Values::With);
-            return self.respond(reply, view.map(|view| Response::View(view.map(Box::new))));
+            return self.respond(reply, view.map(|view| Response::View(Some(Box::new(view)))));
         }
         if let Some(error) = self.stopped_elsewhere.clone() {
             return self.respond(reply, Err(error));
@@ -122,6 +121,7 @@ impl Partition {
     }
 
     fn forget_waiters(&mut self, id: &InstanceId) {
+        // It may have been purged, which has ended the wait.
         let Some(handle) = self.table.handle(id) else { return };
         if let Some(replies) = self.waiters.get_mut(&handle) {
             replies.retain(|reply| !reply.is_closed());
@@ -151,7 +151,7 @@ impl Partition {
     /// Forgets one and gives its sub-orchestrations, if it was there.
     fn purge_one(&mut self, id: &InstanceId) -> Result<Option<Vec<InstanceId>>, Error> {
         let Some(handle) = self.table.handle(id) else { return Ok(None) };
-        let Some(instance) = self.table.get(handle) else { return Ok(None) };
+        let instance = self.table.known(handle);
         let busy = match (instance.execution(), instance.entity()) {
             (Some(execution), _) => !execution.status.is_ended(),
             (_, Some(entity)) => entity.lock.is_some() || !entity.queue.is_empty() || !entity.arrived.is_empty(),

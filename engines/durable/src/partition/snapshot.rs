@@ -28,11 +28,11 @@ pub struct Finished {
     pub list: Vec<u8>,
     /// The log may be cut before this.
     pub before: Position,
-    /// What the names of the list and of parts begin with.
+    /// The prefix of the names of the list and of parts.
     pub parts: String,
     /// The parts of this snapshot; nothing refers to others afterwards.
     pub parts_kept: Vec<String>,
-    /// What the names of large payloads begin with; a number follows.
+    /// The prefix of the names of large payloads; a number follows.
     pub payloads: String,
     /// Those with a smaller number may go,
     pub payloads_before: u64,
@@ -163,7 +163,7 @@ impl Partition {
     }
 
     fn snapshot_part(&mut self) {
-        let Some(run) = &self.snapshots.run else { return };
+        let run = self.snapshots.run.as_ref().expect("parts are taken of a snapshot that was begun");
         let first = run.parts.end;
         let name = self.snapshots.part_name(run.parts.base, run.parts.parts.len() + 1);
         let mut part = FrameWriter::new();
@@ -180,20 +180,34 @@ impl Partition {
         }
         self.effects.push(Effect::Keep(name.clone(), part.as_bytes().to_vec()));
         let (at, is_complete) = (self.next.0, end == self.table.next());
-        if let Some(run) = &mut self.snapshots.run {
-            run.parts.parts.push(Part { name, first, at });
-            run.parts.end = end;
-            run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
-            run.is_complete = is_complete;
-        }
+        let run = self.snapshots.run.as_mut().expect("parts are taken of a snapshot that was begun");
+        run.parts.parts.push(Part { name, first, at });
+        run.parts.end = end;
+        run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
+        run.is_complete = is_complete;
         if is_complete {
             self.gate.stage(Gated::Snapshot);
         }
     }
 
+    /// A snapshot of a partition that does nothing meanwhile and whose log is durable: names and bytes, the list last.
+    pub(crate) fn snapshot_at_once(&mut self) -> Vec<(String, Vec<u8>)> {
+        self.snapshot_begin();
+        while self.snapshots.is_under_way() {
+            self.snapshot_part();
+        }
+        self.snapshot_durable();
+        let kept = self.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Keep(name, bytes) => Some((name, bytes)),
+            Effect::Finish(finished) => Some((finished.name, finished.list)),
+            _ => None,
+        });
+        kept.collect()
+    }
+
     /// The log is durable beyond all parts.
     pub(super) fn snapshot_durable(&mut self) {
-        let Some(run) = self.snapshots.run.take() else { return };
+        let run = self.snapshots.run.take().expect("a snapshot is finished once");
         let list = serde_json::to_vec(&run.parts).unwrap_or_default();
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();

@@ -12,7 +12,7 @@ use crate::ids::PartitionId;
 use crate::payload::Payload;
 use crate::store::{Location, Store, StoreError};
 
-/// What is on its way out of line, and the way back.
+/// Payloads on their way out of line, and the way to read them back.
 pub(super) struct Spiller {
     partition: PartitionId,
     store: Arc<dyn Store>,
@@ -22,7 +22,7 @@ pub(super) struct Spiller {
     fresh: Vec<(String, Payload)>,
     /// Not yet known to be in the store.
     under_way: HashMap<u64, Payload>,
-    /// What the store said when it did not give a payload back.
+    /// The error of the store that did not return a payload.
     fault: RefCell<Option<StoreError>>,
     /// The present bound: lower once the frame is large.
     above_now: usize,
@@ -33,7 +33,7 @@ const LARGE_FRAME_BYTES: usize = 4 << 20;
 /// Their size.
 const ABOVE_IN_LARGE_FRAMES: usize = 1024;
 
-/// What the names of a partition's payloads begin with; their numbers follow.
+/// The prefix of the names of a partition's payloads; their numbers follow.
 pub(super) fn blob_prefix(partition: PartitionId) -> String {
     format!("p{partition}/payload/")
 }
@@ -147,7 +147,7 @@ pub(super) struct Reader<'a> {
     need: Need,
 }
 
-/// What a payload is read for.
+/// The reason to read a payload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Requested,

@@ -151,6 +151,15 @@ impl Instance {
         }
     }
 
+    /// The execution of what is known to be an orchestration.
+    pub(super) fn orchestration(&self) -> &Execution {
+        self.execution().expect("only orchestrations take steps")
+    }
+
+    pub(super) fn orchestration_mut(&mut self) -> &mut Execution {
+        self.execution_mut().expect("only orchestrations take steps")
+    }
+
     pub(super) fn entity(&self) -> Option<&EntityState> {
         match &self.kind {
             Kind::Entity(entity) => Some(entity),
@@ -240,6 +249,37 @@ impl Table {
         self.pages.get_mut(page)?.as_mut()?.0[at].as_mut()
     }
 
+    /// The instance of a handle that the present step has looked up. A step that forgets its instance ends with that.
+    ///
+    /// # Panics
+    /// If there is none: a bug of the engine, at which the partition stops before its frame is written.
+    pub(super) fn known(&self, handle: u64) -> &Instance {
+        self.get(handle).expect("the instance of a step is in the table until the step ends")
+    }
+
+    /// As [`Table::known`].
+    pub(super) fn known_mut(&mut self, handle: u64) -> &mut Instance {
+        self.get_mut(handle).expect("the instance of a step is in the table until the step ends")
+    }
+
+    /// The execution of an orchestration that the present step has looked up.
+    ///
+    /// # Panics
+    /// As [`Table::known`], and if it is an entity.
+    pub(super) fn running(&self, handle: u64) -> &Execution {
+        self.known(handle).orchestration()
+    }
+
+    /// As [`Table::running`].
+    pub(super) fn running_mut(&mut self, handle: u64) -> &mut Execution {
+        self.known_mut(handle).orchestration_mut()
+    }
+
+    /// Takes note that an instance which held `before` bytes holds another number now.
+    pub(super) fn resized(&mut self, handle: u64, before: u64) {
+        self.bytes = self.bytes + self.known(handle).bytes() - before;
+    }
+
     /// Forgets an instance.
     pub(super) fn remove(&mut self, handle: u64) -> Option<Instance> {
         let (page, at) = place(handle);
@@ -270,6 +310,7 @@ impl Table {
     }
 
     fn restate(&mut self, handle: u64, change: impl FnOnce(&mut Execution)) {
+        // Recovery may have lost the instance, with a part of a snapshot that was given up.
         let Some(instance) = self.get_mut(handle) else { return };
         let before = instance.status();
         if let Some(execution) = instance.execution_mut() {

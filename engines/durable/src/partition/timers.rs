@@ -55,6 +55,7 @@ impl Timers {
 
     pub(super) fn cancel(&mut self, key: TaskKey) {
         let TaskKey { handle, generation, id } = key;
+        // It may have fired already.
         let Some(open) = self.timers.get_mut(&handle) else { return };
         if let Some(at) = open.iter().position(|(open_id, _)| *open_id == id) {
             let (_, time) = open.swap_remove(at);

@@ -65,13 +65,13 @@ pub(super) fn open_locks(execution: &Execution) -> Vec<(u32, Vec<EntityId>)> {
 
 impl Partition {
     /// An instance as clients see it.
-    pub(super) fn view(&self, handle: u64, values: Values) -> Result<Option<InstanceView>, Error> {
-        let Some(instance) = self.table.get(handle) else { return Ok(None) };
+    pub(super) fn view(&self, handle: u64, values: Values) -> Result<InstanceView, Error> {
+        let instance = self.table.known(handle);
         let mut view = self.frame_of(instance);
         let Some(execution) = instance.execution() else {
             let state = instance.entity().and_then(|entity| entity.state.clone());
             view.input = if values == Values::With { state.unwrap_or_default() } else { Payload::EMPTY };
-            return Ok(Some(view));
+            return Ok(view);
         };
         if execution.history.is_empty() {
             self.view_pending(handle, &mut view);
@@ -86,15 +86,15 @@ impl Partition {
             })?;
             view.output = last.and_then(outcome);
         }
-        Ok(Some(view))
+        Ok(view)
     }
 
     /// The view of an execution that has just ended, with what it returned at hand.
     pub(super) fn view_ended(&self, handle: u64, result: &Result<Payload, Failure>) -> Result<InstanceView, Error> {
-        let Some(instance) = self.table.get(handle) else { return Err(Error::Closed) };
+        let instance = self.table.known(handle);
+        let execution = instance.orchestration();
         let mut view = self.frame_of(instance);
         view.output = Some(result.clone());
-        let Some(execution) = instance.execution() else { return Ok(view) };
         let mut reader = self.spiller.reader();
         let mut events = Events::new(&execution.history, Time(0), &mut reader);
         if let Some(Ok(Event { kind: EventKind::Started { input, .. }, .. })) = events.next() {
@@ -139,7 +139,8 @@ impl Partition {
 
     /// The whole history, with large payloads.
     pub(super) fn events(&self, handle: u64) -> Result<Option<Vec<Event>>, Error> {
-        let Some(execution) = self.table.get(handle).and_then(Instance::execution) else { return Ok(None) };
+        // Entities keep no history.
+        let Some(execution) = self.table.known(handle).execution() else { return Ok(None) };
         let mut events = Vec::new();
         self.walk(execution, |event| events.push(event))?;
         Ok(Some(events))

@@ -68,7 +68,7 @@ impl Partition {
         None
     }
 
-    /// What an activity is given, if its execution is still there.
+    /// The call of an activity, if its execution is still there.
     fn call_of(&mut self, key: TaskKey, kept: Option<ActivityCall>) -> Option<Result<ActivityCall, Failure>> {
         let TaskKey { handle, generation, id } = key;
         let instance = self.table.get(handle)?;

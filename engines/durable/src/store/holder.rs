@@ -1,6 +1,6 @@
 //! Which process holds a lock on a file, as the kernel lists it in `/proc/locks`.
 //!
-//! Looking there takes no lock itself and opens no file, so it disturbs nobody: to try the lock would make a hub that
+//! Reading it takes no lock and opens no file, so it disturbs no process: to try the lock would make a hub that
 //! opens at that moment fail, and to close a file of SQLite's would drop this process's own locks on it.
 
 use std::os::unix::fs::MetadataExt;

@@ -51,7 +51,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// What the loss of the process does: whoever held a partition holds it no longer. Frames and blobs stay, for each
+    /// Does what the end of a process does: its partitions become free. Frames and blobs stay, for each
     /// call that has put them here has returned.
     pub fn crash(&self) {
         self.state().logs.values_mut().for_each(|log| log.owner = None);

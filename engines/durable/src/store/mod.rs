@@ -279,6 +279,24 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Advice, where there is more than the text says.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Damaged { place: Location::Row { .. }, .. } => Some("restore the database from a copy"),
+            Self::Damaged { .. } | Self::Missing { .. } => {
+                Some("restore the folder from a copy, or see what `narrows orchestrations repair HUB` can save")
+            }
+            // A file of another program, or the file `hub` after something else was written over it.
+            Self::Foreign { place: Location::File { offset: Some(_), .. }, .. } => {
+                Some("if this was a hub, see what `narrows orchestrations repair HUB` can save")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Where in a store something is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Location {

@@ -78,7 +78,7 @@ fn a_damaged_or_missing_part_of_a_snapshot_is_named() {
 }
 
 #[test]
-fn the_log_of_another_partition_or_of_nobody_is_named() {
+fn the_log_of_another_partition_or_program_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path());
     let log = |partition: &str| {

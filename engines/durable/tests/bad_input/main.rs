@@ -1,4 +1,4 @@
-//! What nobody wishes for: no room, no right to write, a folder in use, values of no and of very many bytes, code that
+//! Bad conditions: no room, no right to write, a folder in use, values of no and of very many bytes, code that
 //! panics or never ends, files that are damaged or not ours.
 //!
 //! Each time the error names the file or the instance, nothing that was acknowledged is lost, and the rest goes on.

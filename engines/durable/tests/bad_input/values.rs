@@ -41,7 +41,7 @@ fn values_of_no_bytes_and_of_100_mb_come_back_after_a_crash() {
 }
 
 #[test]
-fn code_that_panics_or_never_ends_is_reported_and_harms_nobody_else() {
+fn code_that_panics_or_never_ends_is_reported_and_harms_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(folder.path()).unwrap();
     block(async {

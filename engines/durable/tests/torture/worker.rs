@@ -19,7 +19,7 @@ const EVENT_EVERY: u64 = 4;
 /// Every so many-th text is so long that it lies beside the log.
 const LONG_EVERY: u64 = 7;
 const LONG_BYTES: usize = 3_000;
-/// A round ends here if nobody kills it.
+/// A round that is not killed ends here.
 const NUMBERS_MAX: u64 = 1_000_000;
 
 pub(crate) fn spawn(folder: &Path, round: u64) -> Child {

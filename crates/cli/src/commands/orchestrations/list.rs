@@ -1,6 +1,6 @@
 //! `narrows orchestrations list HUB`: orchestrations, newest first, page by page.
 
-use narrows_durable::{Error, Filter, HubReader, InstanceId, InstanceView, Status, Time};
+use narrows_durable::{Error, Filter, HubReader, InstanceId, InstanceView, Status, Stopped, Time};
 use narrows_model::table::{Cell, Column, ColumnType, Table};
 use narrows_model::units;
 use narrows_report::table;
@@ -89,6 +89,7 @@ struct Listing {
     views: Vec<InstanceView>,
     has_more: bool,
     counts: Vec<(Status, u64)>,
+    stopped: Vec<Stopped>,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
@@ -115,17 +116,22 @@ fn listing(reader: &HubReader, arguments: &Arguments) -> Result<Listing, Error> 
     let mut counts = Status::ALL.map(|status| (status, 0));
     reader.each(&filter, |view| counts[view.status as usize].1 += u64::from(takes(&view)))?;
     let counts = counts.into_iter().filter(|(_, count)| *count > 0).collect();
-    Ok(Listing { views, has_more, counts })
+    Ok(Listing { views, has_more, counts, stopped: reader.stopped().to_vec() })
 }
 
 fn as_text(listing: Listing) -> String {
-    let Listing { views, has_more, counts } = listing;
+    let Listing { views, has_more, counts, stopped } = listing;
     let counts: Vec<String> =
         counts.iter().map(|(status, count)| format!("{} {}", units::count(*count), status.as_str())).collect();
     let counts = if counts.is_empty() { "none pass".to_owned() } else { counts.join(", ") };
     let last = views.last().filter(|_| has_more).map(|view| view.id.clone());
     let more = last.map_or_else(String::new, |id| format!("the next page: --after '{id}'\n"));
-    format!("{}in all: {counts}\n{more}", table::text(&as_table(&views, has_more), table_style()))
+    let stopped: String = stopped.iter().map(stopped_line).collect();
+    format!("{}in all: {counts}\n{more}{stopped}", table::text(&as_table(&views, has_more), table_style()))
+}
+
+fn stopped_line(stopped: &Stopped) -> String {
+    format!("partition {} stopped at {}: {}\n", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
 }
 
 pub(super) fn as_table(views: &[InstanceView], is_cut: bool) -> Table {
@@ -158,7 +164,9 @@ fn as_json(listing: &Listing) -> Value {
     let counts: serde_json::Map<String, Value> =
         listing.counts.iter().map(|(status, count)| (status.as_str().to_owned(), json!(count))).collect();
     let next = listing.views.last().filter(|_| listing.has_more).map(|view| view.id.as_str());
-    json!({ "instances": instances, "next": next, "counts": counts })
+    let stopped = |stopped: &Stopped| json!({ "partition": stopped.partition, "at": rfc3339(Time(stopped.at_us)), "reason": stopped.reason });
+    let stopped: Vec<Value> = listing.stopped.iter().map(stopped).collect();
+    json!({ "instances": instances, "next": next, "counts": counts, "stopped": stopped })
 }
 
 pub(super) fn view_json(view: &InstanceView) -> Value {

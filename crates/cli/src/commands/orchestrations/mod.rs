@@ -1,13 +1,15 @@
 //! `narrows orchestrations`: looks into the store of a durable hub, and changes single orchestrations in it.
 //!
 //! No code of the orchestrations is there, so nothing is run: `list` and `history` read, also beside the process that
-//! has the hub open; the others write their change into the log and leave the rest as it is.
+//! has the hub open; the others write their change into the log and leave the rest as it is. `repair` is for a hub that is
+//! damaged and does not open.
 
 mod change;
 mod history;
 mod list;
 mod moment;
 mod purge;
+mod repair;
 mod store;
 
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ enum Action {
     Resume(change::Arguments),
     /// Delete orchestrations that have ended, with their histories and sub-orchestrations
     Purge(purge::Arguments),
+    /// Report the lost data of a damaged hub, and open the hub without it
+    Repair(repair::Arguments),
 }
 
 /// `HUB`: which hub a command is about.
@@ -64,5 +68,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         Action::Suspend(arguments) => change::execute(arguments, change::Sort::Suspend),
         Action::Resume(arguments) => change::execute(arguments, change::Sort::Resume),
         Action::Purge(arguments) => purge::execute(arguments),
+        Action::Repair(arguments) => repair::execute(arguments),
     }
 }

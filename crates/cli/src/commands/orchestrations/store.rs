@@ -10,7 +10,7 @@ use crate::exit::{Failure, with_causes};
 use crate::stderr;
 
 /// The file of a hub in SQLite, in its folder.
-const DATABASE: &str = "hub.db";
+pub(super) const DATABASE: &str = "hub.db";
 /// Identifiers that a mistaken one is compared with.
 const COMPARED_MAX: usize = 100_000;
 /// Identifiers that a hint names.
@@ -40,6 +40,10 @@ impl Found {
         } else {
             format!("folder {shown} does not exist")
         };
+        if path.join("p0").is_dir() {
+            let hint = format!("`narrows orchestrations repair {shown}` recovers a hub that lost this file");
+            return Err(Failure::new(what).hint(hint));
+        }
         Err(Failure::new(what).hint("use the folder that the program passes to `FileStore::open`"))
     }
 
@@ -80,7 +84,7 @@ impl Found {
     }
 
     /// An error with what to do about it.
-    fn explain(&self, error: &Error) -> Failure {
+    pub(super) fn explain(&self, error: &Error) -> Failure {
         let failure = Failure::new(with_causes(error));
         let (Error::Store(source) | Error::Stopped { source, .. }) = error else { return failure };
         match source {
@@ -92,10 +96,10 @@ impl Found {
                 }
                 Self::Classic(_) => format!("only one process can open a hub in SQLite: end {by} first"),
             }),
-            StoreError::Damaged { .. } => {
-                failure.hint("the stored data was changed after it was written; restore it from a copy")
-            }
-            _ => failure,
+            _ => match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            },
         }
     }
 }

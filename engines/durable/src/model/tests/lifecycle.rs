@@ -38,7 +38,7 @@ fn events_kept_back_are_given_in_order_on_resume() {
     assert_eq!(run.progress, Progress::Ignored, "it is suspended already");
     assert!(run.complete(0, 4).is_empty());
     assert!(run.complete(7, 4).is_empty());
-    assert_eq!(run.progress, Progress::Ignored, "nobody waits for decision 7");
+    assert_eq!(run.progress, Progress::Ignored, "decision 7 is not awaited");
     assert!(run.raise("Step", 2).is_empty());
     run.recover();
     assert_eq!(run.feed(resumed()), [scheduled(1, "Work", 42)]);

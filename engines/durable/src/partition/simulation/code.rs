@@ -271,7 +271,7 @@ async fn call(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
     Ok(length)
 }
 
-/// Under a lock nobody else notes anything.
+/// Under a lock, only its owner takes notes.
 async fn critical(ctx: &Ctx, script: &mut Script, ledgers: &[u8]) -> Result<(), Failure> {
     let ids: Vec<EntityId> = ledgers.iter().map(|number| ledger(*number)).collect();
     let guard = ctx.lock(&ids).await?;

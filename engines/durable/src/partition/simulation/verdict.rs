@@ -232,7 +232,7 @@ impl World {
         }
         let unknown: BTreeSet<Token> = self.unknown.iter().filter_map(note).collect();
         let ghosts: Vec<&Token> = places.into_keys().filter(|token| !unknown.contains(token)).collect();
-        assert!(ghosts.is_empty(), "these were noted, and nobody has durably sent them: {ghosts:?}");
+        assert!(ghosts.is_empty(), "these were noted and never durably sent: {ghosts:?}");
     }
 
     fn what_ledgers_sent_arrived(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {

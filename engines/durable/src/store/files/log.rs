@@ -36,14 +36,14 @@ struct Owned {
 /// A partition's log.
 #[derive(Debug)]
 pub(super) struct Log {
-    disk: Arc<dyn Disk>,
-    partition: PartitionId,
-    folder: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) partition: PartitionId,
+    pub(super) folder: PathBuf,
     owned: Option<Owned>,
     /// Known once the log has been read.
     end: Option<End>,
     tail: Option<Tail>,
-    /// What went wrong with an append, after which nobody knows what is durable.
+    /// The error of a failed append: how much of it is durable is unknown.
     broken: Option<StoreError>,
     buffer: Vec<u8>,
 }
@@ -78,11 +78,11 @@ impl Log {
         Ok(epoch > Some(0) || !self.segments()?.is_empty())
     }
 
-    fn epoch_path(&self) -> PathBuf {
+    pub(super) fn epoch_path(&self) -> PathBuf {
         self.folder.join(EPOCH)
     }
 
-    fn end_path(&self) -> PathBuf {
+    pub(super) fn end_path(&self) -> PathBuf {
         self.folder.join("end")
     }
 
@@ -127,13 +127,13 @@ impl Log {
     }
 
     /// Notes that the log has had a segment that begins with frame `newest`, and frames up to `next`.
-    fn note_end(&self, newest: u64, next: u64) -> Result<(), StoreError> {
+    pub(super) fn note_end(&self, newest: u64, next: u64) -> Result<(), StoreError> {
         let bytes = [newest.to_le_bytes(), next.to_le_bytes()].concat();
         sealed::write(&*self.disk, &self.end_path(), Sort::End, &bytes)
     }
 
     /// What was noted last: the first frame of the newest segment, and where the log ended.
-    fn noted_end(&self) -> Result<(u64, u64), StoreError> {
+    pub(super) fn noted_end(&self) -> Result<(u64, u64), StoreError> {
         let path = self.end_path();
         let Some(bytes) = sealed::read(&*self.disk, &path, Sort::End)? else { return Ok((0, 0)) };
         let (numbers, []) = bytes.as_chunks::<8>() else {
@@ -145,7 +145,7 @@ impl Log {
         }
     }
 
-    /// Whether this is still the owner: nobody else has begun an epoch since, in whatever process.
+    /// Checks that this is still the owner: no process has begun another epoch since.
     fn check(&self, epoch: Epoch) -> Result<(), StoreError> {
         let ours = self.owned.filter(|owned| owned.epoch == epoch.0);
         match ours {
@@ -155,7 +155,7 @@ impl Log {
     }
 
     /// The first positions and paths of the segments, in order.
-    fn segments(&self) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+    pub(super) fn segments(&self) -> Result<Vec<(u64, PathBuf)>, StoreError> {
         let first = |name: &str| name.strip_prefix("log-").and_then(|first| first.parse().ok());
         let listed = disk::list(&*self.disk, &self.folder)?;
         let mut segments: Vec<(u64, PathBuf)> =
@@ -164,7 +164,7 @@ impl Log {
         Ok(segments)
     }
 
-    fn segment_path(&self, first: u64) -> PathBuf {
+    pub(super) fn segment_path(&self, first: u64) -> PathBuf {
         self.folder.join(format!("log-{first:020}"))
     }
 
@@ -205,7 +205,8 @@ impl Log {
         Ok((end, segments.pop().map(|(_, path)| path)))
     }
 
-    fn read_segment(
+    /// Gives the frames of one segment to `visit`. `before` is where the one before it ends.
+    pub(super) fn read_segment(
         &self,
         first: u64,
         path: &Path,
@@ -259,7 +260,7 @@ impl Log {
     }
 
     /// An orderly end, and each new segment, leaves a note of how far the log went.
-    fn check_end(&self, end: End, last: Option<&(u64, PathBuf)>) -> Result<(), StoreError> {
+    pub(super) fn check_end(&self, end: End, last: Option<&(u64, PathBuf)>) -> Result<(), StoreError> {
         let (newest, noted) = self.noted_end()?;
         if last.map_or(0, |(first, _)| *first) < newest {
             return Err(disk::missing(&self.segment_path(newest), "it is missing"));
@@ -317,7 +318,7 @@ impl Log {
         tail.file.write_at(&buffer, tail.offset).and_then(|()| tail.file.sync()).map_err(failed)?;
         let next = at.0 + batch.len() as u64;
         if is_new {
-            // Whoever removes the segment later is found out by the note.
+            // The note shows that the segment existed, should it be removed.
             disk::sync_folder(&*self.disk, &self.folder)?;
             self.note_end(at.0, next)?;
         }

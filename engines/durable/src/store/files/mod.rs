@@ -16,6 +16,7 @@
 pub(crate) mod disk;
 mod log;
 mod reader;
+pub(crate) mod salvage;
 mod sealed;
 mod segment;
 #[cfg(test)]
@@ -98,7 +99,7 @@ impl FileStore {
         filling: Filling,
         lock: Option<File>,
     ) -> Result<Self, StoreError> {
-        let spares = Spares::open(Arc::clone(&disk), &folder.join("spare"), options.segment_bytes, filling)?;
+        let spares = Spares::open(Arc::clone(&disk), &folder.join(SPARE), options.segment_bytes, filling)?;
         disk::sync_tree(&*disk, folder)?;
         Ok(Self { disk, folder: folder.to_owned(), options, logs: Mutex::default(), spares, _lock: lock })
     }
@@ -126,8 +127,7 @@ impl FileStore {
         for partition in (0..shape.partitions).map(PartitionId) {
             locked(&self.log(partition)).create()?;
         }
-        let bytes = [shape.partitions.to_le_bytes(), shape.format.to_le_bytes()].concat();
-        sealed::write(&*self.disk, &path, Sort::Hub, &bytes)
+        write_shape(&*self.disk, &self.folder, shape)
     }
 
     /// What only a hub can have left in the folder.
@@ -150,6 +150,7 @@ impl FileStore {
 /// The file that says that a folder is a hub, and of which shape.
 const HUB: &str = "hub";
 const BLOBS: &str = "blobs";
+const SPARE: &str = "spare";
 
 fn blob_path(folder: &Path, name: &str) -> Result<PathBuf, StoreError> {
     check_blob_name(name)?;
@@ -171,6 +172,11 @@ fn read_shape(disk: &dyn Disk, folder: &Path, format: u16) -> Result<Option<HubS
     Ok(Some(shape))
 }
 
+fn write_shape(disk: &dyn Disk, folder: &Path, shape: HubShape) -> Result<(), StoreError> {
+    let bytes = [shape.partitions.to_le_bytes(), shape.format.to_le_bytes()].concat();
+    sealed::write(disk, &folder.join(HUB), Sort::Hub, &bytes)
+}
+
 fn list_blobs(disk: &dyn Disk, folder: &Path, prefix: &str) -> Result<Vec<String>, StoreError> {
     let mut names = Vec::new();
     list(disk, &folder.join(BLOBS), "", prefix, &mut names)?;
@@ -178,7 +184,7 @@ fn list_blobs(disk: &dyn Disk, folder: &Path, prefix: &str) -> Result<Vec<String
     Ok(names)
 }
 
-/// Takes the folder for this process. The lock is on the folder, so that nobody can remove it and leave the folder.
+/// Takes the folder for this process. The lock is on the folder itself, so it cannot be removed without the folder.
 fn lock_folder(folder: &Path) -> Result<File, StoreError> {
     let failed = |error: std::io::Error| disk::failed("open", folder, None, &error);
     let file = File::open(folder).map_err(failed)?;

@@ -41,7 +41,13 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, sort: Sort) -> Result<Option<Ve
     let Some(mut file) = disk::read(disk, path)? else { return Ok(None) };
     if file.get(..8) != Some(sort.magic().as_slice()) {
         let what = format!("it does not begin with {:?}", String::from_utf8_lossy(sort.magic()));
-        return Err(StoreError::Foreign { place: Location::File { path: path.to_owned(), offset: Some(0) }, what });
+        let place = Location::File { path: path.to_owned(), offset: Some(0) };
+        // Only the first file of a folder shows whether that is a hub at all.
+        return Err(if sort == Sort::Hub {
+            StoreError::Foreign { place, what }
+        } else {
+            StoreError::Damaged { place, what }
+        });
     }
     let number = |range: std::ops::Range<usize>| -> Option<u64> {
         file.get(range).map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

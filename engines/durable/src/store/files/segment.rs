@@ -162,6 +162,12 @@ pub(super) fn size(bytes: &[u8], partition: PartitionId, first: Position) -> Opt
     (bytes.get(..HEAD)? == head(partition, first, size).as_slice()).then_some(size)
 }
 
+/// The size that the head states, whatever the partition and position.
+pub(super) fn size_of(bytes: &[u8]) -> Option<u64> {
+    let sum = bytes.get(HEAD_SUM..HEAD_SUM + 4)?;
+    (number(sum) == u64::from(crc32fast::hash(&bytes[..HEAD_SUM]))).then(|| number(&bytes[24..32]))
+}
+
 /// Whether no frame of this segment is in the bytes, whatever their head: of a file that is only about to become one.
 pub(super) fn holds_no_frame(bytes: &[u8], partition: PartitionId, first: Position) -> bool {
     let is_other = bytes.get(8..16) != Some(u64::from(partition.0).to_le_bytes().as_slice());
@@ -173,6 +179,28 @@ pub(super) fn holds_no_frame(bytes: &[u8], partition: PartitionId, first: Positi
 pub(super) fn walk(
     bytes: &[u8],
     path: &Path,
+    partition: PartitionId,
+    range: (u64, u64),
+    epoch: u64,
+    visit: &mut Visit<'_>,
+) -> Result<End, StoreError> {
+    let end = prefix(bytes, partition, range, epoch, visit)?;
+    let behind = frame_at(bytes, partition, end.offset as usize);
+    if behind.is_some_and(|found| found.position == range.1 && end.next == range.1) {
+        return Ok(end);
+    }
+    match acknowledged_later(bytes, partition, end) {
+        None => Ok(end),
+        Some(later) => Err(damaged(path, end.offset, format!("no whole frame {} stands there, but {later}", end.next))),
+    }
+}
+
+/// Like [`walk`], whatever follows behind the last frame.
+///
+/// # Errors
+/// The first one of `visit`.
+pub(super) fn prefix(
+    bytes: &[u8],
     partition: PartitionId,
     (first, until): (u64, u64),
     epoch: u64,
@@ -196,10 +224,30 @@ pub(super) fn walk(
         end.epoch = found.epoch;
     }
     end.is_marked = is_marked(bytes, partition, end);
-    match acknowledged_later(bytes, partition, end) {
-        None => Ok(end),
-        Some(later) => Err(damaged(path, end.offset, format!("no whole frame {} stands there, but {later}", end.next))),
+    Ok(end)
+}
+
+/// Gives each whole frame behind `end` to `visit`, wherever it stands, and returns the position after the last frame
+/// that the bytes show to have been there.
+pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut dyn FnMut(u64, &[u8])) -> u64 {
+    let (mut at, mut reached) = (end.offset as usize, end.next);
+    while at + FRAME_HEAD <= bytes.len() {
+        let is_later = |found: &Found<'_>| found.position >= end.next && found.epoch >= end.epoch;
+        let length = match found_at(bytes, partition, at).filter(is_later) {
+            Some(found) if found.bytes.is_empty() => {
+                reached = reached.max(found.position);
+                FRAME_HEAD
+            }
+            Some(found) => {
+                reached = reached.max(found.position + 1);
+                visit(found.position, found.bytes);
+                FRAME_HEAD + found.bytes.len()
+            }
+            None => 1,
+        };
+        at += length;
     }
+    reached
 }
 
 /// What behind the end shows that what should stand there was acknowledged: a frame of a later batch, or a mark.

@@ -14,7 +14,7 @@ use crate::store::StoreError;
 
 /// Files kept ready at most; more than that are removed.
 const READY_MAX: usize = 8;
-/// Wishes that wait for the thread at most; more would create files that nobody needs.
+/// Wishes that wait for the thread at most; more would create files that are not needed.
 const WISHES_MAX: usize = 8;
 const CHUNK: usize = 1 << 20;
 
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 pub(super) enum Filling {
     /// A thread.
     Ahead,
-    /// Whoever wishes for one, at once: for simulations, which have one thread.
+    /// The caller of `wish`, at once: for simulations, which have one thread.
     #[cfg(test)]
     AtOnce,
 }
@@ -54,7 +54,7 @@ impl Spares {
         for path in found.into_iter().map(|found| folder.join(found.name)) {
             let is_whole = disk.bytes(&path).is_ok_and(|found| found == bytes);
             if is_whole && ready.files.len() < READY_MAX && is_spare(&path) {
-                // Whoever filled it may have been killed before its length was on the disk.
+                // The process that filled it may have been killed before its length was on the disk.
                 let synced = disk.open(&path).and_then(|file| file.sync());
                 synced.map_err(|error| disk::failed("sync", &path, None, &error))?;
                 ready.files.push(path);

@@ -1,0 +1,123 @@
+//! `narrows orchestrations repair HUB`: reports the lost data of a damaged hub, and on request opens the hub without it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use narrows_durable::{Damage, Findings, HubRepair};
+
+use super::HubArgument;
+use super::store::{DATABASE, Found};
+use crate::Outcome;
+use crate::commands::{plural, print};
+use crate::exit::{Exit, Failure};
+
+/// Instances that one line names.
+const NAMED_MAX: usize = 20;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    hub: HubArgument,
+    /// Open the hub without the lost data; copies of the damaged files are kept in HUB/damaged-N
+    #[arg(long)]
+    accept_loss: bool,
+}
+
+pub(super) fn execute(arguments: &Arguments) -> Outcome {
+    let folder = folder(&arguments.hub.hub)?;
+    let failed = |error| Found::Files(folder.to_owned()).explain(&error);
+    let repair = HubRepair::open(folder).map_err(failed)?;
+    let report = report(folder, repair.findings());
+    if repair.findings().is_sound() {
+        print(&report)?;
+        return Ok(Exit::Fine);
+    }
+    if !arguments.accept_loss {
+        print(&format!(
+            "{report}nothing was changed: restore the hub from a copy, or open it without the lost data with `--accept-loss`\n"
+        ))?;
+        return Ok(Exit::VerdictFailed);
+    }
+    let kept = repair.accept().map_err(failed)?;
+    let kept = kept.map_or_else(String::new, |kept| format!("; copies of the damaged files are in {}", kept.display()));
+    print(&format!("{report}repaired: the hub opens without the lost data{kept}\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// The folder of a hub in files, which need not have all of them.
+fn folder(path: &Path) -> Result<&Path, Failure> {
+    if path.is_file() || path.join(DATABASE).is_file() {
+        let what = format!("{} is a hub in SQLite, and only hubs in files can be repaired", path.display());
+        return Err(Failure::new(what).hint("restore it from a copy, or try `.recover` of SQLite's own shell"));
+    }
+    if !path.is_dir() {
+        return Err(Failure::new(format!("folder {} does not exist", path.display())));
+    }
+    Ok(path)
+}
+
+fn report(folder: &Path, findings: &Findings) -> String {
+    let partitions = plural(usize::from(findings.partitions), "partition");
+    if findings.is_sound() {
+        return format!("{} is sound: {partitions}, nothing is damaged\n", folder.display());
+    }
+    let mut out = String::new();
+    if let Some(error) = &findings.hub {
+        let _ = writeln!(out, "{error}\n  no data is lost with it: the other files show a hub with {partitions}");
+    }
+    findings.damages.iter().for_each(|damage| out.push_str(&of(damage)));
+    if !findings.waiting.is_empty() {
+        let who = findings.waiting.iter().map(|(caller, called)| format!("{caller} for {called}"));
+        let known = usize::try_from(findings.waiting_known).unwrap_or(usize::MAX);
+        let (count, wait) = (plural(known, "orchestration"), if known == 1 { "waits" } else { "wait" });
+        let who = named(who, known - findings.waiting.len());
+        let _ =
+            writeln!(out, "{count} {wait} for a response that may be lost; terminate those that wait for ever: {who}");
+    }
+    out
+}
+
+fn of(damage: &Damage) -> String {
+    let mut out = format!("partition {} is damaged\n", damage.partition);
+    for error in &damage.found {
+        let _ = writeln!(out, "  {error}");
+    }
+    let mut lost: Vec<String> = Vec::new();
+    if damage.is_everything {
+        lost.push("all instances of the partition".to_owned());
+    }
+    if !damage.frames.is_empty() {
+        let count = usize::try_from(damage.frames.end - damage.frames.start).unwrap_or(usize::MAX);
+        let (first, last) = (damage.frames.start, damage.frames.end - 1);
+        let readable = damage.frames_readable;
+        lost.push(format!("at least {} of the log, {first} to {last} ({readable} readable)", plural(count, "record")));
+    } else if !damage.is_everything {
+        lost.push("no known record of the log".to_owned());
+    }
+    for (path, bytes) in &damage.bytes {
+        lost.push(format!("bytes {} to {} of {}", bytes.start, bytes.end, path.display()));
+    }
+    let messages = |count| plural(usize::try_from(count).unwrap_or(usize::MAX), "message");
+    if damage.messages_taken > 0 {
+        lost.push(format!("the effect of {} from other partitions", messages(damage.messages_taken)));
+    }
+    if damage.messages_sent > 0 {
+        lost.push(format!("the cause of {} that other partitions have processed", messages(damage.messages_sent)));
+    }
+    for what in lost {
+        let _ = writeln!(out, "  lost: {what}");
+    }
+    if !damage.instances.is_empty() {
+        let unlisted = usize::try_from(damage.instances_known).unwrap_or(usize::MAX) - damage.instances.len();
+        let ids = named(damage.instances.iter().map(ToString::to_string), unlisted);
+        let _ = writeln!(out, "  lost, or set back to an earlier state: {ids}");
+    }
+    out
+}
+
+/// The first few, and how many more there are besides.
+fn named(names: impl ExactSizeIterator<Item = String>, unlisted: usize) -> String {
+    let more = names.len().saturating_sub(NAMED_MAX) + unlisted;
+    let names: Vec<String> = names.take(NAMED_MAX).collect();
+    if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+}
