@@ -160,6 +160,27 @@ fn neighbours_who_have_the_machine_are_no_limit_of_the_system() {
 }
 
 #[test]
+fn neighbours_excuse_no_load_that_would_fill_the_machine_without_them() {
+    let verdict = |(cores, waiting): (f64, f64), rates: (f64, f64)| {
+        let trial = TrialBuilder::new("a").service("shop", None).cores(2).host_cpu(|_| 1.0);
+        let trial = trial.cpu("shop", 0, move |_| cores).threads("shop", 0, &[(ThreadState::Lock, "", 6.0)]);
+        let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
+        let trial = trial.series(names::CPU_WAIT, "shop", 0, move |_| waiting);
+        judged(trial.steady(20, load(1, rates.0)).steady(20, load(8, rates.1)))
+    };
+    // 20 ms of CPU for each request: eight users would use three cores.
+    let full = verdict((0.8, 1.2), (20.0, 40.0));
+    assert_eq!(full.headline, "limited by the CPU of the machine");
+    assert!(full.reason.contains("services 40 %, other programs 60 %"), "{}", full.reason);
+    let is_excused = |(threads, rates)| {
+        let verdict = verdict(threads, rates).verdict;
+        matches!(verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } })
+    };
+    assert!(is_excused(((0.8, 0.6), (20.0, 40.0))), "something else holds threads");
+    assert!(is_excused(((0.2, 1.9), (20.0, 40.0))), "eight users would use less than a core");
+}
+
+#[test]
 fn neighbours_who_have_the_machine_excuse_nothing_while_no_thread_waits_for_a_processor() {
     let waiting = |threads: f64| {
         let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 0.1).host_cpu(|_| 1.0);

@@ -123,7 +123,7 @@ impl Judge<'_, '_> {
         let machine = machine(&cpu, level);
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
-        let neighbours = full.filter(is_taken_by_neighbours);
+        let neighbours = full.filter(|full| is_taken_by_neighbours(full) && !self.fills_it_alone(full, level));
         if let Some(machine) =
             neighbours.filter(|_| self.place_of(level).is_none_or(|at| waits_for_cpu(self.reading, at)))
         {
@@ -135,6 +135,20 @@ impl Judge<'_, '_> {
         let (service, share) = self.busiest(level)?;
         let is_full = share >= thresholds.cpu_limit_share;
         is_full.then(|| LimitVerdict::Cpu { service: Some(service.to_owned()), share, waiting: None, machine })
+    }
+
+    /// Whether the load would use up the machine's CPU without neighbours too. Threads of the services that run or wait for a
+    /// processor must be as many as it has, so that nothing else holds them. And what a request costs × the rate at which
+    /// it would be called for must be as much: users who wait for nothing but their own request have the cycle of the
+    /// lightest level, which neighbours make longer, and so the estimate lower.
+    fn fills_it_alone(&self, machine: &MachineCpu, level: &Interval) -> bool {
+        let lightest = || Cpu::new(self.reading).lighter_than(level).min_by(|a, b| a.by_demand(b));
+        let of_users = || lightest().map(|one| f64::from(level.vus) * one.rate / f64::from(one.vus.max(1)));
+        let Some(asked) = level.offered.or_else(of_users) else { return false };
+        let full = self.reading.thresholds.cpu_host_share * machine.all;
+        let runnable = self.waiting_for_cpu(level).map_or(0.0, |waiting| machine.services + waiting);
+        let each_s = (machine.services + machine.narrows) / level.rate;
+        runnable >= full && each_s * asked >= full
     }
 
     /// Whether the machine's processors are all in use, or so busy that threads often wait for one. Between the threads of
