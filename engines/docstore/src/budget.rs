@@ -64,6 +64,15 @@ impl Budget {
         self.per_second
     }
 
+    /// Provides `per_second` in seconds that begin by `stagger`; what is used of the running second stays used.
+    pub(crate) fn provision(&mut self, per_second: Charge, stagger: Stagger, now: Duration) {
+        let is_current = self.stagger.second_at(now) <= self.second;
+        if !is_current {
+            self.used = Charge::ZERO;
+        }
+        (self.per_second, self.stagger, self.second) = (per_second, stagger, stagger.second_at(now));
+    }
+
     /// Whether a request may run at `now`; if not, how long until the partition's next second begins.
     pub(crate) fn admit(&mut self, now: Duration) -> Result<(), Duration> {
         // Callers read the clock before they queue for the partition: one that comes late belongs to the later second.
@@ -158,6 +167,18 @@ mod tests {
         let last = Duration::from_nanos(333_333_333);
         assert_eq!(budget.admit(last), Err(Duration::from_nanos(1)));
         assert_eq!(budget.admit(last + Duration::from_nanos(1)), Ok(()));
+    }
+
+    #[test]
+    fn a_raise_counts_at_once_and_what_is_used_stays_used() {
+        let mut budget = budget(200);
+        let now = Duration::from_millis(1_500);
+        assert_eq!(admitted_at(&mut budget, 1_500, Charge::from_hundredths(100), 10), 2);
+        budget.provision(Charge::from_hundredths(500), Stagger { partition: 1, partitions: 2 }, now);
+        assert_eq!(admitted_at(&mut budget, 1_500, Charge::from_hundredths(100), 10), 3);
+        assert_eq!(budget.admit(now), Err(Duration::from_secs(1)), "this partition's seconds begin at a half");
+        budget.provision(Charge::from_hundredths(100), Stagger { partition: 0, partitions: 1 }, now * 2);
+        assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(100), 10), 1);
     }
 
     proptest! {

@@ -51,6 +51,11 @@ impl Charge {
     pub(crate) fn replace(bytes: usize, properties: usize) -> Self {
         Self(write_base(bytes) * 3 / 2 + 30 * properties as u64)
     }
+
+    /// Deleting a document costs what creating it does, properties aside.
+    pub(crate) fn delete(bytes: usize) -> Self {
+        Self(write_base(bytes))
+    }
 }
 
 fn write_base(bytes: usize) -> u64 {

@@ -1,13 +1,12 @@
-//! The settings of one store. Every container gets the same ones: the store plays one database at a time.
+//! The settings of one store: how it is reached, and the database and containers it begins with.
 
 use std::time::Duration;
 
 use crate::Error;
+use crate::throughput::MAX_RU_PER_SECOND_OF_PARTITION;
 
 /// The most physical partitions a container may have.
-const MAX_PARTITIONS: u32 = 1_000;
-/// Cosmos DB's own ceiling of one physical partition, in RU/s.
-const MAX_RU_PER_SECOND_OF_PARTITION: u32 = 10_000;
+pub(crate) const MAX_PARTITIONS: u32 = 1_000;
 /// About 4 GiB of text and index: what one machine should carry beside the system it measures.
 const MAX_DOCUMENTS: u32 = 2_000_000;
 const MAX_CONTAINERS: usize = 64;
@@ -19,14 +18,16 @@ const MAX_DELAY: Duration = Duration::from_secs(60);
 pub struct Config {
     /// The port on 127.0.0.1; 0 lets the system choose.
     pub port: u16,
-    /// The name of the one database.
+    /// The name of the database the store begins with.
     pub database: String,
     /// The names of its containers, 1 to 64, each seeded alike.
     pub containers: Vec<String>,
     /// The top-level property that is the partition key, without the slash.
     pub partition_key: String,
-    /// Physical partitions per container, 1 to 1 000.
+    /// Physical partitions of each of these containers, 1 to 1 000.
     pub partitions: u32,
+    /// Physical partitions of a container that a client creates, at least; without it one for every 10 000 RU/s.
+    pub partitions_of_created: Option<u32>,
     /// Provisioned throughput per container in RU/s, split evenly over the partitions; at most 10 000 for each.
     pub throughput_ru_per_second: u32,
     /// Utilisation documents each container starts with, up to 2 000 000.
@@ -49,6 +50,7 @@ impl Default for Config {
             containers: vec!["utilization".to_owned()],
             partition_key: "ownerId".to_owned(),
             partitions: 9,
+            partitions_of_created: None,
             throughput_ru_per_second: 900,
             documents_per_container: 11_000,
             delay: Duration::ZERO,
@@ -66,6 +68,7 @@ impl Config {
     /// [`Error::Setting`] names the first setting outside its range.
     pub fn validate(&self) -> Result<(), Error> {
         within("partitions", self.partitions, 1, MAX_PARTITIONS)?;
+        within("partitions_of_created", self.partitions_of_created.unwrap_or(1), 1, MAX_PARTITIONS)?;
         let most = self.partitions * MAX_RU_PER_SECOND_OF_PARTITION;
         within("throughput_ru_per_second", self.throughput_ru_per_second, self.partitions, most)?;
         within("documents_per_container", self.documents_per_container, 0, MAX_DOCUMENTS)?;

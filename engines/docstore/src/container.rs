@@ -1,85 +1,138 @@
-//! One container: a partition key, the ranges of its hash space and a physical partition for each.
+//! One container: its definition, its throughput, and the ranges of its hash space with a physical partition for each.
 
-use serde_json::{Map, Value, json};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
 
 use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
-use crate::config::Config;
-use crate::effective_key::{EffectiveKey, KeyRanges};
-use crate::partition::{Partition, Stamp};
-use crate::resource_id;
-use crate::scalar::Scalar;
+use crate::definition::Definition;
+use crate::document::Document;
+use crate::effective_key::EffectiveKey;
+use crate::partition::{Command, Done, Operation, Partition, Refused, Stamp, Step};
+use crate::partition_key::PartitionKey;
+use crate::ranges::Ranges;
+use crate::resource_id::ContainerId;
 use crate::seed;
+use crate::throughput::Throughput;
 
-const MAX_ID_BYTES: usize = 255;
+/// Cosmos DB's limit of a document's id.
+const MAX_ID_BYTES: usize = 1_023;
+/// How often a request looks for its partition again after a split.
+const MOVES_MAX: usize = 16;
 
 /// One container with its documents.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) name: String,
+    pub(crate) id: ContainerId,
     pub(crate) rid: String,
-    pub(crate) partition_key: String,
-    pub(crate) ranges: KeyRanges,
-    number: u32,
-    partitions: Vec<Partition>,
+    pub(crate) created_unix_s: u64,
+    definition: RwLock<Arc<Definition>>,
+    throughput: Mutex<Throughput>,
+    ranges: RwLock<Arc<Ranges>>,
 }
 
-/// Where a document lives and under which key; what a write needs besides the document.
-#[derive(Debug)]
+/// Where a document lives and under which key.
+#[derive(Debug, Clone)]
 pub(crate) struct Address {
-    pub(crate) range: u32,
     pub(crate) key: Vec<u8>,
-    pub(crate) partition_key: Scalar,
+    pub(crate) effective: EffectiveKey,
+    pub(crate) partition_key: PartitionKey,
+}
+
+/// What a new container is made of.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) definition: Definition,
+    pub(crate) throughput: Throughput,
+    pub(crate) partitions: u32,
 }
 
 impl Container {
-    /// Container number `number` of the store, seeded with its documents; `unix_s` is their time of writing.
-    pub(crate) fn seeded(number: u32, name: &str, config: &Config, unix_s: u64) -> Self {
-        let ranges = KeyRanges::new(config.partitions);
-        // A hundredth of a request unit that does not divide evenly is nobody's.
-        let share =
-            Charge::from_hundredths(u64::from(config.throughput_ru_per_second) * 100 / u64::from(ranges.count()));
-        let stagger = |partition| Stagger { partition, partitions: ranges.count() };
-        let partitions = (0..ranges.count()).map(|range| Partition::new(Budget::new(share, stagger(range)))).collect();
-        let container = Self {
-            name: name.to_owned(),
-            rid: resource_id::container(number),
-            partition_key: config.partition_key.clone(),
-            ranges,
-            number,
-            partitions,
+    /// An empty container; `unix_s` is the time of its creation, `opened_unix_s` that of the store's.
+    pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, opened_unix_s: u64) -> Self {
+        let Plan { definition, throughput, partitions } = plan;
+        let (name, definition) = (definition.name.clone(), Arc::new(definition));
+        let next_number = Arc::new(AtomicU64::new(1));
+        let partition = |range| {
+            let stamp = Stamp { container: id, range, next_number: Arc::clone(&next_number) };
+            let budget = Budget::new(share(throughput, partitions), Stagger { partition: range, partitions });
+            Partition::new(budget, Arc::clone(&definition), stamp, opened_unix_s)
         };
-        for position in 0..config.documents_per_container {
-            let document = seed::document(position);
-            if let Ok(address) = container.address_of(&document) {
-                let stamp = container.stamp(address.range, unix_s);
-                container.partitions[address.range as usize].load(address.key, document, &stamp);
+        let ranges = RwLock::new(Arc::new(Ranges::equal(partitions, partition)));
+        let rid = id.text();
+        let definition = RwLock::new(definition);
+        Self { name, id, rid, created_unix_s: unix_s, definition, throughput: Mutex::new(throughput), ranges }
+    }
+
+    /// Fills the container with `documents` generated ones.
+    pub(crate) fn seed(&self, documents: u32) {
+        for position in 0..documents {
+            let document = Document::from(seed::document(position));
+            if let Ok(address) = self.address_of(&document.fields()) {
+                let Address { key, effective, .. } = address;
+                let place = effective.place();
+                let operation = Operation::Upsert(document);
+                let command = Command { key, effective, operation, if_match: None, if_none_match: None };
+                self.ranges().holding(place).partition.load(command);
             }
         }
-        container
     }
 
-    /// The partition of range `range`, if there is one.
-    pub(crate) fn partition(&self, range: u32) -> Option<&Partition> {
-        self.partitions.get(range as usize)
+    /// The ranges as they are now.
+    pub(crate) fn ranges(&self) -> Arc<Ranges> {
+        Arc::clone(&self.ranges.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Every partition, in the order of the ranges.
-    pub(crate) fn partitions(&self) -> &[Partition] {
-        &self.partitions
+    pub(crate) fn definition(&self) -> Arc<Definition> {
+        Arc::clone(&self.definition.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes what may be changed of the definition.
+    pub(crate) fn redefine(&self, definition: Definition) -> Result<(), String> {
+        let mut current = self.definition.write().unwrap_or_else(PoisonError::into_inner);
+        current.may_become(&definition)?;
+        *current = Arc::new(definition);
+        for range in self.ranges().iter() {
+            range.partition.redefine(&current);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn throughput(&self) -> Throughput {
+        *self.lock_throughput()
+    }
+
+    /// Provides another throughput from now on, split evenly over the partitions.
+    pub(crate) fn provision(&self, throughput: Throughput, now: Duration) {
+        let mut current = self.lock_throughput();
+        *current = throughput;
+        let ranges = self.ranges();
+        for (index, range) in (0..).zip(ranges.iter()) {
+            let stagger = Stagger { partition: index, partitions: ranges.count() };
+            range.partition.provision(share(throughput, ranges.count()), stagger, now);
+        }
+    }
+
+    /// The effective key of a partition key.
+    pub(crate) fn effective(&self, partition_key: &PartitionKey) -> EffectiveKey {
+        EffectiveKey::new(partition_key, self.definition().key.is_hierarchical())
     }
 
     /// The range a partition key belongs to.
-    pub(crate) fn range_of(&self, partition_key: &Scalar) -> u32 {
-        self.ranges.index_of(EffectiveKey::from_scalar(partition_key))
+    pub(crate) fn range_of(&self, partition_key: &PartitionKey) -> u32 {
+        self.ranges().holding(self.effective(partition_key).place()).id
     }
 
     /// Where the document `id` of a logical partition lives.
-    pub(crate) fn address(&self, partition_key: Scalar, id: &str) -> Address {
+    pub(crate) fn address(&self, partition_key: PartitionKey, id: &str) -> Address {
         let mut key = Vec::new();
         partition_key.encode(&mut key);
         key.extend_from_slice(id.as_bytes());
-        Address { range: self.range_of(&partition_key), key, partition_key }
+        Address { key, effective: self.effective(&partition_key), partition_key }
     }
 
     /// Where a whole document belongs; the error says what is wrong with it.
@@ -92,57 +145,68 @@ impl Container {
         if id.is_empty() || id.len() > MAX_ID_BYTES || id.contains(['/', '\\', '?', '#']) {
             return Err(format!("the property \"id\" must have 1 to {MAX_ID_BYTES} bytes without / \\ ? #"));
         }
-        let partition_key = match document.get(&self.partition_key) {
-            None => Scalar::Undefined,
-            Some(value) => Scalar::from_json(value).ok_or_else(|| {
-                format!("the partition key {:?} is an array or an object, expected a scalar", self.partition_key)
-            })?,
-        };
-        Ok(self.address(partition_key, id))
+        Ok(self.address(self.definition().key.of_document(document)?, id))
     }
 
-    /// What gives the documents of `range` their system properties at `unix_s`.
-    pub(crate) fn stamp(&self, range: u32, unix_s: u64) -> impl Stamp + use<'_> {
-        SystemProperties { container: self, range, unix_s }
+    /// Runs operations on documents of one logical partition, wherever that is after a split.
+    pub(crate) fn transact(
+        &self,
+        effective: &EffectiveKey,
+        now: Duration,
+        commands: &[Command],
+    ) -> Result<(u32, Done<Vec<Step>>), Refused> {
+        self.at(effective.place(), |partition| partition.transact(now, commands))
+    }
+
+    /// Runs `request` on the partition that holds `place`, and again on the one that holds it after a split.
+    pub(crate) fn at<T>(
+        &self,
+        place: u128,
+        request: impl Fn(&Partition) -> Result<T, Refused>,
+    ) -> Result<(u32, T), Refused> {
+        for _ in 0..MOVES_MAX {
+            let ranges = self.ranges();
+            let range = ranges.holding(place);
+            match request(&range.partition) {
+                Err(Refused::Moved) => {}
+                done => return done.map(|done| (range.id, done)),
+            }
+        }
+        Err(Refused::Moved)
+    }
+
+    fn lock_throughput(&self) -> MutexGuard<'_, Throughput> {
+        self.throughput.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct SystemProperties<'a> {
-    container: &'a Container,
-    range: u32,
-    unix_s: u64,
-}
-
-impl Stamp for SystemProperties<'_> {
-    fn stamp(&self, document: &mut Map<String, Value>, position: u32, lsn: u64) {
-        let number = (u64::from(self.range) << 32) | u64::from(position);
-        let rid = resource_id::document(self.container.number, number);
-        let path = format!("dbs/{}/colls/{}/docs/{rid}/", resource_id::database(), self.container.rid);
-        document.insert("_rid".to_owned(), json!(rid));
-        document.insert("_self".to_owned(), json!(path));
-        document.insert("_etag".to_owned(), json!(format!("\"{:08x}-{lsn:016x}\"", self.range)));
-        document.insert("_attachments".to_owned(), json!("attachments/"));
-        document.insert("_ts".to_owned(), json!(self.unix_s));
-    }
+/// What each of `partitions` provides. A hundredth of a request unit that does not divide evenly is nobody's.
+fn share(throughput: Throughput, partitions: u32) -> Charge {
+    Charge::from_hundredths(u64::from(throughput.ru_per_second()) * 100 / u64::from(partitions.max(1)))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::partition_key::KeyDefinition;
+    use crate::scalar::Scalar;
 
     fn small() -> Container {
-        let config = Config { documents_per_container: 0, ..Config::default() };
-        Container::seeded(0, "c", &config, 0)
+        let definition = Definition::plain("c", KeyDefinition::of_property("ownerId"));
+        let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9 };
+        Container::new(ContainerId { database: 0, container: 0 }, plan, 0, 0)
     }
 
     #[test]
     fn an_address_depends_on_id_and_partition_key() {
         let container = small();
-        let text = |text: &str| Scalar::Text(text.to_owned());
+        let text = |text: &str| PartitionKey(vec![Scalar::Text(text.to_owned())]);
         let one = container.address(text("o1"), "d1");
         assert_ne!(one.key, container.address(text("o1d"), "1").key);
         assert_ne!(one.key, container.address(text("o2"), "d1").key);
-        assert_eq!(one.range, container.address(text("o1"), "d2").range);
+        assert_eq!(one.effective, container.address(text("o1"), "d2").effective);
     }
 
     #[test]

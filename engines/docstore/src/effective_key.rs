@@ -1,63 +1,94 @@
-//! From a partition key to a physical partition: the effective partition key, and the ranges that share its space.
+//! From a partition key to a place in the hash space: the effective partition key, and the spans that share the space.
 //!
-//! The effective key is the hash of the key's tagged bytes with its top two bits cleared, so the space is 0 up to 2^126;
-//! N partitions cut it into N equal ranges. On the wire a bound is 32 hexadecimal digits, except the outermost two,
-//! which are `""` and `"FF"` as clients expect; the digits compare as text exactly as the numbers do.
+//! The effective key of a single path is the hash of the key's tagged bytes with its top two bits cleared, so the space is
+//! 0 up to 2^126; a hierarchy has one such number for each level, of which the first decides the partition. On the wire
+//! each number is 32 hexadecimal digits, and the outermost bounds are `""` and `"FF"` as clients expect; the digits
+//! compare as text exactly as the numbers do.
 
 use crate::murmur::murmur3_x64_128;
+use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
 
 /// One past the greatest effective partition key.
 const SPACE: u128 = 1 << 126;
 
-/// Where a partition key lies in the hash space, 0 up to 2^126.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EffectiveKey(u128);
+/// Where a partition key lies in the hash space: a number for each level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EffectiveKey(Vec<u128>);
 
 impl EffectiveKey {
-    pub(crate) fn from_scalar(key: &Scalar) -> Self {
-        let mut bytes = Vec::new();
-        key.encode(&mut bytes);
-        let (h1, h2) = murmur3_x64_128(&bytes);
-        Self(((u128::from(h2) << 64) | u128::from(h1)) & (SPACE - 1))
+    /// The hash of the whole key, or of each level of a hierarchy.
+    pub(crate) fn new(key: &PartitionKey, is_hierarchical: bool) -> Self {
+        if is_hierarchical {
+            return Self(key.0.iter().map(|value| hash(std::slice::from_ref(value))).collect());
+        }
+        Self(vec![hash(&key.0)])
+    }
+
+    /// The number that decides the partition, below 2^126.
+    pub(crate) fn place(&self) -> u128 {
+        self.0.first().copied().unwrap_or_default()
+    }
+
+    /// The digits as clients write them.
+    pub(crate) fn digits(&self) -> String {
+        self.0.iter().map(|level| format!("{level:032X}")).collect()
     }
 }
 
-/// The hash space cut into equal ranges, numbered from 0.
+/// Whether a number lies in the space.
+pub(crate) fn is_place(number: u128) -> bool {
+    number < SPACE
+}
+
+fn hash(values: &[Scalar]) -> u128 {
+    let mut bytes = Vec::new();
+    for value in values {
+        value.encode(&mut bytes);
+    }
+    let (h1, h2) = murmur3_x64_128(&bytes);
+    ((u128::from(h2) << 64) | u128::from(h1)) & (SPACE - 1)
+}
+
+/// A part of the hash space without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyRanges {
-    count: u32,
+pub(crate) struct KeySpan {
+    min: u128,
+    /// The place one past the span.
+    end: u128,
 }
 
-impl KeyRanges {
-    /// `count` ranges; none at all still makes one, so that every key has a home.
-    pub(crate) fn new(count: u32) -> Self {
-        Self { count: count.max(1) }
+impl KeySpan {
+    /// `count` equal spans that fill the space, at least one; the last has what the division leaves over.
+    pub(crate) fn equal(count: u32) -> Vec<Self> {
+        let count = count.max(1);
+        let width = SPACE / u128::from(count);
+        let start = |index: u32| width * u128::from(index);
+        let end = |index| if index + 1 == count { SPACE } else { start(index + 1) };
+        (0..count).map(|index| Self { min: start(index), end: end(index) }).collect()
     }
 
-    pub(crate) fn count(self) -> u32 {
-        self.count
+    pub(crate) fn contains(self, place: u128) -> bool {
+        (self.min..self.end).contains(&place)
     }
 
-    /// The range that holds `key`.
-    pub(crate) fn index_of(self, key: EffectiveKey) -> u32 {
-        let index = u32::try_from(key.0 / self.width()).unwrap_or(u32::MAX);
-        // The division that gives the width leaves a remainder of less than `count` keys: the last range has it.
-        index.min(self.count - 1)
+    pub(crate) fn min(self) -> u128 {
+        self.min
     }
 
-    /// The least key of range `index` as clients read it.
-    pub(crate) fn min_inclusive(self, index: u32) -> String {
-        if index == 0 { String::new() } else { format!("{:032X}", self.width() * u128::from(index)) }
+    /// One past the span.
+    pub(crate) fn end(self) -> u128 {
+        self.end
     }
 
-    /// The key one past range `index` as clients read it.
-    pub(crate) fn max_exclusive(self, index: u32) -> String {
-        if index + 1 >= self.count { "FF".to_owned() } else { self.min_inclusive(index + 1) }
+    /// The least key of the span as clients read it.
+    pub(crate) fn min_inclusive(self) -> String {
+        if self.min == 0 { String::new() } else { format!("{:032X}", self.min) }
     }
 
-    fn width(self) -> u128 {
-        SPACE / u128::from(self.count)
+    /// The key one past the span as clients read it.
+    pub(crate) fn max_exclusive(self) -> String {
+        if self.end == SPACE { "FF".to_owned() } else { format!("{:032X}", self.end) }
     }
 }
 
@@ -68,47 +99,57 @@ mod tests {
     use super::*;
 
     fn key_of(text: &str) -> EffectiveKey {
-        EffectiveKey::from_scalar(&Scalar::Text(text.to_owned()))
+        EffectiveKey::new(&PartitionKey(vec![Scalar::Text(text.to_owned())]), false)
     }
 
     #[test]
     fn keys_lie_where_the_client_libraries_put_them() {
-        assert_eq!(format!("{:032X}", key_of("o0").0), "242959869BD724625B1318F7470F8A55");
-        assert_eq!(format!("{:032X}", key_of("o0001").0), "0E34ED9183362EE9046B8191178052E2");
+        assert_eq!(key_of("o0").digits(), "242959869BD724625B1318F7470F8A55");
+        assert_eq!(key_of("o0001").digits(), "0E34ED9183362EE9046B8191178052E2");
     }
 
     #[test]
-    fn nine_ranges_have_the_known_bounds() {
-        let ranges = KeyRanges::new(9);
-        let starts: Vec<String> = (0..9).map(|index| ranges.min_inclusive(index).chars().take(4).collect()).collect();
+    fn a_hierarchy_lies_where_its_first_level_does() {
+        let levels = ["o0", "o0001"].map(|text| Scalar::Text(text.to_owned()));
+        let key = EffectiveKey::new(&PartitionKey(levels.to_vec()), true);
+        assert_eq!(key.digits(), "242959869BD724625B1318F7470F8A550E34ED9183362EE9046B8191178052E2");
+        assert_eq!(key.place(), key_of("o0").place());
+    }
+
+    #[test]
+    fn nine_spans_have_the_known_bounds() {
+        let spans = KeySpan::equal(9);
+        let starts: Vec<String> = spans.iter().map(|span| span.min_inclusive().chars().take(4).collect()).collect();
         assert_eq!(starts, ["", "071C", "0E38", "1555", "1C71", "238E", "2AAA", "31C7", "38E3"]);
-        assert_eq!(ranges.max_exclusive(8), "FF");
+        assert_eq!(spans[8].max_exclusive(), "FF");
     }
 
     #[test]
     fn owners_spread_evenly() {
-        let ranges = KeyRanges::new(9);
+        let spans = KeySpan::equal(9);
         let mut counts = [0_u32; 9];
         for owner in 0..20_000 {
-            counts[ranges.index_of(key_of(&format!("o{owner:04}"))) as usize] += 1;
+            let place = key_of(&format!("o{owner:04}")).place();
+            counts[spans.iter().position(|span| span.contains(place)).unwrap()] += 1;
         }
         assert!(counts.iter().all(|&count| (2_000..2_450).contains(&count)), "{counts:?}");
     }
 
     proptest! {
         #[test]
-        fn ranges_meet_without_gap_and_hold_every_key(count in 1_u32..=1_000, key in 0..SPACE) {
-            let ranges = KeyRanges::new(count);
-            prop_assert_eq!(ranges.min_inclusive(0), "");
-            prop_assert_eq!(ranges.max_exclusive(count - 1), "FF");
-            for index in 1..count {
-                prop_assert_eq!(ranges.max_exclusive(index - 1), ranges.min_inclusive(index));
-                prop_assert!(ranges.min_inclusive(index - 1) < ranges.min_inclusive(index));
+        fn spans_meet_without_gap_and_hold_every_key(count in 1_u32..=1_000, place in 0..SPACE) {
+            let spans = KeySpan::equal(count);
+            prop_assert_eq!(spans[0].min_inclusive(), "");
+            prop_assert_eq!(spans[spans.len() - 1].max_exclusive(), "FF");
+            for pair in spans.windows(2) {
+                prop_assert_eq!(pair[0].max_exclusive(), pair[1].min_inclusive());
+                prop_assert!(pair[0].min_inclusive() < pair[1].min_inclusive());
             }
-            let index = ranges.index_of(EffectiveKey(key));
-            let digits = format!("{key:032X}");
-            prop_assert!(ranges.min_inclusive(index) <= digits);
-            prop_assert!(digits < ranges.max_exclusive(index));
+            let holders: Vec<_> = spans.iter().filter(|span| span.contains(place)).collect();
+            prop_assert_eq!(holders.len(), 1);
+            let digits = format!("{place:032X}");
+            prop_assert!(holders[0].min_inclusive() <= digits);
+            prop_assert!(digits < holders[0].max_exclusive());
         }
     }
 }

@@ -26,9 +26,9 @@
 //! else that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
 //! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
 //!
-//! Deliberately absent: authentication (the store listens on loopback), consistency levels, binary JSON, deletes,
-//! conditional writes (`if-match`), partition split, and every part of the query language beyond a conjunction of
-//! equalities.
+//! Deliberately absent: authentication (the store listens on loopback), consistency levels above Session, binary JSON,
+//! stored procedures, partition split, and every part of the query language beyond a conjunction of equalities. A database's
+//! own throughput is what each of its containers gets that has none: sharing it is not played.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), narrows_docstore::Error> {
@@ -43,21 +43,28 @@ mod charge;
 mod clock;
 mod config;
 mod container;
+mod database;
+mod definition;
+mod document;
 mod effective_key;
 mod error;
 mod http;
+mod http_date;
 mod index;
 mod latency;
 mod metrics;
 mod murmur;
 mod partition;
+mod partition_key;
 mod query;
 mod random;
+mod ranges;
 mod resource_id;
 mod scalar;
 mod seed;
 mod sql;
 mod store;
+mod throughput;
 
 pub use config::Config;
 pub use error::Error;

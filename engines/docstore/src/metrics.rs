@@ -25,6 +25,8 @@ const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the last export may take, with one that is under way.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(1_200);
+/// Series of one instrument: a bound far above what a store on one machine has.
+const SERIES_MAX: usize = 100_000;
 const SERVICE_NAME_DEFAULT: &str = "docstore";
 const SCOPE: &str = "narrows-docstore";
 
@@ -60,11 +62,9 @@ pub(crate) struct Export {
 impl Export {
     /// Exports the usage of every partition of `store` from now on.
     pub(crate) fn start(settings: &Settings, store: &Arc<Store>) -> Result<Self, Error> {
-        let series: usize = store.containers().iter().map(|container| container.partitions().len()).sum();
         let provider = SdkMeterProvider::builder()
             .with_resource(export::resource(SERVICE_NAME_DEFAULT))
-            // One series per partition, and one more than there can be so that none is taken for an overflow.
-            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series + 1).build().ok());
+            .with_view(|_: &Instrument| Stream::builder().with_cardinality_limit(SERIES_MAX).build().ok());
         let Settings { endpoint, interval } = settings;
         let provider = export::reading_to(provider, endpoint, *interval, EXPORT_TIMEOUT)
             .map_err(|source| Error::Metrics { endpoint: endpoint.clone(), source: source.into() })?
@@ -90,7 +90,7 @@ impl Export {
 }
 
 fn observe(meter: &Meter, store: &Arc<Store>) {
-    let series = Series::new(store);
+    let series = Series { store: Arc::clone(store) };
     meter
         .f64_observable_counter("db.throughput.consumed")
         .with_unit("{request_unit}")
@@ -111,39 +111,25 @@ fn observe(meter: &Meter, store: &Arc<Store>) {
         .build();
 }
 
-/// The attributes of every partition, made once.
+/// One series for each partition there is or was.
 #[derive(Clone)]
 struct Series {
     store: Arc<Store>,
-    attributes: Arc<Vec<Vec<[KeyValue; 2]>>>,
 }
 
 impl Series {
-    fn new(store: &Arc<Store>) -> Self {
-        let of_partition = |container: &str, range: usize| {
-            let container = KeyValue::new("db.collection.name", container.to_owned());
-            [container, KeyValue::new("db.partition.id", range.to_string())]
-        };
-        let attributes = store
-            .containers()
-            .iter()
-            .map(|container| {
-                (0..container.partitions().len()).map(|range| of_partition(&container.name, range)).collect()
-            })
-            .collect();
-        Self { store: Arc::clone(store), attributes: Arc::new(attributes) }
-    }
-
     /// A callback that observes `value` of each partition's usage.
     fn observing<T: 'static>(
         &self,
         value: impl Fn(Usage) -> T + Send + Sync + 'static,
     ) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
-        let series = self.clone();
+        let store = Arc::clone(&self.store);
         move |observer: &dyn AsyncInstrument<T>| {
-            for (container, attributes) in series.store.containers().iter().zip(series.attributes.iter()) {
-                for (partition, attributes) in container.partitions().iter().zip(attributes) {
-                    observer.observe(value(partition.usage()), attributes);
+            for container in store.containers() {
+                let name = KeyValue::new("db.collection.name", container.name.clone());
+                for range in container.ranges().ever().take(SERIES_MAX) {
+                    let id = KeyValue::new("db.partition.id", range.id.to_string());
+                    observer.observe(value(range.partition.usage()), &[name.clone(), id]);
                 }
             }
         }

@@ -3,21 +3,27 @@
 //! Every operation requests admission, runs and books its charge under one lock, so the sum booked in a second never
 //! depends on how requests interleave. Documents are kept as the text that responses carry.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod feed;
+mod patch;
+mod stamp;
+mod state;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
-use crate::budget::Budget;
+use self::state::State;
+use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
-use crate::index::Index;
+use crate::definition::Definition;
 use crate::query::Selection;
 
-/// The text one partition may hold; Cosmos DB's 50 GB would not fit in memory.
-const MAX_TEXT_BYTES: usize = 1 << 30;
-/// The text one page of a query may hold before it is cut, as in Cosmos DB.
-const MAX_PAGE_BYTES: usize = 4 << 20;
+pub(crate) use self::feed::{Changes, Scope, Since};
+pub(crate) use self::patch::Patch;
+pub(crate) use self::stamp::{Stamp, etag_of};
+pub(crate) use self::write::{Command, MAX_DOCUMENT_BYTES, Operation, Outcome, Step};
+
+use self::feed::MAX_PAGE_BYTES;
 
 /// What was done, with what it cost and the partition's log sequence number after it.
 #[derive(Debug)]
@@ -27,10 +33,13 @@ pub(crate) struct Done<T> {
     pub(crate) lsn: u64,
 }
 
-/// The second's budget is used up; the next second begins after `retry_after`.
+/// Why nothing was done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Throttled {
-    pub(crate) retry_after: Duration,
+pub(crate) enum Refused {
+    /// The second's budget is used up; the next second begins after `retry_after`.
+    Throttled { retry_after: Duration },
+    /// The partition was split; its documents are in others now.
+    Moved,
 }
 
 /// A partition's throughput since the store opened.
@@ -48,108 +57,88 @@ pub(crate) struct Usage {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) documents: Vec<Box<str>>,
-    /// Where the next page starts, if there may be one.
-    pub(crate) next: Option<u32>,
-}
-
-/// How a write treats a document that is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteMode {
-    Create,
-    Upsert,
-    Replace,
-}
-
-/// What became of a write.
-#[derive(Debug)]
-pub(crate) enum Written {
-    Created(Box<str>),
-    Replaced(Box<str>),
-    /// A document with this id exists and the write was to create one.
-    Exists,
-    /// No document with this id exists and the write was to replace one.
-    Missing,
-    /// The partition holds as much text as it may.
-    Full,
-}
-
-/// Gives a document its system properties, from its position and its log sequence number.
-pub(crate) trait Stamp {
-    fn stamp(&self, document: &mut Map<String, Value>, position: u32, lsn: u64);
+    /// The number of the document the next page starts at, if there may be one.
+    pub(crate) next: Option<u64>,
 }
 
 /// One physical partition.
 #[derive(Debug)]
 pub(crate) struct Partition {
     state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    budget: Budget,
-    consumed: Charge,
-    throttled: u64,
-    documents: Vec<Box<str>>,
-    positions: HashMap<Vec<u8>, u32>,
-    index: Index,
-    lsn: u64,
-    text_bytes: usize,
+    opened_unix_s: u64,
 }
 
 impl Partition {
-    pub(crate) fn new(budget: Budget) -> Self {
-        let state = State {
-            budget,
-            consumed: Charge::ZERO,
-            throttled: 0,
-            documents: Vec::new(),
-            positions: HashMap::new(),
-            index: Index::default(),
-            lsn: 0,
-            text_bytes: 0,
-        };
-        Self { state: Mutex::new(state) }
+    /// An empty partition; `opened_unix_s` is the time at which the store's clock began.
+    pub(crate) fn new(budget: Budget, definition: Arc<Definition>, stamp: Stamp, opened_unix_s: u64) -> Self {
+        Self { state: Mutex::new(State::new(budget, definition, stamp)), opened_unix_s }
     }
 
-    /// Reads the document `key` names.
-    pub(crate) fn read(&self, now: Duration, key: &[u8]) -> Result<Done<Option<Box<str>>>, Throttled> {
-        self.metered(now, |state| {
-            let found = state.positions.get(key).map(|&position| state.documents[position as usize].clone());
-            let charge = Charge::point_read(found.as_ref().map_or(0, |text| text.len()));
-            (found, charge)
-        })
-    }
-
-    /// Reads up to `limit` documents that match, from position `from` on.
+    /// Reads up to `limit` documents that match, from document number `from` on.
     pub(crate) fn page(
         &self,
         now: Duration,
         selection: &Selection,
-        from: u32,
+        from: u64,
         limit: usize,
-    ) -> Result<Done<Page>, Throttled> {
+    ) -> Result<Done<Page>, Refused> {
         self.metered(now, |state| {
+            state.ensure_index();
+            let from = state.position_of(from);
             let page = state.page(selection, from, limit);
             let charge = Charge::query_page(page.documents.len());
             (page, charge)
         })
     }
 
-    /// Writes a document under `key`.
-    pub(crate) fn write(
+    /// Reads up to `limit` documents, from document number `from` on.
+    pub(crate) fn list(&self, now: Duration, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refused> {
+        self.metered(now, |state| {
+            let (documents, next) = state.list(scope, state.position_of(from), limit);
+            let next = next.map(|position| state.entries[position as usize].number);
+            let charge = Charge::query_page(documents.len());
+            (Page { documents, next }, charge)
+        })
+    }
+
+    /// Reads up to `limit` documents that changed.
+    pub(crate) fn changes(
         &self,
         now: Duration,
-        key: Vec<u8>,
-        document: Map<String, Value>,
-        mode: WriteMode,
-        stamp: &dyn Stamp,
-    ) -> Result<Done<Written>, Throttled> {
-        self.metered(now, |state| state.write(key, document, mode, stamp))
+        scope: &Scope,
+        since: Since,
+        limit: usize,
+    ) -> Result<Done<Changes>, Refused> {
+        self.metered(now, |state| {
+            let changes = state.changes(scope, since, limit);
+            let bytes = changes.documents.iter().map(String::len).sum();
+            (changes, Charge::point_read(bytes))
+        })
+    }
+
+    /// Runs operations as one transaction: all of them or none.
+    pub(crate) fn transact(&self, now: Duration, commands: &[Command]) -> Result<Done<Vec<Step>>, Refused> {
+        let unix_s = self.unix_s(now);
+        self.metered(now, |state| {
+            let steps = state.transact(commands, unix_s);
+            let charge = steps.iter().map(|step| step.charge).sum();
+            (steps, charge)
+        })
     }
 
     /// Writes a document before the store opens, without checking the budget.
-    pub(crate) fn load(&self, key: Vec<u8>, document: Map<String, Value>, stamp: &dyn Stamp) {
-        self.lock().write(key, document, WriteMode::Upsert, stamp);
+    pub(crate) fn load(&self, command: Command) {
+        self.lock().transact(&[command], self.opened_unix_s);
+    }
+
+    /// Provides `per_second` from now on.
+    pub(crate) fn provision(&self, per_second: Charge, stagger: Stagger, now: Duration) {
+        self.lock().budget.provision(per_second, stagger, now);
+    }
+
+    /// Obeys a changed definition from now on.
+    pub(crate) fn redefine(&self, definition: &Arc<Definition>) {
+        self.lock().redefine(Arc::clone(definition));
     }
 
     /// What was provided, used and refused so far.
@@ -158,12 +147,20 @@ impl Partition {
         Usage { provisioned: state.budget.per_second(), consumed: state.consumed, throttled: state.throttled }
     }
 
-    fn metered<T>(&self, now: Duration, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Throttled> {
+    fn unix_s(&self, now: Duration) -> u64 {
+        self.opened_unix_s.saturating_add(now.as_secs())
+    }
+
+    fn metered<T>(&self, now: Duration, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Refused> {
         let mut state = self.lock();
+        if state.is_retired {
+            return Err(Refused::Moved);
+        }
         if let Err(retry_after) = state.budget.admit(now) {
             state.throttled += 1;
-            return Err(Throttled { retry_after });
+            return Err(Refused::Throttled { retry_after });
         }
+        state.expire(self.unix_s(now));
         let (outcome, charge) = run(&mut state);
         state.budget.spend(charge);
         state.consumed = state.consumed + charge;
@@ -194,12 +191,13 @@ impl State {
         let mut bytes = 0;
         for position in proposals {
             let text = &self.documents[position as usize];
-            if !selection.matches(text) {
+            // A vacant slot.
+            if text.is_empty() || !selection.matches(text) {
                 continue;
             }
             let full = page.documents.len() >= limit || bytes + text.len() > MAX_PAGE_BYTES;
             if full && !page.documents.is_empty() {
-                page.next = Some(position);
+                page.next = Some(self.entries[position as usize].number);
                 break;
             }
             bytes += text.len();
@@ -207,55 +205,6 @@ impl State {
         }
         page
     }
-
-    fn write(
-        &mut self,
-        key: Vec<u8>,
-        mut document: Map<String, Value>,
-        mode: WriteMode,
-        stamp: &dyn Stamp,
-    ) -> (Written, Charge) {
-        let properties = document.len();
-        let existing = self.positions.get(&key).copied();
-        match (existing, mode) {
-            (Some(_), WriteMode::Create) => return (Written::Exists, Charge::point_read(0)),
-            (None, WriteMode::Replace) => return (Written::Missing, Charge::point_read(0)),
-            _ => {}
-        }
-        let position = existing.unwrap_or_else(|| u32::try_from(self.documents.len()).unwrap_or(u32::MAX));
-        stamp.stamp(&mut document, position, self.lsn + 1);
-        let text = as_text(&document);
-        let replaced_bytes = existing.map_or(0, |position| self.documents[position as usize].len());
-        if self.text_bytes - replaced_bytes + text.len() > MAX_TEXT_BYTES {
-            return (Written::Full, Charge::point_read(0));
-        }
-        self.lsn += 1;
-        self.text_bytes = self.text_bytes - replaced_bytes + text.len();
-        if existing.is_some() {
-            self.replace(position, &document, text.clone());
-            let charge = Charge::replace(text.len(), properties);
-            (Written::Replaced(text), charge)
-        } else {
-            self.index.add(position, &document);
-            self.documents.push(text.clone());
-            self.positions.insert(key, position);
-            let charge = Charge::create(text.len(), properties);
-            (Written::Created(text), charge)
-        }
-    }
-
-    fn replace(&mut self, position: u32, document: &Map<String, Value>, text: Box<str>) {
-        let old = std::mem::replace(&mut self.documents[position as usize], text);
-        if let Ok(Value::Object(old)) = serde_json::from_str(&old) {
-            self.index.remove(position, &old);
-        }
-        self.index.add(position, document);
-    }
-}
-
-fn as_text(document: &Map<String, Value>) -> Box<str> {
-    // A map with text keys always has a JSON text.
-    serde_json::to_string(document).unwrap_or_default().into_boxed_str()
 }
 
 #[cfg(test)]
@@ -263,24 +212,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::budget::Stagger;
+    use crate::document::Document;
+    use crate::effective_key::EffectiveKey;
+    use crate::partition_key::{KeyDefinition, PartitionKey};
+    use crate::resource_id::ContainerId;
     use crate::scalar::Scalar;
 
-    struct Unstamped;
+    fn empty() -> Partition {
+        let budget = Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 });
+        let container = ContainerId { database: 0, container: 0 };
+        let stamp = Stamp { container, range: 0, next_number: Arc::default() };
+        Partition::new(budget, Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))), stamp, 0)
+    }
 
-    impl Stamp for Unstamped {
-        fn stamp(&self, document: &mut Map<String, Value>, position: u32, lsn: u64) {
-            document.insert("at".to_owned(), json!([position, lsn]));
-        }
+    fn upsert(partition: &Partition, key: &str, document: serde_json::Value) {
+        let effective = EffectiveKey::new(&PartitionKey(vec![Scalar::Text(key.to_owned())]), false);
+        let document = Document::from(document.as_object().unwrap().clone());
+        let operation = Operation::Upsert(document);
+        partition.load(Command { key: key.into(), effective, operation, if_match: None, if_none_match: None });
     }
 
     fn partition(documents: usize, bytes_each: usize) -> Partition {
-        let partition =
-            Partition::new(Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 }));
+        let partition = empty();
         for number in 0..documents {
             let document = json!({ "n": number, "even": number % 2 == 0, "text": "x".repeat(bytes_each) });
-            let Value::Object(document) = document else { continue };
-            partition.load(number.to_string().into_bytes(), document, &Unstamped);
+            upsert(&partition, &number.to_string(), document);
         }
         partition
     }
@@ -332,8 +288,7 @@ mod tests {
     #[test]
     fn a_replaced_document_leaves_nothing_in_the_index() {
         let partition = partition(1, 0);
-        let Value::Object(changed) = json!({ "n": 7 }) else { panic!("an object") };
-        partition.load(b"0".to_vec(), changed, &Unstamped);
+        upsert(&partition, "0", json!({ "n": 7 }));
         let state = partition.lock();
         let holders = |n| state.index.proposals(&["n".to_owned()], &Scalar::Number(n));
         assert_eq!((holders(0.0), holders(7.0)), ([].as_slice(), [0].as_slice()));
@@ -341,8 +296,8 @@ mod tests {
 
     #[test]
     fn a_page_is_cut_at_its_bytes_but_never_empty() {
-        let partition = partition(5, MAX_PAGE_BYTES / 2);
+        let partition = partition(5, MAX_DOCUMENT_BYTES - 1_000);
         let page = partition.page(Duration::ZERO, &selection("SELECT * FROM c"), 1, 100).unwrap();
-        assert_eq!((page.outcome.documents.len(), page.outcome.next), (1, Some(2)));
+        assert_eq!((page.outcome.documents.len(), page.outcome.next), (2, Some(3)));
     }
 }

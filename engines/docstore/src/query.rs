@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::partition_key::{KeyDefinition, PartitionKey};
 use crate::scalar::Scalar;
 use crate::sql::{self, Operand};
 
@@ -38,8 +39,8 @@ impl Selection {
     }
 
     /// Narrows the selection to one logical partition.
-    pub(crate) fn within(mut self, property: &str, partition_key: Scalar) -> Self {
-        self.equalities.push((vec![property.to_owned()], partition_key));
+    pub(crate) fn within(mut self, definition: &KeyDefinition, partition_key: PartitionKey) -> Self {
+        self.equalities.extend(definition.paths().iter().cloned().zip(partition_key.0));
         self
     }
 

@@ -5,32 +5,55 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 /// The first database's number; any would do.
-const DATABASE: [u8; 4] = [0x6E, 0x61, 0x72, 0x00];
+const FIRST_DATABASE: u32 = 0x6E61_7200;
 
-/// The id of the one database.
-pub(crate) fn database() -> String {
-    base64(&DATABASE)
+/// The numbers that a container's resource id is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContainerId {
+    pub(crate) database: u32,
+    pub(crate) container: u32,
 }
 
-/// The id of container number `container`.
-pub(crate) fn container(container: u32) -> String {
-    base64(&container_bytes(container))
+/// The id of database number `database`.
+pub(crate) fn database(database: u32) -> String {
+    base64(&database_bytes(database))
 }
 
-/// The id of document number `document` of a container.
-pub(crate) fn document(container: u32, document: u64) -> String {
-    let mut bytes = [0_u8; 16];
-    bytes[..8].copy_from_slice(&container_bytes(container));
-    bytes[8..].copy_from_slice(&document.to_be_bytes());
-    base64(&bytes)
+/// The id of the offer of a database or container with this number.
+pub(crate) fn offer(number: u32) -> String {
+    base64(&number.to_be_bytes()[1..])
 }
 
-fn container_bytes(container: u32) -> [u8; 8] {
-    let mut bytes = [0_u8; 8];
-    bytes[..4].copy_from_slice(&DATABASE);
-    // The top bit distinguishes a container from the other children a database may have.
-    bytes[4..].copy_from_slice(&(container | 0x8000_0000).to_be_bytes());
-    bytes
+fn database_bytes(database: u32) -> [u8; 4] {
+    FIRST_DATABASE.wrapping_add(database).to_be_bytes()
+}
+
+impl ContainerId {
+    /// The container's id.
+    pub(crate) fn text(self) -> String {
+        base64(&self.bytes())
+    }
+
+    /// The id of document number `document` of the container.
+    pub(crate) fn document(self, document: u64) -> String {
+        let mut bytes = [0_u8; 16];
+        bytes[..8].copy_from_slice(&self.bytes());
+        bytes[8..].copy_from_slice(&document.to_be_bytes());
+        base64(&bytes)
+    }
+
+    /// The container's address by ids, as in `_self`.
+    pub(crate) fn path(self) -> String {
+        format!("dbs/{}/colls/{}/", database(self.database), self.text())
+    }
+
+    fn bytes(self) -> [u8; 8] {
+        let mut bytes = [0_u8; 8];
+        bytes[..4].copy_from_slice(&database_bytes(self.database));
+        // The top bit distinguishes a container from the other children a database may have.
+        bytes[4..].copy_from_slice(&(self.container | 0x8000_0000).to_be_bytes());
+        bytes
+    }
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -58,8 +81,11 @@ mod tests {
 
     #[test]
     fn ids_differ_and_keep_out_of_the_path_separator() {
-        assert_ne!(container(0), container(1));
-        assert_ne!(document(0, 1), document(1, 1));
-        assert!((0..1_000).all(|number| !document(number, u64::from(number) << 40).contains('/')));
+        let id = |database, container| ContainerId { database, container };
+        assert_ne!(id(0, 0).text(), id(0, 1).text());
+        assert_ne!(id(0, 0).text(), id(1, 0).text());
+        assert_ne!(id(0, 0).document(1), id(1, 0).document(1));
+        assert!((0..1_000).all(|number| !id(0, number).document(u64::from(number) << 40).contains('/')));
+        assert!((0..1_000).all(|number| !offer(number).contains('/')));
     }
 }

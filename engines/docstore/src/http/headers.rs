@@ -1,9 +1,13 @@
 //! The request headers the store obeys. A header it cannot read is a bad request, never a default.
 
+use std::str::FromStr;
+
 use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::response::Failure;
+use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
 
 /// Documents on a page when the client leaves the number to the store.
@@ -26,18 +30,35 @@ pub(super) fn flag(headers: &HeaderMap, name: &str) -> Result<bool, Failure> {
     }
 }
 
-/// `x-ms-documentdb-partitionkey`: a JSON array of one scalar, `[{}]` for a document without the property.
-pub(super) fn partition_key(headers: &HeaderMap) -> Result<Option<Scalar>, Failure> {
+/// `x-ms-documentdb-partitionkey`: a JSON array of scalars, `{}` for a property that is missing.
+pub(super) fn partition_key(headers: &HeaderMap) -> Result<Option<PartitionKey>, Failure> {
     const NAME: &str = "x-ms-documentdb-partitionkey";
     let Some(value) = text(headers, NAME)? else { return Ok(None) };
-    let refused = || unusable(NAME, value, "a JSON array of one scalar");
-    match serde_json::from_str(value).map_err(|_| refused())? {
-        Value::Array(mut components) if components.len() == 1 => match components.pop() {
-            Some(Value::Object(none)) if none.is_empty() => Ok(Some(Scalar::Undefined)),
-            Some(component) => Scalar::from_json(&component).map(Some).ok_or_else(refused),
-            None => Err(refused()),
-        },
-        _ => Err(refused()),
+    let refused = || unusable(NAME, value, "a JSON array of scalars");
+    let Ok(Value::Array(components)) = serde_json::from_str(value) else { return Err(refused()) };
+    let read = |component: &Value| match component {
+        Value::Object(none) if none.is_empty() => Ok(Scalar::Undefined),
+        component => Scalar::from_json(component).ok_or_else(refused),
+    };
+    Ok(Some(PartitionKey(components.iter().map(read).collect::<Result<_, _>>()?)))
+}
+
+/// Whether the body is a query.
+pub(super) fn is_query(headers: &HeaderMap) -> Result<bool, Failure> {
+    let is_query_type = text(headers, CONTENT_TYPE.as_str())?
+        .is_some_and(|kind| kind.trim_start().starts_with("application/query+json"));
+    Ok(is_query_type || flag(headers, "x-ms-documentdb-isquery")?)
+}
+
+/// `x-ms-consistency-level`: none stronger than the account's, which is Session.
+pub(super) fn check_consistency(headers: &HeaderMap) -> Result<(), Failure> {
+    const NAME: &str = "x-ms-consistency-level";
+    const SERVED: [&str; 3] = ["Session", "ConsistentPrefix", "Eventual"];
+    match text(headers, NAME)? {
+        Some(level) if !SERVED.iter().any(|served| served.eq_ignore_ascii_case(level)) => {
+            Err(unusable(NAME, level, "Session, ConsistentPrefix or Eventual: the account's level is Session"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -46,8 +67,8 @@ pub(super) fn range(headers: &HeaderMap) -> Result<Option<u32>, Failure> {
     number(headers, "x-ms-documentdb-partitionkeyrangeid", "a range's number")
 }
 
-/// `x-ms-continuation`: the position the next page starts at.
-pub(super) fn continuation(headers: &HeaderMap) -> Result<u32, Failure> {
+/// `x-ms-continuation`: the number of the document the next page starts at.
+pub(super) fn continuation(headers: &HeaderMap) -> Result<u64, Failure> {
     Ok(number(headers, "x-ms-continuation", "a continuation this store has given")?.unwrap_or(0))
 }
 
@@ -64,11 +85,11 @@ pub(super) fn page_items(headers: &HeaderMap) -> Result<usize, Failure> {
     }
 }
 
-fn number(headers: &HeaderMap, name: &str, expected: &str) -> Result<Option<u32>, Failure> {
+fn number<T: FromStr>(headers: &HeaderMap, name: &str, expected: &str) -> Result<Option<T>, Failure> {
     let Some(value) = text(headers, name)? else { return Ok(None) };
     value.parse().map(Some).map_err(|_| unusable(name, value, expected))
 }
 
-fn unusable(name: &str, value: &str, expected: &str) -> Failure {
+pub(super) fn unusable(name: &str, value: &str, expected: &str) -> Failure {
     Failure::bad_request(&format!("the header {name} is {value:?}, expected {expected}"))
 }

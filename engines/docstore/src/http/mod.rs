@@ -4,9 +4,16 @@
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
 //! and the connections by [`connections::limits`].
 
+mod batch;
+mod containers;
+mod databases;
 mod descriptions;
+mod dispatch;
 mod documents;
+mod feeds;
 mod headers;
+mod offers;
+mod points;
 mod response;
 mod route;
 #[cfg(test)]
@@ -20,9 +27,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
 use tokio::net::TcpListener;
 
+use self::dispatch::Incoming;
 use self::response::{Failure, Reply};
 use self::route::Route;
 use crate::clock::Monotonic;
@@ -112,30 +120,10 @@ impl Service {
 
     async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
-        let route = Route::parse(&head.method, head.uri.path())?;
+        let route = Route::parse(head.uri.path())?;
         let body = read(body).await?;
-        self.dispatch(&route, &head.headers, &body)
-    }
-
-    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Failure> {
-        let Some(database) = route.database() else { return Ok(descriptions::account(&self.endpoint)) };
-        if !self.store.is_database(database) {
-            return Err(Failure::not_found(&format!("database {database:?}")));
-        }
-        let Some(name) = route.container() else { return Ok(descriptions::database(&self.store)) };
-        let container = self
-            .store
-            .container(name)
-            .ok_or_else(|| Failure::not_found(&format!("container {name:?} in database {database:?}")))?;
-        match route {
-            Route::Ranges { .. } => Ok(descriptions::ranges(&self.store, container, headers)),
-            Route::Documents { .. } => documents::post(&self.store, container, headers, body),
-            Route::Document { id, .. } => documents::read(&self.store, container, headers, id),
-            Route::Replacement { id, .. } => documents::replace(&self.store, container, headers, id, body),
-            Route::Account | Route::Database { .. } | Route::Container { .. } => {
-                Ok(descriptions::container(&self.store, container))
-            }
-        }
+        let incoming = Incoming { method: &head.method, headers: &head.headers, body: &body };
+        dispatch::run(&self.store, &self.endpoint, &route, &incoming)
     }
 }
 

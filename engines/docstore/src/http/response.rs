@@ -14,6 +14,10 @@ use crate::charge::Charge;
 
 /// "Request rate is large."
 const SUB_STATUS_THROTTLED: u32 = 3200;
+/// "The owner resource does not exist."
+const SUB_STATUS_OWNER_NOT_FOUND: u32 = 1003;
+/// "The partition key range is gone."
+const SUB_STATUS_RANGE_GONE: u32 = 1002;
 /// "The partition is full."
 const SUB_STATUS_FULL: u32 = 1014;
 
@@ -34,6 +38,22 @@ impl Reply {
         Self { status, charge, body, headers: Vec::new() }
     }
 
+    /// A resource that was created, with its nominal charge.
+    pub(super) fn created(body: &Value) -> Self {
+        Self::new(StatusCode::CREATED, Charge::DESCRIPTION, body.to_string())
+    }
+
+    /// A resource that was deleted.
+    pub(super) fn deleted() -> Self {
+        Self::new(StatusCode::NO_CONTENT, Charge::DESCRIPTION, String::new())
+    }
+
+    /// Resources under the name of their kind.
+    pub(super) fn feed(rid: &str, kind: &str, resources: &[Value]) -> Self {
+        let count = resources.len();
+        Self::description(&json!({ "_rid": rid, kind: resources, "_count": count })).with("x-ms-item-count", count)
+    }
+
     /// A description: 200 with its nominal charge.
     pub(super) fn description(body: &Value) -> Self {
         Self::new(StatusCode::OK, Charge::DESCRIPTION, body.to_string())
@@ -46,6 +66,12 @@ impl Reply {
 
     pub(super) fn with_etag(mut self, etag: &str) -> Self {
         self.headers.push((ETAG, etag.to_owned()));
+        self
+    }
+
+    /// The same response for a client that asked for no content.
+    pub(super) fn without_body(mut self) -> Self {
+        self.body = String::new();
         self
     }
 
@@ -97,8 +123,24 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{what} does not exist"))
     }
 
-    pub(super) fn conflict(id: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "Conflict", format!("a document with id {id:?} exists already"))
+    pub(super) fn conflict(message: String) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
+    pub(super) fn precondition_failed(message: String) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message)
+    }
+
+    /// As many databases or containers as there may be.
+    pub(super) fn too_many(limit: usize) -> Self {
+        let message = format!("there are {limit} already, which is the limit");
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    /// The range was split; the client must read the ranges again.
+    pub(super) fn gone() -> Self {
+        let message = "the partition key range was split, read the ranges again".to_owned();
+        Self::new(StatusCode::GONE, "Gone", message).with_sub_status(SUB_STATUS_RANGE_GONE)
     }
 
     pub(super) fn full() -> Self {
@@ -106,7 +148,7 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with_sub_status(SUB_STATUS_FULL)
     }
 
-    pub(super) fn method(found: &Method, expected: &Method) -> Self {
+    pub(super) fn method(found: &Method, expected: &str) -> Self {
         let message = format!("method {found} is not served here, expected {expected}");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
@@ -132,8 +174,29 @@ impl Failure {
         Self { sub_status: Some(sub_status), ..self }
     }
 
+    /// The same about the database or container that a resource would be in.
+    pub(super) fn of_owner(self) -> Self {
+        self.with_sub_status(SUB_STATUS_OWNER_NOT_FOUND)
+    }
+
     pub(super) fn with_charge(self, charge: Charge) -> Self {
         Self { charge, ..self }
+    }
+
+    /// The failure as the result of one operation of a batch.
+    pub(super) fn result(&self) -> Value {
+        let mut result = json!({
+            "statusCode": self.status.as_u16(),
+            "requestCharge": self.charge.request_units(),
+            "message": self.message,
+        });
+        if let Some(sub_status) = self.sub_status {
+            result["subStatusCode"] = json!(sub_status);
+        }
+        if let Some(wait) = self.retry_after {
+            result["retryAfterMilliseconds"] = json!(wait.as_nanos().div_ceil(1_000_000) as u64);
+        }
+        result
     }
 
     #[cfg(test)]

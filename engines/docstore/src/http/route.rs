@@ -1,6 +1,4 @@
-//! What a method and a path request.
-
-use axum::http::Method;
+//! What a path names. Clients put slashes at its ends or not, and address databases and containers by name or by resource id.
 
 use super::response::Failure;
 
@@ -8,68 +6,50 @@ use super::response::Failure;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Account,
+    Offers,
+    Offer { id: String },
+    Databases,
     Database { database: String },
-    Container { database: String, container: String },
-    Ranges { database: String, container: String },
-    Documents { database: String, container: String },
-    Document { database: String, container: String, id: String },
-    Replacement { database: String, container: String, id: String },
+    Containers { database: String },
+    InContainer { database: String, container: String, part: Part },
+}
+
+/// A container or what it holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Container,
+    Ranges,
+    Documents,
+    Document { id: String },
 }
 
 impl Route {
-    /// Reads `path`; documents are posted to, one document is got or put, everything else is got.
-    pub(super) fn parse(method: &Method, path: &str) -> Result<Self, Failure> {
+    /// Reads `path`.
+    pub(super) fn parse(path: &str) -> Result<Self, Failure> {
         let names = path.split('/').filter(|name| !name.is_empty()).map(decoded).collect::<Option<Vec<String>>>();
         let Some(names) = names else {
             return Err(Failure::bad_request(&format!("the path {path:?} is not valid percent-encoded UTF-8")));
         };
-        let route = match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        Ok(match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             [] => Self::Account,
+            ["offers"] => Self::Offers,
+            ["offers", id] => Self::Offer { id: (*id).to_owned() },
+            ["dbs"] => Self::Databases,
             ["dbs", database] => Self::Database { database: (*database).to_owned() },
+            ["dbs", database, "colls"] => Self::Containers { database: (*database).to_owned() },
             ["dbs", database, "colls", container, rest @ ..] => {
-                let (database, container) = ((*database).to_owned(), (*container).to_owned());
-                match rest {
-                    [] => Self::Container { database, container },
-                    ["pkranges"] => Self::Ranges { database, container },
-                    ["docs"] => Self::Documents { database, container },
-                    ["docs", id] if *method == Method::PUT => {
-                        Self::Replacement { database, container, id: (*id).to_owned() }
-                    }
-                    ["docs", id] => Self::Document { database, container, id: (*id).to_owned() },
+                let part = match rest {
+                    [] => Part::Container,
+                    ["pkranges"] => Part::Ranges,
+                    ["docs"] => Part::Documents,
+                    ["docs", id] => Part::Document { id: (*id).to_owned() },
                     _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
-                }
+                };
+                let (database, container) = ((*database).to_owned(), (*container).to_owned());
+                Self::InContainer { database, container, part }
             }
             _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
-        };
-        let expected = match route {
-            Self::Documents { .. } => Method::POST,
-            Self::Replacement { .. } => Method::PUT,
-            _ => Method::GET,
-        };
-        if *method == expected { Ok(route) } else { Err(Failure::method(method, &expected)) }
-    }
-
-    pub(super) fn database(&self) -> Option<&str> {
-        match self {
-            Self::Account => None,
-            Self::Database { database }
-            | Self::Container { database, .. }
-            | Self::Ranges { database, .. }
-            | Self::Documents { database, .. }
-            | Self::Document { database, .. }
-            | Self::Replacement { database, .. } => Some(database),
-        }
-    }
-
-    pub(super) fn container(&self) -> Option<&str> {
-        match self {
-            Self::Account | Self::Database { .. } => None,
-            Self::Container { container, .. }
-            | Self::Ranges { container, .. }
-            | Self::Documents { container, .. }
-            | Self::Document { container, .. }
-            | Self::Replacement { container, .. } => Some(container),
-        }
+        })
     }
 }
 
@@ -98,23 +78,21 @@ mod tests {
 
     #[test]
     fn slashes_at_the_end_and_escapes_do_not_matter() {
-        let database = "d b".to_owned();
-        let expected = Route::Document { database, container: "c".to_owned(), id: "a%".to_owned() };
-        assert_eq!(Route::parse(&Method::GET, "/dbs/d%20b/colls/c/docs/a%25/").unwrap(), expected);
-        assert_eq!(Route::parse(&Method::GET, "").unwrap(), Route::Account);
+        let part = Part::Document { id: "a/%".to_owned() };
+        let expected = Route::InContainer { database: "d b".to_owned(), container: "c".to_owned(), part };
+        assert_eq!(Route::parse("/dbs/d%20b/colls/c/docs/a%2F%25/").unwrap(), expected);
+        assert_eq!(Route::parse("").unwrap(), Route::Account);
+        assert_eq!(Route::parse("/dbs/").unwrap(), Route::Databases);
     }
 
     #[test]
     fn what_is_not_served_is_refused() {
-        let status = |method: &Method, path: &str| Route::parse(method, path).unwrap_err().status().as_u16();
-        assert_eq!(status(&Method::GET, "/dbs"), 404);
-        assert_eq!(status(&Method::GET, "/dbs/d/colls/c/sprocs"), 404);
-        assert_eq!(status(&Method::GET, "/dbs/d/colls/c/docs"), 405);
-        assert_eq!(status(&Method::DELETE, "/dbs/d"), 405);
-        assert_eq!(status(&Method::PUT, "/dbs/d/colls/c/docs"), 405);
-        assert_eq!(status(&Method::DELETE, "/dbs/d/colls/c/docs/1"), 405);
-        assert_eq!(status(&Method::GET, "/dbs/%zz"), 400);
-        assert_eq!(status(&Method::GET, "/dbs/%+1"), 400);
-        assert_eq!(status(&Method::GET, "/dbs/%ff"), 400);
+        let status = |path: &str| Route::parse(path).unwrap_err().status().as_u16();
+        assert_eq!(status("/nothing"), 404);
+        assert_eq!(status("/dbs/d/colls/c/sprocs"), 404);
+        assert_eq!(status("/dbs/d/colls/c/docs/1/attachments"), 404);
+        assert_eq!(status("/dbs/%zz"), 400);
+        assert_eq!(status("/dbs/%+1"), 400);
+        assert_eq!(status("/dbs/%ff"), 400);
     }
 }

@@ -1,11 +1,13 @@
 //! The store as a client meets it: requests in, responses out, time held by the test.
 
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::testing::Held;
+use crate::partition_key::PartitionKey;
+use crate::scalar::Scalar;
 use crate::seed;
 
 const DOCS: &str = "/dbs/dronedelivery/colls/utilization/docs";
@@ -99,7 +101,8 @@ fn a_query_by_partition_key_touches_one_range() {
     assert_eq!((&found["ownerId"], &found["year"], &found["month"]), (&json!("o0007"), &json!(2021), &json!(3)));
 
     // With 1 RU/s for each partition, the one that was touched is the one that now refuses.
-    let home = service.store.container("utilization").unwrap().range_of(&crate::scalar::Scalar::Text("o0007".into()));
+    let key_of_owner = PartitionKey(vec![Scalar::Text("o0007".into())]);
+    let home = service.store.containers()[0].range_of(&key_of_owner);
     for range in 0..9 {
         let id = range.to_string();
         let reply =
@@ -234,7 +237,7 @@ fn a_malformed_request_is_reported_where() {
     refused(ask("SELECT * FORM c", &[key]), "syntax error at character 10 of the query");
     refused(ask("SELECT * FROM c", &[("x-ms-documentdb-partitionkeyrangeid", "9")]), "no range 9, expected 0 to 8");
     refused(ask("SELECT * FROM c", &[key, ("x-ms-max-item-count", "0")]), "x-ms-max-item-count is \"0\"");
-    refused(ask("SELECT * FROM c", &[("x-ms-documentdb-partitionkey", "o1")]), "a JSON array of one scalar");
+    refused(ask("SELECT * FROM c", &[("x-ms-documentdb-partitionkey", "o1")]), "a JSON array of scalars");
     refused(send(&service, Method::POST, DOCS, &[], b"{\n\"id\" 1}"), "line 2 column 6");
     let fan_out = ask("SELECT * FROM c", &[]);
     assert_eq!(fan_out.header("x-ms-substatus"), Some("1004"));
@@ -300,6 +303,9 @@ fn the_store_responds_on_a_socket() {
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
 }
 
+mod containers;
+mod documents;
+mod feeds;
 mod lifetime;
 
 proptest! {

@@ -1,0 +1,82 @@
+//! One database: its containers by name or by resource id.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::container::Container;
+use crate::resource_id;
+use crate::throughput::Throughput;
+
+/// Cosmos DB's limit of databases and containers of an account.
+pub(crate) const MAX_RESOURCES: usize = 500;
+
+/// One database with all it holds.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) name: String,
+    pub(crate) number: u32,
+    pub(crate) rid: String,
+    pub(crate) created_unix_s: u64,
+    /// What containers get that are created without a throughput of their own.
+    throughput: RwLock<Option<Throughput>>,
+    containers: RwLock<Vec<Arc<Container>>>,
+}
+
+/// Why nothing was created.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// There is one with this name.
+    Exists,
+    /// There are as many as there may be.
+    TooMany,
+}
+
+impl Database {
+    pub(crate) fn new(number: u32, name: &str, throughput: Option<Throughput>, unix_s: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            number,
+            rid: resource_id::database(number),
+            created_unix_s: unix_s,
+            throughput: RwLock::new(throughput),
+            containers: RwLock::default(),
+        }
+    }
+
+    /// The container with this name or resource id.
+    pub(crate) fn container(&self, name: &str) -> Option<Arc<Container>> {
+        self.containers().into_iter().find(|container| container.name == name || container.rid == name)
+    }
+
+    /// Every container, in the order of creation.
+    pub(crate) fn containers(&self) -> Vec<Arc<Container>> {
+        self.containers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds the container that `make` makes, unless there is one named `name`.
+    pub(crate) fn create(&self, name: &str, make: impl FnOnce() -> Container) -> Result<Arc<Container>, Rejected> {
+        let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
+        if containers.iter().any(|container| container.name == name) {
+            return Err(Rejected::Exists);
+        }
+        if containers.len() >= MAX_RESOURCES {
+            return Err(Rejected::TooMany);
+        }
+        let container = Arc::new(make());
+        containers.push(Arc::clone(&container));
+        Ok(container)
+    }
+
+    /// Removes a container; requests under way still see it.
+    pub(crate) fn delete(&self, container: &Container) {
+        let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
+        containers.retain(|kept| kept.id != container.id);
+    }
+
+    pub(crate) fn throughput(&self) -> Option<Throughput> {
+        *self.throughput.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn provision(&self, throughput: Throughput) {
+        *self.throughput.write().unwrap_or_else(PoisonError::into_inner) = Some(throughput);
+    }
+}

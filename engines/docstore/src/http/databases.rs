@@ -1,0 +1,72 @@
+//! Databases: list, create, read and delete.
+
+use axum::http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::containers::offered;
+use super::response::{Failure, Reply};
+use super::{descriptions, headers};
+use crate::database::{Database, MAX_RESOURCES, Rejected};
+use crate::definition::name_of;
+use crate::query::{self, Selection};
+use crate::store::Store;
+
+/// `GET /dbs`, or `POST /dbs` with a query.
+pub(super) fn list(store: &Store, selection: &Selection) -> Reply {
+    let databases = store.databases();
+    let databases = databases.iter().map(|database| descriptions::database(database));
+    Reply::feed("", "Databases", &selected(selection, databases))
+}
+
+/// `POST /dbs`: a query or a new database.
+pub(super) fn post(store: &Store, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+    if headers::is_query(headers)? {
+        return Ok(list(store, &selection(body)?));
+    }
+    let definition = query::object(body).map_err(|error| Failure::bad_request(&error))?;
+    let name = name_of(&definition).map_err(|error| Failure::bad_request(&error))?;
+    let created = store.create_database(name, offered(headers)?);
+    let database = created.map_err(|rejected| refused(&rejected, "database", name))?;
+    Ok(Reply::created(&descriptions::database(&database)).with_etag(descriptions::ETAG))
+}
+
+/// `DELETE /dbs/{db}`.
+pub(super) fn delete(store: &Store, database: &Database) -> Reply {
+    store.delete_database(database);
+    Reply::deleted()
+}
+
+/// A query over resources.
+pub(super) fn selection(body: &[u8]) -> Result<Selection, Failure> {
+    Selection::from_body(body).map_err(|error| Failure::bad_request(&error))
+}
+
+/// The resources that a query selects.
+pub(super) fn selected(selection: &Selection, resources: impl Iterator<Item = Value>) -> Vec<Value> {
+    resources.filter(|resource| selection.matches(&resource.to_string())).collect()
+}
+
+/// Why a database or container was not created.
+pub(super) fn refused(rejected: &Rejected, kind: &str, name: &str) -> Failure {
+    match rejected {
+        Rejected::Exists => Failure::conflict(format!("{kind} {name:?} exists already")),
+        Rejected::TooMany => Failure::too_many(MAX_RESOURCES),
+    }
+}
+
+/// The offer of a database, if it has one.
+pub(super) fn offer(database: &Database) -> Option<Value> {
+    let throughput = database.throughput()?;
+    let link = format!("dbs/{}/", database.rid);
+    Some(descriptions::offer(database.number, &link, &database.rid, throughput, database.created_unix_s))
+}
+
+/// An empty query: every resource.
+pub(super) fn everything() -> Selection {
+    Selection::default()
+}
+
+/// What the account says about the database, for `GET /dbs/{db}`.
+pub(super) fn read(database: &Database) -> Reply {
+    Reply::description(&json!(descriptions::database(database))).with_etag(descriptions::ETAG)
+}

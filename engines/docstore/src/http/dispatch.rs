@@ -1,0 +1,101 @@
+//! From a route and a method to the operation that responds.
+
+use axum::http::{HeaderMap, Method};
+
+use super::response::{Failure, Reply};
+use super::route::{Part, Route};
+use super::{containers, databases, descriptions, documents, feeds, headers, offers, points};
+use crate::container::Container;
+use crate::database::Database;
+use crate::store::Store;
+
+/// "The client addressed a container that was re-created since."
+const SUB_STATUS_CONTAINER_MISMATCH: u32 = 1024;
+
+/// A request without its route.
+pub(super) struct Incoming<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+}
+
+pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &Incoming) -> Result<Reply, Failure> {
+    let Incoming { method, headers, body } = *incoming;
+    match (route, method.as_str()) {
+        (Route::Account, "GET") => Ok(descriptions::account(endpoint)),
+        (Route::Offers, "GET") => Ok(offers::list(store, &databases::everything())),
+        (Route::Offers, "POST") => offers::post(store, headers, body),
+        (Route::Offer { id }, "GET") => offers::read(store, id),
+        (Route::Offer { id }, "PUT") => offers::replace(store, id, headers, body),
+        (Route::Databases, "GET") => Ok(databases::list(store, &databases::everything())),
+        (Route::Databases, "POST") => databases::post(store, headers, body),
+        (Route::Database { database }, _) => {
+            let found = store.database(database).ok_or_else(|| missing_database(database))?;
+            in_database(store, &found, incoming)
+        }
+        (Route::Containers { database }, _) => {
+            let found = store.database(database).ok_or_else(|| missing_database(database).of_owner())?;
+            match method.as_str() {
+                "GET" => Ok(containers::list(&found, &databases::everything())),
+                "POST" => containers::post(store, &found, headers, body),
+                _ => Err(Failure::method(method, "GET or POST")),
+            }
+        }
+        (Route::InContainer { database, container, part }, _) => {
+            let is_owner = *part != Part::Container;
+            let missing = |failure: Failure| if is_owner { failure.of_owner() } else { failure };
+            let database_found = store.database(database).ok_or_else(|| missing(missing_database(database)))?;
+            let found = database_found.container(container).ok_or_else(|| {
+                missing(Failure::not_found(&format!("container {container:?} in database {database:?}")))
+            })?;
+            in_container(store, &database_found, &found, part, incoming)
+        }
+        (Route::Account, _) => Err(Failure::method(method, "GET")),
+        (Route::Offer { .. }, _) => Err(Failure::method(method, "GET or PUT")),
+        (Route::Offers | Route::Databases, _) => Err(Failure::method(method, "GET or POST")),
+    }
+}
+
+fn missing_database(name: &str) -> Failure {
+    Failure::not_found(&format!("database {name:?}"))
+}
+
+fn in_database(store: &Store, database: &Database, incoming: &Incoming) -> Result<Reply, Failure> {
+    match incoming.method.as_str() {
+        "GET" => Ok(databases::read(database)),
+        "DELETE" => Ok(databases::delete(store, database)),
+        _ => Err(Failure::method(incoming.method, "GET or DELETE")),
+    }
+}
+
+fn in_container(
+    store: &Store,
+    database: &Database,
+    container: &Container,
+    part: &Part,
+    incoming: &Incoming,
+) -> Result<Reply, Failure> {
+    let Incoming { method, headers, body } = *incoming;
+    let is_meant = headers::text(headers, "x-ms-cosmos-intended-collection-rid")?;
+    if is_meant.is_some_and(|rid| rid != container.rid) {
+        let message = "the container was re-created since the client has read it";
+        return Err(Failure::bad_request(message).with_sub_status(SUB_STATUS_CONTAINER_MISMATCH));
+    }
+    headers::check_consistency(headers)?;
+    match (part, method.as_str()) {
+        (Part::Container, "GET") => Ok(containers::read(container)),
+        (Part::Container, "PUT") => containers::replace(container, body),
+        (Part::Container, "DELETE") => Ok(containers::delete(database, container)),
+        (Part::Ranges, "GET") => Ok(descriptions::ranges(container, headers)),
+        (Part::Documents, "GET") => feeds::get(store, container, headers),
+        (Part::Documents, "POST") => documents::post(store, container, headers, body),
+        (Part::Document { id }, "GET") => points::read(store, container, headers, id),
+        (Part::Document { id }, "PUT") => points::replace(store, container, headers, id, body),
+        (Part::Document { id }, "PATCH") => points::patch(store, container, headers, id, body),
+        (Part::Document { id }, "DELETE") => points::delete(store, container, headers, id),
+        (Part::Container, _) => Err(Failure::method(method, "GET, PUT or DELETE")),
+        (Part::Ranges, _) => Err(Failure::method(method, "GET")),
+        (Part::Documents, _) => Err(Failure::method(method, "GET or POST")),
+        (Part::Document { .. }, _) => Err(Failure::method(method, "GET, PUT, PATCH or DELETE")),
+    }
+}
