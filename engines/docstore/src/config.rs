@@ -28,6 +28,8 @@ pub struct Config {
     pub partitions: u32,
     /// Physical partitions of a container that a client creates, at least; without it one for every 10 000 RU/s.
     pub partitions_of_created: Option<u32>,
+    /// The text in bytes beyond which a partition is split in two, where it holds more than one partition key.
+    pub split_bytes: usize,
     /// Provisioned throughput per container in RU/s, split evenly over the partitions; at most 10 000 for each.
     pub throughput_ru_per_second: u32,
     /// Utilisation documents each container starts with, up to 2 000 000.
@@ -51,6 +53,7 @@ impl Default for Config {
             partition_key: "ownerId".to_owned(),
             partitions: 9,
             partitions_of_created: None,
+            split_bytes: 512 << 20,
             throughput_ru_per_second: 900,
             documents_per_container: 11_000,
             delay: Duration::ZERO,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
+use crate::config::MAX_PARTITIONS;
 use crate::definition::Definition;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
@@ -33,6 +34,10 @@ pub(crate) struct Container {
     definition: RwLock<Arc<Definition>>,
     throughput: Mutex<Throughput>,
     ranges: RwLock<Arc<Ranges>>,
+    next_number: Arc<AtomicU64>,
+    opened_unix_s: u64,
+    /// The text beyond which a partition is split.
+    split_bytes: usize,
 }
 
 /// Where a document lives and under which key.
@@ -49,12 +54,14 @@ pub(crate) struct Plan {
     pub(crate) definition: Definition,
     pub(crate) throughput: Throughput,
     pub(crate) partitions: u32,
+    /// The text beyond which a partition is split.
+    pub(crate) split_bytes: usize,
 }
 
 impl Container {
     /// An empty container; `unix_s` is the time of its creation, `opened_unix_s` that of the store's.
     pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, opened_unix_s: u64) -> Self {
-        let Plan { definition, throughput, partitions } = plan;
+        let Plan { definition, throughput, partitions, split_bytes } = plan;
         let (name, definition) = (definition.name.clone(), Arc::new(definition));
         let next_number = Arc::new(AtomicU64::new(1));
         let partition = |range| {
@@ -63,9 +70,18 @@ impl Container {
             Partition::new(budget, Arc::clone(&definition), stamp, opened_unix_s)
         };
         let ranges = RwLock::new(Arc::new(Ranges::equal(partitions, partition)));
-        let rid = id.text();
-        let definition = RwLock::new(definition);
-        Self { name, id, rid, created_unix_s: unix_s, definition, throughput: Mutex::new(throughput), ranges }
+        Self {
+            name,
+            id,
+            rid: id.text(),
+            created_unix_s: unix_s,
+            definition: RwLock::new(definition),
+            throughput: Mutex::new(throughput),
+            ranges,
+            next_number,
+            opened_unix_s,
+            split_bytes,
+        }
     }
 
     /// Fills the container with `documents` generated ones.
@@ -93,6 +109,8 @@ impl Container {
 
     /// Changes what may be changed of the definition.
     pub(crate) fn redefine(&self, definition: Definition) -> Result<(), String> {
+        // Who changes the container holds its throughput, so that no partition misses a change in a split.
+        let _throughput = self.lock_throughput();
         let mut current = self.definition.write().unwrap_or_else(PoisonError::into_inner);
         current.may_become(&definition)?;
         *current = Arc::new(definition);
@@ -106,10 +124,56 @@ impl Container {
         *self.lock_throughput()
     }
 
-    /// Provides another throughput from now on, split evenly over the partitions.
+    /// Provides another throughput from now on, split evenly over the partitions, of which there will be enough.
     pub(crate) fn provision(&self, throughput: Throughput, now: Duration) {
         let mut current = self.lock_throughput();
         *current = throughput;
+        while self.ranges().count() < throughput.partitions() {
+            let ranges = self.ranges();
+            let widest = ranges.widest();
+            if !self.split(widest.id, widest.span.middle()) {
+                break;
+            }
+        }
+        self.distribute(throughput, now);
+    }
+
+    /// Splits a range where it divides its text evenly, if that is more than a partition should have.
+    fn relieve(&self, id: u32, now: Duration) {
+        let throughput = self.lock_throughput();
+        let ranges = self.ranges();
+        let Some(range) = ranges.get(id) else { return };
+        let partition = &range.partition;
+        // A partition of one key is looked at again once it has doubled.
+        let limit = self.split_bytes.max(partition.indivisible_bytes() * 2);
+        if partition.text_bytes() <= limit || ranges.count() >= MAX_PARTITIONS {
+            return;
+        }
+        if let Some(at) = partition.middle()
+            && self.split(id, at)
+        {
+            self.distribute(*throughput, now);
+        }
+    }
+
+    fn split(&self, id: u32, at: u128) -> bool {
+        let definition = self.definition();
+        // Requests wait for the ranges here, so none of them sees a state between.
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let partition = |range| {
+            let stamp = Stamp { container: self.id, range, next_number: Arc::clone(&self.next_number) };
+            let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
+            Partition::new(budget, Arc::clone(&definition), stamp, self.opened_unix_s)
+        };
+        let split = ranges.split(id, at, partition);
+        let is_split = split.is_some();
+        if let Some(split) = split {
+            *ranges = Arc::new(split);
+        }
+        is_split
+    }
+
+    fn distribute(&self, throughput: Throughput, now: Duration) {
         let ranges = self.ranges();
         for (index, range) in (0..).zip(ranges.iter()) {
             let stagger = Stagger { partition: index, partitions: ranges.count() };
@@ -155,7 +219,11 @@ impl Container {
         now: Duration,
         commands: &[Command],
     ) -> Result<(u32, Done<Vec<Step>>), Refused> {
-        self.at(effective.place(), |partition| partition.transact(now, commands))
+        let (range, done) = self.at(effective.place(), |partition| partition.transact(now, commands))?;
+        if done.text_bytes > self.split_bytes {
+            self.relieve(range, now);
+        }
+        Ok((range, done))
     }
 
     /// Runs `request` on the partition that holds `place`, and again on the one that holds it after a split.
@@ -195,7 +263,7 @@ mod tests {
 
     fn small() -> Container {
         let definition = Definition::plain("c", KeyDefinition::of_property("ownerId"));
-        let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9 };
+        let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9, split_bytes: usize::MAX };
         Container::new(ContainerId { database: 0, container: 0 }, plan, 0, 0)
     }
 

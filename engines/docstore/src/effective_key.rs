@@ -81,6 +81,21 @@ impl KeySpan {
         self.end
     }
 
+    pub(crate) fn width(self) -> u128 {
+        self.end - self.min
+    }
+
+    /// The parts below `at` and from `at` on; none if one of them would be empty.
+    pub(crate) fn split(self, at: u128) -> Option<[Self; 2]> {
+        let is_inside = self.min < at && at < self.end;
+        is_inside.then_some([Self { end: at, ..self }, Self { min: at, ..self }])
+    }
+
+    /// The middle, which [`KeySpan::split`] accepts for every span wider than one place.
+    pub(crate) fn middle(self) -> u128 {
+        self.min + self.width() / 2
+    }
+
     /// The least key of the span as clients read it.
     pub(crate) fn min_inclusive(self) -> String {
         if self.min == 0 { String::new() } else { format!("{:032X}", self.min) }
@@ -133,6 +148,15 @@ mod tests {
             counts[spans.iter().position(|span| span.contains(place)).unwrap()] += 1;
         }
         assert!(counts.iter().all(|&count| (2_000..2_450).contains(&count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_span_is_split_only_inside() {
+        let span = KeySpan::equal(2)[1];
+        let [lower, upper] = span.split(span.middle()).unwrap();
+        assert_eq!((lower.min(), lower.end(), upper.min(), upper.end()), (span.min(), upper.min(), lower.end(), SPACE));
+        assert_eq!(span.split(span.min()), None);
+        assert_eq!(span.split(SPACE), None);
     }
 
     proptest! {

@@ -27,7 +27,7 @@
 //! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
 //!
 //! Deliberately absent: authentication (the store listens on loopback), consistency levels above Session, binary JSON,
-//! stored procedures, partition split, and every part of the query language beyond a conjunction of equalities. A database's
+//! stored procedures, and every part of the query language beyond a conjunction of equalities. A database's
 //! own throughput is what each of its containers gets that has none: sharing it is not played.
 //!
 //! ```no_run

@@ -5,6 +5,7 @@
 
 mod feed;
 mod patch;
+mod split;
 mod stamp;
 mod state;
 mod write;
@@ -31,6 +32,8 @@ pub(crate) struct Done<T> {
     pub(crate) outcome: T,
     pub(crate) charge: Charge,
     pub(crate) lsn: u64,
+    /// The bytes of all documents' text after it.
+    pub(crate) text_bytes: usize,
 }
 
 /// Why nothing was done.
@@ -147,6 +150,16 @@ impl Partition {
         Usage { provisioned: state.budget.per_second(), consumed: state.consumed, throttled: state.throttled }
     }
 
+    /// The bytes of all documents' text.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.lock().text_bytes
+    }
+
+    /// The bytes it had when it was found to have one partition key.
+    pub(crate) fn indivisible_bytes(&self) -> usize {
+        self.lock().indivisible_bytes
+    }
+
     fn unix_s(&self, now: Duration) -> u64 {
         self.opened_unix_s.saturating_add(now.as_secs())
     }
@@ -164,12 +177,16 @@ impl Partition {
         let (outcome, charge) = run(&mut state);
         state.budget.spend(charge);
         state.consumed = state.consumed + charge;
-        Ok(Done { outcome, charge, lsn: state.lsn })
+        Ok(Done { outcome, charge, lsn: state.lsn, text_bytes: state.text_bytes })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn as_locked(partition: &Partition) -> MutexGuard<'_, State> {
+    partition.lock()
 }
 
 impl State {

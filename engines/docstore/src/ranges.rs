@@ -35,6 +35,38 @@ impl Ranges {
         Self { next_id: count.max(1), current, retired: Vec::new() }
     }
 
+    /// The ranges after range `id` was split at `at`, with a partition that `partition` makes for each half.
+    pub(crate) fn split(&self, id: u32, at: u128, partition: impl Fn(u32) -> Partition) -> Option<Self> {
+        let index = self.current.iter().position(|range| range.id == id)?;
+        let parent = &self.current[index];
+        let spans = parent.span.split(at)?;
+        let parents: Vec<u32> = parent.parents.iter().copied().chain([id]).collect();
+        let halves = [self.next_id, self.next_id + 1].map(|id| Arc::new(partition(id)));
+        parent.partition.split(at, [&halves[0], &halves[1]]);
+        let halves = (self.next_id..).zip(spans).zip(halves).map(|((id, span), partition)| Range {
+            id,
+            span,
+            parents: parents.clone(),
+            partition,
+        });
+        let mut split = self.clone();
+        split.retired.push(parent.clone());
+        split.current.splice(index..=index, halves);
+        split.next_id += 2;
+        Some(split)
+    }
+
+    /// The range with the widest span.
+    pub(crate) fn widest(&self) -> &Range {
+        let mut widest = &self.current[0];
+        for range in &self.current {
+            if range.span.width() > widest.span.width() {
+                widest = range;
+            }
+        }
+        widest
+    }
+
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Range> {
         self.current.iter()
     }
@@ -69,5 +101,62 @@ impl Ranges {
     /// Distinguishes this state of the container from those before.
     pub(crate) fn etag(&self) -> String {
         format!("\"{}\"", self.next_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::budget::{Budget, Stagger};
+    use crate::charge::Charge;
+    use crate::definition::Definition;
+    use crate::partition::Stamp;
+    use crate::partition_key::KeyDefinition;
+    use crate::resource_id::ContainerId;
+
+    fn partition(range: u32) -> Partition {
+        let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
+        let container = ContainerId { database: 0, container: 0 };
+        let definition = Arc::new(Definition::plain("c", KeyDefinition::of_property("k")));
+        Partition::new(budget, definition, Stamp { container, range, next_number: Arc::default() }, 0)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_key_has_one_range_before_and_after_splits(
+            count in 1_u32..=20,
+            splits in proptest::collection::vec((any::<u32>(), 0..1_u128 << 126), 0..30),
+            places in proptest::collection::vec(0..1_u128 << 126, 1..20),
+        ) {
+            let mut ranges = Ranges::equal(count, partition);
+            let mut ids: Vec<u32> = (0..count).collect();
+            for (which, at) in splits {
+                let range = &ranges.current[which as usize % ranges.current.len()];
+                let (id, inside) = (range.id, range.span.contains(at));
+                let at = if inside { at } else { range.span.middle() };
+                let Some(split) = ranges.split(id, at, partition) else { continue };
+                ids.retain(|&kept| kept != id);
+                ids.extend([ranges.next_id, ranges.next_id + 1]);
+                ranges = split;
+                prop_assert!(ranges.is_gone(id) && ranges.get(id).is_none());
+            }
+            let mut current: Vec<u32> = ranges.iter().map(|range| range.id).collect();
+            current.sort_unstable();
+            ids.sort_unstable();
+            prop_assert_eq!(current, ids);
+            prop_assert_eq!(ranges.current[0].span.min_inclusive(), "");
+            prop_assert_eq!(ranges.current.last().unwrap().span.max_exclusive(), "FF");
+            for pair in ranges.current.windows(2) {
+                prop_assert_eq!(pair[0].span.end(), pair[1].span.min());
+            }
+            for place in places {
+                let holders: Vec<u32> =
+                    ranges.iter().filter(|range| range.span.contains(place)).map(|range| range.id).collect();
+                prop_assert_eq!(holders, [ranges.holding(place).id]);
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct Store {
     next_number: AtomicU32,
     /// Physical partitions of containers that are created, at least; without it their throughput decides.
     partitions: Option<u32>,
+    split_bytes: usize,
     clock: Box<dyn Clock>,
     opened_unix_s: u64,
 }
@@ -32,6 +33,7 @@ impl Store {
             databases: RwLock::default(),
             next_number: AtomicU32::new(0),
             partitions: config.partitions_of_created,
+            split_bytes: config.split_bytes,
             clock: Box::new(clock),
             opened_unix_s,
         };
@@ -40,7 +42,8 @@ impl Store {
             for name in &config.containers {
                 let definition = Definition::plain(name, KeyDefinition::of_property(&config.partition_key));
                 let throughput = Throughput::Manual(config.throughput_ru_per_second);
-                let plan = Plan { definition, throughput, partitions: config.partitions };
+                let plan =
+                    Plan { definition, throughput, partitions: config.partitions, split_bytes: config.split_bytes };
                 if let Ok(container) = store.create(&database, plan) {
                     container.seed(config.documents_per_container);
                 }
@@ -97,7 +100,7 @@ impl Store {
     ) -> Result<Arc<Container>, Rejected> {
         let throughput = throughput.or(database.throughput()).unwrap_or(Throughput::DEFAULT);
         let partitions = self.partitions.unwrap_or(1).max(throughput.partitions());
-        self.create(database, Plan { definition, throughput, partitions })
+        self.create(database, Plan { definition, throughput, partitions, split_bytes: self.split_bytes })
     }
 
     fn create(&self, database: &Database, plan: Plan) -> Result<Arc<Container>, Rejected> {

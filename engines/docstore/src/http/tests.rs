@@ -307,6 +307,7 @@ mod containers;
 mod documents;
 mod feeds;
 mod lifetime;
+mod splits;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]

@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(super) lsn: u64,
     pub(super) text_bytes: usize,
     vacant: usize,
+    /// The text it had when it was found to have one partition key.
+    pub(super) indivisible_bytes: usize,
     /// Split into others; its documents are theirs.
     pub(super) is_retired: bool,
 }
@@ -86,6 +88,7 @@ impl State {
             lsn: 0,
             text_bytes: 0,
             vacant: 0,
+            indivisible_bytes: 0,
             is_retired: false,
         }
     }
