@@ -56,35 +56,51 @@ pub(super) struct Workload {
 
 impl Workload {
     pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
-        let mut request_weights: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
+        let mut request_weights: Vec<usize> = (0..12).map(|_| chance.below(4)).collect();
         request_weights[0] += 3;
         let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
         steps[0] += 1;
         Self { partitions, request_weights, steps, large_bytes, scripts: 0, tokens: 0 }
     }
 
-    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
+    /// What clients request next, in this order.
+    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Vec<Drawn> {
         let id = self.instance(chance);
         let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });
         let reason = || "by chance".to_owned();
         let (kind, wish) = match chance.weighed(&self.request_weights) {
-            0 => return self.start(now, chance),
+            0 => return vec![self.start(now, chance)],
             1 => {
                 let token = self.token();
                 let kind = MessageKind::Raise { name: SAY.name().into(), data: encode(&token) };
                 (tell(kind), Wish::Raise { to: id.clone(), token })
             }
-            2 => return self.note(chance),
+            2 => return vec![self.note(chance)],
             3 => (tell(MessageKind::Terminate { reason: reason() }), Wish::Other),
             4 => (tell(MessageKind::Suspend { reason: reason() }), Wish::Other),
             5 => (tell(MessageKind::Resume { reason: reason() }), Wish::Other),
             6 => (RequestKind::Purge(id.clone()), Wish::Other),
             7 => (RequestKind::Wait(id.clone()), Wish::Wait { id: id.clone() }),
             8 => (RequestKind::History(id.clone()), Wish::Other),
-            9 => return self.walk(chance),
+            9 => return vec![self.walk(chance)],
+            10 => return self.use_again(&id, chance),
             _ => (RequestKind::Get(id.clone()), Wish::Other),
         };
-        self.drawn(&id, kind, wish)
+        vec![self.drawn(&id, kind, wish)]
+    }
+
+    /// An orchestration is ended and purged, and another one started under its identifier, which waits for a response at
+    /// once, as the first one may have.
+    fn use_again(&mut self, id: &InstanceId, chance: &mut Chance) -> Vec<Drawn> {
+        let reason = "its identifier is used again".to_owned();
+        let terminate = Message { to: id.clone(), kind: MessageKind::Terminate { reason } };
+        let first = Step::Call { ledger: chance.below(LEDGERS.into()) as u8 };
+        let steps = [vec![first], self.script(chance, 0)].concat();
+        vec![
+            self.drawn(id, RequestKind::Deliver(terminate), Wish::Other),
+            self.drawn(id, RequestKind::Purge(id.clone()), Wish::Other),
+            self.start_as(id, steps, None, Reuse::Never),
+        ]
     }
 
     /// The request for an orchestration that sleeps for a second, and its identifier.
@@ -109,21 +125,26 @@ impl Workload {
     }
 
     fn start(&mut self, now: Time, chance: &mut Chance) -> Drawn {
-        self.scripts += 1;
-        let script = Script::new(format!("s{}", self.scripts), self.script(chance, 0));
+        let steps = self.script(chance, 0);
         let reuse = chance.pick(&[Reuse::IfEnded, Reuse::IfEnded, Reuse::Never, Reuse::Ignore, Reuse::Terminate]);
         let later = Time(now.0 + 1_000 * chance.below(300) as u64);
         let at = chance.one_in(6).then_some(later);
+        let to = self.instance(chance);
+        self.start_as(&to, steps, at, reuse)
+    }
+
+    fn start_as(&mut self, to: &InstanceId, steps: Vec<Step>, at: Option<Time>, reuse: Reuse) -> Drawn {
+        self.scripts += 1;
+        let script = Script::new(format!("s{}", self.scripts), steps);
         let wish = match reuse {
             Reuse::Ignore => Wish::StartUnlessThere,
             _ => Wish::Start { beginning: script.beginning() },
         };
         let (name, input) = (PLAY.name().into(), encode(&script));
         let kind = MessageKind::Start { name, version: None, input, parent: None, at, reuse };
-        let to = self.instance(chance);
         let message = Message { to: to.clone(), kind };
         // The response to a single message reports what became of it, so messages go one at a time.
-        self.drawn(&to, RequestKind::Deliver(message), wish)
+        self.drawn(to, RequestKind::Deliver(message), wish)
     }
 
     fn note(&mut self, chance: &mut Chance) -> Drawn {

@@ -156,7 +156,7 @@ impl World {
     fn submit(&mut self) {
         if self.pending.len() < REQUESTS_MAX {
             let drawn = self.workload.draw(self.now, &mut self.chance);
-            self.put(drawn);
+            drawn.into_iter().for_each(|drawn| self.put(drawn));
         }
     }
 
