@@ -113,6 +113,11 @@ impl Workload {
         (self.drawn(&id, RequestKind::Deliver(Message { to: id.clone(), kind }), wish), id)
     }
 
+    /// A request that writes something, whatever is there.
+    pub(super) fn probe(&mut self, chance: &mut Chance) -> RequestKind {
+        self.note(chance).kind
+    }
+
     /// The request that gives a suspended orchestration its events again.
     pub(super) fn resume(&self, id: &InstanceId) -> Drawn {
         let kind = MessageKind::Resume { reason: "it is over".to_owned() };
