@@ -6,10 +6,18 @@ use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::input::{RequestKind, Values};
 use crate::partition::simulation::chance::Chance;
 use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
+use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;
 
 /// Identifiers that clients start orchestrations under.
 const INSTANCES: usize = 8;
+/// Orchestrations that one request starts.
+const STARTS_MAX: usize = 24;
+/// The first of the steps that may do too much at once.
+const WIDE: usize = 18;
+/// How much they do: so many things, and bytes of each.
+const WIDTH_MAX: usize = 40;
+const WIDE_BYTES: usize = 1 << 10;
 /// Steps of one script.
 const STEPS_MAX: usize = 6;
 
@@ -32,6 +40,8 @@ pub(super) enum Wish {
     Wait {
         id: InstanceId,
     },
+    /// Of a request with many parts: of each part on its own.
+    Each(Vec<Wish>),
     Other,
 }
 
@@ -55,11 +65,15 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
-        let mut request_weights: Vec<usize> = (0..12).map(|_| chance.below(4)).collect();
+    pub(super) fn new(setting: &Setting, chance: &mut Chance) -> Self {
+        let mut request_weights: Vec<usize> = (0..13).map(|_| chance.below(4)).collect();
         request_weights[0] += 3;
-        let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
+        let mut steps: Vec<usize> = (0..20).map(|_| chance.below(4)).collect();
         steps[0] += 1;
+        if setting.step_bytes.is_none() {
+            steps.truncate(WIDE);
+        }
+        let Setting { partitions, large_bytes, .. } = *setting;
         Self { partitions, request_weights, steps, large_bytes, scripts: 0, tokens: 0 }
     }
 
@@ -84,6 +98,7 @@ impl Workload {
             8 => (RequestKind::History(id.clone()), Wish::Other),
             9 => return vec![self.walk(chance)],
             10 => return self.use_again(&id, chance),
+            11 => return vec![self.start_many(&id, chance)],
             _ => (RequestKind::Get(id.clone()), Wish::Other),
         };
         vec![self.drawn(&id, kind, wish)]
@@ -152,6 +167,22 @@ impl Workload {
         self.drawn(to, RequestKind::Deliver(message), wish)
     }
 
+    /// Starts many at once, as far as they are of one partition.
+    fn start_many(&mut self, of: &InstanceId, chance: &mut Chance) -> Drawn {
+        let to = of.partition(self.partitions);
+        let (mut messages, mut wishes) = (Vec::new(), Vec::new());
+        for _ in 0..1 + chance.below(STARTS_MAX) {
+            let steps = (0..chance.below(3)).map(|_| self.step(chance, 1)).collect();
+            let id = InstanceId::new(format!("m{}", self.scripts)).expect("an identifier");
+            let Drawn { kind, wish, .. } = self.start_as(&id, steps, None, Reuse::IfEnded);
+            if let (true, RequestKind::Deliver(message)) = (id.partition(self.partitions) == to, kind) {
+                messages.push(message);
+                wishes.push(wish);
+            }
+        }
+        self.drawn(of, RequestKind::DeliverEach(messages), Wish::Each(wishes))
+    }
+
     fn note(&mut self, chance: &mut Chance) -> Drawn {
         let token = self.token();
         let note = Note { token: token.clone(), then: then(chance) };
@@ -196,7 +227,7 @@ impl Workload {
         match chance.weighed(&self.steps) {
             1 => Step::Compute,
             2 => Step::Flaky,
-            3 => Step::Fan(1 + chance.below(5) as u32),
+            3 => Step::Fan { width: 1 + chance.below(5) as u32, bytes: 0 },
             4 => Step::Sleep { ms },
             5 => Step::Await { ms },
             6 => Step::Raise { to: self.instance(chance).to_string() },
@@ -219,6 +250,8 @@ impl Workload {
                 }
             }
             17 => Step::Status,
+            WIDE => Step::Fan { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
+            19 => Step::Echo { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
             _ => Step::Work { bytes: if chance.one_in(4) { self.large_bytes } else { 0 } },
         }
     }

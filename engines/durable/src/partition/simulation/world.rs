@@ -70,7 +70,7 @@ impl World {
     pub(super) fn new(seed: u64, shown: usize) -> Self {
         let mut chance = Chance::new(seed);
         let setting = Setting::draw(&mut chance);
-        let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
+        let workload = Workload::new(&setting, &mut chance);
         // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
         weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3)), usize::from(chance.one_in(2))]);
@@ -87,7 +87,7 @@ impl World {
             now: Time(1_000_000_000_000_000),
             disk,
             nodes: Vec::new(),
-            audit: Audit::new(setting.partitions),
+            audit: Audit::new(&setting),
             workload,
             pending: Vec::new(),
             acknowledged: Vec::new(),
