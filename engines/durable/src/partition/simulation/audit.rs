@@ -12,12 +12,17 @@ use crate::message::{Message, MessageKind};
 use crate::partition::input::{Effect, TaskKey};
 use crate::partition::simulation::code::{BROKEN, Note, Script, Token};
 use crate::partition::simulation::disk::{Disk, Payloads};
+use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;
 use crate::program::ActivityCall;
 
 /// What the logs of all partitions say.
 pub(super) struct Audit {
     books: Vec<Book>,
+    /// Whether a step may fail because it does too much.
+    has_step_limit: bool,
+    /// Executions that failed because of that.
+    pub(super) oversized: u64,
     /// Scripts that began, and where.
     pub(super) begun: BTreeMap<String, (PartitionId, ExecutionKey)>,
     /// Instances that have ever begun.
@@ -58,10 +63,12 @@ struct Execution {
 }
 
 impl Audit {
-    pub(super) fn new(partitions: u16) -> Self {
-        let books = (0..partitions).map(|_| Book::default()).collect();
+    pub(super) fn new(setting: &Setting) -> Self {
+        let books = (0..setting.partitions).map(|_| Book::default()).collect();
         Self {
             books,
+            has_step_limit: setting.step_bytes.is_some(),
+            oversized: 0,
             begun: BTreeMap::new(),
             beginnings: BTreeSet::new(),
             promised: BTreeMap::new(),
@@ -173,8 +180,10 @@ impl Audit {
                 self.promised.insert(script.beginning(), instance);
             }
             EventKind::Failed { failure } => {
+                let is_too_much = failure.kind == FailureKind::Limit && self.has_step_limit;
+                self.oversized += u64::from(is_too_much);
                 let is_meant = failure.kind == FailureKind::Application && !failure.message.starts_with(BROKEN);
-                assert!(is_meant, "{what} failed: {failure:?}");
+                assert!(is_meant || is_too_much, "{what} failed: {failure:?}");
             }
             _ => {}
         }

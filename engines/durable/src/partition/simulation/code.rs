@@ -28,6 +28,8 @@ pub(super) const LEDGER: EntityType<Ledger> = EntityType::new("Ledger");
 pub(super) const NOTE: EntityOp<Ledger, Note, (Token, u64)> = EntityOp::new("Note");
 const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
 const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
+const ECHO: EntityType<u32> = EntityType::new("Echo");
+const REPEAT: EntityOp<u32, (Token, String), (Token, String)> = EntityOp::new("Repeat");
 pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 
 /// Who sends a request, and which of its requests it is. No two requests have the same.
@@ -79,7 +81,8 @@ pub(super) enum Step {
     Work { bytes: usize },
     Compute,
     Flaky,
-    Fan(u32),
+    Fan { width: u32, bytes: usize },
+    Echo { width: u32, bytes: usize },
     Sleep { ms: u64 },
     Await { ms: u64 },
     Raise { to: String },
@@ -171,6 +174,10 @@ pub(super) fn without_orchestrations() -> Registry {
             ledger.heard.push(token);
             Err(Failure::application("refused"))
         });
+    code.entity(ECHO).operation(REPEAT, |calls: &mut u32, input, _: &mut EntityContext| {
+        *calls += 1;
+        Ok(input)
+    });
     code
 }
 
@@ -195,7 +202,8 @@ async fn take(ctx: &Ctx, script: &mut Script, step: Step) -> Result<(), Failure>
             same("a result", &ctx.call(COMPUTE, &token).await?, &token)
         }
         Step::Flaky => flaky(ctx, script).await,
-        Step::Fan(width) => fan(ctx, script, width).await,
+        Step::Fan { width, bytes } => fan(ctx, script, width, bytes).await,
+        Step::Echo { width, bytes } => echo(ctx, script, width, bytes).await,
         Step::Sleep { ms } => sleep(ctx, ms).await,
         Step::Await { ms } => hear(ctx, ms).await,
         Step::Raise { to } => {
@@ -243,11 +251,21 @@ async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
     }
 }
 
-async fn fan(ctx: &Ctx, script: &mut Script, width: u32) -> Result<(), Failure> {
+/// Many activities at once, each with an input of so many bytes.
+async fn fan(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize) -> Result<(), Failure> {
     let tokens: Vec<Token> = (0..width).map(|_| script.token()).collect();
-    let calls = tokens.iter().map(|token| ctx.call(WORK, &(token.clone(), String::new()))).collect();
+    let calls = tokens.iter().map(|token| ctx.call(WORK, &(token.clone(), "x".repeat(bytes)))).collect();
     let results = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
     same("results", &results, &tokens)
+}
+
+/// Many calls of one entity at once, whose responses have so many bytes.
+async fn echo(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize) -> Result<(), Failure> {
+    let entity = ECHO.id("0").map_err(|error| Failure::application(error.to_string()))?;
+    let inputs: Vec<(Token, String)> = (0..width).map(|_| (script.token(), "x".repeat(bytes))).collect();
+    let calls = inputs.iter().map(|input| ctx.entity_call(&entity, REPEAT, input)).collect();
+    let results = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    same("results", &results, &inputs)
 }
 
 async fn sleep(ctx: &Ctx, ms: u64) -> Result<(), Failure> {

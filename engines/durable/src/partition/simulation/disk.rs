@@ -58,27 +58,19 @@ impl Disk {
 
     /// Opens the store, as a process does that begins.
     pub(super) fn open(&self) {
-        self.state().files = None;
-        let files = FileStore::simulated(Arc::new(self.machine.clone()), Path::new(FOLDER), SEGMENT_BYTES);
-        let files = files.expect("what the disk holds is a hub");
-        files.open_or_create(self.shape).expect("what the disk holds is a hub");
-        let epochs = (0..self.shape.partitions).map(|id| files.acquire(PartitionId(id), "it").expect("it is free"));
-        let epochs = epochs.collect();
-        let mut state = self.state();
-        (state.files, state.epochs) = (Some(Arc::new(files)), epochs);
+        self.try_open().expect("what the disk holds is a hub");
     }
 
     /// Takes into the archive what is in a log and was not acknowledged, and gives it. All that was is there.
-    pub(super) fn take_up(&self, partition: PartitionId) -> Vec<Vec<u8>> {
+    pub(super) fn take_up(&self, partition: PartitionId) -> Result<Vec<Vec<u8>>, StoreError> {
         let (known, mut found) = (self.end(partition), Vec::new());
-        let read = self.files().read(partition, known, &mut |_, frame| {
+        let end = self.files().read(partition, known, &mut |_, frame| {
             found.push(frame.to_vec());
             Ok(())
-        });
-        let end = read.expect("what the disk holds can be read");
+        })?;
         assert!(end >= known, "the log of {partition} ends at {}, {} frames were relied on", end.0, known.0);
         self.state().archive[usize::from(partition.0)].extend(found.iter().cloned());
-        found
+        Ok(found)
     }
 
     /// Writes frames behind the last one.
@@ -103,8 +95,8 @@ impl Disk {
         self.truncate(partition, epoch, before)
     }
 
-    /// A copy on which something is damaged, and what that is: a bit, the end of a file, a file, the folder of a
-    /// partition. Large payloads are left alone: they are read only when they are needed.
+    /// A copy on which something is damaged, and what that is: a bit, the end of a file, a file, the newest segment, the
+    /// folder of a partition. Large payloads are left alone: they are read only when they are needed.
     pub(super) fn damaged(&self, chance: &mut Chance) -> (Self, String) {
         let copy = Self {
             machine: self.machine.copy(),
@@ -113,43 +105,58 @@ impl Disk {
         };
         let needed = |path: &PathBuf| !path.starts_with("/hub/spare") && !path.to_string_lossy().contains("/payload/");
         let files: Vec<PathBuf> = self.machine.all_files().into_iter().filter(needed).collect();
-        let path = &files[chance.below(files.len())];
-        let what = match chance.below(4) {
-            0 => {
-                copy.machine.take_away(path);
-                format!("{} is gone", path.display())
-            }
-            1 => {
-                let folder = Path::new(FOLDER).join(format!("p{}", chance.below(self.shape.partitions.into())));
-                copy.machine.take_away(&folder);
-                format!("{} is gone", folder.display())
-            }
-            kind => {
-                let mut at = 0;
-                copy.machine.damage(path, |bytes| {
-                    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-                    at = chance.below(used.max(1));
-                    if kind == 2 {
-                        bytes.truncate(at);
-                    } else if let Some(byte) = bytes.get_mut(at) {
-                        *byte ^= 1 << chance.below(8);
-                    }
-                });
-                format!("{} is {} at {at}", path.display(), if kind == 2 { "cut" } else { "changed" })
-            }
+        let folder = Path::new(FOLDER).join(format!("p{}", chance.below(self.shape.partitions.into())));
+        let begin = folder.join("log-").to_string_lossy().into_owned();
+        let newest = files.iter().rfind(|path| path.to_string_lossy().starts_with(&begin));
+        let path = match newest {
+            Some(newest) if chance.one_in(2) => newest,
+            _ => &files[chance.below(files.len())],
         };
-        (copy, what)
+        let (gone, what) = match chance.below(6) {
+            0 => (Some(path.clone()), "is gone".to_owned()),
+            1 => (Some(folder), "is gone".to_owned()),
+            2 => (Some(Path::new(FOLDER).join("hub")), "is gone".to_owned()),
+            3 | 4 => (None, copy.machine.damage(path, |bytes| cut(bytes, chance))),
+            _ => (None, copy.machine.damage(path, |bytes| flip(bytes, chance))),
+        };
+        if let Some(gone) = &gone {
+            copy.machine.take_away(gone);
+        }
+        (copy, format!("{} {what}", gone.as_ref().unwrap_or(path).display()))
     }
 
     /// Opens a store that may be damaged.
-    pub(super) fn try_open(&self) -> Result<Arc<FileStore>, StoreError> {
+    pub(super) fn try_open(&self) -> Result<(), StoreError> {
+        self.state().files = None;
         let files = FileStore::simulated(Arc::new(self.machine.clone()), Path::new(FOLDER), SEGMENT_BYTES)?;
         files.open_or_create(self.shape)?;
-        for id in 0..self.shape.partitions {
-            files.acquire(PartitionId(id), "it")?;
-        }
-        Ok(Arc::new(files))
+        let epochs = (0..self.shape.partitions).map(|id| files.acquire(PartitionId(id), "it"));
+        let epochs = epochs.collect::<Result<Vec<Epoch>, StoreError>>()?;
+        let mut state = self.state();
+        (state.files, state.epochs) = (Some(Arc::new(files)), epochs);
+        Ok(())
     }
+}
+
+/// Cuts a file somewhere before its last byte that is not 0, and says where.
+fn cut(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
+    let at = used_place(bytes, chance);
+    bytes.truncate(at);
+    format!("is cut at {at}")
+}
+
+/// Changes a bit of a file before its last byte that is not 0, and says where.
+fn flip(bytes: &mut [u8], chance: &mut Chance) -> String {
+    let at = used_place(bytes, chance);
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte ^= 1 << chance.below(8);
+    }
+    format!("is changed at {at}")
+}
+
+fn used_place(bytes: &[u8], chance: &mut Chance) -> usize {
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    chance.below(used.max(1))
 }
 
 fn refused() -> StoreError {

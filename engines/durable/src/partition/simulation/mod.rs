@@ -13,6 +13,7 @@
 mod audit;
 mod chance;
 mod code;
+mod damage;
 mod digest;
 mod disk;
 mod node;

@@ -23,6 +23,8 @@ pub(super) struct Setting {
     pub(super) large_bytes: usize,
     pub(super) local_messages: usize,
     pub(super) frame_bytes: usize,
+    /// What one step may add; `None` leaves it as it is, far above what scripts do.
+    pub(super) step_bytes: Option<usize>,
     pub(super) lot: usize,
     pub(super) window: u64,
     pub(super) part_bytes: usize,
@@ -35,6 +37,7 @@ impl Setting {
         let batching = if chance.one_in(6) { Batching::EachStep } else { Batching::Group };
         let waits = batching == Batching::EachStep || chance.one_in(5);
         let large_bytes = if chance.one_in(3) { 1_500 } else { 0 };
+        let step_bytes = (large_bytes == 0 && chance.one_in(3)).then_some(32 << 10);
         let options = HubOptions {
             mode: if waits { Mode::PersistFirst } else { Mode::Speculative },
             activities_running_max: chance.pick(&[1, 3, 1_000]),
@@ -50,7 +53,8 @@ impl Setting {
             options,
             large_bytes,
             local_messages: chance.pick(&[1, 4, 10_000]),
-            frame_bytes: chance.pick(&[200, 4_000, 4 << 20]),
+            frame_bytes: chance.pick(if step_bytes.is_some() { &[200, 4_000] } else { &[200, 4_000, 4 << 20] }),
+            step_bytes,
             lot: chance.pick(&[1, 3, 256]),
             window: chance.pick(&[2, 5, 65_536]),
             part_bytes: chance.pick(&[300, 3_000, 2 << 20]),
@@ -58,9 +62,10 @@ impl Setting {
         }
     }
 
-    /// The longest frame that the store takes: what a turn may take up before it stops, and the largest single step.
+    /// The longest frame that the store takes: what a turn may take up before it stops, the largest single step, and what
+    /// frames say of themselves.
     pub(super) fn frame_bytes_max(&self) -> usize {
-        self.frame_bytes + (3 << 10)
+        self.frame_bytes + 2 * self.step_bytes.unwrap_or(0) + (3 << 10)
     }
 
     /// A partition that has not been recovered.
@@ -68,6 +73,7 @@ impl Setting {
         let mut partition = Partition::new(id, self.partitions, Arc::clone(program), store, &self.options);
         partition.bounds.local_messages = self.local_messages;
         partition.bounds.frame_bytes = self.frame_bytes;
+        partition.bounds.step_bytes = self.step_bytes.unwrap_or(partition.bounds.step_bytes);
         partition.bounds.lot = self.lot;
         partition.outbox.window = self.window;
         partition.snapshots.part_bytes = self.part_bytes;

@@ -103,6 +103,10 @@ impl World {
                 let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);
                 assert!(is_kept || !pending.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
             }
+            (Ok(Response::Each(results)), Wish::Each(wishes)) => {
+                let done = wishes.iter().zip(results).filter(|(_, result)| result.is_ok());
+                self.acknowledged.extend(done.map(|(wish, _)| (pending.to, wish.clone())));
+            }
             (Ok(_), wish) => self.acknowledged.push((pending.to, wish.clone())),
             _ => {}
         }

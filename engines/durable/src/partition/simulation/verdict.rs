@@ -31,6 +31,8 @@ pub(super) struct Tally {
     pub(super) orchestrations: u64,
     pub(super) notes: u64,
     pub(super) events_raised: u64,
+    /// Executions that failed because one of their steps did too much.
+    pub(super) oversized: u64,
     pub(super) acknowledged: u64,
     pub(super) left_unknown: u64,
 }
@@ -50,6 +52,7 @@ impl Tally {
             orchestrations: self.orchestrations + other.orchestrations,
             notes: self.notes + other.notes,
             events_raised: self.events_raised + other.events_raised,
+            oversized: self.oversized + other.oversized,
             acknowledged: self.acknowledged + other.acknowledged,
             left_unknown: self.left_unknown + other.left_unknown,
         }
@@ -66,12 +69,13 @@ impl Tally {
             orchestrations,
             notes,
             events_raised,
+            oversized,
             left_unknown,
             ..
         } = *self;
-        [crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
-            .iter()
-            .all(|count| *count > 0)
+        let happened = [crashes, stops, damages, misfits, snapshots, replays];
+        let done = [orchestrations, notes, events_raised, oversized, left_unknown];
+        happened.iter().chain(&done).all(|count| *count > 0)
     }
 }
 
@@ -159,6 +163,7 @@ impl World {
         self.tally.orchestrations = self.audit.begun.len() as u64;
         self.tally.notes = ledgers.values().map(|ledger| ledger.noted.len() as u64).sum();
         self.tally.events_raised = self.audit.raised.len() as u64;
+        self.tally.oversized = self.audit.oversized;
         self.tally.acknowledged = self.acknowledged.len() as u64;
         self.tally.left_unknown = self.unknown.len() as u64;
         (0..self.nodes.len()).for_each(|at| self.note_state(at));
@@ -193,9 +198,12 @@ impl World {
     }
 
     fn ledgers(&self) -> BTreeMap<InstanceId, Ledger> {
-        let entities = self.instances().filter_map(|instance| Some((instance, instance.entity()?.state.as_ref()?)));
-        let ledgers = entities.map(|(instance, state)| (instance.id.clone(), state.decode().expect("a ledger")));
-        ledgers.filter(|(id, _)| id.as_str().contains(LEDGER.name())).collect()
+        let is_ledger = |instance: &&Instance| instance.id.as_str().contains(LEDGER.name());
+        let states = self.instances().filter(is_ledger).filter_map(|instance| {
+            let state = instance.entity()?.state.as_ref()?;
+            Some((instance.id.clone(), state.decode().expect("a ledger")))
+        });
+        states.collect()
     }
 
     fn every_start_began(&self) {

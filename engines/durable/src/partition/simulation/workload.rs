@@ -6,10 +6,18 @@ use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::input::{RequestKind, Values};
 use crate::partition::simulation::chance::Chance;
 use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
+use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;
 
 /// Identifiers that clients start orchestrations under.
 const INSTANCES: usize = 8;
+/// Orchestrations that one request starts.
+const STARTS_MAX: usize = 24;
+/// The first of the steps that may do too much at once.
+const WIDE: usize = 18;
+/// How much they do: so many things, and bytes of each.
+const WIDTH_MAX: usize = 40;
+const WIDE_BYTES: usize = 1 << 10;
 /// Steps of one script.
 const STEPS_MAX: usize = 6;
 
@@ -32,6 +40,8 @@ pub(super) enum Wish {
     Wait {
         id: InstanceId,
     },
+    /// Of a request with many parts: of each part on its own.
+    Each(Vec<Wish>),
     Other,
 }
 
@@ -55,36 +65,57 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
-        let mut request_weights: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
+    pub(super) fn new(setting: &Setting, chance: &mut Chance) -> Self {
+        let mut request_weights: Vec<usize> = (0..13).map(|_| chance.below(4)).collect();
         request_weights[0] += 3;
-        let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
+        let mut steps: Vec<usize> = (0..20).map(|_| chance.below(4)).collect();
         steps[0] += 1;
+        if setting.step_bytes.is_none() {
+            steps.truncate(WIDE);
+        }
+        let Setting { partitions, large_bytes, .. } = *setting;
         Self { partitions, request_weights, steps, large_bytes, scripts: 0, tokens: 0 }
     }
 
-    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
+    /// What clients request next, in this order.
+    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Vec<Drawn> {
         let id = self.instance(chance);
         let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });
         let reason = || "by chance".to_owned();
         let (kind, wish) = match chance.weighed(&self.request_weights) {
-            0 => return self.start(now, chance),
+            0 => return vec![self.start(now, chance)],
             1 => {
                 let token = self.token();
                 let kind = MessageKind::Raise { name: SAY.name().into(), data: encode(&token) };
                 (tell(kind), Wish::Raise { to: id.clone(), token })
             }
-            2 => return self.note(chance),
+            2 => return vec![self.note(chance)],
             3 => (tell(MessageKind::Terminate { reason: reason() }), Wish::Other),
             4 => (tell(MessageKind::Suspend { reason: reason() }), Wish::Other),
             5 => (tell(MessageKind::Resume { reason: reason() }), Wish::Other),
             6 => (RequestKind::Purge(id.clone()), Wish::Other),
             7 => (RequestKind::Wait(id.clone()), Wish::Wait { id: id.clone() }),
             8 => (RequestKind::History(id.clone()), Wish::Other),
-            9 => return self.walk(chance),
+            9 => return vec![self.walk(chance)],
+            10 => return self.use_again(&id, chance),
+            11 => return vec![self.start_many(&id, chance)],
             _ => (RequestKind::Get(id.clone()), Wish::Other),
         };
-        self.drawn(&id, kind, wish)
+        vec![self.drawn(&id, kind, wish)]
+    }
+
+    /// An orchestration is ended and purged, and another one started under its identifier, which waits for a response at
+    /// once, as the first one may have.
+    fn use_again(&mut self, id: &InstanceId, chance: &mut Chance) -> Vec<Drawn> {
+        let reason = "its identifier is used again".to_owned();
+        let terminate = Message { to: id.clone(), kind: MessageKind::Terminate { reason } };
+        let first = Step::Call { ledger: chance.below(LEDGERS.into()) as u8 };
+        let steps = [vec![first], self.script(chance, 0)].concat();
+        vec![
+            self.drawn(id, RequestKind::Deliver(terminate), Wish::Other),
+            self.drawn(id, RequestKind::Purge(id.clone()), Wish::Other),
+            self.start_as(id, steps, None, Reuse::Never),
+        ]
     }
 
     /// The request for an orchestration that sleeps for a second, and its identifier.
@@ -95,6 +126,11 @@ impl Workload {
         let (name, input) = (PLAY.name().into(), encode(&script));
         let kind = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
         (self.drawn(&id, RequestKind::Deliver(Message { to: id.clone(), kind }), wish), id)
+    }
+
+    /// A request that writes something, whatever is there.
+    pub(super) fn probe(&mut self, chance: &mut Chance) -> RequestKind {
+        self.note(chance).kind
     }
 
     /// The request that gives a suspended orchestration its events again.
@@ -109,21 +145,42 @@ impl Workload {
     }
 
     fn start(&mut self, now: Time, chance: &mut Chance) -> Drawn {
-        self.scripts += 1;
-        let script = Script::new(format!("s{}", self.scripts), self.script(chance, 0));
+        let steps = self.script(chance, 0);
         let reuse = chance.pick(&[Reuse::IfEnded, Reuse::IfEnded, Reuse::Never, Reuse::Ignore, Reuse::Terminate]);
         let later = Time(now.0 + 1_000 * chance.below(300) as u64);
         let at = chance.one_in(6).then_some(later);
+        let to = self.instance(chance);
+        self.start_as(&to, steps, at, reuse)
+    }
+
+    fn start_as(&mut self, to: &InstanceId, steps: Vec<Step>, at: Option<Time>, reuse: Reuse) -> Drawn {
+        self.scripts += 1;
+        let script = Script::new(format!("s{}", self.scripts), steps);
         let wish = match reuse {
             Reuse::Ignore => Wish::StartUnlessThere,
             _ => Wish::Start { beginning: script.beginning() },
         };
         let (name, input) = (PLAY.name().into(), encode(&script));
         let kind = MessageKind::Start { name, version: None, input, parent: None, at, reuse };
-        let to = self.instance(chance);
         let message = Message { to: to.clone(), kind };
         // The response to a single message reports what became of it, so messages go one at a time.
-        self.drawn(&to, RequestKind::Deliver(message), wish)
+        self.drawn(to, RequestKind::Deliver(message), wish)
+    }
+
+    /// Starts many at once, as far as they are of one partition.
+    fn start_many(&mut self, of: &InstanceId, chance: &mut Chance) -> Drawn {
+        let to = of.partition(self.partitions);
+        let (mut messages, mut wishes) = (Vec::new(), Vec::new());
+        for _ in 0..1 + chance.below(STARTS_MAX) {
+            let steps = (0..chance.below(3)).map(|_| self.step(chance, 1)).collect();
+            let id = InstanceId::new(format!("m{}", self.scripts)).expect("an identifier");
+            let Drawn { kind, wish, .. } = self.start_as(&id, steps, None, Reuse::IfEnded);
+            if let (true, RequestKind::Deliver(message)) = (id.partition(self.partitions) == to, kind) {
+                messages.push(message);
+                wishes.push(wish);
+            }
+        }
+        self.drawn(of, RequestKind::DeliverEach(messages), Wish::Each(wishes))
     }
 
     fn note(&mut self, chance: &mut Chance) -> Drawn {
@@ -170,7 +227,7 @@ impl Workload {
         match chance.weighed(&self.steps) {
             1 => Step::Compute,
             2 => Step::Flaky,
-            3 => Step::Fan(1 + chance.below(5) as u32),
+            3 => Step::Fan { width: 1 + chance.below(5) as u32, bytes: 0 },
             4 => Step::Sleep { ms },
             5 => Step::Await { ms },
             6 => Step::Raise { to: self.instance(chance).to_string() },
@@ -193,6 +250,8 @@ impl Workload {
                 }
             }
             17 => Step::Status,
+            WIDE => Step::Fan { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
+            19 => Step::Echo { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
             _ => Step::Work { bytes: if chance.one_in(4) { self.large_bytes } else { 0 } },
         }
     }

@@ -25,6 +25,8 @@ use crate::program::{ActivityCall, Program};
 use crate::store::files::simulated::Trouble;
 use crate::store::{Batching, FrameBatch, Store, StoreError};
 
+/// Damages that are tried when the process ends.
+const DAMAGES: usize = 4;
 /// Requests that are under way at once.
 const REQUESTS_MAX: usize = 30;
 
@@ -68,7 +70,7 @@ impl World {
     pub(super) fn new(seed: u64, shown: usize) -> Self {
         let mut chance = Chance::new(seed);
         let setting = Setting::draw(&mut chance);
-        let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
+        let workload = Workload::new(&setting, &mut chance);
         // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
         weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3)), usize::from(chance.one_in(2))]);
@@ -85,7 +87,7 @@ impl World {
             now: Time(1_000_000_000_000_000),
             disk,
             nodes: Vec::new(),
-            audit: Audit::new(setting.partitions),
+            audit: Audit::new(&setting),
             workload,
             pending: Vec::new(),
             acknowledged: Vec::new(),
@@ -156,7 +158,7 @@ impl World {
     fn submit(&mut self) {
         if self.pending.len() < REQUESTS_MAX {
             let drawn = self.workload.draw(self.now, &mut self.chance);
-            self.put(drawn);
+            drawn.into_iter().for_each(|drawn| self.put(drawn));
         }
     }
 
@@ -354,7 +356,7 @@ impl World {
             self.trace.step("the power goes".to_owned());
             self.disk.machine.lose_power();
         } else if !self.had_trouble {
-            self.try_damage();
+            (0..DAMAGES).for_each(|_| self.try_damage());
         }
         self.disk.machine.no_trouble();
         self.snapshots_failed.clear();
@@ -365,32 +367,6 @@ impl World {
         self.open();
     }
 
-    /// A disk that is damaged is refused, or shows all that was acknowledged.
-    fn try_damage(&mut self) {
-        let (damaged, what) = self.disk.damaged(&mut self.chance);
-        self.trace.step(format!("what if {what}?"));
-        self.tally.damages += 1;
-        let Ok(files) = damaged.try_open() else { return };
-        let recovered: Result<Vec<Partition>, StoreError> = (0..self.setting.partitions)
-            .map(|id| {
-                let mut partition = self.setting.partition(PartitionId(id), &self.program, Arc::clone(&files) as _);
-                partition.recover(&*files).map(|()| partition)
-            })
-            .collect();
-        let Ok(mut partitions) = recovered else { return };
-        if crossing::check(&partitions.iter().map(Partition::crossings).collect::<Vec<_>>()).is_err() {
-            return;
-        }
-        self.tally.damages_borne += 1;
-        for (partition, node) in partitions.iter_mut().zip(&self.nodes) {
-            let (end, known) = (partition.position(), self.disk.end(node.id));
-            assert!(end >= known, "{what}, and {} opens at {end:?}, {known:?} was acknowledged", node.id);
-            if let Some(noted) = node.states.get(&end) {
-                assert_eq!(digest(partition), *noted, "{what}, and {} opens with something else", node.id);
-            }
-        }
-    }
-
     fn open(&mut self) {
         let is_misfit = !self.is_calm && self.chance.one_in(8);
         self.tally.misfits += u64::from(is_misfit);
@@ -399,7 +375,7 @@ impl World {
         self.disk.open();
         self.had_trouble = false;
         for id in (0..self.setting.partitions).map(PartitionId) {
-            for frame in self.disk.take_up(id) {
+            for frame in self.disk.take_up(id).expect("what the disk holds can be read") {
                 self.audit.frame(id, &frame, &self.disk);
             }
         }

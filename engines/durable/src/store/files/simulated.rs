@@ -256,14 +256,15 @@ impl SimulatedDisk {
         state.names.iter().filter(|(_, entry)| matches!(entry, Entry::File(_))).map(|(path, _)| path.clone()).collect()
     }
 
-    /// Changes the bytes of a file behind the back of everybody.
-    pub(crate) fn damage(&self, path: &Path, damage: impl FnOnce(&mut Vec<u8>)) {
+    /// Changes the bytes of a file behind the back of everybody. Gives what the change gives.
+    pub(crate) fn damage<T>(&self, path: &Path, damage: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let state = &mut *self.state();
         let file = state.file(path).expect("a file");
         let content = &mut state.files[file];
         content.unsynced.clear();
-        damage(&mut content.shown);
+        let done = damage(&mut content.shown);
         content.durable = content.shown.clone();
+        done
     }
 
     /// Removes a file or a folder with all in it, behind the back of everybody.
