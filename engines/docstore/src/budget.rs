@@ -119,7 +119,7 @@ mod tests {
     fn the_request_that_crosses_the_line_is_the_last_one() {
         let mut budget = budget(10_000);
         // 31 pages are 99.20 RU, so the 32nd is still admitted and overdraws to 102.40.
-        assert_eq!(admitted_at(&mut budget, 0, Charge::query_page(0), 1_000), 32);
+        assert_eq!(admitted_at(&mut budget, 0, Charge::query_page(0, 0), 1_000), 32);
         assert_eq!(budget.admit(Duration::from_millis(250)), Err(Duration::from_millis(750)));
     }
 
@@ -133,7 +133,7 @@ mod tests {
     fn each_second_starts_afresh_without_debt_or_savings() {
         let mut budget = budget(10_000);
         for second in [0, 1, 7] {
-            assert_eq!(admitted_at(&mut budget, second * 1_000 + 999, Charge::query_page(0), 1_000), 32);
+            assert_eq!(admitted_at(&mut budget, second * 1_000 + 999, Charge::query_page(0, 0), 1_000), 32);
         }
     }
 

@@ -14,8 +14,10 @@ pub(crate) struct Charge(u64);
 
 /// One page of a query on one partition, empty or not.
 const QUERY_PAGE: Charge = Charge(320);
-/// Each document of a page.
+/// Each result of a page.
 const QUERY_DOCUMENT: Charge = Charge(19);
+/// Each document that was read and is no result: rejected by a scan, or counted, grouped and sorted.
+const QUERY_EXAMINED: Charge = Charge(5);
 
 impl Charge {
     pub(crate) const ZERO: Self = Self(0);
@@ -31,9 +33,9 @@ impl Charge {
         self.0 as f64 / 100.0
     }
 
-    /// A page of a query that returns `documents`: 3.20 + 0.19 for each.
-    pub(crate) fn query_page(documents: usize) -> Self {
-        Self(QUERY_PAGE.0 + QUERY_DOCUMENT.0 * documents as u64)
+    /// A page of a query that returns `results`: 3.20 + 0.19 for each + 0.05 for each document `examined` besides.
+    pub(crate) fn query_page(results: usize, examined: usize) -> Self {
+        Self(QUERY_PAGE.0 + QUERY_DOCUMENT.0 * results as u64 + QUERY_EXAMINED.0 * examined as u64)
     }
 
     /// A point read of a document of `bytes`: 1 + 9·(KB − 1)/99, at least 1, rounded up to a hundredth.
@@ -91,9 +93,10 @@ mod tests {
 
     #[test]
     fn the_case_study_adds_up() {
-        let fan_out: Charge = (0..9).map(|partition| Charge::query_page(usize::from(partition == 4))).sum();
+        let fan_out: Charge = (0..9).map(|partition| Charge::query_page(usize::from(partition == 4), 0)).sum();
         assert_eq!(fan_out.to_string(), "28.99");
-        assert_eq!(Charge::query_page(1).to_string(), "3.39");
+        assert_eq!(Charge::query_page(1, 0).to_string(), "3.39");
+        assert_eq!(Charge::query_page(1, 100).to_string(), "8.39", "a scan of a hundred others");
     }
 
     #[test]

@@ -27,8 +27,8 @@
 //! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
 //!
 //! Deliberately absent: authentication (the store listens on loopback), consistency levels above Session, binary JSON,
-//! stored procedures, and every part of the query language beyond a conjunction of equalities. A database's
-//! own throughput is what each of its containers gets that has none: sharing it is not played.
+//! stored procedures, and of the query language user-defined functions, full-text, vector and geospatial search. A
+//! database's own throughput is what each of its containers gets that has none: sharing it is not played.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), narrows_docstore::Error> {

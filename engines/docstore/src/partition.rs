@@ -5,6 +5,7 @@
 
 mod feed;
 mod patch;
+mod queries;
 mod split;
 mod stamp;
 mod state;
@@ -17,14 +18,11 @@ use self::state::State;
 use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
 use crate::definition::Definition;
-use crate::query::Selection;
 
 pub(crate) use self::feed::{Changes, Scope, Since};
 pub(crate) use self::patch::Patch;
 pub(crate) use self::stamp::{Stamp, etag_of};
 pub(crate) use self::write::{Command, MAX_DOCUMENT_BYTES, Operation, Outcome, Step};
-
-use self::feed::MAX_PAGE_BYTES;
 
 /// What was done, with what it cost and the partition's log sequence number after it.
 #[derive(Debug)]
@@ -56,7 +54,7 @@ pub(crate) struct Usage {
     pub(crate) throttled: u64,
 }
 
-/// Some documents of a query's result.
+/// Some documents of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) documents: Vec<Box<str>>,
@@ -77,29 +75,12 @@ impl Partition {
         Self { state: Mutex::new(State::new(budget, definition, stamp)), opened_unix_s }
     }
 
-    /// Reads up to `limit` documents that match, from document number `from` on.
-    pub(crate) fn page(
-        &self,
-        now: Duration,
-        selection: &Selection,
-        from: u64,
-        limit: usize,
-    ) -> Result<Done<Page>, Refused> {
-        self.metered(now, |state| {
-            state.ensure_index();
-            let from = state.position_of(from);
-            let page = state.page(selection, from, limit);
-            let charge = Charge::query_page(page.documents.len());
-            (page, charge)
-        })
-    }
-
     /// Reads up to `limit` documents, from document number `from` on.
     pub(crate) fn list(&self, now: Duration, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refused> {
         self.metered(now, |state| {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
-            let charge = Charge::query_page(documents.len());
+            let charge = Charge::query_page(documents.len(), 0);
             (Page { documents, next }, charge)
         })
     }
@@ -189,41 +170,6 @@ fn as_locked(partition: &Partition) -> MutexGuard<'_, State> {
     partition.lock()
 }
 
-impl State {
-    fn page(&self, selection: &Selection, from: u32, limit: usize) -> Page {
-        let end = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
-        let mut lists: Vec<&[u32]> =
-            selection.indexed().map(|(path, value)| self.index.proposals(path, value)).collect();
-        lists.sort_by_key(|list| list.len());
-        let Some((shortest, others)) = lists.split_first() else {
-            return self.fill(selection, from..end, limit);
-        };
-        let rest = &shortest[shortest.partition_point(|&position| position < from)..];
-        let in_all = |position: &u32| others.iter().all(|list| list.binary_search(position).is_ok());
-        self.fill(selection, rest.iter().copied().filter(in_all), limit)
-    }
-
-    fn fill(&self, selection: &Selection, proposals: impl Iterator<Item = u32>, limit: usize) -> Page {
-        let mut page = Page { documents: Vec::new(), next: None };
-        let mut bytes = 0;
-        for position in proposals {
-            let text = &self.documents[position as usize];
-            // A vacant slot.
-            if text.is_empty() || !selection.matches(text) {
-                continue;
-            }
-            let full = page.documents.len() >= limit || bytes + text.len() > MAX_PAGE_BYTES;
-            if full && !page.documents.is_empty() {
-                page.next = Some(self.entries[position as usize].number);
-                break;
-            }
-            bytes += text.len();
-            page.documents.push(text.clone());
-        }
-        page
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -232,8 +178,10 @@ mod tests {
     use crate::document::Document;
     use crate::effective_key::EffectiveKey;
     use crate::partition_key::{KeyDefinition, PartitionKey};
+    use crate::query::Selection;
     use crate::resource_id::ContainerId;
     use crate::scalar::Scalar;
+    use crate::sql::Progress;
 
     fn empty() -> Partition {
         let budget = Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 });
@@ -267,7 +215,9 @@ mod tests {
         let partition = partition(0, 0);
         let selection = selection("SELECT * FROM c");
         let admitted: usize = std::thread::scope(|scope| {
-            let ask = || (0..50).filter(|_| partition.page(Duration::ZERO, &selection, 0, 1).is_ok()).count();
+            let ask = || {
+                (0..50).filter(|_| partition.query(Duration::ZERO, &selection, Progress::default(), 1).is_ok()).count()
+            };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
@@ -281,7 +231,8 @@ mod tests {
         let partition = partition(0, 0);
         for second in 0..3 {
             for _ in 0..40 {
-                let _ = partition.page(Duration::from_secs(second), &selection("SELECT * FROM c"), 0, 1);
+                let _ =
+                    partition.query(Duration::from_secs(second), &selection("SELECT * FROM c"), Progress::default(), 1);
             }
         }
         let expected = Usage {
@@ -295,7 +246,10 @@ mod tests {
     #[test]
     fn conditions_meet_in_the_index() {
         let partition = partition(10, 0);
-        let count = |sql| partition.page(Duration::ZERO, &selection(sql), 0, 100).unwrap().outcome.documents.len();
+        let count = |sql| {
+            let done = partition.query(Duration::ZERO, &selection(sql), Progress::default(), 100).unwrap();
+            done.outcome.unwrap().items.len()
+        };
         assert_eq!(count("SELECT * FROM c WHERE c.even = true"), 5);
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 4"), 1);
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 5"), 0);
@@ -314,7 +268,9 @@ mod tests {
     #[test]
     fn a_page_is_cut_at_its_bytes_but_never_empty() {
         let partition = partition(5, MAX_DOCUMENT_BYTES - 1_000);
-        let page = partition.page(Duration::ZERO, &selection("SELECT * FROM c"), 1, 100).unwrap();
-        assert_eq!((page.outcome.documents.len(), page.outcome.next), (2, Some(3)));
+        let from = Progress { number: 1, ..Progress::default() };
+        let done = partition.query(Duration::ZERO, &selection("SELECT * FROM c"), from, 100).unwrap();
+        let page = done.outcome.unwrap();
+        assert_eq!((page.items.len(), page.next), (2, Some(Progress { number: 3, row: 0, emitted: 2 })));
     }
 }

@@ -1,15 +1,51 @@
-//! A query ready to run: the body `{"query", "parameters"}` read, its parameters put in place of their names.
+//! A query ready to run: the body `{"query", "parameters"}` read, and where among the documents it applies.
 
-use serde_json::{Map, Value};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::{Map, Value as Json};
+
+use crate::effective_key::EffectiveKey;
 use crate::partition_key::{KeyDefinition, PartitionKey};
 use crate::scalar::Scalar;
-use crate::sql::{self, Operand};
+use crate::sql::ast::{Bound, Query};
+use crate::sql::{self, Batch, Equality, Features, Parameters, Plan, Progress, Run, TooMuchWork, Value};
 
-/// The equalities a document must meet.
-#[derive(Debug, Default)]
+/// Partition keys that are worth routing a query by.
+const KEYS_MAX: usize = 1_000;
+
+/// A query with its parameters and the documents it is restricted to.
+#[derive(Debug)]
 pub(crate) struct Selection {
-    equalities: Vec<(Vec<String>, Scalar)>,
+    query: Query,
+    parameters: Parameters,
+    restrictions: Vec<Restriction>,
+    equalities: Vec<Equality>,
+    now_ticks: i64,
+}
+
+/// What a request says about documents beside its query.
+#[derive(Debug)]
+enum Restriction {
+    /// The partition key, or the upper levels of a hierarchy.
+    Key { definition: KeyDefinition, key: PartitionKey },
+    /// Hashes of the partition key, as their digits on the wire, from the first up to before the second.
+    Hashes { definition: KeyDefinition, begin: String, end: String },
+}
+
+impl Restriction {
+    fn admits(&self, document: &Value) -> bool {
+        let at = |path: &Vec<String>| path.iter().fold(document, |value, step| value.property(step)).scalar();
+        match self {
+            Self::Key { definition, key } => {
+                definition.paths().iter().zip(&key.0).all(|(path, value)| at(path).as_ref() == Some(value))
+            }
+            Self::Hashes { definition, begin, end } => {
+                let Some(values) = definition.paths().iter().map(at).collect() else { return false };
+                let digits = EffectiveKey::new(&PartitionKey(values), definition.is_hierarchical()).digits();
+                *begin <= digits && digits < *end
+            }
+        }
+    }
 }
 
 impl Selection {
@@ -17,116 +53,129 @@ impl Selection {
     pub(crate) fn from_body(body: &[u8]) -> Result<Self, String> {
         let body = object(body)?;
         let query = match body.get("query") {
-            Some(Value::String(query)) => query,
+            Some(Json::String(query)) => sql::parse(query).map_err(|error| error.to_string())?,
             _ => return Err("the body has no \"query\", expected a string".to_owned()),
         };
-        let statement = sql::parse(query).map_err(|error| error.to_string())?;
-        let none = Vec::new();
-        let parameters = match body.get("parameters") {
-            None | Some(Value::Null) => &none,
-            Some(Value::Array(parameters)) => parameters,
-            Some(_) => return Err("\"parameters\" is no array, expected [{\"name\", \"value\"}]".to_owned()),
-        };
-        let mut equalities = Vec::with_capacity(statement.conditions.len() + 1);
-        for condition in statement.conditions {
-            let value = match condition.operand {
-                Operand::Literal(value) => value,
-                Operand::Parameter(name) => parameter(parameters, &name)?,
-            };
-            equalities.push((condition.path, value));
+        let parameters = parameters(&body)?;
+        if let Some(name) = query.parameters().into_iter().find(|name| !parameters.contains_key(*name)) {
+            return Err(format!("the query names {name}, which is not among its parameters"));
         }
-        Ok(Self { equalities })
+        check_bounds(&query, &parameters)?;
+        let equalities = sql::equalities(&query, &parameters);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ticks = i64::try_from(since.as_nanos() / 100).unwrap_or(i64::MAX);
+        Ok(Self { query, parameters, restrictions: Vec::new(), equalities, now_ticks })
     }
 
     /// Narrows the selection to one logical partition.
     pub(crate) fn within(mut self, definition: &KeyDefinition, partition_key: PartitionKey) -> Self {
-        self.equalities.extend(definition.paths().iter().cloned().zip(partition_key.0));
+        let values = definition.paths().iter().zip(&partition_key.0);
+        // An absent property has no entry in an index.
+        let indexed = values.filter(|(_, value)| **value != Scalar::Undefined);
+        self.equalities
+            .extend(indexed.map(|(path, value)| Equality { path: path.clone(), values: vec![value.clone()] }));
+        self.restrictions.push(Restriction::Key { definition: definition.clone(), key: partition_key });
         self
     }
 
-    /// The equalities an index can resolve: an absent property has no entry.
-    pub(crate) fn indexed(&self) -> impl Iterator<Item = (&[String], &Scalar)> {
-        self.equalities
-            .iter()
-            .filter(|(_, value)| *value != Scalar::Undefined)
-            .map(|(path, value)| (path.as_slice(), value))
+    /// Narrows the selection to partition keys with a hash from `begin` up to before `end`.
+    pub(crate) fn within_hashes(mut self, definition: &KeyDefinition, begin: &str, end: &str) -> Self {
+        let (begin, end) = (begin.to_ascii_uppercase(), end.to_ascii_uppercase());
+        self.restrictions.push(Restriction::Hashes { definition: definition.clone(), begin, end });
+        self
     }
 
-    /// Whether the document with this text meets every equality.
-    pub(crate) fn matches(&self, text: &str) -> bool {
-        if self.equalities.is_empty() {
-            return true;
+    /// The partition keys the filter leaves possible; None if it leaves any, or more than [`KEYS_MAX`].
+    pub(crate) fn keys(&self, definition: &KeyDefinition) -> Option<Vec<PartitionKey>> {
+        let mut keys = vec![PartitionKey(Vec::new())];
+        for path in definition.paths() {
+            let fixed = self.equalities.iter().filter(|equality| equality.path == *path);
+            let values = &fixed.min_by_key(|equality| equality.values.len())?.values;
+            if keys.len() * values.len() > KEYS_MAX {
+                return None;
+            }
+            let longer =
+                |key: &PartitionKey, value: &Scalar| PartitionKey([&key.0[..], std::slice::from_ref(value)].concat());
+            keys = keys.iter().flat_map(|key| values.iter().map(move |value| longer(key, value))).collect();
         }
-        let Ok(document) = serde_json::from_str::<Value>(text) else { return false };
-        self.equalities.iter().all(|(path, value)| value_at(&document, path).as_ref() == Some(value))
+        Some(keys)
+    }
+
+    /// The conditions an index can resolve.
+    pub(crate) fn indexed(&self) -> &[Equality] {
+        &self.equalities
+    }
+
+    /// The number of the first document a page needs.
+    pub(crate) fn first(&self, progress: Progress) -> u64 {
+        Run::first(&self.query, progress)
+    }
+
+    /// One page from documents, ascending by number.
+    pub(crate) fn page<'d>(
+        &self,
+        documents: impl Iterator<Item = (u64, &'d str)>,
+        progress: Progress,
+        limit: usize,
+    ) -> Result<Batch, TooMuchWork> {
+        let admits = |document: &Value| self.restrictions.iter().all(|restriction| restriction.admits(document));
+        let admits: Option<&dyn Fn(&Value) -> bool> = if self.restrictions.is_empty() { None } else { Some(&admits) };
+        Run::new(&self.query, &self.parameters, self.now_ticks).page(documents, admits, progress, limit)
+    }
+
+    /// Whether the query has a result on this JSON object alone.
+    pub(crate) fn matches(&self, text: &str) -> Result<bool, TooMuchWork> {
+        Ok(!self.page(std::iter::once((0, text)), Progress::default(), 1)?.items.is_empty())
+    }
+
+    /// How clients merge the query over partitions.
+    pub(crate) fn plan(&self, features: &Features) -> Result<Plan, String> {
+        Plan::new(&self.query, &self.parameters, features)
     }
 }
 
 /// Reads a body that must be a JSON object; the error names line and column.
-pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Json>, String> {
     match serde_json::from_slice(body) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(Json::Object(object)) => Ok(object),
         Ok(_) => Err("the body is not an object at line 1 column 1, expected {".to_owned()),
         Err(error) => Err(format!("the body is not JSON: {error}")),
     }
 }
 
-fn parameter(parameters: &[Value], name: &str) -> Result<Scalar, String> {
-    let given = parameters
-        .iter()
-        .enumerate()
-        .find(|(_, parameter)| parameter.get("name").and_then(Value::as_str) == Some(name));
-    let Some((index, parameter)) = given else {
-        return Err(format!("the query names {name}, which is not among its parameters"));
+fn parameters(body: &Map<String, Json>) -> Result<Parameters, String> {
+    let list = match body.get("parameters") {
+        None | Some(Json::Null) => return Ok(Parameters::new()),
+        Some(Json::Array(list)) => list,
+        Some(_) => return Err("\"parameters\" is no array, expected [{\"name\", \"value\"}]".to_owned()),
     };
-    match parameter.get("value") {
-        None => Err(format!("parameters[{index}] ({name}) has no \"value\", expected a scalar")),
-        Some(value) => Scalar::from_json(value)
-            .ok_or_else(|| format!("parameters[{index}] ({name}) is an array or an object, expected a scalar")),
+    let mut parameters = Parameters::new();
+    for (index, parameter) in list.iter().enumerate() {
+        let Some(name) = parameter.get("name").and_then(Json::as_str) else {
+            return Err(format!("parameters[{index}] has no \"name\", expected a string"));
+        };
+        let Some(value) = parameter.get("value") else {
+            return Err(format!("parameters[{index}] ({name}) has no \"value\""));
+        };
+        parameters.insert(name.to_owned(), Value::from(value));
     }
+    Ok(parameters)
 }
 
-fn value_at(document: &Value, path: &[String]) -> Option<Scalar> {
-    let mut value = document;
-    for step in path {
-        match value.get(step.as_str()) {
-            Some(inner) => value = inner,
-            None => return Some(Scalar::Undefined),
+fn check_bounds(query: &Query, parameters: &Parameters) -> Result<(), String> {
+    let bounds = query.top.iter().chain(query.offset_limit.iter().flat_map(|(offset, limit)| [offset, limit]));
+    for bound in bounds {
+        let Bound::Parameter(name) = bound else { continue };
+        match parameters.get(name) {
+            Some(Value::Number(number)) if *number >= 0.0 && number.fract() == 0.0 => {}
+            value => {
+                let value = value.unwrap_or(&Value::Undefined);
+                return Err(format!("{name} counts rows and is {value}, expected a whole number from 0 on"));
+            }
         }
     }
-    Scalar::from_json(value)
+    query.derived_tables().try_for_each(|inner| check_bounds(inner, parameters))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_take_the_place_of_their_names() {
-        let body = br#"{"query":"SELECT * FROM c WHERE c.a=@a AND c.b.d='x'","parameters":[{"name":"@a","value":1}]}"#;
-        let selection = Selection::from_body(body).unwrap();
-        assert!(selection.matches(r#"{"a":1.0,"b":{"d":"x"}}"#));
-        assert!(!selection.matches(r#"{"a":1,"b":{"d":"y"}}"#));
-        assert!(!selection.matches(r#"{"a":1}"#));
-        assert!(!selection.matches(r#"{"a":[1],"b":{"d":"x"}}"#));
-    }
-
-    #[test]
-    fn a_bad_body_says_what_and_where() {
-        let cases = [
-            ("{\"query\" 1}", "the body is not JSON: expected `:` at line 1 column 10"),
-            ("[]", "the body is not an object at line 1 column 1"),
-            ("{}", "the body has no \"query\""),
-            (r#"{"query":"SELECT * FROM c WHERE c.a=@a"}"#, "the query names @a, which is not among its parameters"),
-            (r#"{"query":"SELECT * FROM c","parameters":1}"#, "\"parameters\" is no array"),
-            (
-                r#"{"query":"SELECT * FROM c WHERE c.a=@a","parameters":[{"name":"@a","value":[]}]}"#,
-                "parameters[0] (@a) is an array or an object",
-            ),
-        ];
-        for (body, expected) in cases {
-            let error = Selection::from_body(body.as_bytes()).unwrap_err();
-            assert!(error.contains(expected), "{body}: {error}");
-        }
-    }
-}
+mod tests;

@@ -96,7 +96,7 @@ fn command(container: &Container, operation: &Node, key: &PartitionKey) -> Resul
         (Some("Patch"), None) => {
             let body = body.map_or(Value::Null, Node::to_value);
             let patch = Patch::from_json(&body).map_err(|error| Failure::bad_request(&error))?;
-            (container.address(key.clone(), &id()?), Operation::Patch(patch))
+            (container.address(key.clone(), &id()?), Operation::Patch(Box::new(patch)))
         }
         (other, None) => {
             let message =

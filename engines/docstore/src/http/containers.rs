@@ -3,9 +3,9 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::databases::{refused, selected, selection};
+use super::databases::{refused, selected};
 use super::response::{Failure, Reply};
-use super::{descriptions, headers};
+use super::{descriptions, headers, queries};
 use crate::container::Container;
 use crate::database::Database;
 use crate::definition::Definition;
@@ -17,16 +17,16 @@ const MANUAL: &str = "x-ms-offer-throughput";
 const AUTOSCALE: &str = "x-ms-cosmos-offer-autopilot-settings";
 
 /// `GET /dbs/{db}/colls`, or `POST` with a query.
-pub(super) fn list(database: &Database, selection: &Selection) -> Reply {
+pub(super) fn list(database: &Database, selection: Option<&Selection>) -> Result<Reply, Failure> {
     let containers = database.containers();
     let containers = containers.iter().map(|container| descriptions::container(container));
-    Reply::feed(&database.rid, "DocumentCollections", &selected(selection, containers))
+    Ok(Reply::feed(&database.rid, "DocumentCollections", &selected(selection, containers)?))
 }
 
 /// `POST /dbs/{db}/colls`: a query or a new container.
 pub(super) fn post(store: &Store, database: &Database, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     if headers::is_query(headers)? {
-        return Ok(list(database, &selection(body)?));
+        return list(database, Some(&queries::read(body)?));
     }
     let definition = definition(body)?;
     let name = definition.name.clone();

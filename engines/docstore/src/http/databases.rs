@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 
 use super::containers::offered;
 use super::response::{Failure, Reply};
-use super::{descriptions, headers};
+use super::{descriptions, headers, queries};
 use crate::database::{Database, MAX_RESOURCES, Rejected};
 use crate::definition::name_of;
 use crate::query::{self, Selection};
 use crate::store::Store;
 
 /// `GET /dbs`, or `POST /dbs` with a query.
-pub(super) fn list(store: &Store, selection: &Selection) -> Reply {
+pub(super) fn list(store: &Store, selection: Option<&Selection>) -> Result<Reply, Failure> {
     let databases = store.databases();
     let databases = databases.iter().map(|database| descriptions::database(database));
-    Reply::feed("", "Databases", &selected(selection, databases))
+    Ok(Reply::feed("", "Databases", &selected(selection, databases)?))
 }
 
 /// `POST /dbs`: a query or a new database.
 pub(super) fn post(store: &Store, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     if headers::is_query(headers)? {
-        return Ok(list(store, &selection(body)?));
+        return list(store, Some(&queries::read(body)?));
     }
     let definition = query::object(body).map_err(|error| Failure::bad_request(&error))?;
     let name = name_of(&definition).map_err(|error| Failure::bad_request(&error))?;
@@ -36,14 +36,19 @@ pub(super) fn delete(store: &Store, database: &Database) -> Reply {
     Reply::deleted()
 }
 
-/// A query over resources.
-pub(super) fn selection(body: &[u8]) -> Result<Selection, Failure> {
-    Selection::from_body(body).map_err(|error| Failure::bad_request(&error))
-}
-
-/// The resources that a query selects.
-pub(super) fn selected(selection: &Selection, resources: impl Iterator<Item = Value>) -> Vec<Value> {
-    resources.filter(|resource| selection.matches(&resource.to_string())).collect()
+/// The resources that a query selects; all without one.
+pub(super) fn selected(
+    selection: Option<&Selection>,
+    resources: impl Iterator<Item = Value>,
+) -> Result<Vec<Value>, Failure> {
+    let mut selected = Vec::new();
+    for resource in resources {
+        let is_selected = selection.map_or(Ok(true), |selection| selection.matches(&resource.to_string()))?;
+        if is_selected {
+            selected.push(resource);
+        }
+    }
+    Ok(selected)
 }
 
 /// Why a database or container was not created.
@@ -59,11 +64,6 @@ pub(super) fn offer(database: &Database) -> Option<Value> {
     let throughput = database.throughput()?;
     let link = format!("dbs/{}/", database.rid);
     Some(descriptions::offer(database.number, &link, &database.rid, throughput, database.created_unix_s))
-}
-
-/// An empty query: every resource.
-pub(super) fn everything() -> Selection {
-    Selection::default()
 }
 
 /// What the account says about the database, for `GET /dbs/{db}`.

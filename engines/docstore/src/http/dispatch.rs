@@ -23,11 +23,11 @@ pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &Incom
     let Incoming { method, headers, body } = *incoming;
     match (route, method.as_str()) {
         (Route::Account, "GET") => Ok(descriptions::account(endpoint)),
-        (Route::Offers, "GET") => Ok(offers::list(store, &databases::everything())),
+        (Route::Offers, "GET") => offers::list(store, None),
         (Route::Offers, "POST") => offers::post(store, headers, body),
         (Route::Offer { id }, "GET") => offers::read(store, id),
         (Route::Offer { id }, "PUT") => offers::replace(store, id, headers, body),
-        (Route::Databases, "GET") => Ok(databases::list(store, &databases::everything())),
+        (Route::Databases, "GET") => databases::list(store, None),
         (Route::Databases, "POST") => databases::post(store, headers, body),
         (Route::Database { database }, _) => {
             let found = store.database(database).ok_or_else(|| missing_database(database))?;
@@ -36,7 +36,7 @@ pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &Incom
         (Route::Containers { database }, _) => {
             let found = store.database(database).ok_or_else(|| missing_database(database).of_owner())?;
             match method.as_str() {
-                "GET" => Ok(containers::list(&found, &databases::everything())),
+                "GET" => containers::list(&found, None),
                 "POST" => containers::post(store, &found, headers, body),
                 _ => Err(Failure::method(method, "GET or POST")),
             }

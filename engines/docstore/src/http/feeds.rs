@@ -36,7 +36,7 @@ fn list(store: &Store, container: &Container, headers: &HeaderMap) -> Result<Rep
     let limit = headers::page_items(headers)?;
     match target(container, headers)? {
         (Place::Range(range), scope) => {
-            let from = headers::continuation(headers)?;
+            let from = headers::first_number(headers)?;
             Ok(page(container, range, &partition(container, range)?.list(store.now(), &scope, from, limit)?))
         }
         (Place::Anywhere, scope) => {

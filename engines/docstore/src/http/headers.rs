@@ -9,10 +9,14 @@ use serde_json::Value;
 use super::response::Failure;
 use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
+use crate::sql::Progress;
 
 /// Documents on a page when the client leaves the number to the store.
 const DEFAULT_PAGE_ITEMS: usize = 100;
 const MAX_PAGE_ITEMS: usize = 1_000;
+const CONTINUATION: &str = "x-ms-continuation";
+/// What a query's continuation of this form begins with.
+const CONTINUATION_VERSION: &str = "1";
 
 /// The value of `name`, if it is there and text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Failure> {
@@ -67,9 +71,44 @@ pub(super) fn range(headers: &HeaderMap) -> Result<Option<u32>, Failure> {
     number(headers, "x-ms-documentdb-partitionkeyrangeid", "a range's number")
 }
 
-/// `x-ms-continuation`: the number of the document the next page starts at.
-pub(super) fn continuation(headers: &HeaderMap) -> Result<u64, Failure> {
-    Ok(number(headers, "x-ms-continuation", "a continuation this store has given")?.unwrap_or(0))
+/// `x-ms-continuation` of a list: the number of the document the next page starts at.
+pub(super) fn first_number(headers: &HeaderMap) -> Result<u64, Failure> {
+    Ok(number(headers, CONTINUATION, "a continuation this store has given")?.unwrap_or(0))
+}
+
+/// `x-ms-continuation` of a query: how far earlier pages came.
+pub(super) fn continuation(headers: &HeaderMap) -> Result<Progress, Failure> {
+    let Some(value) = text(headers, CONTINUATION)?.filter(|value| !value.is_empty()) else {
+        return Ok(Progress::default());
+    };
+    read_progress(value).ok_or_else(|| unusable(CONTINUATION, value, "a continuation this store has given"))
+}
+
+/// The continuation for [`continuation`] to read.
+pub(super) fn continuation_of(progress: Progress) -> String {
+    let Progress { number, row, emitted } = progress;
+    format!("{CONTINUATION_VERSION}.{number}.{row}.{emitted}")
+}
+
+fn read_progress(value: &str) -> Option<Progress> {
+    let mut parts = value.split('.');
+    if parts.next()? != CONTINUATION_VERSION {
+        return None;
+    }
+    let number = parts.next()?.parse().ok()?;
+    let (row, emitted) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(Progress { number, row, emitted })
+}
+
+/// `x-ms-start-epk` and `x-ms-end-epk`: the hashes of partition keys a query is for, as digits.
+pub(super) fn hashes(headers: &HeaderMap) -> Result<Option<(&str, &str)>, Failure> {
+    let (begin, end) = (text(headers, "x-ms-start-epk")?, text(headers, "x-ms-end-epk")?);
+    for (name, value) in [("x-ms-start-epk", begin), ("x-ms-end-epk", end)] {
+        if value.is_some_and(|value| !value.bytes().all(|digit| digit.is_ascii_hexdigit())) {
+            return Err(unusable(name, value.unwrap_or_default(), "hexadecimal digits"));
+        }
+    }
+    Ok((begin.is_some() || end.is_some()).then(|| (begin.unwrap_or_default(), end.unwrap_or("FF"))))
 }
 
 /// `x-ms-max-item-count`, where −1 leaves the number to the store; larger pages are cut.

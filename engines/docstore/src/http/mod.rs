@@ -14,6 +14,7 @@ mod feeds;
 mod headers;
 mod offers;
 mod points;
+mod queries;
 mod response;
 mod route;
 #[cfg(test)]

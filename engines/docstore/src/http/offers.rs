@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::databases::{selected, selection};
+use super::databases::selected;
 use super::response::{Failure, Reply};
-use super::{databases, descriptions, headers};
+use super::{databases, descriptions, headers, queries};
 use crate::container::Container;
 use crate::database::Database;
 use crate::query::{self, Selection};
@@ -22,18 +22,18 @@ enum Owner {
 }
 
 /// `GET /offers`, or `POST` with a query.
-pub(super) fn list(store: &Store, selection: &Selection) -> Reply {
+pub(super) fn list(store: &Store, selection: Option<&Selection>) -> Result<Reply, Failure> {
     let databases = store.databases();
     let of_databases = databases.iter().filter_map(|database| databases::offer(database));
     let containers = store.containers();
     let of_containers = containers.iter().map(|container| of_container(container));
-    Reply::feed("", "Offers", &selected(selection, of_databases.chain(of_containers)))
+    Ok(Reply::feed("", "Offers", &selected(selection, of_databases.chain(of_containers))?))
 }
 
 /// `POST /offers`: a query.
 pub(super) fn post(store: &Store, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     if headers::is_query(headers)? {
-        return Ok(list(store, &selection(body)?));
+        return list(store, Some(&queries::read(body)?));
     }
     Err(Failure::bad_request("offers are created with their containers, expected a query"))
 }

@@ -37,7 +37,7 @@ pub(super) fn patch(
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(&format!("the body is not JSON: {error}")))?;
     let patch = Patch::from_json(&body).map_err(|error| Failure::bad_request(&error))?;
-    by_id(store, container, headers, id, Operation::Patch(patch))
+    by_id(store, container, headers, id, Operation::Patch(Box::new(patch)))
 }
 
 /// `PUT …/docs/{id}`: replaces the document of the path; the body's id must be the same.

@@ -107,12 +107,13 @@ pub(super) struct Failure {
     message: String,
     sub_status: Option<u32>,
     retry_after: Option<Duration>,
+    additional: Option<String>,
     charge: Charge,
 }
 
 impl Failure {
     fn new(status: StatusCode, code: &'static str, message: String) -> Self {
-        Self { status, code, message, sub_status: None, retry_after: None, charge: Charge::ZERO }
+        Self { status, code, message, sub_status: None, retry_after: None, additional: None, charge: Charge::ZERO }
     }
 
     pub(super) fn bad_request(message: &str) -> Self {
@@ -174,6 +175,11 @@ impl Failure {
         Self { sub_status: Some(sub_status), ..self }
     }
 
+    /// Adds `additionalErrorInfo` to the body.
+    pub(super) fn with_additional(self, information: String) -> Self {
+        Self { additional: Some(information), ..self }
+    }
+
     /// The same about the database or container that a resource would be in.
     pub(super) fn of_owner(self) -> Self {
         self.with_sub_status(SUB_STATUS_OWNER_NOT_FOUND)
@@ -207,8 +213,11 @@ impl Failure {
 
 impl From<Failure> for Reply {
     fn from(failure: Failure) -> Self {
-        let body = json!({ "code": failure.code, "message": failure.message }).to_string();
-        let mut reply = Self::new(failure.status, failure.charge, body);
+        let mut body = json!({ "code": failure.code, "message": failure.message });
+        if let Some(additional) = failure.additional {
+            body["additionalErrorInfo"] = additional.into();
+        }
+        let mut reply = Self::new(failure.status, failure.charge, body.to_string());
         if let Some(sub_status) = failure.sub_status {
             reply = reply.with("x-ms-substatus", sub_status);
         }

@@ -33,7 +33,7 @@ pub(crate) enum Operation {
     Create(Document),
     Upsert(Document),
     Replace(Document),
-    Patch(Patch),
+    Patch(Box<Patch>),
     Delete,
 }
 

@@ -1,4 +1,4 @@
-//! Cuts a query into tokens, each with the byte it begins at.
+//! Cuts a query into tokens, each with the byte it begins at. Comments from `--` to the end of a line are skipped.
 
 /// One token of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,11 +9,17 @@ pub(super) enum Token {
     Parameter(String),
     Text(String),
     Number(f64),
-    Symbol(char),
+    Symbol(&'static str),
     /// Characters that begin no token, or a token that does not end.
     Unknown(String),
     End,
 }
+
+/// Longer symbols stand before the shorter ones that they begin with.
+const SYMBOLS: [&str; 31] = [
+    ">>>", "<<", ">>", "<=", ">=", "<>", "!=", "||", "??", "*", "=", "<", ">", "+", "-", "/", "%", "&", "|", "^", "~",
+    ".", ",", ":", "?", "(", ")", "[", "]", "{", "}",
+];
 
 /// The tokens still to come.
 pub(super) struct Lexer<'a> {
@@ -28,7 +34,7 @@ impl<'a> Lexer<'a> {
 
     /// The next token and the byte it begins at; [`Token::End`] for ever after the last.
     pub(super) fn next(&mut self) -> (usize, Token) {
-        self.take(char::is_whitespace);
+        self.skip();
         let begin = self.at;
         let Some(first) = self.rest().chars().next() else { return (begin, Token::End) };
         let token = match first {
@@ -38,18 +44,34 @@ impl<'a> Lexer<'a> {
                 let name = self.take(in_word);
                 if name.is_empty() { Token::Unknown("@".to_owned()) } else { Token::Parameter(format!("@{name}")) }
             }
-            '-' | '0'..='9' => self.number(),
-            '*' | '=' | '.' | '[' | ']' | '(' | ')' | ',' => {
-                self.at += 1;
-                Token::Symbol(first)
-            }
+            '0'..='9' => self.number(),
+            '.' if self.rest()[1..].starts_with(|digit: char| digit.is_ascii_digit()) => self.number(),
             _ if in_word(first) => Token::Word(self.take(in_word).to_owned()),
-            _ => {
+            _ => self.symbol(first),
+        };
+        (begin, token)
+    }
+
+    /// Passes over spaces and comments.
+    fn skip(&mut self) {
+        self.take(char::is_whitespace);
+        while self.rest().starts_with("--") {
+            self.take(|character| character != '\n');
+            self.take(char::is_whitespace);
+        }
+    }
+
+    fn symbol(&mut self, first: char) -> Token {
+        match SYMBOLS.into_iter().find(|symbol| self.rest().starts_with(symbol)) {
+            Some(symbol) => {
+                self.at += symbol.len();
+                Token::Symbol(symbol)
+            }
+            None => {
                 self.at += first.len_utf8();
                 Token::Unknown(first.to_string())
             }
-        };
-        (begin, token)
+        }
     }
 
     fn rest(&self) -> &'a str {
@@ -64,14 +86,25 @@ impl<'a> Lexer<'a> {
     }
 
     fn number(&mut self) -> Token {
-        let digits = self.take(|character| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '+'));
-        match digits.parse::<f64>() {
-            Ok(number) if number.is_finite() => Token::Number(number),
-            _ => Token::Unknown(digits.to_owned()),
+        let begin = self.at;
+        self.take(|character| character.is_ascii_alphanumeric() || character == '.');
+        // The sign of an exponent: 1e-3.
+        if self.query[begin..self.at].ends_with(['e', 'E']) && self.rest().starts_with(['-', '+']) {
+            self.at += 1;
+            self.take(|character| character.is_ascii_alphanumeric());
+        }
+        let text = &self.query[begin..self.at];
+        let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            Some(digits) => u64::from_str_radix(digits, 16).map(|number| number as f64).ok(),
+            None => text.parse::<f64>().ok(),
+        };
+        match parsed {
+            Some(number) if number.is_finite() => Token::Number(number),
+            _ => Token::Unknown(text.to_owned()),
         }
     }
 
-    /// A quoted text with the escapes of JSON that are one character long.
+    /// A quoted text with the escapes of JSON.
     fn text(&mut self, quote: char) -> Token {
         let mut text = String::new();
         let mut characters = self.rest().char_indices().skip(1);
@@ -81,23 +114,50 @@ impl<'a> Lexer<'a> {
                     self.at += offset + quote.len_utf8();
                     return Token::Text(text);
                 }
-                '\\' => match characters.next() {
-                    Some((_, 'n')) => text.push('\n'),
-                    Some((_, 't')) => text.push('\t'),
-                    Some((_, 'r')) => text.push('\r'),
-                    Some((_, escaped @ ('\\' | '/' | '\'' | '"'))) => text.push(escaped),
-                    _ => break,
+                '\\' => match escaped(&mut characters) {
+                    Some(character) => text.push(character),
+                    None => break,
                 },
                 _ => text.push(character),
             }
         }
         self.at = self.query.len();
-        Token::Unknown(format!("a text after {quote} without its end"))
+        Token::Unknown(format!("a text after {quote} without its end or with an unknown escape"))
     }
 }
 
+fn escaped(characters: &mut impl Iterator<Item = (usize, char)>) -> Option<char> {
+    Some(match characters.next()?.1 {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'u' => {
+            let first = code_unit(characters)?;
+            let low = |characters: &mut dyn Iterator<Item = (usize, char)>| {
+                (characters.next()?.1 == '\\' && characters.next()?.1 == 'u').then_some(())?;
+                let mut rest = characters;
+                code_unit(&mut rest)
+            };
+            let units = if (0xD800..0xDC00).contains(&first) { vec![first, low(characters)?] } else { vec![first] };
+            char::decode_utf16(units).next()?.ok()?
+        }
+        character @ ('\\' | '/' | '\'' | '"') => character,
+        _ => return None,
+    })
+}
+
+fn code_unit(characters: &mut impl Iterator<Item = (usize, char)>) -> Option<u16> {
+    let mut unit = 0;
+    for _ in 0..4 {
+        unit = unit * 16 + characters.next()?.1.to_digit(16)?;
+    }
+    u16::try_from(unit).ok()
+}
+
 fn in_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
+    character.is_alphanumeric() || character == '_' || character == '$'
 }
 
 #[cfg(test)]
@@ -114,12 +174,21 @@ mod tests {
         let word = |text: &str| Token::Word(text.to_owned());
         let text = |text: &str| Token::Text(text.to_owned());
         assert_eq!(
-            tokens("c.a=@p"),
-            [word("c"), Token::Symbol('.'), word("a"), Token::Symbol('='), Token::Parameter("@p".to_owned())]
+            tokens("c.a=@p -- a comment\n<>"),
+            [
+                word("c"),
+                Token::Symbol("."),
+                word("a"),
+                Token::Symbol("="),
+                Token::Parameter("@p".to_owned()),
+                Token::Symbol("<>")
+            ]
         );
-        assert_eq!(tokens("'it\\'s' \"ü\""), [text("it's"), text("ü")]);
-        assert_eq!(tokens("-1.5e3 7"), [Token::Number(-1500.0), Token::Number(7.0)]);
+        assert_eq!(tokens("'it\\'s' \"ü\\u00e9\\ud83d\\ude00\""), [text("it's"), text("üé😀")]);
+        assert_eq!(tokens("1.5e3 7 0x1F .5 1e-3"), [1500.0, 7.0, 31.0, 0.5, 0.001].map(Token::Number));
         assert_eq!(tokens("; 1x"), [Token::Unknown(";".to_owned()), Token::Unknown("1x".to_owned())]);
-        assert!(matches!(tokens("'open").as_slice(), [Token::Unknown(_)]));
+        for open in ["'open", "'\\q'", "'\\u12'", "'\\ud83d'"] {
+            assert!(matches!(tokens(open).as_slice(), [Token::Unknown(_)]), "{open}");
+        }
     }
 }

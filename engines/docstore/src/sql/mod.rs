@@ -1,42 +1,46 @@
-//! The part of the query language the store understands: every document of a container that meets a conjunction of
-//! equalities.
+//! Cosmos DB's query language: from text to a checked query, from a query and documents to results.
 //!
-//! ```text
-//! SELECT (* | VALUE alias) FROM name [[AS] alias] [WHERE path = value {AND path = value}]
-//! path  = alias { .name | ["name"] }        value = @parameter | number | 'text' | "text" | true | false | null
-//! ```
+//! `lexer` and `parser` read a text into the tree of `ast`; `names` refuses what no evaluation could give a meaning;
+//! `print` writes a tree as text again. `evaluate` computes expressions, with the tables of `functions`; `rows` makes
+//! the rows of FROM and JOIN; `run` filters, groups, sorts and projects them. `keys` reads off a filter which documents
+//! can match at all, and `plan` is what clients need to merge the results of several partitions.
 //!
-//! Everything else (projections, aggregates, OR, ordering) is refused with the place where it begins.
+//! Deliberately absent: user-defined functions, full-text, vector and geospatial search. Each is refused by its name
+//! and its place. A query is bounded in its text, in its depth and in the work it may do for one page.
 
+mod aggregates;
+pub(crate) mod ast;
+mod evaluate;
+mod functions;
+mod keys;
 mod lexer;
+mod like;
+mod names;
 mod parser;
+mod plan;
+mod print;
+mod rows;
+mod run;
+mod value;
 
 use std::fmt;
 
-use crate::scalar::Scalar;
+pub(crate) use evaluate::Parameters;
+pub(crate) use keys::{Equality, equalities};
+pub(crate) use plan::{Features, Plan};
+pub(crate) use run::{Batch, Progress, Run};
+pub(crate) use value::Value;
 
-pub(crate) use parser::parse;
-
-/// A query as written: parameters are not yet values.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Statement {
-    pub(crate) conditions: Vec<Condition>,
+/// Reads `query` and checks it, or says where it leaves the language.
+pub(crate) fn parse(query: &str) -> Result<ast::Query, SyntaxError> {
+    let parsed = parser::parse(query)?;
+    names::check(query, &parsed)?;
+    Ok(parsed)
 }
 
-/// `path = operand`; the path is without the alias.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Condition {
-    pub(crate) path: Vec<String>,
-    pub(crate) operand: Operand,
-}
-
-/// The right side of an equality.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Operand {
-    Literal(Scalar),
-    /// Named with its `@`.
-    Parameter(String),
-}
+/// The work of a page reached its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooMuchWork;
 
 /// Where a query stops being one the store understands.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +48,23 @@ pub(crate) struct SyntaxError {
     /// The place, in characters from 1.
     pub(crate) character: usize,
     pub(crate) found: String,
-    pub(crate) expected: &'static str,
+    pub(crate) expected: String,
+}
+
+/// How much of an unexpected token an error repeats, in characters.
+const MAX_FOUND: usize = 40;
+
+impl SyntaxError {
+    /// An error at the byte `at` of `query`, which names what is there.
+    fn at(query: &str, at: usize, expected: impl Into<String>) -> Self {
+        let rest = &query[at..];
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let found = match &rest[..end] {
+            "" => "the end".to_owned(),
+            word => format!("{:?}", word.chars().take(MAX_FOUND).collect::<String>()),
+        };
+        Self { character: query[..at].chars().count() + 1, found, expected: expected.into() }
+    }
 }
 
 impl fmt::Display for SyntaxError {

@@ -1,0 +1,123 @@
+//! Queries and their plans.
+//!
+//! A query names its partition by a range id or by a partition key. Without either, a query whose filter fixes the
+//! partition key goes to the range of these keys, if it is one. Every other query is refused with sub-status 1004, which
+//! makes a client request the query plan and ask the ranges itself; the plan names only ranges that can have results.
+
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::documents::partition;
+use super::headers;
+use super::response::{Failure, Reply};
+use crate::container::Container;
+use crate::query::Selection;
+use crate::sql::{Batch, Features, Plan, TooMuchWork};
+use crate::store::Store;
+
+/// "A query over several partitions cannot be served by the gateway."
+const SUB_STATUS_CROSS_PARTITION: u32 = 1004;
+
+impl From<TooMuchWork> for Failure {
+    fn from(_: TooMuchWork) -> Self {
+        Self::bad_request(
+            "the query does too much work for one page: filter by an indexed path, or join fewer elements",
+        )
+    }
+}
+
+/// One page of a query's results on one range.
+pub(super) fn page(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+    let mut selection = read(body)?;
+    if let Some((begin, end)) = headers::hashes(headers)? {
+        selection = selection.within_hashes(&container.definition().key, begin, end);
+    }
+    let (range, selection) = match (headers::range(headers)?, headers::partition_key(headers)?) {
+        (range, Some(key)) => {
+            let home = container.range_of(&key);
+            if let Some(range) = range.filter(|range| *range != home) {
+                return Err(Failure::bad_request(&format!("the partition key belongs to range {home}, not {range}")));
+            }
+            (home, selection.within(&container.definition().key, key))
+        }
+        (Some(range), None) => (range, selection),
+        (None, None) => match only_range(container, &selection) {
+            Some(range) => (range, selection),
+            None => return Err(across_ranges(container, &selection)),
+        },
+    };
+    let (progress, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
+    let done = partition(container, range)?.query(store.now(), &selection, progress, limit)?;
+    let batch = done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(done.charge))?;
+    let Batch { items, next, .. } = batch;
+    let (rid, count) = (&container.rid, items.len());
+    let body = format!("{{\"_rid\":\"{rid}\",\"Documents\":[{}],\"_count\":{count}}}", items.join(","));
+    let reply =
+        Reply::new(StatusCode::OK, done.charge, body).with("x-ms-item-count", count).with_session(range, done.lsn);
+    Ok(match next {
+        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(progress)),
+        None => reply,
+    })
+}
+
+/// The plan of a query, for a client that merges the results of several ranges.
+pub(super) fn plan(container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+    let selection = read(body)?;
+    let features = Features::from_header(headers::text(headers, "x-ms-cosmos-supported-query-features")?);
+    let plan = selection.plan(&features).map_err(|error| Failure::bad_request(&error))?;
+    Ok(Reply::description(&description(container, &selection, &plan)))
+}
+
+/// The query in the body of a request.
+pub(super) fn read(body: &[u8]) -> Result<Selection, Failure> {
+    Selection::from_body(body).map_err(|error| Failure::bad_request(&error))
+}
+
+/// The one range that can have results, if the filter leaves no more.
+fn only_range(container: &Container, selection: &Selection) -> Option<u32> {
+    let first = container.ranges().holding(0).id;
+    if container.ranges().count() == 1 {
+        return Some(first);
+    }
+    let keys = selection.keys(&container.definition().key)?;
+    let mut ranges: Vec<u32> = keys.iter().map(|key| container.range_of(key)).collect();
+    ranges.sort_unstable();
+    ranges.dedup();
+    match ranges.as_slice() {
+        // A filter that no key meets has no results on any range.
+        [] => Some(first),
+        [range] => Some(*range),
+        _ => None,
+    }
+}
+
+fn across_ranges(container: &Container, selection: &Selection) -> Failure {
+    let message = "the query covers several partitions: name one by x-ms-documentdb-partitionkeyrangeid or \
+                   x-ms-documentdb-partitionkey, or request the query plan";
+    let failure = Failure::bad_request(message).with_sub_status(SUB_STATUS_CROSS_PARTITION);
+    match selection.plan(&Features::from_header(None)) {
+        Ok(plan) => failure.with_additional(description(container, selection, &plan).to_string()),
+        Err(error) => Failure::bad_request(&error),
+    }
+}
+
+fn description(container: &Container, selection: &Selection, plan: &Plan) -> Value {
+    json!({
+        "partitionedQueryExecutionInfoVersion": 2,
+        "queryInfo": plan.info,
+        "queryRanges": query_ranges(container, selection),
+    })
+}
+
+/// The hashes a client has to ask for: those of the keys the filter leaves possible, else all.
+fn query_ranges(container: &Container, selection: &Selection) -> Vec<Value> {
+    let keys = selection.keys(&container.definition().key).unwrap_or_default();
+    let mut hashes: Vec<String> = keys.iter().map(|key| container.effective(key).digits()).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    if hashes.is_empty() {
+        return vec![json!({ "min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false })];
+    }
+    let point = |hash: &String| json!({ "min": hash, "max": hash, "isMinInclusive": true, "isMaxInclusive": true });
+    hashes.iter().map(point).collect()
+}

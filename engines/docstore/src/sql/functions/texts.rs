@@ -1,0 +1,207 @@
+//! Functions on texts. Positions and lengths count characters.
+
+use super::{Arguments, Entry, MAX_TEXT_BYTES, defined};
+use crate::sql::value::Value;
+
+pub(super) const ALL: &[Entry] = &[
+    Entry::new("CONCAT", 2, 64, |given| {
+        let texts: Option<Vec<&str>> = (0..given.values.len()).map(|index| given.text(index)).collect();
+        defined(texts.map(|texts| Value::Text(texts.concat())))
+    }),
+    Entry::new("CONTAINS", 2, 3, |given| compared(given, |text, part| text.contains(part))),
+    Entry::new("ENDSWITH", 2, 3, |given| compared(given, |text, part| text.ends_with(part))),
+    Entry::new("STARTSWITH", 2, 3, |given| compared(given, |text, part| text.starts_with(part))),
+    Entry::new("STRINGEQUALS", 2, 3, |given| compared(given, |text, other| text == other)),
+    Entry::new("INDEX_OF", 2, 3, |given| defined(index_of(given))),
+    Entry::new("LEFT", 2, 2, |given| {
+        defined(
+            given.text(0).zip(length(given, 1)).map(|(text, count)| Value::Text(text.chars().take(count).collect())),
+        )
+    }),
+    Entry::new("RIGHT", 2, 2, |given| {
+        defined(given.text(0).zip(length(given, 1)).map(|(text, count)| {
+            let before = text.chars().count().saturating_sub(count);
+            Value::Text(text.chars().skip(before).collect())
+        }))
+    }),
+    Entry::new("LENGTH", 1, 1, |given| defined(given.text(0).map(|text| Value::Number(text.chars().count() as f64)))),
+    Entry::new("LOWER", 1, 1, |given| mapped(given, str::to_lowercase)),
+    Entry::new("UPPER", 1, 1, |given| mapped(given, str::to_uppercase)),
+    Entry::new("LTRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: false })),
+    Entry::new("RTRIM", 1, 2, |given| trimmed(given, Sides { left: false, right: true })),
+    Entry::new("TRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: true })),
+    Entry::new("REGEXMATCH", 2, 3, |given| defined(regex_match(given))),
+    Entry::new("REPLACE", 3, 3, |given| defined(replace(given))),
+    Entry::new("REPLICATE", 2, 2, |given| defined(replicate(given))),
+    Entry::new("REVERSE", 1, 1, |given| mapped(given, |text| text.chars().rev().collect())),
+    Entry::new("STRINGJOIN", 2, 2, |given| defined(join(given))),
+    Entry::new("STRINGSPLIT", 2, 2, |given| {
+        defined(given.text(0).zip(given.text(1)).map(|(text, separator)| match separator {
+            "" => Value::Array(vec![Value::text(text)]),
+            _ => Value::Array(text.split(separator).map(Value::text).collect()),
+        }))
+    }),
+    Entry::new("STRINGTOARRAY", 1, 1, |given| read(given, |value| matches!(value, Value::Array(_)))),
+    Entry::new("STRINGTOBOOLEAN", 1, 1, |given| read(given, |value| matches!(value, Value::Bool(_)))),
+    Entry::new("STRINGTONULL", 1, 1, |given| read(given, |value| matches!(value, Value::Null))),
+    Entry::new("STRINGTONUMBER", 1, 1, |given| read(given, |value| matches!(value, Value::Number(_)))),
+    Entry::new("STRINGTOOBJECT", 1, 1, |given| read(given, |value| matches!(value, Value::Object(_)))),
+    Entry::new("SUBSTRING", 3, 3, |given| {
+        let bounds = length(given, 1).zip(length(given, 2));
+        defined(
+            given
+                .text(0)
+                .zip(bounds)
+                .map(|(text, (begin, count))| Value::Text(text.chars().skip(begin).take(count).collect())),
+        )
+    }),
+    Entry::new("TOSTRING", 1, 1, |given| match given.value(0) {
+        Value::Undefined => Value::Undefined,
+        Value::Text(text) => Value::text(text),
+        value => Value::Text(value.to_string()),
+    }),
+];
+
+/// A number of characters; what is below zero counts as none.
+fn length(given: &Arguments<'_>, index: usize) -> Option<usize> {
+    given.number(index).map(|number| number.max(0.0) as usize)
+}
+
+fn mapped(given: &Arguments<'_>, map: fn(&str) -> String) -> Value {
+    defined(given.text(0).map(|text| Value::Text(map(text))))
+}
+
+/// Two texts compared, without regard to capitals if the third argument says so.
+fn compared(given: &Arguments<'_>, holds: fn(&str, &str) -> bool) -> Value {
+    let texts = given.text(0).zip(given.text(1)).zip(given.flag(2));
+    defined(texts.map(|((text, part), ignore_case)| {
+        Value::Bool(if ignore_case { holds(&text.to_lowercase(), &part.to_lowercase()) } else { holds(text, part) })
+    }))
+}
+
+fn index_of(given: &Arguments<'_>) -> Option<Value> {
+    let (text, part) = (given.text(0)?, given.text(1)?);
+    let begin = if given.values.len() > 2 { length(given, 2)? } else { 0 };
+    let Some((begin_bytes, _)) = text.char_indices().chain([(text.len(), ' ')]).nth(begin) else {
+        return Some(Value::Number(-1.0));
+    };
+    let found = text[begin_bytes..].find(part).map(|offset| text[..begin_bytes + offset].chars().count() as f64);
+    Some(Value::Number(found.unwrap_or(-1.0)))
+}
+
+struct Sides {
+    left: bool,
+    right: bool,
+}
+
+/// Without white space at its ends, or without the characters of the second argument.
+fn trimmed(given: &Arguments<'_>, sides: Sides) -> Value {
+    let Some(mut text) = given.text(0) else { return Value::Undefined };
+    let characters = given.text(1);
+    if given.values.len() > 1 && characters.is_none() {
+        return Value::Undefined;
+    }
+    let goes = |character: char| characters.map_or(character.is_whitespace(), |set| set.contains(character));
+    if sides.left {
+        text = text.trim_start_matches(goes);
+    }
+    if sides.right {
+        text = text.trim_end_matches(goes);
+    }
+    Value::text(text)
+}
+
+/// The modifiers of the real service: i, m, s and x.
+fn regex_match(given: &Arguments<'_>) -> Option<Value> {
+    let (text, pattern) = (given.text(0)?, given.text(1)?);
+    let modifiers = if given.values.len() > 2 { given.text(2)? } else { "" };
+    if !modifiers.chars().all(|modifier| "imsx".contains(modifier)) {
+        return None;
+    }
+    let pattern = if modifiers.is_empty() { pattern.to_owned() } else { format!("(?{modifiers}){pattern}") };
+    given.context.matches(&pattern, text).map(Value::Bool)
+}
+
+fn replace(given: &Arguments<'_>) -> Option<Value> {
+    let (text, part, with) = (given.text(0)?, given.text(1)?, given.text(2)?);
+    if part.is_empty() {
+        return Some(Value::text(text));
+    }
+    let length = text.len().saturating_add(text.matches(part).count().saturating_mul(with.len()));
+    (length <= MAX_TEXT_BYTES).then(|| Value::Text(text.replace(part, with)))
+}
+
+fn replicate(given: &Arguments<'_>) -> Option<Value> {
+    let (text, count) = (given.text(0)?, given.whole(1)?);
+    let count = usize::try_from(count).ok()?;
+    (text.len().saturating_mul(count) <= MAX_TEXT_BYTES).then(|| Value::Text(text.repeat(count)))
+}
+
+fn join(given: &Arguments<'_>) -> Option<Value> {
+    let separator = given.text(1)?;
+    let texts: Option<Vec<&str>> = given
+        .array(0)?
+        .iter()
+        .map(|element| match element {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let texts = texts?;
+    let length = texts.iter().fold(0_usize, |sum, text| sum.saturating_add(text.len()).saturating_add(separator.len()));
+    (length <= MAX_TEXT_BYTES).then(|| Value::Text(texts.join(separator)))
+}
+
+/// The JSON value of a text, if it is one of the wanted type.
+fn read(given: &Arguments<'_>, wanted: fn(&Value) -> bool) -> Value {
+    let value = given.text(0).and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    defined(value.filter(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::functions::tests::check;
+
+    #[test]
+    fn texts() {
+        check(&[
+            ("CONCAT('a', 'b', 'c')", "\"abc\""),
+            ("CONCAT('a', 1)", "undefined"),
+            ("CONTAINS('abc', 'BC')", "false"),
+            ("CONTAINS('abc', 'BC', true)", "true"),
+            ("STARTSWITH('abc', 'ab')", "true"),
+            ("ENDSWITH('abc', 'b')", "false"),
+            ("STRINGEQUALS('a', 'A', true)", "true"),
+            ("INDEX_OF('büb', 'b')", "0"),
+            ("INDEX_OF('büb', 'b', 1)", "2"),
+            ("INDEX_OF('büb', 'x')", "-1"),
+            ("INDEX_OF('b', 'b', 9)", "-1"),
+            ("LEFT('büb', 2)", "\"bü\""),
+            ("RIGHT('büb', 2)", "\"üb\""),
+            ("RIGHT('b', -2)", "\"\""),
+            ("LENGTH('büb')", "3"),
+            ("LENGTH(3)", "undefined"),
+            ("UPPER('ab') || LOWER('CD')", "\"ABcd\""),
+            ("TRIM('  a ')", "\"a\""),
+            ("LTRIM('xxa', 'x') || RTRIM(' a ')", "\"a a\""),
+            ("REGEXMATCH('abcd', '^A.*D$', 'i')", "true"),
+            ("REGEXMATCH('abcd', '(')", "undefined"),
+            ("REPLACE('aXbX', 'X', '--')", "\"a--b--\""),
+            ("REPLICATE('ab', 3)", "\"ababab\""),
+            ("REPLICATE('ab', 100000000000)", "undefined"),
+            ("REVERSE('abü')", "\"üba\""),
+            ("STRINGJOIN(['a','b'], '-')", "\"a-b\""),
+            ("STRINGSPLIT('a-b', '-')", "[\"a\",\"b\"]"),
+            ("SUBSTRING('abcdef', 1, 3)", "\"bcd\""),
+            ("SUBSTRING('abc', 5, 3)", "\"\""),
+            ("TOSTRING({'a': [1, null]})", "\"{\\\"a\\\":[1,null]}\""),
+            ("STRINGTONUMBER(' 1.5 ')", "1.5"),
+            ("STRINGTONUMBER('true')", "undefined"),
+            ("STRINGTOBOOLEAN('true')", "true"),
+            ("STRINGTONULL('null')", "null"),
+            ("STRINGTOARRAY('[1]')", "[1]"),
+            ("STRINGTOOBJECT('{\"a\":1}').a", "1"),
+            ("'abc' LIKE 'a%' AND 'abc' NOT LIKE '_'", "true"),
+        ]);
+    }
+}

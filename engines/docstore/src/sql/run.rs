@@ -1,0 +1,456 @@
+//! Runs a query over documents: rows, filter, groups, order, window.
+//!
+//! A query without groups, order and DISTINCT streams: a page ends wherever it is full and the next goes on from the
+//! document and row where it ended. The others are computed from all documents for each page, of which the page is a
+//! part. Either way [`Progress`] says how far the pages have come.
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use super::aggregates::Accumulator;
+use super::ast::{Bound, Expression, Projection, Query, Rows};
+use super::evaluate::{Context, Frame, Scope};
+use super::rows::{self, Flow};
+use super::value::Value;
+use super::{Parameters, TooMuchWork};
+
+/// The text one page may hold before it is cut, as in Cosmos DB.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Steps after which a page that streams ends before the next document, even if it is empty.
+const PAGE_STEPS: u64 = 10_000_000;
+
+/// How far the pages of a query have come on one partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The number of the document to go on with.
+    pub(crate) number: u64,
+    /// The row of that document to go on with.
+    pub(crate) row: u32,
+    /// Results that earlier pages gave or skipped.
+    pub(crate) emitted: u64,
+}
+
+/// One page.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) items: Vec<Box<str>>,
+    /// Where the next page starts, if there may be one.
+    pub(crate) next: Option<Progress>,
+    /// Documents that were read for this page and are no item of it.
+    pub(crate) examined: usize,
+}
+
+/// A query bound to its parameters.
+#[derive(Debug)]
+pub(crate) struct Run<'q> {
+    query: &'q Query,
+    context: Context<'q>,
+    window: Window,
+}
+
+/// The results that OFFSET, LIMIT and TOP let through.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    skip: u64,
+    end: u64,
+}
+
+impl Window {
+    fn of(query: &Query, context: &Context<'_>) -> Self {
+        let number = |bound: &Bound| match bound {
+            Bound::Number(number) => *number,
+            Bound::Parameter(name) => match context.parameter(name) {
+                Value::Number(number) => *number as u64,
+                _ => 0,
+            },
+        };
+        match (&query.top, &query.offset_limit) {
+            (Some(top), _) => Self { skip: 0, end: number(top) },
+            (None, Some((offset, limit))) => {
+                let skip = number(offset);
+                Self { skip, end: skip.saturating_add(number(limit)) }
+            }
+            (None, None) => Self { skip: 0, end: u64::MAX },
+        }
+    }
+}
+
+impl<'q> Run<'q> {
+    pub(crate) fn new(query: &'q Query, parameters: &'q Parameters, now_ticks: i64) -> Self {
+        let context = Context::new(parameters, now_ticks);
+        let window = Window::of(query, &context);
+        Self { query, context, window }
+    }
+
+    /// The first document a page needs.
+    pub(crate) fn first(query: &Query, progress: Progress) -> u64 {
+        if is_gathered(query) { 0 } else { progress.number }
+    }
+
+    /// One page of up to `limit` results from `documents`, ascending from [`Run::first`] on, as far as they are admitted.
+    pub(crate) fn page<'d>(
+        &self,
+        documents: impl Iterator<Item = (u64, &'d str)>,
+        admits: Option<&dyn Fn(&Value) -> bool>,
+        progress: Progress,
+        limit: usize,
+    ) -> Result<Batch, TooMuchWork> {
+        if is_gathered(self.query) {
+            self.gathered(documents, admits, progress, limit)
+        } else {
+            self.streamed(documents, admits, progress, limit)
+        }
+    }
+
+    fn streamed<'d>(
+        &self,
+        documents: impl Iterator<Item = (u64, &'d str)>,
+        admits: Option<&dyn Fn(&Value) -> bool>,
+        progress: Progress,
+        limit: usize,
+    ) -> Result<Batch, TooMuchWork> {
+        let mut stream = Stream { run: self, limit, bytes: 0, emitted: progress.emitted, batch: Batch::default() };
+        let as_is = is_whole(self.query) && self.query.filter.is_none() && admits.is_none();
+        for (number, text) in documents {
+            let skipped = if number == progress.number { progress.row } else { 0 };
+            if stream.emitted >= self.window.end {
+                break;
+            }
+            if self.context.steps() > PAGE_STEPS {
+                stream.batch.next = Some(Progress { number, row: skipped, emitted: stream.emitted });
+                break;
+            }
+            let before = stream.emitted;
+            let flow = if as_is {
+                self.context.work(1)?;
+                stream.offer(Progress { number, row: 0, emitted: before }, text.into())
+            } else {
+                self.rows_of(&mut stream, number, text, admits, skipped)?
+            };
+            if flow.is_break() {
+                break;
+            }
+            stream.batch.examined += usize::from(stream.emitted == before);
+        }
+        Ok(stream.batch)
+    }
+
+    fn rows_of(
+        &self,
+        stream: &mut Stream<'_, '_>,
+        number: u64,
+        text: &str,
+        admits: Option<&dyn Fn(&Value) -> bool>,
+        skipped: u32,
+    ) -> Flow {
+        let Some(document) = self.read(text, admits)? else { return Ok(ControlFlow::Continue(())) };
+        let mut row = 0;
+        each_match(self.query, &self.frame(&document), &mut |frame| {
+            row += 1;
+            if row <= skipped {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let output = if is_whole(self.query) { Some(text.into()) } else { projected(self.query, frame)? };
+            let Some(output) = output else { return Ok(ControlFlow::Continue(())) };
+            Ok(stream.offer(Progress { number, row: row - 1, emitted: stream.emitted }, output))
+        })
+    }
+
+    fn gathered<'d>(
+        &self,
+        documents: impl Iterator<Item = (u64, &'d str)>,
+        admits: Option<&dyn Fn(&Value) -> bool>,
+        progress: Progress,
+        limit: usize,
+    ) -> Result<Batch, TooMuchWork> {
+        let begin = self.window.skip.saturating_add(progress.emitted);
+        let needed = begin.saturating_add(limit as u64).saturating_add(1).min(self.window.end);
+        let mut gathering = Gathering::new(self.query, needed);
+        let mut read = 0;
+        for (_, text) in documents {
+            read += 1;
+            let Some(document) = self.read(text, admits)? else { continue };
+            let whole = is_whole(self.query).then_some(text);
+            let _ = each_match(self.query, &self.frame(&document), &mut |frame| gathering.take(frame, whole))?;
+        }
+        let results = gathering.finish(&self.frame(&Value::Undefined))?;
+        let mut batch = Batch { examined: if progress.emitted == 0 { read } else { 0 }, ..Batch::default() };
+        let mut bytes = 0;
+        let rest = results.into_iter().take(usize::try_from(self.window.end).unwrap_or(usize::MAX));
+        for item in rest.skip(usize::try_from(begin).unwrap_or(usize::MAX)) {
+            let full = batch.items.len() >= limit || bytes + item.len() > MAX_PAGE_BYTES;
+            if full && !batch.items.is_empty() {
+                let emitted = progress.emitted + batch.items.len() as u64;
+                batch.next = Some(Progress { number: 0, row: 0, emitted });
+                break;
+            }
+            bytes += item.len();
+            batch.items.push(item);
+        }
+        Ok(batch)
+    }
+
+    fn read(&self, text: &str, admits: Option<&dyn Fn(&Value) -> bool>) -> Result<Option<Value>, TooMuchWork> {
+        self.context.work(1 + text.len() / 64)?;
+        let document = serde_json::from_str::<Value>(text).ok();
+        Ok(document.filter(|document| admits.is_none_or(|admits| admits(document))))
+    }
+
+    fn frame<'a>(&'a self, document: &'a Value) -> Frame<'a> {
+        Frame { context: &self.context, document, scope: None, aggregates: &[] }
+    }
+}
+
+/// A page that is being filled.
+struct Stream<'r, 'q> {
+    run: &'r Run<'q>,
+    limit: usize,
+    bytes: usize,
+    emitted: u64,
+    batch: Batch,
+}
+
+impl Stream<'_, '_> {
+    /// Takes a result, skips it, or ends the page before it.
+    fn offer(&mut self, progress: Progress, output: Box<str>) -> ControlFlow<()> {
+        let window = self.run.window;
+        if self.emitted >= window.end {
+            return ControlFlow::Break(());
+        }
+        if self.emitted >= window.skip {
+            let full = self.batch.items.len() >= self.limit || self.bytes + output.len() > MAX_PAGE_BYTES;
+            if full && !self.batch.items.is_empty() {
+                self.batch.next = Some(progress);
+                return ControlFlow::Break(());
+            }
+            self.bytes += output.len();
+            self.batch.items.push(output);
+        }
+        self.emitted += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether results depend on all rows.
+fn is_gathered(query: &Query) -> bool {
+    query.distinct || query.is_grouped() || !query.order_by.is_empty()
+}
+
+/// Whether each result is a document as it is stored.
+fn is_whole(query: &Query) -> bool {
+    let [source] = query.sources.as_slice() else { return false };
+    matches!(&source.rows, Rows::Below(Expression::Name(..)))
+        && match &query.projection {
+            Projection::Star => true,
+            Projection::Value(Expression::Name(name, _)) => *name == source.alias,
+            _ => false,
+        }
+}
+
+/// Visits the rows of the frame's document that meet the filter.
+fn each_match(query: &Query, frame: &Frame<'_>, visit: &mut dyn FnMut(&Frame<'_>) -> Flow) -> Flow {
+    rows::each(&query.sources, frame, &mut |frame| match &query.filter {
+        Some(filter) if !frame.evaluate(filter)?.is_true() => Ok(ControlFlow::Continue(())),
+        _ => visit(frame),
+    })
+}
+
+fn projected(query: &Query, frame: &Frame<'_>) -> Result<Option<Box<str>>, TooMuchWork> {
+    let value = project(query, frame)?;
+    Ok((!value.is_undefined()).then(|| value.to_string().into()))
+}
+
+/// The result for a row; undefined for none.
+fn project(query: &Query, frame: &Frame<'_>) -> Result<Value, TooMuchWork> {
+    match &query.projection {
+        Projection::Star => Ok(frame.scope.map_or(Value::Undefined, |scope| scope.value.clone())),
+        Projection::Value(expression) => frame.owned(expression),
+        Projection::Items(items) => frame.object(items.iter().map(|item| (&item.name, &item.expression))),
+    }
+}
+
+/// Results that are complete only once all rows are there.
+struct Gathering<'q> {
+    query: &'q Query,
+    /// Results that are of use, from the first in order.
+    needed: u64,
+    results: Vec<Sorted>,
+    seen: HashSet<String>,
+    groups: Vec<Group>,
+    places: HashMap<String, usize>,
+}
+
+struct Sorted {
+    keys: Vec<Value>,
+    text: Box<str>,
+    /// Equal for equal results; only there for DISTINCT.
+    canonical: String,
+}
+
+/// Rows with equal values of GROUP BY: the first of them, and what its aggregates have gathered.
+struct Group {
+    row: Vec<(String, Value)>,
+    accumulators: Vec<Accumulator>,
+}
+
+impl<'q> Gathering<'q> {
+    fn new(query: &'q Query, needed: u64) -> Self {
+        let (seen, places) = (HashSet::new(), HashMap::new());
+        Self { query, needed, results: Vec::new(), seen, groups: Vec::new(), places }
+    }
+
+    fn take(&mut self, frame: &Frame<'_>, whole: Option<&str>) -> Flow {
+        if self.query.is_grouped() {
+            self.group(frame)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let value = project(self.query, frame)?;
+        if !value.is_undefined() {
+            self.add(frame, &value, whole)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn add(&mut self, frame: &Frame<'_>, value: &Value, whole: Option<&str>) -> Result<(), TooMuchWork> {
+        let mut keys = Vec::with_capacity(self.query.order_by.len());
+        for key in &self.query.order_by {
+            keys.push(frame.owned(&key.expression)?);
+        }
+        let canonical = if self.query.distinct { value.canonical() } else { String::new() };
+        // Without an order, the first of equal results is the one that counts.
+        if self.query.distinct && keys.is_empty() && !self.seen.insert(canonical.clone()) {
+            return Ok(());
+        }
+        let text = whole.map_or_else(|| value.to_string().into(), Box::from);
+        self.results.push(Sorted { keys, text, canonical });
+        // Half of what was sorted goes each time, so sorting in between costs no more than sorting once.
+        let most = usize::try_from(self.needed).unwrap_or(usize::MAX);
+        if !self.query.distinct && self.results.len() / 2 > most.max(1_000) {
+            self.sort();
+            self.results.truncate(most);
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, frame: &Frame<'_>) -> Result<(), TooMuchWork> {
+        let mut key = String::new();
+        for expression in &self.query.group_by {
+            key.push_str(&frame.owned(expression)?.canonical());
+            key.push('\n');
+        }
+        let place = match self.places.get(&key) {
+            Some(&place) => place,
+            None => {
+                frame.context.work(key.len() / 8)?;
+                self.places.insert(key, self.groups.len());
+                self.groups.push(Group { row: row_of(frame)?, accumulators: accumulators(self.query) });
+                self.groups.len() - 1
+            }
+        };
+        for (call, accumulator) in self.query.aggregates().into_iter().zip(&mut self.groups[place].accumulators) {
+            accumulator.add(&*frame.evaluate(&call.argument)?);
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let order_by = &self.query.order_by;
+        self.results.sort_by(|one, other| {
+            let orders = one.keys.iter().zip(&other.keys).zip(order_by).map(|((one, other), key)| {
+                let order = one.order(other);
+                if key.descending { order.reverse() } else { order }
+            });
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
+    }
+
+    /// All results in their order, before the window.
+    fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<Box<str>>, TooMuchWork> {
+        if self.query.is_grouped() {
+            // Aggregates without GROUP BY have one group even of no rows.
+            if self.groups.is_empty() && self.query.group_by.is_empty() {
+                self.groups.push(Group { row: Vec::new(), accumulators: accumulators(self.query) });
+            }
+            for group in std::mem::take(&mut self.groups) {
+                let results: Vec<Value> = group.accumulators.iter().map(Accumulator::result).collect();
+                let frame = Frame { aggregates: &results, ..*frame };
+                let value = in_row(&group.row, &frame, &mut |frame| project(self.query, frame))?;
+                if !value.is_undefined() {
+                    self.add(&frame, &value, None)?;
+                }
+            }
+        }
+        self.sort();
+        if self.query.distinct && !self.query.order_by.is_empty() {
+            let mut seen = HashSet::new();
+            self.results.retain(|result| seen.insert(result.canonical.clone()));
+        }
+        Ok(self.results.into_iter().map(|result| result.text).collect())
+    }
+}
+
+fn accumulators(query: &Query) -> Vec<Accumulator> {
+    query.aggregates().into_iter().map(|call| Accumulator::new(call.function)).collect()
+}
+
+/// The names and values of a row, the innermost last.
+fn row_of(frame: &Frame<'_>) -> Result<Vec<(String, Value)>, TooMuchWork> {
+    let mut row = Vec::new();
+    let mut scope = frame.scope;
+    while let Some(inner) = scope {
+        frame.context.work(inner.value.weight() / 4)?;
+        row.push((inner.name.to_owned(), inner.value.clone()));
+        scope = inner.outer;
+    }
+    row.reverse();
+    Ok(row)
+}
+
+/// Evaluates within a row that was kept.
+fn in_row(
+    row: &[(String, Value)],
+    frame: &Frame<'_>,
+    evaluate: &mut dyn FnMut(&Frame<'_>) -> Result<Value, TooMuchWork>,
+) -> Result<Value, TooMuchWork> {
+    let Some(((name, value), others)) = row.split_first() else { return evaluate(frame) };
+    let scope = Scope { name, value, outer: frame.scope };
+    in_row(others, &Frame { scope: Some(&scope), ..*frame }, evaluate)
+}
+
+/// The results of a subquery in a row of the outer query.
+pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, TooMuchWork> {
+    let window = Window::of(query, frame.context);
+    if is_gathered(query) {
+        let mut gathering = Gathering::new(query, window.end);
+        let _ = each_match(query, frame, &mut |frame| gathering.take(frame, None))?;
+        let texts = gathering.finish(frame)?;
+        let within = texts.iter().take(usize::try_from(window.end).unwrap_or(usize::MAX));
+        let within = within.skip(usize::try_from(window.skip).unwrap_or(usize::MAX));
+        // What was printed as JSON reads as JSON.
+        return Ok(within.filter_map(|text| serde_json::from_str(text).ok()).collect());
+    }
+    let (mut values, mut seen) = (Vec::new(), 0);
+    let _ = each_match(query, frame, &mut |frame| {
+        if seen >= window.end {
+            return Ok(ControlFlow::Break(()));
+        }
+        let value = project(query, frame)?;
+        if !value.is_undefined() {
+            seen += 1;
+            if seen > window.skip {
+                values.push(value);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(values)
+}
+
+/// Whether a subquery has any result.
+pub(super) fn has_rows(query: &Query, frame: &Frame<'_>) -> Result<bool, TooMuchWork> {
+    if is_gathered(query) || query.top.is_some() || query.offset_limit.is_some() {
+        return Ok(!subquery(query, frame)?.is_empty());
+    }
+    Ok(each_match(query, frame, &mut |_| Ok(ControlFlow::Break(())))?.is_break())
+}
