@@ -62,10 +62,10 @@ impl Setting {
         }
     }
 
-    /// The longest frame that the store takes: what a turn may take up before it stops, the largest single step, and what
-    /// frames say of themselves.
+    /// The longest frame that the store takes: what a turn may take up before it stops, a few steps, as many as fit into the
+    /// files' limit, and what frames say of themselves.
     pub(super) fn frame_bytes_max(&self) -> usize {
-        self.frame_bytes + 2 * self.step_bytes.unwrap_or(0) + (3 << 10)
+        self.frame_bytes + 3 * self.step_bytes.unwrap_or(0) + (8 << 10)
     }
 
     /// A partition that has not been recovered.
