@@ -5,7 +5,7 @@
 //! ended. How it changes with the load tells some of these apart. It is read from the means of both ends over all
 //! requests of one kind, from their actual send on: neither the wait for a free user of an open load nor traces that are
 //! a sample distort it. Where the generator, the machine or the service is short of CPU, everything waits, outside of
-//! spans as well, and that is no finding of its own.
+//! spans as well, and that is no finding of its own. Neither is what the service's own CPU for a request can explain.
 
 use narrows_model::finding::evidence::time_outside_spans::{self as evidence, EndToEnd, GapPattern};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -84,7 +84,16 @@ impl<'r, 'a> Candidate<'r, 'a> {
 
     fn is_worth_saying(&self) -> bool {
         let thresholds = self.reading.thresholds;
-        self.heaviest.share() >= thresholds.outside_share && self.heaviest.gap_ns() >= thresholds.outside_ns
+        let waited_ns = self.heaviest.gap_ns() - self.service_cpu_ns();
+        waited_ns / self.heaviest.client_ns >= thresholds.outside_share && waited_ns >= thresholds.outside_ns
+    }
+
+    /// CPU that the service uses for each request, nanoseconds. All of it may pass outside of the span: in the reading of
+    /// requests, in middleware, in exporting the span.
+    fn service_cpu_ns(&self) -> f64 {
+        let interval = self.heaviest.interval;
+        let cores = Cpu::new(self.reading).service_cores(&self.front.counted.service, interval);
+        cores.map_or(0.0, |cores| cores / interval.rate * 1e9)
     }
 
     /// Services that may stand before the first one that has spans.
