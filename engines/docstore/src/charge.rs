@@ -2,7 +2,8 @@
 //!
 //! The query prices are fitted to the drone delivery case study of Azure's architecture centre (29 RU for a query that
 //! finds one document on nine partitions, 3.4 RU on one). Point reads follow the two published figures, 1 RU for 1 KB
-//! and 10 RU for 100 KB, on the line through them; writes follow the model of Cosmos DB's own in-memory emulator.
+//! and 10 RU for 100 KB, on the line through them; writes follow the model of Cosmos DB's own in-memory emulator. No source
+//! gives the price of a scan: 0.05 RU for each document that is read and not returned is a choice.
 
 use std::fmt;
 use std::iter::Sum;

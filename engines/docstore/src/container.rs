@@ -248,7 +248,7 @@ impl Container {
     }
 }
 
-/// What each of `partitions` provides. A hundredth of a request unit that does not divide evenly is nobody's.
+/// What each of `partitions` provides. Hundredths of a request unit that do not divide evenly are not provided.
 fn share(throughput: Throughput, partitions: u32) -> Charge {
     Charge::from_hundredths(u64::from(throughput.ru_per_second()) * 100 / u64::from(partitions.max(1)))
 }

@@ -32,7 +32,7 @@ pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, bo
     }
     let is_upsert = headers::flag(headers, "x-ms-documentdb-is-upsert")?;
     let operation = if is_upsert { Operation::Upsert } else { Operation::Create };
-    points::write(store, container, headers, body, operation)
+    points::write(store, container, headers, points::document(body)?, operation)
 }
 
 /// A page of a list from one range.

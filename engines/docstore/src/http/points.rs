@@ -48,22 +48,26 @@ pub(super) fn replace(
     id: &str,
     body: &[u8],
 ) -> Result<Reply, Failure> {
-    let document = Document::parse(body).map_err(|error| Failure::bad_request(&error))?;
+    let document = document(body)?;
     if document.fields().get("id").is_some_and(|given| given != id) {
         return Err(Failure::bad_request(&format!("the property \"id\" is not {id:?}, the id of the path")));
     }
-    write(store, container, headers, body, Operation::Replace)
+    write(store, container, headers, document, Operation::Replace)
 }
 
-/// Writes the document of the body where it belongs, which must be where the header says.
+/// The document in the body of a request.
+pub(super) fn document(body: &[u8]) -> Result<Document, Failure> {
+    Document::parse(body).map_err(|error| Failure::bad_request(&error))
+}
+
+/// Writes a document where it belongs, which must be where the header says.
 pub(super) fn write(
     store: &Store,
     container: &Container,
     headers: &HeaderMap,
-    body: &[u8],
+    document: Document,
     operation: impl FnOnce(Document) -> Operation,
 ) -> Result<Reply, Failure> {
-    let document = Document::parse(body).map_err(|error| Failure::bad_request(&error))?;
     let address = placed(container, &document, &key(container, headers)?)?;
     run(store, container, headers, address, operation(document))
 }

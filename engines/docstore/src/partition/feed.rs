@@ -2,9 +2,7 @@
 
 use super::state::{Entry, State};
 use crate::partition_key::PartitionKey;
-
-/// The text one page may hold before it is cut, as in Cosmos DB.
-pub(super) const MAX_PAGE_BYTES: usize = 4 << 20;
+use crate::sql::MAX_PAGE_BYTES;
 
 /// Which documents of a partition a reader is after.
 #[derive(Debug, Clone, PartialEq)]

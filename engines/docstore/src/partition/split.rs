@@ -1,4 +1,4 @@
-//! A partition's split: its documents move to two others, and whoever still comes here learns that they have moved.
+//! A partition's split: its documents move to two others, and later requests to it are refused as moved.
 
 use super::state::{Held, State};
 use super::{Partition, as_locked};

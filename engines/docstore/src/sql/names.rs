@@ -111,7 +111,7 @@ impl Checker<'_> {
     }
 }
 
-/// The byte of the first name in an expression; that of the query if there is none.
+/// The byte of the first name in an expression; the start of the query if the expression has no name.
 fn place(expression: &Expression) -> usize {
     match expression {
         Expression::Name(_, at) => *at,

@@ -16,7 +16,7 @@ use super::value::Value;
 use super::{Parameters, TooMuchWork};
 
 /// The text one page may hold before it is cut, as in Cosmos DB.
-const MAX_PAGE_BYTES: usize = 4 << 20;
+pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Steps after which a page that streams ends before the next document, even if it is empty.
 const PAGE_STEPS: u64 = 10_000_000;
 

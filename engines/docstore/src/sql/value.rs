@@ -43,13 +43,13 @@ impl Value {
         matches!(self, Self::Bool(true))
     }
 
-    /// The property `name` of an object; undefined where there is none.
+    /// The property `name` of an object; undefined if it has no such property.
     pub(crate) fn property(&self, name: &str) -> &Self {
         let Self::Object(properties) = self else { return &Self::Undefined };
         properties.iter().rfind(|(key, _)| key == name).map_or(&Self::Undefined, |(_, value)| value)
     }
 
-    /// The element at a whole number of an array; undefined where there is none.
+    /// The element at this index of an array; undefined if the index is no whole number or out of range.
     pub(crate) fn element(&self, index: f64) -> &Self {
         let Self::Array(elements) = self else { return &Self::Undefined };
         if index < 0.0 || index.fract() != 0.0 {
