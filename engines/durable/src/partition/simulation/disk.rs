@@ -95,8 +95,8 @@ impl Disk {
         self.truncate(partition, epoch, before)
     }
 
-    /// A copy on which something is damaged, and what that is: a bit, the end of a file, a file, the newest segment, the
-    /// folder of a partition. Large payloads are left alone: they are read only when they are needed.
+    /// A damaged copy, and a description of the damage: a flipped bit, a file cut short or removed, the newest segment cut or
+    /// removed, or a partition's folder removed. Large payloads are left alone: they are read only when they are needed.
     pub(super) fn damaged(&self, chance: &mut Chance) -> (Self, String) {
         let copy = Self {
             machine: self.machine.copy(),
