@@ -278,7 +278,7 @@ thresholds! {
     duplicate_query_share: f64 = 0.10;
     /// `duplicate-query`: time without any call before a query from which it reads a state again, nanoseconds.
     duplicate_query_pause_ns: i64 = 10_000_000;
-    /// `time-outside-spans`: share of the users' mean wait that no span covers, under the heaviest load.
+    /// `time-outside-spans`: share of the users' mean wait that neither a span covers nor the service's CPU explains, under the heaviest load.
     outside_share: f64 = 0.3;
     /// `time-outside-spans`: the same time, mean, nanoseconds.
     outside_ns: f64 = 5e6;

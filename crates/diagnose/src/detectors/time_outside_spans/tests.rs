@@ -83,6 +83,18 @@ fn a_queue_before_the_service_is_named_with_its_evidence() {
 }
 
 #[test]
+fn a_gap_that_the_services_cpu_explains_is_not_reported() {
+    // 10 ms of 20 ms are outside of the span, at 100 requests per second: each core is 10 ms of CPU for a request.
+    let level = [(2, 20.0, 10.0)];
+    let with_cores = |cores: f64| {
+        let trial = TrialBuilder::new("a").service("shop", Some(2.0)).cpu("shop", 0, move |_| cores).host_cpu(|_| 0.5);
+        let trial = trial.steady(SECONDS as usize, Load { vus: 2, rate: rate(level[0]), latency_ms: 20.0 });
+        detect(trial.operation(spans(&level, 1.0)).traces(traces(1.0))).len()
+    };
+    assert_eq!([with_cores(0.2), with_cores(0.9)], [1, 0]);
+}
+
+#[test]
 fn the_pattern_follows_the_gaps() {
     let pattern = |levels: &[Level]| {
         let findings = detect(shop(levels));
