@@ -131,7 +131,7 @@ impl Container {
         while self.ranges().count() < throughput.partitions() {
             let ranges = self.ranges();
             let widest = ranges.widest();
-            if !self.split(widest.id, widest.span.middle()) {
+            if !self.split(widest.id, widest.span.middle(), throughput) {
                 break;
             }
         }
@@ -150,19 +150,21 @@ impl Container {
             return;
         }
         if let Some(at) = partition.middle()
-            && self.split(id, at)
+            && self.split(id, at, *throughput)
         {
             self.distribute(*throughput, now);
         }
     }
 
-    fn split(&self, id: u32, at: u128) -> bool {
+    /// Splits a range at `at`. Both halves admit requests at once; `distribute` then evens out all partitions.
+    fn split(&self, id: u32, at: u128, throughput: Throughput) -> bool {
         let definition = self.definition();
         // Requests wait for the ranges here, so none of them sees a state between.
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let provided = share(throughput, ranges.count() + 1);
         let partition = |range| {
             let stamp = Stamp { container: self.id, range, next_number: Arc::clone(&self.next_number) };
-            let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
+            let budget = Budget::new(provided, Stagger { partition: 0, partitions: 1 });
             Partition::new(budget, Arc::clone(&definition), stamp, self.opened_unix_s)
         };
         let split = ranges.split(id, at, partition);
@@ -275,6 +277,17 @@ mod tests {
         assert_ne!(one.key, container.address(text("o1d"), "1").key);
         assert_ne!(one.key, container.address(text("o2"), "d1").key);
         assert_eq!(one.effective, container.address(text("o1"), "d2").effective);
+    }
+
+    #[test]
+    fn the_halves_of_a_split_admit_requests_before_throughput_is_distributed() {
+        let container = small();
+        let middle = container.ranges().widest().span.middle();
+        assert!(container.split(container.ranges().widest().id, middle, container.throughput()));
+        for place in [middle - 1, middle] {
+            let (_, done) = container.at(place, |half| half.transact(Duration::ZERO, &[])).unwrap();
+            assert_eq!(done.text_bytes, 0);
+        }
     }
 
     #[test]
