@@ -61,6 +61,18 @@ fn flat_throughput_with_an_idle_cpu_is_one_request_at_a_time() {
 }
 
 #[test]
+fn throughput_that_falls_behind_thinking_users_is_not_below_the_limit() {
+    let limit = judged(closed(&[(1, 7.3, 41.0), (6, 21.7, 178.0), (16, 36.3, 322.0)]));
+    assert!(
+        matches!(&limit.verdict, LimitVerdict::NotCpu { sign: LimitSign::Queueing { .. }, .. }),
+        "{:?}",
+        limit.verdict
+    );
+    let followed = judged(closed(&[(1, 7.3, 41.0), (6, 43.0, 42.0), (16, 105.0, 51.0)]));
+    assert!(matches!(followed.verdict, LimitVerdict::BelowLimit { .. }), "{:?}", followed.verdict);
+}
+
+#[test]
 fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
     let limit = judged(closed(&[(4, 176.0, 22.7), (16, 177.0, 90.4)]));
     assert!(limit.reason.contains("no more than 4 requests at a time"), "{}", limit.reason);

@@ -80,7 +80,8 @@ impl Judge<'_, '_> {
             (heaviest.rate < least).then(|| LimitSign::Behind { at: heaviest.load_point() })
         };
         let cpu = Cpu::new(self.reading);
-        cpu.flat_since(at).or_else(|| cpu.proof(at)).map(proven).or_else(behind)
+        let proof = || cpu.flat_since(at).or_else(|| cpu.proof(at)).or_else(|| cpu.falls_behind(at));
+        proof().map(proven).or_else(behind)
     }
 
     /// One closed level without think time: more throughput needs less latency, or more users.

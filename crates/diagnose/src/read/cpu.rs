@@ -305,8 +305,21 @@ impl Cpu<'_> {
     fn queueing_against(&self, here: &Interval, lightest: &Interval) -> Option<Proof> {
         let in_flight = here.rate * here.latency_ns / 1e9;
         let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
-        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;
-        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| proof(ProofSign::Queueing, lightest, here))
+        self.slower_than(here, lightest).filter(|_| is_little)
+    }
+
+    /// That requests of users take much longer under one load than under a lighter one. Where they queue is not shown.
+    pub(crate) fn slower_than(&self, here: &Interval, lighter: &Interval) -> Option<Proof> {
+        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lighter.latency_ns;
+        (is_longer && lighter.latency_ns > 0.0).then(|| proof(ProofSign::Queueing, lighter, here))
+    }
+
+    /// That throughput fell behind a growing number of users, who think between requests, while latency grew. Throughput
+    /// still grows then, so it is no proof of one resource.
+    pub(crate) fn falls_behind(&self, at: usize) -> Option<Proof> {
+        let here = self.intervals.get(at).filter(|interval| interval.is_steady && interval.offered.is_none())?;
+        let lightest = self.lighter_than(here).min_by(|a, b| a.by_demand(b))?;
+        self.slower_than(here, lightest).filter(|_| !carries_on(here, lightest))
     }
 }
 

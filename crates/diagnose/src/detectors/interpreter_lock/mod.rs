@@ -3,17 +3,20 @@
 //! An interpreter with a global lock (CPython's GIL, the GVL of Ruby) runs one thread at a time; so does any program with
 //! one lock around its work. Such a process uses about one core over all threads, no thread uses most of it, the threads
 //! do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is required.
-//! One busy thread is `cpu-saturation`; so is a cap, and a machine that others fill says nothing of this process.
+//! One busy thread is `cpu-saturation`; so is a cap.
+//!
+//! A machine that others fill has no idle cores. There, most requests must wait for a lock while hardly a thread waits for
+//! a processor: without the others too, they would find the lock taken.
 //!
 //! That the use is near one core may be chance where something else limits throughput. So the service's requests must
 //! spend time outside their calls, since that is where they wait for the lock, and the use must be the same under two
-//! loads; with one load, only a known interpreter counts, very close to one core or with threads that wait for a lock. Nothing is said while any service is
-//! at a CPU limit, which would explain the throughput. Another program than an interpreter is named by exclusion only:
+//! loads; with one load, only a known interpreter counts, very close to one core or with threads that wait for a lock.
+//! Nothing is said while any service is at a CPU limit, which would explain the throughput. Another program than an interpreter is named by exclusion only:
 //! the ranking drops it beside any other finding that is in the way.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
-use narrows_model::finding::evidence::interpreter_lock as evidence;
+use narrows_model::finding::evidence::interpreter_lock::{self as evidence, CrowdedLock};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
@@ -25,13 +28,14 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::{has_workers, is_database_program, is_proxy_program, locking_interpreter};
-use crate::read::threads::loaded;
 use crate::stats::finite;
 
 mod words;
 
 /// From this share of the requests in a service's own time on, threads that wait for a lock are most of them.
 const LOCKED_SHARE: f64 = 0.5;
+/// Threads that wait for a processor, at most as many: the holder of the lock, or the one that takes it next.
+const RUNNABLE_MAX: f64 = 1.0;
 /// An interval does not count when another one carried more by this factor.
 const CARRIED_MORE: f64 = 1.1;
 
@@ -78,7 +82,7 @@ fn of_service(
     let cpu = Cpu::new(reading);
     let own_share = own_share(reading, service, interval);
     let replicas: Vec<&ServiceInstance> = cpu.trial.services.iter().filter(|one| one.service == service).collect();
-    let own = Own { share: own_share, is_locked: is_locked(reading, service, interval) };
+    let own = Own { share: own_share, locked: locked(reading, service, interval) };
     let found: Vec<evidence::InterpreterLock> =
         replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own)).collect();
     let locked = found.len();
@@ -103,13 +107,20 @@ fn of_service(
 struct Own {
     /// Its share of the time of requests; none without spans.
     share: Option<f64>,
-    /// Whether most of the requests in it wait for a lock.
-    is_locked: bool,
+    /// The requests in it, where most of them wait for a lock.
+    locked: Option<CrowdedLock>,
 }
 
-fn is_locked(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {
-    let loaded = loaded(reading).into_iter().find(|loaded| loaded.service == service && loaded.interval == interval);
-    loaded.is_some_and(|loaded| loaded.doing(&OwnTime::Lock) >= LOCKED_SHARE * loaded.requests)
+fn locked(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<CrowdedLock> {
+    let at = reading.intervals.iter().position(|one| one == interval)?;
+    let threads = reading.spent().threads.get(at)?.iter().find(|threads| threads.service == service)?;
+    let in_lock = threads.own.iter().filter(|part| part.what == OwnTime::Lock);
+    let locked = CrowdedLock {
+        requests: threads.requests.map(finite)?,
+        waiting_for_lock: finite(in_lock.map(|part| part.requests).sum()),
+        waiting_for_cpu: finite(threads.threads.waiting_for_cpu),
+    };
+    (locked.requests > 0.0 && locked.waiting_for_lock >= LOCKED_SHARE * locked.requests).then_some(locked)
 }
 
 /// The share of the time of a service's requests in which none of their calls is under way; none without spans of it.
@@ -146,26 +157,27 @@ fn of_replica(
 
     let cap = cpu.cap_of(replica, interval);
     let is_free = cap.is_none_or(|cap| cap >= thresholds.lock_cap_cores);
-    let host = cpu.host_use(interval).filter(|used| used.share < thresholds.cpu_host_share)?;
-    let idle_cores = (1.0 - host.share) * f64::from(cpu.trial.cores.max(1));
-    if !is_shared
-        || !is_run_at_once
-        || !is_free
-        || idle_cores < thresholds.lock_idle_cores
-        || has_workers(&replica.command)
-    {
+    let host = cpu.host_use(interval)?;
+    let idle_cores = ((1.0 - host.share) * f64::from(cpu.trial.cores.max(1))).max(0.0);
+    let has_room = host.share < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores;
+    let is_others = host.others_cores > thresholds.cpu_foreign_share * f64::from(cpu.trial.cores.max(1));
+    let crowded = own.locked.filter(|locked| !has_room && is_others && locked.waiting_for_cpu <= RUNNABLE_MAX);
+    let is_hindered = !has_room && crowded.is_none();
+    if !is_shared || !is_run_at_once || !is_free || is_hindered || has_workers(&replica.command) {
         return None;
     }
 
     let interpreter = locking_interpreter(&replica.command);
     let lighter = |interval: &Interval| of(names::CPU_CORES, interval).filter(is_one_core);
-    let (proof, lighter_cores) = proven(cpu, interval, cores, lighter)?;
-    let is_same = lighter_cores.is_some();
+    let queued = || own.locked.and_then(|_| Some((cpu.slower_than(interval, lightest(cpu, interval)?)?, None)));
+    let (proof, lighter_cores) = proven(cpu, interval, cores, lighter).or_else(queued)?;
+    let (is_same, is_locked) = (lighter_cores.is_some(), own.locked.is_some());
     let is_near = cores >= thresholds.lock_cores_near;
     let is_likely = match (interpreter, own.share) {
-        (Some(_), Some(share)) => share >= thresholds.lock_own_share && (is_same || is_near || own.is_locked),
-        (Some(_), None) => is_same || own.is_locked,
-        (None, own) => is_same && own.is_some_and(|own| own >= thresholds.lock_unknown_own_share),
+        (Some(_), Some(share)) => share >= thresholds.lock_own_share && (is_same || is_near || is_locked),
+        (Some(_), None) => is_same || is_locked,
+        (None, Some(share)) => is_same && share >= thresholds.lock_unknown_own_share,
+        (None, None) => is_same && is_locked,
     };
     is_likely.then(|| evidence::InterpreterLock {
         interpreter,
@@ -182,8 +194,13 @@ fn of_replica(
         replicas: 1,
         interval: interval.label.clone(),
         switches_each: switches(cpu, replica, interval).map(|each| finite(each / interval.rate)),
+        crowded,
         proof,
     })
+}
+
+fn lightest<'a>(cpu: &Cpu<'a>, interval: &Interval) -> Option<&'a Interval> {
+    cpu.lighter_than(interval).min_by(|a, b| a.by_demand(b))
 }
 
 /// The lightest load with the same use from which on throughput did not follow the load, with that use; else the heaviest

@@ -2,6 +2,7 @@
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::interpreter_lock::Interpreter;
+use narrows_model::series::ThreadState;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{client, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
@@ -132,6 +133,50 @@ fn other_limits_of_the_cpu_are_not_a_lock() {
     assert_eq!(detect(bound, PYTHON), [], "bound to one processor");
     assert_eq!(detect(threads(None, full).series(names::THREADS, "shop", 0, |_| 1.0), PYTHON), []);
     assert_eq!(detect(threads(None, full), "/usr/sbin/mysqld"), [], "a database has findings of its own");
+}
+
+/// The steps on a machine that other programs fill, with threads in locks and threads that wait for a processor.
+fn crowded(waiting_for_lock: f64, waiting_for_cpu: f64) -> TrialBuilder {
+    let trial = steps(None).cpu("shop", 0, |second| if second < 10 { 0.5 } else { 0.97 }).host_cpu(|_| 1.0);
+    let trial = trial.busiest_thread("shop", 0, |_| 0.15).traces([request(100.0)]);
+    let trial = trial.threads("shop", 0, &[(ThreadState::Lock, "", waiting_for_lock)]);
+    trial.series(names::CPU_WAIT, "shop", 0, move |_| waiting_for_cpu)
+}
+
+#[test]
+fn threads_in_a_lock_show_it_beside_neighbours() {
+    let findings = detect(crowded(20.0, 0.8), PYTHON);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    let room =
+        "waited for a lock; 0.8 threads waited for a processor, though other programs filled the machine's 4 cores.";
+    assert!(finding.reasons[2].ends_with(room), "{:?}", finding.reasons);
+    assert!(read(finding).crowded.is_some_and(|crowded| crowded.waiting_for_lock > 19.0));
+    assert_eq!(detect(crowded(20.0, 3.0), PYTHON), [], "threads that wait for a processor");
+    assert_eq!(detect(crowded(5.0, 0.8), PYTHON), [], "few in a lock");
+}
+
+#[test]
+fn without_spans_threads_in_a_lock_show_it_of_any_program() {
+    let unseen = |waiting_for_lock: f64| {
+        let trial = steps(None).cpu("shop", 0, |_| 0.97).busiest_thread("shop", 0, |_| 0.08).host_cpu(|_| 1.0).cores(2);
+        trial.threads("shop", 0, &[(ThreadState::Lock, "", waiting_for_lock)])
+    };
+    assert_eq!(detect(unseen(35.0), JAVA).len(), 1);
+    assert_eq!(detect(unseen(5.0), JAVA), []);
+}
+
+#[test]
+fn a_queue_at_the_lock_is_enough_while_throughput_still_grows() {
+    let growing = |waiting_for_lock: f64| {
+        let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.97).host_cpu(|_| 0.4);
+        let trial = trial.busiest_thread("shop", 0, |_| 0.15).steady(10, load(1, 7.0, 41.0));
+        let trial = trial.steady(10, load(16, 36.0, 322.0));
+        detect(trial.threads("shop", 0, &[(ThreadState::Lock, "", waiting_for_lock)]), PYTHON)
+    };
+    let findings = growing(9.0);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!((finding.confidence, read(finding).lighter_cores), (Confidence::Medium, None));
+    assert_eq!(growing(1.0), []);
 }
 
 #[test]

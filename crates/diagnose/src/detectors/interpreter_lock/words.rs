@@ -34,11 +34,7 @@ impl Words for InterpreterLock {
         let mut reasons = vec![
             format!("A replica used {} in {}{same}{replicas}.", units::cores(self.cores), self.interval),
             format!("No thread alone explains that: the busiest used {} of a core.", units::percent(self.thread_cores)),
-            format!(
-                "{} of the machine's {} were idle.",
-                units::cores(self.idle_cores),
-                units::cores(f64::from(self.machine_cores))
-            ),
+            room(self),
             proof(Some(&self.proof)),
         ];
         reasons.extend(self.own_share.map(|share| {
@@ -69,7 +65,11 @@ impl Words for InterpreterLock {
             Some(cap) => format!("A CPU limit: the replica may use {}.", units::cores(cap)),
             None => "A CPU limit: the replica has none.".to_owned(),
         };
-        let mut ruled_out = vec![cap, "Other programs: the machine was not full.".to_owned()];
+        let others = match self.crowded {
+            None => "Other programs: the machine was not full.".to_owned(),
+            Some(_) => "Other programs: they filled the machine, but few threads waited for a processor.".to_owned(),
+        };
+        let mut ruled_out = vec![cap, others];
         if self.thread_wait.is_some() {
             ruled_out.push("A wait for a processor: the busiest thread rarely waited for one.".to_owned());
         }
@@ -96,6 +96,19 @@ impl Words for InterpreterLock {
                  until then, run more processes or replicas. {processes}"
             ),
         }
+    }
+}
+
+/// That the threads could have used more of the machine.
+fn room(evidence: &InterpreterLock) -> String {
+    let machine = units::cores(f64::from(evidence.machine_cores));
+    match evidence.crowded {
+        None => format!("{} of the machine's {machine} were idle.", units::cores(evidence.idle_cores)),
+        Some(crowded) => format!(
+            "Of {:.1} requests in it, {:.1} waited for a lock; {:.1} threads waited for a processor, though other \
+             programs filled the machine's {machine}.",
+            crowded.requests, crowded.waiting_for_lock, crowded.waiting_for_cpu
+        ),
     }
 }
 

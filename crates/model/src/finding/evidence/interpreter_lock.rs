@@ -35,8 +35,21 @@ pub struct InterpreterLock {
     pub interval: String,
     /// How often the kernel took threads of the replica off a processor, per successful response; none when not sampled.
     pub switches_each: Option<f64>,
+    /// What the threads showed while other programs filled the machine; none where cores were idle.
+    pub crowded: Option<CrowdedLock>,
     /// What shows that more load was not carried.
     pub proof: Proof,
+}
+
+/// What shows on a full machine that threads wait for a lock rather than for a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CrowdedLock {
+    /// Requests in the service's own time, a mean, from 0.
+    pub requests: f64,
+    /// Those that waited for a lock, a mean, 0 to `requests`.
+    pub waiting_for_lock: f64,
+    /// Threads that waited for a processor, a mean, from 0.
+    pub waiting_for_cpu: f64,
 }
 
 /// An interpreter in which one thread of a process computes at a time.
