@@ -128,6 +128,11 @@ impl Selection {
         Ok(!self.page(std::iter::once((0, text)), Progress::default(), 1)?.items.is_empty())
     }
 
+    /// Whether results of several partitions have to be merged rather than put one after another.
+    pub(crate) fn is_merged(&self) -> bool {
+        sql::is_merged(&self.query)
+    }
+
     /// How clients merge the query over partitions.
     pub(crate) fn plan(&self, features: &Features) -> Result<Plan, String> {
         Plan::new(&self.query, &self.parameters, features)

@@ -23,6 +23,8 @@ mod customer_360_failures;
 mod demo;
 mod diagnose;
 #[cfg(feature = "reference-systems")]
+mod docstore_clients;
+#[cfg(feature = "reference-systems")]
 mod early_end;
 mod examples;
 mod exchange;

@@ -43,14 +43,14 @@ pub(super) fn run(store: &Store, container: &Container, headers: &HeaderMap, bod
 /// Every operation by itself, with its own charge and its own failure.
 fn each(store: &Store, container: &Container, operations: &[Node]) -> Reply {
     let mut charge = Charge::ZERO;
-    let results: Vec<Value> = operations
+    let results: Vec<String> = operations
         .iter()
         .map(|operation| match alone(store, container, operation) {
             Ok(step) => {
                 charge = charge + step.charge;
                 result(step)
             }
-            Err(failure) => failure.result(),
+            Err(failure) => failure.result().to_string(),
         })
         .collect();
     reply(StatusCode::OK, charge, &results)
@@ -67,8 +67,9 @@ fn alone(store: &Store, container: &Container, operation: &Node) -> Result<Step,
     done.outcome.into_iter().next().ok_or(Refused::Moved).map_err(Failure::from)
 }
 
-fn reply(status: StatusCode, charge: Charge, results: &[Value]) -> Reply {
-    Reply::new(status, charge, Value::from(results).to_string()).with("x-ms-item-count", results.len())
+/// The results of operations, each as JSON text: documents keep the order of their properties and their digits.
+fn reply(status: StatusCode, charge: Charge, results: &[String]) -> Reply {
+    Reply::new(status, charge, format!("[{}]", results.join(","))).with("x-ms-item-count", results.len())
 }
 
 fn command(container: &Container, operation: &Node, key: &PartitionKey) -> Result<Command, Failure> {
@@ -114,8 +115,8 @@ fn property<'a>(operation: &'a Node, name: &str) -> Option<&'a Node> {
 }
 
 /// The results of a transaction that failed: the operation that did, and the others because of it.
-fn failed_results(mut steps: Vec<Step>, count: usize) -> Vec<Value> {
-    let dependent = json!({ "statusCode": FAILED_DEPENDENCY, "requestCharge": 0 });
+fn failed_results(mut steps: Vec<Step>, count: usize) -> Vec<String> {
+    let dependent = json!({ "statusCode": FAILED_DEPENDENCY, "requestCharge": 0 }).to_string();
     let failed = steps.pop();
     let before = steps.len();
     let mut results = vec![dependent; count];
@@ -125,20 +126,20 @@ fn failed_results(mut steps: Vec<Step>, count: usize) -> Vec<Value> {
     results
 }
 
-fn result(step: Step) -> Value {
+fn result(step: Step) -> String {
     let charge = step.charge.request_units();
     let document = |status: u16, text: &str| {
-        let body: Value = serde_json::from_str::<Value>(text).unwrap_or_default();
-        json!({ "statusCode": status, "requestCharge": charge, "eTag": etag_of(text), "resourceBody": body })
+        let etag = Value::from(etag_of(text));
+        format!("{{\"statusCode\":{status},\"requestCharge\":{charge},\"eTag\":{etag},\"resourceBody\":{text}}}")
     };
     match step.outcome {
         Outcome::Created(text) => document(201, &text),
         Outcome::Found(text) | Outcome::Replaced(text) => document(200, &text),
-        Outcome::Deleted => json!({ "statusCode": 204, "requestCharge": charge }),
-        Outcome::NotModified(etag) => json!({ "statusCode": 304, "requestCharge": charge, "eTag": etag }),
+        Outcome::Deleted => json!({ "statusCode": 204, "requestCharge": charge }).to_string(),
+        Outcome::NotModified(etag) => json!({ "statusCode": 304, "requestCharge": charge, "eTag": etag }).to_string(),
         failed => match points::reply(failed, step.charge) {
-            Err(failure) => failure.result(),
-            Ok(_) => json!({ "statusCode": 200, "requestCharge": charge }),
+            Err(failure) => failure.result().to_string(),
+            Ok(_) => json!({ "statusCode": 200, "requestCharge": charge }).to_string(),
         },
     }
 }

@@ -78,10 +78,17 @@ pub(super) fn first_number(headers: &HeaderMap) -> Result<u64, Failure> {
 
 /// `x-ms-continuation` of a query: how far earlier pages came.
 pub(super) fn continuation(headers: &HeaderMap) -> Result<Progress, Failure> {
-    let Some(value) = text(headers, CONTINUATION)?.filter(|value| !value.is_empty()) else {
-        return Ok(Progress::default());
-    };
-    read_progress(value).ok_or_else(|| unusable(CONTINUATION, value, "a continuation this store has given"))
+    let Some(value) = continuation_text(headers)? else { return Ok(Progress::default()) };
+    read_progress(value).ok_or_else(|| unusable_continuation(value))
+}
+
+/// `x-ms-continuation`, unless it is empty.
+pub(super) fn continuation_text(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    Ok(text(headers, CONTINUATION)?.filter(|value| !value.is_empty()))
+}
+
+pub(super) fn unusable_continuation(value: &str) -> Failure {
+    unusable(CONTINUATION, value, "a continuation this store has given")
 }
 
 /// The continuation for [`continuation`] to read.

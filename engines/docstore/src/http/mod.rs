@@ -19,6 +19,7 @@ mod response;
 mod route;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::future::Future;
 use std::net::Ipv4Addr;

@@ -1,8 +1,10 @@
 //! Queries and their plans.
 //!
 //! A query names its partition by a range id or by a partition key. Without either, a query whose filter fixes the
-//! partition key goes to the range of these keys, if it is one. Every other query is refused with sub-status 1004, which
-//! makes a client request the query plan and ask the ranges itself; the plan names only ranges that can have results.
+//! partition key goes to the range of these keys, if it is one. A query across partitions whose results need no merging is
+//! served range after range, if the client allows that and does not want to ask them in parallel. Every other query is
+//! refused with sub-status 1004, which makes a client request the query plan and ask the ranges itself; the plan names only
+//! ranges that can have results.
 
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -10,9 +12,12 @@ use serde_json::{Value, json};
 use super::documents::partition;
 use super::headers;
 use super::response::{Failure, Reply};
+use super::walk::Walk;
 use crate::container::Container;
+use crate::partition::{Done, Partition};
 use crate::query::Selection;
-use crate::sql::{Batch, Features, Plan, TooMuchWork};
+use crate::ranges::Range;
+use crate::sql::{Batch, Features, Plan, Progress, TooMuchWork};
 use crate::store::Store;
 
 /// "A query over several partitions cannot be served by the gateway."
@@ -41,23 +46,80 @@ pub(super) fn page(store: &Store, container: &Container, headers: &HeaderMap, bo
             (home, selection.within(&container.definition().key, key))
         }
         (Some(range), None) => (range, selection),
-        (None, None) => match only_range(container, &selection) {
-            Some(range) => (range, selection),
-            None => return Err(across_ranges(container, &selection)),
-        },
+        (None, None) => return page_anywhere(store, container, headers, &selection),
     };
+    page_of(store, container, headers, &selection, range)
+}
+
+fn page_of(
+    store: &Store,
+    container: &Container,
+    headers: &HeaderMap,
+    selection: &Selection,
+    range: u32,
+) -> Result<Reply, Failure> {
     let (progress, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
-    let done = partition(container, range)?.query(store.now(), &selection, progress, limit)?;
+    let done = partition(container, range)?.query(store.now(), selection, progress, limit)?;
+    let (reply, next) = results(container, range, done)?;
+    Ok(match next {
+        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(progress)),
+        None => reply,
+    })
+}
+
+/// A page of a query that names neither range nor partition key.
+fn page_anywhere(
+    store: &Store,
+    container: &Container,
+    headers: &HeaderMap,
+    selection: &Selection,
+) -> Result<Reply, Failure> {
+    let only = only_range(container, selection);
+    let may_walk = headers::flag(headers, "x-ms-documentdb-query-enablecrosspartition")?
+        && !headers::flag(headers, "x-ms-documentdb-query-parallelizecrosspartitionquery")?;
+    match only {
+        _ if !selection.is_merged() && (only.is_some() || may_walk) => {
+            walked_page(store, container, headers, selection)
+        }
+        Some(range) => page_of(store, container, headers, selection, range),
+        None => Err(across_ranges(container, selection)),
+    }
+}
+
+/// A page of one range; the continuation goes on in the next one that can have results.
+fn walked_page(
+    store: &Store,
+    container: &Container,
+    headers: &HeaderMap,
+    selection: &Selection,
+) -> Result<Reply, Failure> {
+    let (walk, limit) = (Walk::from_headers(headers)?, headers::page_items(headers)?);
+    let places = places(container, selection);
+    let is_wanted =
+        |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
+    let query = |partition: &Partition, progress| partition.query(store.now(), selection, progress, limit);
+    let (range, done) = walk.step(container, is_wanted, query)?;
+    let (reply, next) = results(container, range.id, done)?;
+    let next = walk.after(range.span.min(), range.span.end(), next);
+    Ok(match next.filter(|walk| walk.has_more(container, is_wanted)) {
+        Some(walk) => reply.with("x-ms-continuation", walk.text()),
+        None => reply,
+    })
+}
+
+/// The response with the results of one range, and where its next page starts.
+fn results(
+    container: &Container,
+    range: u32,
+    done: Done<Result<Batch, TooMuchWork>>,
+) -> Result<(Reply, Option<Progress>), Failure> {
     let batch = done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(done.charge))?;
     let Batch { items, next, .. } = batch;
     let (rid, count) = (&container.rid, items.len());
     let body = format!("{{\"_rid\":\"{rid}\",\"Documents\":[{}],\"_count\":{count}}}", items.join(","));
     let reply =
         Reply::new(StatusCode::OK, done.charge, body).with("x-ms-item-count", count).with_session(range, done.lsn);
-    Ok(match next {
-        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(progress)),
-        None => reply,
-    })
+    Ok((reply, next))
 }
 
 /// The plan of a query, for a client that merges the results of several ranges.
@@ -75,20 +137,26 @@ pub(super) fn read(body: &[u8]) -> Result<Selection, Failure> {
 
 /// The one range that can have results, if the filter leaves no more.
 fn only_range(container: &Container, selection: &Selection) -> Option<u32> {
-    let first = container.ranges().holding(0).id;
-    if container.ranges().count() == 1 {
+    let ranges = container.ranges();
+    let first = ranges.holding(0).id;
+    if ranges.count() == 1 {
         return Some(first);
     }
-    let keys = selection.keys(&container.definition().key)?;
-    let mut ranges: Vec<u32> = keys.iter().map(|key| container.range_of(key)).collect();
-    ranges.sort_unstable();
-    ranges.dedup();
-    match ranges.as_slice() {
+    let mut ids: Vec<u32> = places(container, selection)?.iter().map(|&place| ranges.holding(place).id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    match ids.as_slice() {
         // A filter that no key meets has no results on any range.
         [] => Some(first),
         [range] => Some(*range),
         _ => None,
     }
+}
+
+/// The places of the partition keys that the filter leaves possible; None if it leaves any.
+fn places(container: &Container, selection: &Selection) -> Option<Vec<u128>> {
+    let keys = selection.keys(&container.definition().key)?;
+    Some(keys.iter().map(|key| container.effective(key).place()).collect())
 }
 
 fn across_ranges(container: &Container, selection: &Selection) -> Failure {

@@ -308,6 +308,7 @@ mod documents;
 mod feeds;
 mod lifetime;
 mod splits;
+mod walks;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]

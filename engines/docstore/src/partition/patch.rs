@@ -32,9 +32,11 @@ enum Kind {
 }
 
 impl Patch {
-    /// Reads `{"operations": [{"op", "path", "value"}], "condition": "from c where …"}`; the error names the operation.
+    /// Reads `{"operations": [{"op", "path", "value"}], "condition": "from c where …"}`, or the array of operations alone;
+    /// the error names the operation.
     pub(crate) fn from_json(body: &Value) -> Result<Self, String> {
-        let operations = body["operations"]
+        let list = if body.is_array() { body } else { &body["operations"] };
+        let operations = list
             .as_array()
             .filter(|operations| (1..=MAX_OPERATIONS).contains(&operations.len()))
             .ok_or_else(|| format!("the body has no \"operations\", expected an array of 1 to {MAX_OPERATIONS}"))?;
@@ -236,6 +238,13 @@ mod tests {
 
     fn after(change: &str) -> String {
         format!(r#"{{"id":"1","key":"k",{change},"_ts":0}}"#)
+    }
+
+    #[test]
+    fn the_operations_may_come_without_an_object_around_them() {
+        let patch = Patch::from_json(&json!([{"op":"incr","path":"/n","value":1}])).unwrap();
+        let document = patch.applied_to(BEFORE, &[]).unwrap().unwrap();
+        assert!(document.text_with("\"_ts\":0").contains("\"n\":2"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use std::fmt;
 
 pub(crate) use evaluate::Parameters;
 pub(crate) use keys::{Equality, equalities};
-pub(crate) use plan::{Features, Plan};
+pub(crate) use plan::{Features, Plan, is_merged};
 pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run};
 pub(crate) use value::Value;
 

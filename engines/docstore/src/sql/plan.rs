@@ -91,6 +91,11 @@ fn number(bound: &Bound, parameters: &Parameters) -> Option<u64> {
     }
 }
 
+/// Whether results of several partitions have to be merged rather than put one after another.
+pub(crate) fn is_merged(query: &Query) -> bool {
+    !needed(query).is_empty()
+}
+
 fn needed(query: &Query) -> Vec<&'static str> {
     let (calls, is_value) = (query.aggregates(), matches!(query.projection, Projection::Value(_)));
     let is_grouped = !query.group_by.is_empty();

@@ -113,6 +113,17 @@ fn a_batch_is_done_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn results_of_a_batch_are_documents_as_they_were_written() {
+    let (service, _) = things();
+    let operation =
+        r#"{"operationType":"Create","resourceBody":{"z":1,"id":"1","owner":"o1","n":12345678901234567890}}"#;
+    let headers = [KEY, ("x-ms-cosmos-is-batch-request", "True")];
+    let done = send(&service, Method::POST, THINGS, &headers, format!("[{operation}]").as_bytes());
+    let body = String::from_utf8(done.body).unwrap();
+    assert!(body.contains(r#""resourceBody":{"z":1,"id":"1","owner":"o1","n":12345678901234567890,"_"#), "{body}");
+}
+
+#[test]
 fn operations_of_a_batch_that_is_no_transaction_stand_alone() {
     let (service, _) = things();
     let headers = [("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "False")];

@@ -3,16 +3,16 @@
 use super::containers::{by_owner, post, put, with_container};
 use super::*;
 
-const THINGS: &str = "/dbs/db/colls/things/docs";
+pub(super) const THINGS: &str = "/dbs/db/colls/things/docs";
 const RANGES: &str = "/dbs/db/colls/things/pkranges";
 
-fn create(service: &Service, number: u32, text: &str) -> Reply {
+pub(super) fn create(service: &Service, number: u32, text: &str) -> Reply {
     let key = format!("[\"o{number}\"]");
     let document = json!({ "id": number.to_string(), "owner": format!("o{number}"), "text": text });
     post(service, THINGS, &[("x-ms-documentdb-partitionkey", &key)], &document)
 }
 
-fn raise(service: &Service, amount: u32) {
+pub(super) fn raise(service: &Service, amount: u32) {
     let offers = get(service, "/offers", &[]).json();
     let mut offer = offers["Offers"].as_array().unwrap().last().unwrap().clone();
     offer["content"]["offerThroughput"] = json!(amount);
@@ -20,7 +20,7 @@ fn raise(service: &Service, amount: u32) {
     assert_eq!(put(service, &address, &[], &offer).status, 200);
 }
 
-fn ids(reply: &Reply) -> Vec<u32> {
+pub(super) fn ids(reply: &Reply) -> Vec<u32> {
     let body = reply.json();
     let documents = body["Documents"].as_array().unwrap().iter();
     documents.map(|document| document["id"].as_str().unwrap().parse().unwrap()).collect()
