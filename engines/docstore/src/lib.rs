@@ -26,6 +26,10 @@
 //! else that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
 //! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
 //!
+//! The same are at `/metrics` in the text format of Prometheus, with the name of the database (`db_namespace`) and the
+//! bytes of the documents (`db_documents_bytes`). `/_explorer/` is a page for people: containers, items, queries, and what
+//! each partition uses at this moment.
+//!
 //! Deliberately absent: authentication (the store listens on loopback), consistency levels above Session, binary JSON,
 //! stored procedures, and of the query language user-defined functions, full-text, vector and geospatial search. A
 //! database's own throughput is what each of its containers gets that has none: sharing it is not played.
@@ -65,6 +69,7 @@ mod seed;
 mod sql;
 mod store;
 mod throughput;
+mod usage;
 
 pub use config::Config;
 pub use error::Error;

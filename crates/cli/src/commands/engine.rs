@@ -20,7 +20,8 @@ enum Engine {
     ///
     /// It serves until SIGTERM or SIGINT. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports the request units that each
     /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
-    /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds.
+    /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds. Prometheus finds the same at
+    /// /metrics, and people at /_explorer/, with items and queries.
     Docstore(Docstore),
     /// A small proxy for one service (a sidecar), with mutual TLS, spans, metrics and an access log
     ///

@@ -1,9 +1,9 @@
-//! Microsoft's own clients against `narrows engine docstore`: the programs in `engines/docstore/tests/clients/` check every
+//! Microsoft's own clients, and the explorer in a browser, against `narrows engine docstore`: the programs in `engines/docstore/tests/clients/` check every
 //! response themselves.
 //!
 //! Each is installed with its language's package client into the target's temporary folder, where it stays for the next
-//! time. Where a tool or the package index is missing, or `NARROWS_TEST_SKIP_PYTHON=1` or `NARROWS_TEST_SKIP_NODE=1` is
-//! set, the test is skipped.
+//! time. Where a tool or the package index is missing, or `NARROWS_TEST_SKIP_PYTHON=1`, `NARROWS_TEST_SKIP_NODE=1` or
+//! `NARROWS_TEST_SKIP_CHROMIUM=1` is set, the test is skipped.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
@@ -25,6 +25,9 @@ const UNREACHABLE: [&str; 6] = [
     "ECONNREFUSED",
     "ETIMEDOUT",
 ];
+
+/// The options of a store without documents.
+const EMPTY: [&str; 2] = ["--documents", "0"];
 
 /// A program that uses a client, and what it needs.
 struct Program<'a> {
@@ -73,10 +76,10 @@ impl Program<'_> {
         Some(folder)
     }
 
-    /// Runs `command` in the program's folder with the address of a store of its own.
-    fn succeeds(&self, command: &[&str]) {
+    /// Runs `command` in the program's folder with the address of a store of its own, which has these options.
+    fn succeeds(&self, command: &[&str], store: &[&str]) {
         let Some(folder) = self.installed() else { return };
-        let store = Store::start();
+        let store = Store::start(store);
         let output = run(&folder, &[command, &[store.address.as_str()]].concat());
         assert!(output.status.success(), "{}: {}\n{}", self.name, output.status, said(&output));
     }
@@ -97,8 +100,8 @@ struct Store {
 }
 
 impl Store {
-    fn start() -> Self {
-        let arguments = ["engine", "docstore", "--port", "0", "--documents", "0"];
+    fn start(options: &[&str]) -> Self {
+        let arguments = [&["engine", "docstore", "--port", "0"], options].concat();
         let bench = Bench::new("");
         let mut process = bench.narrows(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -132,7 +135,7 @@ fn python_azure_cosmos() {
             &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
         ],
     };
-    program.succeeds(&[".venv/bin/python", "client.py"]);
+    program.succeeds(&[".venv/bin/python", "client.py"], &EMPTY);
 }
 
 #[test]
@@ -156,5 +159,17 @@ fn javascript_azure_cosmos() {
             "--loglevel=error",
         ]],
     };
-    program.succeeds(&["node", "client.js"]);
+    program.succeeds(&["node", "client.js"], &EMPTY);
+}
+
+#[test]
+fn the_explorer_in_chromium() {
+    let program = Program {
+        name: "explorer",
+        skip_variable: "NARROWS_TEST_SKIP_CHROMIUM",
+        needs: &["chromium", "python3"],
+        files: &[("explorer.py", include_str!("../../../../engines/docstore/tests/clients/browser/explorer.py"))],
+        install: &[],
+    };
+    program.succeeds(&["python3", "explorer.py"], &["--throughput", "900"]);
 }

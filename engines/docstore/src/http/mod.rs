@@ -13,7 +13,9 @@ mod documents;
 mod feeds;
 mod headers;
 mod offers;
+mod pages;
 mod points;
+mod prometheus;
 mod queries;
 mod response;
 mod route;
@@ -117,6 +119,9 @@ async fn handle(State(service): State<Arc<Service>>, request: Request) -> Respon
 
 impl Service {
     async fn respond(&self, request: Request) -> Response<Body> {
+        if let Some(page) = pages::page(&self.store, request.method(), request.uri().path()) {
+            return page;
+        }
         self.latency.around(self.try_respond(request)).await.unwrap_or_else(Reply::from).into_response()
     }
 

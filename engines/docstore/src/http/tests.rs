@@ -307,6 +307,7 @@ mod containers;
 mod documents;
 mod feeds;
 mod lifetime;
+mod pages;
 mod splits;
 mod walks;
 

@@ -1,0 +1,39 @@
+//! Pages beside the REST interface.
+
+use super::*;
+
+#[test]
+fn metrics_are_those_of_every_partition() {
+    let (service, _) = service(Config { throughput_ru_per_second: 900, ..Config::default() });
+    let key = [("x-ms-documentdb-partitionkey", r#"["o0007"]"#)];
+    let charge = query(&service, BY_OWNER, &one_month("o0007"), &key).charge();
+    let page = get(&service, "/metrics", &[]);
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/plain; version=0.0.4; charset=utf-8")));
+    let text = String::from_utf8(page.body).unwrap();
+    let values = |name: &str| -> Vec<f64> {
+        let lines = text.lines().filter(|line| line.starts_with(&format!("{name}{{db_namespace=\"dronedelivery\",")));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+    };
+    assert_eq!(values("db_throughput_provisioned_per_second"), [100.0; 9]);
+    assert!((values("db_throughput_consumed_total").iter().sum::<f64>() - charge).abs() < 1e-9);
+    assert_eq!(values("db_requests_throttled_total"), [0.0; 9]);
+    assert!(values("db_documents_bytes").iter().all(|bytes| *bytes > 1_000.0));
+    let comments = text.lines().filter(|line| line.starts_with("# TYPE "));
+    assert_eq!(comments.count(), 4);
+}
+
+#[test]
+fn the_explorer_has_all_its_files() {
+    let (service, _) = service(Config::default());
+    assert_eq!(get(&service, "/_explorer", &[]).header("location"), Some("/_explorer/"));
+    let page = get(&service, "/_explorer/", &[]);
+    assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'self'")));
+    let page = String::from_utf8(page.body).unwrap();
+    for file in ["explorer.css", "explorer.js"] {
+        assert!(page.contains(file));
+        assert_eq!(get(&service, &format!("/_explorer/{file}"), &[]).status, 200);
+    }
+    assert_eq!(send(&service, Method::POST, "/_explorer/", &[], b"").status, 405);
+    let usage = get(&service, "/_explorer/usage", &[]).json();
+    assert_eq!(usage["containers"][0]["partitions"].as_array().map(Vec::len), Some(9));
+}
