@@ -9,6 +9,8 @@ use crate::units;
 
 /// A difference of throughput below this share is not mentioned.
 const RATE_NOTABLE: f64 = 0.01;
+/// From this factor on, a figure of the model is given as a multiple of the measured one.
+const MANY_TIMES: f64 = 3.0;
 
 /// What the change that a finding suggests would gain. It reads as a clause without a full stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +66,11 @@ fn in_brief(doubt: &Doubt) -> String {
                 Measure::Rate => "throughput",
                 Measure::Mean => "mean latency",
             };
-            let off = units::percent((model / measured - 1.0).abs());
+            let times = model / measured;
+            if times >= MANY_TIMES {
+                return format!("the model has {times:.0} times the measured {figure} at {label}");
+            }
+            let off = units::percent((times - 1.0).abs());
             format!("the model misses the measured {figure} at {label} by {off}")
         }
         Doubt::Invalid { finding } => format!("the figures of the trial are invalid ({finding})"),
@@ -147,5 +153,8 @@ mod tests {
         let because = "the model misses the measured mean latency at 40 users by 25 %";
         assert_eq!(gain.to_string(), format!("route-query: not predicted, because {because}"));
         assert_eq!(serde_json::to_value(&gain).unwrap()["not-predicted"], because);
+        let far = Doubt::BaselineMissed { label: "4/s".into(), measure: Measure::Mean, measured: 3e8, model: 2.5e11 };
+        let because = "the model has 833 times the measured mean latency at 4/s";
+        assert!(Gain::from(&prediction(vec![far])).to_string().ends_with(because));
     }
 }

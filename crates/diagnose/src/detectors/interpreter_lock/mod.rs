@@ -28,6 +28,7 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::{has_workers, is_database_program, is_proxy_program, locking_interpreter};
+use crate::read::threads::mean;
 use crate::stats::finite;
 
 mod words;
@@ -148,9 +149,9 @@ fn of_replica(
     let is_one_core = |cores: &f64| (thresholds.lock_cores_min..=thresholds.lock_cores_max).contains(cores);
     let cores = of(names::CPU_CORES, interval).filter(is_one_core)?;
 
-    let thread_cores = of(names::BUSIEST_THREAD_CORES, interval)?;
+    let thread_cores = mean_of(cpu, replica, names::BUSIEST_THREAD_CORES, interval)?;
     let threads = of(names::THREADS, interval);
-    let thread_wait = of(names::BUSIEST_THREAD_WAIT, interval);
+    let thread_wait = mean_of(cpu, replica, names::BUSIEST_THREAD_WAIT, interval);
     let is_shared =
         thread_cores <= thresholds.lock_thread_share * cores && threads.is_none_or(|threads| threads >= 2.0);
     let is_run_at_once = thread_wait.is_none_or(|wait| wait <= thresholds.lock_thread_wait);
@@ -201,6 +202,13 @@ fn of_replica(
 
 fn lightest<'a>(cpu: &Cpu<'a>, interval: &Interval) -> Option<&'a Interval> {
     cpu.lighter_than(interval).min_by(|a, b| a.by_demand(b))
+}
+
+/// The mean of a replica's series. Which thread is the busiest changes from reading to reading, and with it how busy it is.
+fn mean_of(cpu: &Cpu<'_>, replica: &ServiceInstance, name: &str, interval: &Interval) -> Option<f64> {
+    mean(cpu.trial, interval, |key| {
+        (key.name.as_str(), key.service.as_str(), key.replica) == (name, replica.service.as_str(), replica.replica)
+    })
 }
 
 /// The lightest load with the same use from which on throughput did not follow the load, with that use; else the heaviest

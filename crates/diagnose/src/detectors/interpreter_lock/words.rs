@@ -47,7 +47,7 @@ impl Words for InterpreterLock {
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
         let mut figures = vec![
             Figure::new("CPU of a replica, median", self.cores, "{cores}"),
-            Figure::new("CPU of its busiest thread, median", self.thread_cores, "{cores}"),
+            Figure::new("CPU of its busiest thread, mean", self.thread_cores, "{cores}"),
         ];
         let known = [
             ("time in which that thread waited for a processor", self.thread_wait.map(|wait| wait * 100.0), "%"),

@@ -10,7 +10,7 @@
 use narrows_model::finding::evidence::time_outside_spans::{self as evidence, EndToEnd, GapPattern};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::{Verdict, sidecar_of};
-use narrows_model::series::names;
+use narrows_model::series::{SeriesKey, names};
 
 use crate::Detector;
 use crate::detectors::generator_limited::GeneratorLimited;
@@ -21,6 +21,7 @@ use crate::read::intervals::Interval;
 use crate::read::outside::{Front, Outside, front};
 use crate::read::programs::is_database_program;
 use crate::read::silence::Callers;
+use crate::read::threads::mean;
 use crate::stats::finite;
 
 mod words;
@@ -92,7 +93,9 @@ impl<'r, 'a> Candidate<'r, 'a> {
     /// requests, in middleware, in exporting the span.
     fn service_cpu_ns(&self) -> f64 {
         let interval = self.heaviest.interval;
-        let cores = Cpu::new(self.reading).service_cores(&self.front.counted.service, interval);
+        let service = &self.front.counted.service;
+        let is_meant = |key: &SeriesKey| key.name == names::CPU_CORES && key.service == *service;
+        let cores = mean(self.reading.trial, interval, is_meant);
         cores.map_or(0.0, |cores| cores / interval.rate * 1e9)
     }
 

@@ -13,9 +13,9 @@ pub struct InterpreterLock {
     pub cores: f64,
     /// The same under the lighter load of the proof; none when it was not near one core there.
     pub lighter_cores: Option<f64>,
-    /// Cores in use by the replica's busiest thread, median, 0 to 1.
+    /// Cores in use by the replica's busiest thread, mean, 0 to 1.
     pub thread_cores: f64,
-    /// Seconds per second that this thread waited for a processor, median; none when not sampled.
+    /// Seconds per second that this thread waited for a processor, mean; none when not sampled.
     pub thread_wait: Option<f64>,
     /// Threads of the replica, median, from 2; none when not sampled.
     pub threads: Option<f64>,
