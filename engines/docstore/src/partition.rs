@@ -222,16 +222,14 @@ mod tests {
     use crate::sql::Progress;
 
     fn empty() -> Partition {
+        kept_by(Journal::none())
+    }
+
+    fn kept_by(journal: Journal) -> Partition {
         let budget = Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 });
         let container = ContainerId { database: 0, container: 0 };
         let stamp = Stamp { container, range: 0, next_number: Arc::default() };
-        Partition::new(
-            budget,
-            Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))),
-            stamp,
-            Journal::none(),
-            0,
-        )
+        Partition::new(budget, Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))), stamp, journal, 0)
     }
 
     fn upsert(partition: &Partition, key: &str, document: serde_json::Value) {
@@ -306,6 +304,26 @@ mod tests {
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 4"), 1);
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 5"), 0);
         assert_eq!(count("SELECT * FROM c WHERE c.missing = true"), 0);
+    }
+
+    #[test]
+    fn who_reads_a_write_waits_for_it_as_its_writer_does() {
+        let journal = Journal::new();
+        let partition = kept_by(journal.clone());
+        let seen_by_a_reader = || {
+            let moment = Moment::at(Duration::ZERO);
+            partition.query(&moment, &selection("SELECT * FROM c"), Progress::default(), 1).unwrap();
+            moment.seen()
+        };
+        let before = seen_by_a_reader();
+        upsert(&partition, "0", json!({ "n": 0 }));
+        let after = seen_by_a_reader();
+        assert!(before < after, "{before:?} {after:?}");
+        let [lower, upper] = [Journal::none(), Journal::none()].map(kept_by);
+        partition.split(1, [&lower, &upper]);
+        let moment = Moment::at(Duration::ZERO);
+        lower.transact(&moment, &[]).unwrap();
+        assert_eq!(moment.seen(), after);
     }
 
     #[test]
