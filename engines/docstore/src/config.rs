@@ -1,8 +1,10 @@
 //! The settings of one store: how it is reached, and the database and containers it begins with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Error;
+use crate::partition_key::path_from_text;
 use crate::throughput::MAX_RU_PER_SECOND_OF_PARTITION;
 
 /// The most physical partitions a container may have.
@@ -13,12 +15,28 @@ const MAX_CONTAINERS: usize = 64;
 const MAX_NAME_BYTES: usize = 255;
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
+/// When a write is acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// Once the disk has flushed it: it survives a loss of power.
+    #[default]
+    Always,
+    /// Once the system has it: it survives the end of the process, however it ends. A loss of power may cost the last
+    /// writes.
+    Never,
+}
+
 /// The settings of a store; [`Config::default`] is the one of the drone delivery case study: 900 RU/s on 9 partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The port on 127.0.0.1; 0 lets the system choose.
     pub port: u16,
-    /// The name of the database the store begins with.
+    /// The folder that keeps the store, made unless it is there; without one the store goes with the process. A folder that is
+    /// there has its own databases, containers and documents, and those of the other settings are left aside.
+    pub dir: Option<PathBuf>,
+    /// When a write to `dir` is acknowledged.
+    pub sync: Flush,
+    /// The name of the database a new store begins with.
     pub database: String,
     /// The names of its containers, 1 to 64, each seeded alike.
     pub containers: Vec<String>,
@@ -48,6 +66,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             port: 8081,
+            dir: None,
+            sync: Flush::Always,
             database: "dronedelivery".to_owned(),
             containers: vec!["utilization".to_owned()],
             partition_key: "ownerId".to_owned(),
@@ -86,6 +106,14 @@ impl Config {
         }
         name("database", &self.database)?;
         name("partition_key", &self.partition_key)?;
+        if path_from_text(&format!("/{}", self.partition_key)).is_none_or(|path| path != [self.partition_key.as_str()])
+        {
+            return Err(refused(
+                "partition_key",
+                format!("{:?}", self.partition_key),
+                "a name without quotes around it".to_owned(),
+            ));
+        }
         for (index, container) in self.containers.iter().enumerate() {
             name("containers", container)?;
             if self.containers[..index].contains(container) {
@@ -104,11 +132,18 @@ fn within(setting: &'static str, value: u32, least: u32, most: u32) -> Result<()
 }
 
 fn name(setting: &'static str, value: &str) -> Result<(), Error> {
-    let usable = !value.is_empty() && value.len() <= MAX_NAME_BYTES && !value.contains(['/', '\\', '?', '#']);
+    let usable = !value.is_empty()
+        && value.len() <= MAX_NAME_BYTES
+        && !value.contains(['/', '\\', '?', '#'])
+        && !value.ends_with(' ');
     if usable {
         return Ok(());
     }
-    Err(refused(setting, format!("{value:?}"), format!("1 to {MAX_NAME_BYTES} bytes without / \\ ? #")))
+    Err(refused(
+        setting,
+        format!("{value:?}"),
+        format!("1 to {MAX_NAME_BYTES} bytes without / \\ ? # or a space at the end"),
+    ))
 }
 
 fn refused(setting: &'static str, value: String, expected: String) -> Error {
@@ -140,7 +175,7 @@ mod tests {
             ),
             (
                 Config { database: "a/b".into(), ..base() },
-                "database is \"a/b\", expected 1 to 255 bytes without / \\ ? #",
+                "database is \"a/b\", expected 1 to 255 bytes without / \\ ? # or a space at the end",
             ),
             (Config { delay: Duration::from_secs(61), ..base() }, "delay is 61s, expected at most 60s"),
             (Config { jitter: Duration::from_millis(60_001), ..base() }, "jitter is 60.001s, expected at most 60s"),

@@ -1,5 +1,6 @@
 //! One container: its definition, its throughput, and the ranges of its hash space with a physical partition for each.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,11 +13,14 @@ use crate::config::MAX_PARTITIONS;
 use crate::definition::Definition;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
+use crate::held::Held;
+use crate::moment::Moment;
 use crate::partition::{Command, Done, Operation, Partition, Refused, Stamp, Step};
 use crate::partition_key::PartitionKey;
 use crate::ranges::Ranges;
 use crate::resource_id::ContainerId;
 use crate::seed;
+use crate::storage::{Change, ContainerRecord, Journal, Mark};
 use crate::throughput::Throughput;
 
 /// Cosmos DB's limit of a document's id.
@@ -35,9 +39,18 @@ pub(crate) struct Container {
     throughput: Mutex<Throughput>,
     ranges: RwLock<Arc<Ranges>>,
     next_number: Arc<AtomicU64>,
-    opened_unix_s: u64,
+    setting: Setting,
+}
+
+/// What surrounds a container.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    /// Where changes go.
+    pub(crate) journal: Journal,
+    /// The time at which the store's clock began.
+    pub(crate) opened_unix_s: u64,
     /// The text beyond which a partition is split.
-    split_bytes: usize,
+    pub(crate) split_bytes: usize,
 }
 
 /// Where a document lives and under which key.
@@ -54,34 +67,100 @@ pub(crate) struct Plan {
     pub(crate) definition: Definition,
     pub(crate) throughput: Throughput,
     pub(crate) partitions: u32,
-    /// The text beyond which a partition is split.
-    pub(crate) split_bytes: usize,
 }
 
 impl Container {
-    /// An empty container; `unix_s` is the time of its creation, `opened_unix_s` that of the store's.
-    pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, opened_unix_s: u64) -> Self {
-        let Plan { definition, throughput, partitions, split_bytes } = plan;
-        let (name, definition) = (definition.name.clone(), Arc::new(definition));
+    /// An empty container; `unix_s` is the time of its creation.
+    pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, setting: Setting) -> Self {
+        let Plan { definition, throughput, partitions } = plan;
+        let definition = Arc::new(definition);
         let next_number = Arc::new(AtomicU64::new(1));
         let partition = |range| {
-            let stamp = Stamp { container: id, range, next_number: Arc::clone(&next_number) };
             let budget = Budget::new(share(throughput, partitions), Stagger { partition: range, partitions });
-            Partition::new(budget, Arc::clone(&definition), stamp, opened_unix_s)
+            setting.partition(
+                budget,
+                &definition,
+                Stamp { container: id, range, next_number: Arc::clone(&next_number) },
+            )
         };
-        let ranges = RwLock::new(Arc::new(Ranges::equal(partitions, partition)));
+        let ranges = Ranges::equal(partitions, partition);
+        Self::of(id, unix_s, definition, throughput, ranges, next_number, setting)
+    }
+
+    /// The container of a record, for [`Container::restore`] to fill; the error says what cannot be. `marks` has that of each
+    /// current range.
+    pub(crate) fn restored(
+        record: &ContainerRecord,
+        marks: &BTreeMap<u32, Mark>,
+        setting: Setting,
+    ) -> Result<Self, String> {
+        let ContainerRecord { id, created_unix_s, definition, throughput, ranges } = record;
+        let last = marks.values().map(|mark| mark.number).max().unwrap_or_default();
+        let next_number = Arc::new(AtomicU64::new(last.saturating_add(1)));
+        let partition = |range| {
+            // `distribute` provides for it.
+            let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
+            let stamp = Stamp { container: *id, range, next_number: Arc::clone(&next_number) };
+            setting.partition(budget, definition, stamp)
+        };
+        let ranges = Ranges::restored(ranges, partition)?;
+        for range in ranges.iter() {
+            range.partition.go_on(*marks.get(&range.id).ok_or_else(|| format!("range {} has no mark", range.id))?);
+        }
+        let definition = Arc::clone(definition);
+        let restored = Self::of(*id, *created_unix_s, definition, *throughput, ranges, next_number, setting);
+        restored.distribute(*throughput, Duration::ZERO);
+        Ok(restored)
+    }
+
+    fn of(
+        id: ContainerId,
+        created_unix_s: u64,
+        definition: Arc<Definition>,
+        throughput: Throughput,
+        ranges: Ranges,
+        next_number: Arc<AtomicU64>,
+        setting: Setting,
+    ) -> Self {
         Self {
-            name,
+            name: definition.name.clone(),
             id,
             rid: id.text(),
-            created_unix_s: unix_s,
+            created_unix_s,
             definition: RwLock::new(definition),
             throughput: Mutex::new(throughput),
-            ranges,
+            ranges: RwLock::new(Arc::new(ranges)),
             next_number,
-            opened_unix_s,
-            split_bytes,
+            setting,
         }
+    }
+
+    /// Takes a document from the disk; the error says why it cannot be here.
+    pub(crate) fn restore(&self, ranges: &Ranges, held: Held) -> Result<(), String> {
+        ranges.holding(held.entry.effective.place()).partition.restore(held)
+    }
+
+    /// Whether the documents that were restored are all that `marks` count.
+    pub(crate) fn check_restored(&self, marks: &BTreeMap<u32, Mark>) -> Result<(), String> {
+        for range in self.ranges().iter() {
+            let (found, mark) = (range.partition.mark(), marks.get(&range.id).copied().unwrap_or_default());
+            if found.documents != mark.documents {
+                let (id, found, expected) = (range.id, found.documents, mark.documents);
+                return Err(format!("range {id} has {found} documents, expected {expected}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The container as plain data.
+    pub(crate) fn record(&self) -> ContainerRecord {
+        let throughput = self.lock_throughput();
+        self.described(self.definition(), *throughput, &self.ranges())
+    }
+
+    fn described(&self, definition: Arc<Definition>, throughput: Throughput, ranges: &Ranges) -> ContainerRecord {
+        let (id, created_unix_s, ranges) = (self.id, self.created_unix_s, ranges.record());
+        ContainerRecord { id, created_unix_s, definition, throughput, ranges }
     }
 
     /// Fills the container with `documents` generated ones.
@@ -94,6 +173,7 @@ impl Container {
                 let operation = Operation::Upsert(document);
                 let command = Command { key, effective, operation, if_match: None, if_none_match: None };
                 self.ranges().holding(place).partition.load(command);
+                self.setting.journal.wait_for_room();
             }
         }
     }
@@ -110,13 +190,15 @@ impl Container {
     /// Changes what may be changed of the definition.
     pub(crate) fn redefine(&self, definition: Definition) -> Result<(), String> {
         // Who changes the container holds its throughput, so that no partition misses a change in a split.
-        let _throughput = self.lock_throughput();
+        let throughput = self.lock_throughput();
         let mut current = self.definition.write().unwrap_or_else(PoisonError::into_inner);
         current.may_become(&definition)?;
         *current = Arc::new(definition);
         for range in self.ranges().iter() {
             range.partition.redefine(&current);
         }
+        let changed = self.described(Arc::clone(&current), *throughput, &self.ranges());
+        self.setting.journal.describe(Change::AlterContainer(changed));
         Ok(())
     }
 
@@ -136,6 +218,8 @@ impl Container {
             }
         }
         self.distribute(throughput, now);
+        let changed = self.described(self.definition(), throughput, &self.ranges());
+        self.setting.journal.describe(Change::AlterContainer(changed));
     }
 
     /// Splits a range where it divides its text evenly, if that is more than a partition should have.
@@ -145,7 +229,7 @@ impl Container {
         let Some(range) = ranges.get(id) else { return };
         let partition = &range.partition;
         // A partition of one key is looked at again once it has doubled.
-        let limit = self.split_bytes.max(partition.indivisible_bytes() * 2);
+        let limit = self.setting.split_bytes.max(partition.indivisible_bytes() * 2);
         if partition.text_bytes() <= limit || ranges.count() >= MAX_PARTITIONS {
             return;
         }
@@ -165,11 +249,15 @@ impl Container {
         let partition = |range| {
             let stamp = Stamp { container: self.id, range, next_number: Arc::clone(&self.next_number) };
             let budget = Budget::new(provided, Stagger { partition: 0, partitions: 1 });
-            Partition::new(budget, Arc::clone(&definition), stamp, self.opened_unix_s)
+            self.setting.partition(budget, &definition, stamp)
         };
         let split = ranges.split(id, at, partition);
         let is_split = split.is_some();
         if let Some(split) = split {
+            // Nobody writes to a half before the ranges have it, so the disk gets the split before these writes.
+            let container = self.described(Arc::clone(&definition), throughput, &split);
+            let halves = split.halves_of(id);
+            self.setting.journal.describe(Change::Split { container, parent: id, halves });
             *ranges = Arc::new(split);
         }
         is_split
@@ -218,12 +306,12 @@ impl Container {
     pub(crate) fn transact(
         &self,
         effective: &EffectiveKey,
-        now: Duration,
+        moment: &Moment,
         commands: &[Command],
     ) -> Result<(u32, Done<Vec<Step>>), Refused> {
-        let (range, done) = self.at(effective.place(), |partition| partition.transact(now, commands))?;
-        if done.text_bytes > self.split_bytes {
-            self.relieve(range, now);
+        let (range, done) = self.at(effective.place(), |partition| partition.transact(moment, commands))?;
+        if done.text_bytes > self.setting.split_bytes && self.setting.journal.check().is_ok() {
+            self.relieve(range, moment.now);
         }
         Ok((range, done))
     }
@@ -250,6 +338,12 @@ impl Container {
     }
 }
 
+impl Setting {
+    fn partition(&self, budget: Budget, definition: &Arc<Definition>, stamp: Stamp) -> Partition {
+        Partition::new(budget, Arc::clone(definition), stamp, self.journal.clone(), self.opened_unix_s)
+    }
+}
+
 /// What each of `partitions` provides. Hundredths of a request unit that do not divide evenly are not provided.
 fn share(throughput: Throughput, partitions: u32) -> Charge {
     Charge::from_hundredths(u64::from(throughput.ru_per_second()) * 100 / u64::from(partitions.max(1)))
@@ -265,8 +359,9 @@ mod tests {
 
     fn small() -> Container {
         let definition = Definition::plain("c", KeyDefinition::of_property("ownerId"));
-        let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9, split_bytes: usize::MAX };
-        Container::new(ContainerId { database: 0, container: 0 }, plan, 0, 0)
+        let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9 };
+        let setting = Setting { journal: Journal::none(), opened_unix_s: 0, split_bytes: usize::MAX };
+        Container::new(ContainerId { database: 0, container: 0 }, plan, 0, setting)
     }
 
     #[test]
@@ -285,7 +380,7 @@ mod tests {
         let middle = container.ranges().widest().span.middle();
         assert!(container.split(container.ranges().widest().id, middle, container.throughput()));
         for place in [middle - 1, middle] {
-            let (_, done) = container.at(place, |half| half.transact(Duration::ZERO, &[])).unwrap();
+            let (_, done) = container.at(place, |half| half.transact(&Moment::at(Duration::ZERO), &[])).unwrap();
             assert_eq!(done.text_bytes, 0);
         }
     }

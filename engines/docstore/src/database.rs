@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::container::Container;
 use crate::resource_id;
+use crate::storage::{DatabaseRecord, Unavailable};
 use crate::throughput::Throughput;
 
 /// Cosmos DB's limit of databases and containers of an account.
@@ -28,18 +29,27 @@ pub(crate) enum Rejected {
     Exists,
     /// There are as many as there may be.
     TooMany,
+    /// The disk takes no more writes.
+    Unavailable(Unavailable),
 }
 
 impl Database {
-    pub(crate) fn new(number: u32, name: &str, throughput: Option<Throughput>, unix_s: u64) -> Self {
+    pub(crate) fn new(record: &DatabaseRecord) -> Self {
+        let DatabaseRecord { number, name, created_unix_s, throughput } = record;
         Self {
-            name: name.to_owned(),
-            number,
-            rid: resource_id::database(number),
-            created_unix_s: unix_s,
-            throughput: RwLock::new(throughput),
+            name: name.clone(),
+            number: *number,
+            rid: resource_id::database(*number),
+            created_unix_s: *created_unix_s,
+            throughput: RwLock::new(*throughput),
             containers: RwLock::default(),
         }
+    }
+
+    /// The database as plain data.
+    fn record(&self, throughput: Option<Throughput>) -> DatabaseRecord {
+        let (number, name, created_unix_s) = (self.number, self.name.clone(), self.created_unix_s);
+        DatabaseRecord { number, name, created_unix_s, throughput }
     }
 
     /// The container with this name or resource id.
@@ -66,17 +76,26 @@ impl Database {
         Ok(container)
     }
 
-    /// Removes a container; requests under way still see it.
-    pub(crate) fn delete(&self, container: &Container) {
+    /// Adds a container that the disk has.
+    pub(crate) fn adopt(&self, container: Container) {
+        self.containers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(container));
+    }
+
+    /// Removes a container; requests under way still see it. `keep` hears of it in the order of such changes.
+    pub(crate) fn delete(&self, container: &Container, keep: impl FnOnce()) {
         let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
         containers.retain(|kept| kept.id != container.id);
+        keep();
     }
 
     pub(crate) fn throughput(&self) -> Option<Throughput> {
         *self.throughput.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn provision(&self, throughput: Throughput) {
-        *self.throughput.write().unwrap_or_else(PoisonError::into_inner) = Some(throughput);
+    /// Provides another throughput. `keep` hears of it in the order of such changes.
+    pub(crate) fn provision(&self, throughput: Throughput, keep: impl FnOnce(DatabaseRecord)) {
+        let mut current = self.throughput.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(throughput);
+        keep(self.record(*current));
     }
 }

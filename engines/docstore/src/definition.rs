@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::partition_key::{KeyDefinition, path_from_text};
+use crate::partition_key::{KeyDefinition, path_from_text, text_from_path};
 
 /// Cosmos DB's limit of a name.
 const MAX_NAME_BYTES: usize = 255;
@@ -70,7 +70,7 @@ impl Definition {
             body.insert("defaultTtl".to_owned(), json!(ttl));
         }
         if !self.unique_keys.is_empty() {
-            let text = |path: &Vec<String>| format!("/{}", path.join("/"));
+            let text = |path: &Vec<String>| text_from_path(path);
             let key = |paths: &Vec<Vec<String>>| json!({ "paths": paths.iter().map(text).collect::<Vec<_>>() });
             let keys: Vec<Value> = self.unique_keys.iter().map(key).collect();
             body.insert("uniqueKeyPolicy".to_owned(), json!({ "uniqueKeys": keys }));
@@ -149,7 +149,7 @@ mod tests {
             "id": "c",
             "partitionKey": { "paths": ["/owner"], "kind": "Hash", "version": 2 },
             "defaultTtl": 60,
-            "uniqueKeyPolicy": { "uniqueKeys": [{ "paths": ["/a", "/b/c"] }] },
+            "uniqueKeyPolicy": { "uniqueKeys": [{ "paths": ["/a", "/b/\"c/d\""] }] },
             "indexingPolicy": { "indexingMode": "none" },
         })
     }

@@ -30,6 +30,18 @@ impl EffectiveKey {
         self.0.first().copied().unwrap_or_default()
     }
 
+    /// The numbers as bytes, most significant first.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|level| level.to_be_bytes()).collect()
+    }
+
+    /// Reads [`EffectiveKey::to_bytes`]; none if that cannot have written it.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (levels, rest) = bytes.as_chunks();
+        let levels: Vec<u128> = levels.iter().copied().map(u128::from_be_bytes).collect();
+        (rest.is_empty() && !levels.is_empty() && levels.iter().all(|&level| is_place(level))).then_some(Self(levels))
+    }
+
     /// The digits as clients write them.
     pub(crate) fn digits(&self) -> String {
         self.0.iter().map(|level| format!("{level:032X}")).collect()
@@ -66,6 +78,16 @@ impl KeySpan {
         let start = |index: u32| width * u128::from(index);
         let end = |index| if index + 1 == count { SPACE } else { start(index + 1) };
         (0..count).map(|index| Self { min: start(index), end: end(index) }).collect()
+    }
+
+    /// The span from `min` to before `end`; none if there is no such part of the space.
+    pub(crate) fn between(min: u128, end: u128) -> Option<Self> {
+        (min < end && end <= SPACE).then_some(Self { min, end })
+    }
+
+    /// Whether the space ends with the span.
+    pub(crate) fn is_last(self) -> bool {
+        self.end == SPACE
     }
 
     pub(crate) fn contains(self, place: u128) -> bool {

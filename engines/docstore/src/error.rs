@@ -1,6 +1,7 @@
 //! What can keep the store from starting or serving. Errors of a single request are responses, not values of this type.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why the store could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,56 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The folder of the data cannot be used.
+    #[error("cannot {action} the folder {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What was to be done with it.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has the folder open.
+    #[error("the folder {} is in use{}", path.display(), by(*process))]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the process, where it is known.
+        process: Option<u32>,
+    },
+    /// The file is none of the document store's.
+    #[error("{} is not a file of the document store", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another version has written the file.
+    #[error("{} has version {found}, expected version {expected}", file.display())]
+    OtherVersion {
+        /// The file.
+        file: PathBuf,
+        /// The version found.
+        found: i64,
+        /// The version that this one reads and writes.
+        expected: i64,
+    },
+    /// The file says what cannot be.
+    #[error("{} is damaged: {what}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// The file cannot be read or written.
+    #[error("cannot use {}: {why}", file.display())]
+    Storage {
+        /// The file.
+        file: PathBuf,
+        /// What SQLite said.
+        why: String,
+    },
     /// The environment requests an export of metrics that is not possible.
     #[error("cannot export metrics to {endpoint:?}, expected the http:// address of an OTLP receiver")]
     Metrics {
@@ -38,4 +89,22 @@ pub enum Error {
     /// The listener failed while serving.
     #[error("the document store stopped serving")]
     Serve(#[source] io::Error),
+}
+
+impl Error {
+    /// Advice, where there is something to do.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::InUse { .. } => Some("end the process that has it, or name another folder"),
+            Self::Foreign { .. } | Self::OtherVersion { .. } => Some("name another folder, which will be made"),
+            Self::Damaged { .. } => Some("take the folder from a backup, or name another one, which will be made"),
+            Self::Folder { .. } | Self::Storage { .. } => Some("check the space on the disk and who may write there"),
+            _ => None,
+        }
+    }
+}
+
+fn by(process: Option<u32>) -> String {
+    process.map_or(String::new(), |number| format!(" by process {number}"))
 }

@@ -3,7 +3,8 @@
 //! It exists so that a service written against Cosmos DB can be measured on one machine and meet the same narrow
 //! places: a budget of request units per physical partition and second, queries that pay for every partition they
 //! touch, and `429` responses with a time to wait. What is exact here is the arithmetic of throughput: which partition
-//! a key lands on, what a request costs, and when it is refused. Documents live in memory and go with the process.
+//! a key lands on, what a request costs, and when it is refused. Documents live in memory; with [`Config::dir`] a folder
+//! keeps them too, and everything else a client can see, and a write is acknowledged once it is there ([`Flush`]).
 //!
 //! What surrounds a cloud store can be played too: a network latency with an exponential part, drawn from a seed
 //! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together: partition i of
@@ -52,11 +53,13 @@ mod definition;
 mod document;
 mod effective_key;
 mod error;
+mod held;
 mod http;
 mod http_date;
 mod index;
 mod latency;
 mod metrics;
+mod moment;
 mod murmur;
 mod partition;
 mod partition_key;
@@ -67,11 +70,12 @@ mod resource_id;
 mod scalar;
 mod seed;
 mod sql;
+mod storage;
 mod store;
 mod throughput;
 mod usage;
 
-pub use config::Config;
+pub use config::{Config, Flush};
 pub use error::Error;
 pub use http::{bind, serve};
 pub use narrows_serving::stop_signal;

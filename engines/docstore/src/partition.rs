@@ -18,6 +18,9 @@ use self::state::State;
 use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
 use crate::definition::Definition;
+use crate::held::Held;
+use crate::moment::Moment;
+use crate::storage::{Journal, Mark, Unavailable};
 
 pub(crate) use self::feed::{Changes, Scope, Since};
 pub(crate) use self::patch::Patch;
@@ -37,6 +40,8 @@ pub(crate) struct Done<T> {
 /// Why nothing was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
+    /// The disk takes no more writes.
+    Unavailable(Unavailable),
     /// The second's budget is used up; the next second begins after `retry_after`.
     Throttled { retry_after: Duration },
     /// The partition was split; its documents are in others now.
@@ -66,18 +71,46 @@ pub(crate) struct Page {
 #[derive(Debug)]
 pub(crate) struct Partition {
     state: Mutex<State>,
+    journal: Journal,
     opened_unix_s: u64,
 }
 
 impl Partition {
     /// An empty partition; `opened_unix_s` is the time at which the store's clock began.
-    pub(crate) fn new(budget: Budget, definition: Arc<Definition>, stamp: Stamp, opened_unix_s: u64) -> Self {
-        Self { state: Mutex::new(State::new(budget, definition, stamp)), opened_unix_s }
+    pub(crate) fn new(
+        budget: Budget,
+        definition: Arc<Definition>,
+        stamp: Stamp,
+        journal: Journal,
+        opened_unix_s: u64,
+    ) -> Self {
+        let state = Mutex::new(State::new(budget, definition, stamp, journal.clone()));
+        Self { state, journal, opened_unix_s }
+    }
+
+    /// Goes on where `mark` was, with the documents that [`Partition::restore`] is given.
+    pub(crate) fn go_on(&self, mark: Mark) {
+        self.lock().go_on(mark);
+    }
+
+    /// Takes a document from the disk; the error says why it cannot be here.
+    pub(crate) fn restore(&self, held: Held) -> Result<(), String> {
+        self.lock().restore(held)
+    }
+
+    /// Refuses requests as one that was split.
+    pub(crate) fn retire(&self) {
+        self.lock().is_retired = true;
+    }
+
+    /// How far the partition is.
+    pub(crate) fn mark(&self) -> Mark {
+        self.lock().mark()
     }
 
     /// Reads up to `limit` documents, from document number `from` on.
-    pub(crate) fn list(&self, now: Duration, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refused> {
-        self.metered(now, |state| {
+    pub(crate) fn list(&self, moment: &Moment, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refused> {
+        self.metered(moment, |state| {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
             let charge = Charge::query_page(documents.len(), 0);
@@ -88,12 +121,12 @@ impl Partition {
     /// Reads up to `limit` documents that changed.
     pub(crate) fn changes(
         &self,
-        now: Duration,
+        moment: &Moment,
         scope: &Scope,
         since: Since,
         limit: usize,
     ) -> Result<Done<Changes>, Refused> {
-        self.metered(now, |state| {
+        self.metered(moment, |state| {
             let changes = state.changes(scope, since, limit);
             let bytes = changes.documents.iter().map(String::len).sum();
             (changes, Charge::point_read(bytes))
@@ -101,9 +134,13 @@ impl Partition {
     }
 
     /// Runs operations as one transaction: all of them or none.
-    pub(crate) fn transact(&self, now: Duration, commands: &[Command]) -> Result<Done<Vec<Step>>, Refused> {
-        let unix_s = self.unix_s(now);
-        self.metered(now, |state| {
+    pub(crate) fn transact(&self, moment: &Moment, commands: &[Command]) -> Result<Done<Vec<Step>>, Refused> {
+        let unix_s = self.unix_s(moment.now);
+        let is_write = commands.iter().any(|command| !command.operation.is_read());
+        if is_write {
+            self.journal.check().map_err(Refused::Unavailable)?;
+        }
+        self.metered(moment, |state| {
             let steps = state.transact(commands, unix_s);
             let charge = steps.iter().map(|step| step.charge).sum();
             (steps, charge)
@@ -145,19 +182,20 @@ impl Partition {
         self.opened_unix_s.saturating_add(now.as_secs())
     }
 
-    fn metered<T>(&self, now: Duration, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Refused> {
+    fn metered<T>(&self, moment: &Moment, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Refused> {
         let mut state = self.lock();
         if state.is_retired {
             return Err(Refused::Moved);
         }
-        if let Err(retry_after) = state.budget.admit(now) {
+        if let Err(retry_after) = state.budget.admit(moment.now) {
             state.throttled += 1;
             return Err(Refused::Throttled { retry_after });
         }
-        state.expire(self.unix_s(now));
+        state.expire(self.unix_s(moment.now));
         let (outcome, charge) = run(&mut state);
         state.budget.spend(charge);
         state.consumed = state.consumed + charge;
+        moment.saw(state.ticket);
         Ok(Done { outcome, charge, lsn: state.lsn, text_bytes: state.text_bytes })
     }
 
@@ -184,10 +222,14 @@ mod tests {
     use crate::sql::Progress;
 
     fn empty() -> Partition {
+        kept_by(Journal::none())
+    }
+
+    fn kept_by(journal: Journal) -> Partition {
         let budget = Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 });
         let container = ContainerId { database: 0, container: 0 };
         let stamp = Stamp { container, range: 0, next_number: Arc::default() };
-        Partition::new(budget, Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))), stamp, 0)
+        Partition::new(budget, Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))), stamp, journal, 0)
     }
 
     fn upsert(partition: &Partition, key: &str, document: serde_json::Value) {
@@ -216,7 +258,11 @@ mod tests {
         let selection = selection("SELECT * FROM c");
         let admitted: usize = std::thread::scope(|scope| {
             let ask = || {
-                (0..50).filter(|_| partition.query(Duration::ZERO, &selection, Progress::default(), 1).is_ok()).count()
+                (0..50)
+                    .filter(|_| {
+                        partition.query(&Moment::at(Duration::ZERO), &selection, Progress::default(), 1).is_ok()
+                    })
+                    .count()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -231,8 +277,12 @@ mod tests {
         let partition = partition(0, 0);
         for second in 0..3 {
             for _ in 0..40 {
-                let _ =
-                    partition.query(Duration::from_secs(second), &selection("SELECT * FROM c"), Progress::default(), 1);
+                let _ = partition.query(
+                    &Moment::at(Duration::from_secs(second)),
+                    &selection("SELECT * FROM c"),
+                    Progress::default(),
+                    1,
+                );
             }
         }
         let expected = Usage {
@@ -247,13 +297,33 @@ mod tests {
     fn conditions_meet_in_the_index() {
         let partition = partition(10, 0);
         let count = |sql| {
-            let done = partition.query(Duration::ZERO, &selection(sql), Progress::default(), 100).unwrap();
+            let done = partition.query(&Moment::at(Duration::ZERO), &selection(sql), Progress::default(), 100).unwrap();
             done.outcome.unwrap().items.len()
         };
         assert_eq!(count("SELECT * FROM c WHERE c.even = true"), 5);
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 4"), 1);
         assert_eq!(count("SELECT * FROM c WHERE c.even = true AND c.n = 5"), 0);
         assert_eq!(count("SELECT * FROM c WHERE c.missing = true"), 0);
+    }
+
+    #[test]
+    fn who_reads_a_write_waits_for_it_as_its_writer_does() {
+        let journal = Journal::new();
+        let partition = kept_by(journal.clone());
+        let seen_by_a_reader = || {
+            let moment = Moment::at(Duration::ZERO);
+            partition.query(&moment, &selection("SELECT * FROM c"), Progress::default(), 1).unwrap();
+            moment.seen()
+        };
+        let before = seen_by_a_reader();
+        upsert(&partition, "0", json!({ "n": 0 }));
+        let after = seen_by_a_reader();
+        assert!(before < after, "{before:?} {after:?}");
+        let [lower, upper] = [Journal::none(), Journal::none()].map(kept_by);
+        partition.split(1, [&lower, &upper]);
+        let moment = Moment::at(Duration::ZERO);
+        lower.transact(&moment, &[]).unwrap();
+        assert_eq!(moment.seen(), after);
     }
 
     #[test]
@@ -269,7 +339,7 @@ mod tests {
     fn a_page_is_cut_at_its_bytes_but_never_empty() {
         let partition = partition(5, MAX_DOCUMENT_BYTES - 1_000);
         let from = Progress { number: 1, ..Progress::default() };
-        let done = partition.query(Duration::ZERO, &selection("SELECT * FROM c"), from, 100).unwrap();
+        let done = partition.query(&Moment::at(Duration::ZERO), &selection("SELECT * FROM c"), from, 100).unwrap();
         let page = done.outcome.unwrap();
         assert_eq!((page.items.len(), page.next), (2, Some(Progress { number: 3, row: 0, emitted: 2 })));
     }

@@ -120,7 +120,8 @@ pub(crate) fn path_from_text(text: &str) -> Option<Vec<String>> {
     if steps.is_empty() { None } else { Some(steps) }
 }
 
-fn text_from_path(path: &[String]) -> String {
+/// The text that [`path_from_text`] reads.
+pub(crate) fn text_from_path(path: &[String]) -> String {
     let step = |step: &String| if step.contains('/') { format!("/\"{step}\"") } else { format!("/{step}") };
     path.iter().map(step).collect()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::effective_key::KeySpan;
 use crate::partition::Partition;
+use crate::storage::{Mark, RangeRecord, RangesRecord};
 
 /// The ranges of a container, in the order of the hash space.
 #[derive(Debug, Clone)]
@@ -33,6 +34,43 @@ impl Ranges {
         let range = |(id, span)| Range { id, span, parents: Vec::new(), partition: Arc::new(partition(id)) };
         let current: Vec<Range> = (0..).zip(KeySpan::equal(count)).map(range).collect();
         Self { next_id: count.max(1), current, retired: Vec::new() }
+    }
+
+    /// The ranges of `record`, each with the partition that `partition` makes of its id; the error says what cannot be.
+    pub(crate) fn restored(record: &RangesRecord, partition: impl Fn(u32) -> Partition) -> Result<Self, String> {
+        let RangesRecord { current, retired, next_id } = record;
+        if let Some(range) = current.iter().chain(retired).find(|range| range.id >= *next_id) {
+            return Err(format!("range {} is not below {next_id}", range.id));
+        }
+        let (first, last) = (current.first(), current.last());
+        let is_whole = first.is_some_and(|range| range.span.min() == 0)
+            && last.is_some_and(|range| range.span.is_last())
+            && current.windows(2).all(|pair| pair[0].span.end() == pair[1].span.min());
+        if !is_whole {
+            return Err("the ranges leave a gap".to_owned());
+        }
+        let range = |record: &RangeRecord| Range {
+            id: record.id,
+            span: record.span,
+            parents: record.parents.clone(),
+            partition: Arc::new(partition(record.id)),
+        };
+        let retired: Vec<Range> = retired.iter().map(range).collect();
+        retired.iter().for_each(|range| range.partition.retire());
+        Ok(Self { current: current.iter().map(range).collect(), retired, next_id: *next_id })
+    }
+
+    /// The ranges as plain data.
+    pub(crate) fn record(&self) -> RangesRecord {
+        let record = |range: &Range| RangeRecord { id: range.id, span: range.span, parents: range.parents.clone() };
+        let records = |ranges: &[Range]| ranges.iter().map(record).collect();
+        RangesRecord { current: records(&self.current), retired: records(&self.retired), next_id: self.next_id }
+    }
+
+    /// The ranges that came from splitting range `id`, with how far they are.
+    pub(crate) fn halves_of(&self, id: u32) -> Vec<(u32, Mark)> {
+        let halves = self.current.iter().filter(|range| range.parents.last() == Some(&id));
+        halves.map(|range| (range.id, range.partition.mark())).collect()
     }
 
     /// The ranges after range `id` was split at `at`, with a partition that `partition` makes for each half.
@@ -115,12 +153,13 @@ mod tests {
     use crate::partition::Stamp;
     use crate::partition_key::KeyDefinition;
     use crate::resource_id::ContainerId;
+    use crate::storage::Journal;
 
     fn partition(range: u32) -> Partition {
         let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
         let container = ContainerId { database: 0, container: 0 };
         let definition = Arc::new(Definition::plain("c", KeyDefinition::of_property("k")));
-        Partition::new(budget, definition, Stamp { container, range, next_number: Arc::default() }, 0)
+        Partition::new(budget, definition, Stamp { container, range, next_number: Arc::default() }, Journal::none(), 0)
     }
 
     proptest! {

@@ -14,6 +14,9 @@ pub(crate) struct ContainerId {
     pub(crate) container: u32,
 }
 
+/// Numbers of databases and containers are below this, so that all kinds of ids hold them.
+pub(crate) const NUMBERS: u32 = 1 << 24;
+
 /// The id of database number `database`.
 pub(crate) fn database(database: u32) -> String {
     base64(&database_bytes(database))

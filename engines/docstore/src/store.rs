@@ -4,13 +4,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::Error;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::container::{Container, Plan};
+use crate::container::{Container, Plan, Setting};
 use crate::database::{Database, MAX_RESOURCES, Rejected};
 use crate::definition::Definition;
 use crate::partition_key::KeyDefinition;
-use crate::resource_id::ContainerId;
+use crate::resource_id::{ContainerId, NUMBERS};
+use crate::storage::{Change, DatabaseRecord, Journal, Opened, Unavailable};
 use crate::throughput::Throughput;
 
 /// The account with all it holds.
@@ -20,36 +22,88 @@ pub(crate) struct Store {
     next_number: AtomicU32,
     /// Physical partitions of containers that are created, at least; without it their throughput decides.
     partitions: Option<u32>,
-    split_bytes: usize,
     clock: Box<dyn Clock>,
-    opened_unix_s: u64,
+    setting: Setting,
 }
 
 impl Store {
-    /// Builds and seeds the database and containers of `config`, which has been validated.
-    pub(crate) fn open(config: &Config, clock: impl Clock) -> Self {
+    /// Opens the store that the folder of `config` keeps. Without a folder, or in a new one, there are the database and the
+    /// containers of `config`, which has been validated.
+    pub(crate) fn open(config: &Config, clock: impl Clock) -> Result<Self, Error> {
         let opened_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let journal = if config.dir.is_some() { Journal::new() } else { Journal::none() };
         let store = Self {
             databases: RwLock::default(),
             next_number: AtomicU32::new(0),
             partitions: config.partitions_of_created,
-            split_bytes: config.split_bytes,
             clock: Box::new(clock),
-            opened_unix_s,
+            setting: Setting { journal, opened_unix_s, split_bytes: config.split_bytes },
         };
-        // Names are distinct and few enough: `config` is valid.
-        if let Ok(database) = store.create_database(&config.database, None) {
-            for name in &config.containers {
-                let definition = Definition::plain(name, KeyDefinition::of_property(&config.partition_key));
-                let throughput = Throughput::Manual(config.throughput_ru_per_second);
-                let plan =
-                    Plan { definition, throughput, partitions: config.partitions, split_bytes: config.split_bytes };
-                if let Ok(container) = store.create(&database, plan) {
-                    container.seed(config.documents_per_container);
-                }
+        match &config.dir {
+            None => store.fill(config),
+            Some(dir) => {
+                let fill = |journal: &Journal| store.beside(journal).fill(config);
+                store.restore(Opened::open(dir, config.sync, fill)?)?;
             }
         }
-        store
+        Ok(store)
+    }
+
+    /// An empty store whose changes go to `journal`.
+    fn beside(&self, journal: &Journal) -> Self {
+        let Setting { opened_unix_s, split_bytes, .. } = self.setting;
+        Self {
+            databases: RwLock::default(),
+            next_number: AtomicU32::new(0),
+            partitions: self.partitions,
+            clock: Box::new(Still),
+            setting: Setting { journal: journal.clone(), opened_unix_s, split_bytes },
+        }
+    }
+
+    /// Builds and seeds the database and the containers of `config`.
+    fn fill(&self, config: &Config) {
+        // Names are distinct and few enough: `config` is valid.
+        let Ok(database) = self.create_database(&config.database, None) else { return };
+        for name in &config.containers {
+            let definition = Definition::plain(name, KeyDefinition::of_property(&config.partition_key));
+            let throughput = Throughput::Manual(config.throughput_ru_per_second);
+            let plan = Plan { definition, throughput, partitions: config.partitions };
+            if let Ok(container) = self.create(&database, plan) {
+                container.seed(config.documents_per_container);
+            }
+        }
+    }
+
+    /// Takes all that a folder has, and writes to it from now on.
+    fn restore(&self, opened: Opened) -> Result<(), Error> {
+        let content = opened.content();
+        self.next_number.store(content.next_number, Ordering::Relaxed);
+        let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
+        databases.extend(content.databases.iter().map(|record| Arc::new(Database::new(record))));
+        for (record, marks) in &content.containers {
+            let number = record.id.container;
+            let damaged = |what: String| opened.damaged(format!("container number {number}: {what}"));
+            let container = Container::restored(record, marks, self.setting.clone()).map_err(damaged)?;
+            let ranges = container.ranges();
+            opened.documents(number, |held| container.restore(&ranges, held))?;
+            container.check_restored(marks).map_err(damaged)?;
+            let database = databases.iter().find(|database| database.number == record.id.database);
+            database.ok_or_else(|| damaged("it is in no database".to_owned()))?.adopt(container);
+        }
+        drop(databases);
+        opened.serve(&self.setting.journal)
+    }
+
+    /// Where changes go.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.setting.journal
+    }
+
+    /// Writes what is under way and lets the folder go. Later writes are refused.
+    pub(crate) fn close(&self) {
+        // What could not be written has been refused already.
+        let _ = self.setting.journal.close();
     }
 
     /// The database with this name or resource id.
@@ -73,6 +127,7 @@ impl Store {
         name: &str,
         throughput: Option<Throughput>,
     ) -> Result<Arc<Database>, Rejected> {
+        self.check()?;
         let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
         if databases.iter().any(|database| database.name == name) {
             return Err(Rejected::Exists);
@@ -80,15 +135,35 @@ impl Store {
         if databases.len() >= MAX_RESOURCES {
             return Err(Rejected::TooMany);
         }
-        let database = Arc::new(Database::new(self.number(), name, throughput, self.unix_s()));
+        let (number, name, created_unix_s) = (self.number()?, name.to_owned(), self.unix_s());
+        let record = DatabaseRecord { number, name, created_unix_s, throughput };
+        let database = Arc::new(Database::new(&record));
+        self.journal().describe(Change::CreateDatabase(record));
         databases.push(Arc::clone(&database));
         Ok(database)
     }
 
     /// Removes a database with its containers.
-    pub(crate) fn delete_database(&self, database: &Database) {
+    pub(crate) fn delete_database(&self, database: &Database) -> Result<(), Unavailable> {
+        self.journal().check()?;
         let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
         databases.retain(|kept| kept.number != database.number);
+        self.journal().describe(Change::DeleteDatabase(database.number));
+        Ok(())
+    }
+
+    /// Removes a container.
+    pub(crate) fn delete_container(&self, database: &Database, container: &Container) -> Result<(), Unavailable> {
+        self.journal().check()?;
+        database.delete(container, || self.journal().describe(Change::DeleteContainer(container.id.container)));
+        Ok(())
+    }
+
+    /// Provides another throughput for the containers of a database that have none of their own.
+    pub(crate) fn provision_database(&self, database: &Database, throughput: Throughput) -> Result<(), Unavailable> {
+        self.journal().check()?;
+        database.provision(throughput, |record| self.journal().describe(Change::AlterDatabase(record)));
+        Ok(())
     }
 
     /// Adds a container with as many partitions as its throughput takes, or as new containers are to have.
@@ -100,19 +175,28 @@ impl Store {
     ) -> Result<Arc<Container>, Rejected> {
         let throughput = throughput.or(database.throughput()).unwrap_or(Throughput::DEFAULT);
         let partitions = self.partitions.unwrap_or(1).max(throughput.partitions());
-        self.create(database, Plan { definition, throughput, partitions, split_bytes: self.split_bytes })
+        self.create(database, Plan { definition, throughput, partitions })
     }
 
     fn create(&self, database: &Database, plan: Plan) -> Result<Arc<Container>, Rejected> {
+        self.check()?;
         let name = plan.definition.name.clone();
+        let id = ContainerId { database: database.number, container: self.number()? };
         database.create(&name, || {
-            let id = ContainerId { database: database.number, container: self.number() };
-            Container::new(id, plan, self.unix_s(), self.opened_unix_s)
+            let container = Container::new(id, plan, self.unix_s(), self.setting.clone());
+            self.journal().describe(Change::CreateContainer(container.record()));
+            container
         })
     }
 
-    fn number(&self) -> u32 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
+    fn check(&self) -> Result<(), Rejected> {
+        self.journal().check().map_err(Rejected::Unavailable)
+    }
+
+    /// A number that no other database or container has or had.
+    fn number(&self) -> Result<u32, Rejected> {
+        let next = |number| (number < NUMBERS).then_some(number + 1);
+        self.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_err(|_| Rejected::TooMany)
     }
 
     /// Time on the store's clock.
@@ -122,6 +206,21 @@ impl Store {
 
     /// The same time for `_ts`, in seconds since 1970.
     pub(crate) fn unix_s(&self) -> u64 {
-        self.opened_unix_s.saturating_add(self.clock.now().as_secs())
+        self.setting.opened_unix_s.saturating_add(self.clock.now().as_secs())
+    }
+}
+
+/// The clock of a store that is only filled.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
     }
 }

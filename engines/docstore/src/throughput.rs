@@ -2,6 +2,7 @@
 //!
 //! Autoscale provides its maximum at all times: what differs in Cosmos DB is the bill, not the budget.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Cosmos DB's own ceiling of one physical partition, in RU/s.
@@ -13,7 +14,8 @@ const AUTOSCALE_STEP: u32 = 1_000;
 const MAX: u32 = 1_000_000;
 
 /// What a container is provisioned with, in RU/s.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Throughput {
     Manual(u32),
     Autoscale { max: u32 },

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use narrows_docstore::{Config, bind, serve, stop_signal};
+use narrows_docstore::{Config, Flush, bind, serve, stop_signal};
 
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
@@ -18,7 +18,8 @@ pub(crate) struct Arguments {
 enum Engine {
     /// A partitioned document store with provisioned throughput, in the REST shapes of Cosmos DB
     ///
-    /// It serves until SIGTERM or SIGINT. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports the request units that each
+    /// It serves until SIGTERM or SIGINT. With --dir it keeps databases, containers and documents in a folder and goes on with
+    /// them; the options about containers are then for a folder that is new. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports the request units that each
     /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
     /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds. Prometheus finds the same at
     /// /metrics, and people at /_explorer/, with items and queries.
@@ -43,9 +44,22 @@ struct Docstore {
     /// The port on 127.0.0.1; 0 is any free one
     #[arg(long, default_value_t = Config::default().port)]
     port: u16,
+    /// Folder that keeps the data, made unless it is there; without it, data goes with the process
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// When a write to --dir is acknowledged: once the disk has flushed it (survives a loss of power), or once the system
+    /// has it (survives kill -9, but a loss of power may cost the last writes)
+    #[arg(long, value_name = "WHEN", default_value = "always", requires = "dir")]
+    sync: When,
     /// Physical partitions
     #[arg(long, value_name = "N", default_value_t = Config::default().partitions)]
     partitions: u32,
+    /// Physical partitions of containers that clients create, at least; without it, one for every 10,000 RU/s
+    #[arg(long, value_name = "N")]
+    partitions_of_created: Option<u32>,
+    /// Bytes of text beyond which a partition is split in two, where it has more than one partition key
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().split_bytes)]
+    split_bytes: usize,
     /// Throughput of each container in request units per second, split evenly over its partitions
     #[arg(long, value_name = "RU", default_value_t = Config::default().throughput_ru_per_second)]
     throughput: u32,
@@ -62,6 +76,21 @@ struct Docstore {
     /// Seed of the times that --jitter-ms draws; the same one draws them again
     #[arg(long, value_name = "N", default_value_t = Config::default().seed)]
     seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum When {
+    Always,
+    Never,
+}
+
+impl From<When> for Flush {
+    fn from(when: When) -> Self {
+        match when {
+            When::Always => Self::Always,
+            When::Never => Self::Never,
+        }
+    }
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
@@ -101,7 +130,11 @@ fn serve_sidecar(arguments: &Sidecar) -> Outcome {
 fn serve_docstore(docstore: &Docstore) -> Outcome {
     let config = Config {
         port: docstore.port,
+        dir: docstore.dir.clone(),
+        sync: docstore.sync.into(),
         partitions: docstore.partitions,
+        partitions_of_created: docstore.partitions_of_created,
+        split_bytes: docstore.split_bytes,
         throughput_ru_per_second: docstore.throughput,
         documents_per_container: docstore.documents,
         delay: docstore.delay_ms,
@@ -123,7 +156,13 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
     });
     // What is still under way when the store has stopped, such as seeding, has nobody left to wait for it.
     runtime.shutdown_background();
-    served.map_err(|error| Failure::new(with_causes(&error)))?;
+    served.map_err(|error| {
+        let failure = Failure::new(with_causes(&error));
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
     Ok(Exit::Fine)
 }
 

@@ -8,9 +8,9 @@ use super::{headers, points};
 use crate::charge::Charge;
 use crate::container::{Address, Container};
 use crate::document::{Document, Node};
+use crate::moment::Moment;
 use crate::partition::{Command, Operation, Outcome, Patch, Refused, Step, etag_of};
 use crate::partition_key::PartitionKey;
-use crate::store::Store;
 
 /// Cosmos DB's limit of a batch.
 const MAX_OPERATIONS: usize = 100;
@@ -19,7 +19,7 @@ const FAILED_DEPENDENCY: u16 = 424;
 
 /// `POST …/docs` with `x-ms-cosmos-is-batch-request`. Operations of a transaction share the partition key of the header;
 /// others name their own.
-pub(super) fn run(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+pub(super) fn run(moment: &Moment, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     let operations: Vec<Node> = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(&format!("the body is no JSON array of operations: {error}")))?;
     if operations.is_empty() || operations.len() > MAX_OPERATIONS {
@@ -27,12 +27,12 @@ pub(super) fn run(store: &Store, container: &Container, headers: &HeaderMap, bod
         return Err(Failure::bad_request(&message));
     }
     if headers::text(headers, "x-ms-cosmos-batch-atomic")?.is_some_and(|value| value.eq_ignore_ascii_case("false")) {
-        return Ok(each(store, container, &operations));
+        return Ok(each(moment, container, &operations));
     }
     let key = points::key(container, headers)?;
     let commands = operations.iter().map(|operation| command(container, operation, &key));
     let commands: Vec<Command> = commands.collect::<Result<_, _>>()?;
-    let (range, done) = container.transact(&commands[0].effective, store.now(), &commands)?;
+    let (range, done) = container.transact(&commands[0].effective, moment, &commands)?;
     let has_failed = done.outcome.iter().any(|step| !step.outcome.is_done());
     let (count, steps) = (operations.len(), done.outcome);
     let results = if has_failed { failed_results(steps, count) } else { steps.into_iter().map(result).collect() };
@@ -41,11 +41,11 @@ pub(super) fn run(store: &Store, container: &Container, headers: &HeaderMap, bod
 }
 
 /// Every operation by itself, with its own charge and its own failure.
-fn each(store: &Store, container: &Container, operations: &[Node]) -> Reply {
+fn each(moment: &Moment, container: &Container, operations: &[Node]) -> Reply {
     let mut charge = Charge::ZERO;
     let results: Vec<String> = operations
         .iter()
-        .map(|operation| match alone(store, container, operation) {
+        .map(|operation| match alone(moment, container, operation) {
             Ok(step) => {
                 charge = charge + step.charge;
                 result(step)
@@ -56,14 +56,14 @@ fn each(store: &Store, container: &Container, operations: &[Node]) -> Reply {
     reply(StatusCode::OK, charge, &results)
 }
 
-fn alone(store: &Store, container: &Container, operation: &Node) -> Result<Step, Failure> {
+fn alone(moment: &Moment, container: &Container, operation: &Node) -> Result<Step, Failure> {
     let missing = || Failure::bad_request("an operation has no \"partitionKey\", expected a JSON array as text");
     let key = property(operation, "partitionKey").map(Node::to_value);
     let key = key.as_ref().and_then(Value::as_str).ok_or_else(missing)?;
     let mut header = HeaderMap::new();
     header.insert("x-ms-documentdb-partitionkey", key.parse().map_err(|_| missing())?);
     let commands = [command(container, operation, &points::key(container, &header)?)?];
-    let (_, done) = container.transact(&commands[0].effective, store.now(), &commands)?;
+    let (_, done) = container.transact(&commands[0].effective, moment, &commands)?;
     done.outcome.into_iter().next().ok_or(Refused::Moved).map_err(Failure::from)
 }
 

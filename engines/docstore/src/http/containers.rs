@@ -41,15 +41,16 @@ pub(super) fn read(container: &Container) -> Reply {
 }
 
 /// `PUT /dbs/{db}/colls/{coll}`.
-pub(super) fn replace(container: &Container, body: &[u8]) -> Result<Reply, Failure> {
+pub(super) fn replace(store: &Store, container: &Container, body: &[u8]) -> Result<Reply, Failure> {
+    store.journal().check()?;
     container.redefine(definition(body)?).map_err(|error| Failure::bad_request(&error))?;
     Ok(read(container))
 }
 
 /// `DELETE /dbs/{db}/colls/{coll}`.
-pub(super) fn delete(database: &Database, container: &Container) -> Reply {
-    database.delete(container);
-    Reply::deleted()
+pub(super) fn delete(store: &Store, database: &Database, container: &Container) -> Result<Reply, Failure> {
+    store.delete_container(database, container)?;
+    Ok(Reply::deleted())
 }
 
 /// The throughput that the headers of a creation ask for.

@@ -31,9 +31,9 @@ pub(super) fn post(store: &Store, headers: &HeaderMap, body: &[u8]) -> Result<Re
 }
 
 /// `DELETE /dbs/{db}`.
-pub(super) fn delete(store: &Store, database: &Database) -> Reply {
-    store.delete_database(database);
-    Reply::deleted()
+pub(super) fn delete(store: &Store, database: &Database) -> Result<Reply, Failure> {
+    store.delete_database(database)?;
+    Ok(Reply::deleted())
 }
 
 /// The resources that a query selects; all without one.
@@ -56,6 +56,7 @@ pub(super) fn refused(rejected: &Rejected, kind: &str, name: &str) -> Failure {
     match rejected {
         Rejected::Exists => Failure::conflict(format!("{kind} {name:?} exists already")),
         Rejected::TooMany => Failure::too_many(MAX_RESOURCES),
+        Rejected::Unavailable(unavailable) => unavailable.clone().into(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::route::{Part, Route};
 use super::{containers, databases, descriptions, documents, feeds, headers, offers, points};
 use crate::container::Container;
 use crate::database::Database;
+use crate::moment::Moment;
 use crate::store::Store;
 
 /// "The client addressed a container that was re-created since."
@@ -14,13 +15,14 @@ const SUB_STATUS_CONTAINER_MISMATCH: u32 = 1024;
 
 /// A request without its route.
 pub(super) struct Incoming<'a> {
+    pub(super) moment: &'a Moment,
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
 }
 
 pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &Incoming) -> Result<Reply, Failure> {
-    let Incoming { method, headers, body } = *incoming;
+    let Incoming { method, headers, body, .. } = *incoming;
     match (route, method.as_str()) {
         (Route::Account, "GET") => Ok(descriptions::account(endpoint)),
         (Route::Offers, "GET") => offers::list(store, None),
@@ -63,7 +65,7 @@ fn missing_database(name: &str) -> Failure {
 fn in_database(store: &Store, database: &Database, incoming: &Incoming) -> Result<Reply, Failure> {
     match incoming.method.as_str() {
         "GET" => Ok(databases::read(database)),
-        "DELETE" => Ok(databases::delete(store, database)),
+        "DELETE" => databases::delete(store, database),
         _ => Err(Failure::method(incoming.method, "GET or DELETE")),
     }
 }
@@ -75,7 +77,7 @@ fn in_container(
     part: &Part,
     incoming: &Incoming,
 ) -> Result<Reply, Failure> {
-    let Incoming { method, headers, body } = *incoming;
+    let Incoming { moment, method, headers, body } = *incoming;
     let is_meant = headers::text(headers, "x-ms-cosmos-intended-collection-rid")?;
     if is_meant.is_some_and(|rid| rid != container.rid) {
         let message = "the container was re-created since the client has read it";
@@ -84,15 +86,15 @@ fn in_container(
     headers::check_consistency(headers)?;
     match (part, method.as_str()) {
         (Part::Container, "GET") => Ok(containers::read(container)),
-        (Part::Container, "PUT") => containers::replace(container, body),
-        (Part::Container, "DELETE") => Ok(containers::delete(database, container)),
+        (Part::Container, "PUT") => containers::replace(store, container, body),
+        (Part::Container, "DELETE") => containers::delete(store, database, container),
         (Part::Ranges, "GET") => Ok(descriptions::ranges(container, headers)),
-        (Part::Documents, "GET") => feeds::get(store, container, headers),
-        (Part::Documents, "POST") => documents::post(store, container, headers, body),
-        (Part::Document { id }, "GET") => points::read(store, container, headers, id),
-        (Part::Document { id }, "PUT") => points::replace(store, container, headers, id, body),
-        (Part::Document { id }, "PATCH") => points::patch(store, container, headers, id, body),
-        (Part::Document { id }, "DELETE") => points::delete(store, container, headers, id),
+        (Part::Documents, "GET") => feeds::get(moment, container, headers),
+        (Part::Documents, "POST") => documents::post(moment, container, headers, body),
+        (Part::Document { id }, "GET") => points::read(moment, container, headers, id),
+        (Part::Document { id }, "PUT") => points::replace(moment, container, headers, id, body),
+        (Part::Document { id }, "PATCH") => points::patch(moment, container, headers, id, body),
+        (Part::Document { id }, "DELETE") => points::delete(moment, container, headers, id),
         (Part::Container, _) => Err(Failure::method(method, "GET, PUT or DELETE")),
         (Part::Ranges, _) => Err(Failure::method(method, "GET")),
         (Part::Documents, _) => Err(Failure::method(method, "GET or POST")),

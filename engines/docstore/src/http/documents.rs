@@ -7,12 +7,13 @@ use axum::http::{HeaderMap, StatusCode};
 use super::response::{Failure, Reply};
 use super::{batch, headers, points, queries};
 use crate::container::Container;
+use crate::moment::Moment;
 use crate::partition::{Done, Operation, Page, Partition, Refused};
-use crate::store::Store;
 
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         match refused {
+            Refused::Unavailable(unavailable) => unavailable.into(),
             Refused::Throttled { retry_after } => Self::throttled(retry_after),
             Refused::Moved => Self::gone(),
         }
@@ -20,19 +21,19 @@ impl From<Refused> for Failure {
 }
 
 /// `POST …/docs`: a query, a query plan, a batch or a write, as the headers say.
-pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+pub(super) fn post(moment: &Moment, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     if headers::flag(headers, "x-ms-cosmos-is-query-plan-request")? {
         return queries::plan(container, headers, body);
     }
     if headers::is_query(headers)? {
-        return queries::page(store, container, headers, body);
+        return queries::page(moment, container, headers, body);
     }
     if headers::flag(headers, "x-ms-cosmos-is-batch-request")? {
-        return batch::run(store, container, headers, body);
+        return batch::run(moment, container, headers, body);
     }
     let is_upsert = headers::flag(headers, "x-ms-documentdb-is-upsert")?;
     let operation = if is_upsert { Operation::Upsert } else { Operation::Create };
-    points::write(store, container, headers, points::document(body)?, operation)
+    points::write(moment, container, headers, points::document(body)?, operation)
 }
 
 /// A page of a list from one range.

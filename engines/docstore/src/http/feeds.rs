@@ -11,10 +11,10 @@ use super::response::{Failure, Reply};
 use super::walk::Walk;
 use crate::container::Container;
 use crate::http_date;
+use crate::moment::Moment;
 use crate::partition::{Changes, Done, Partition, Scope, Since};
 use crate::ranges::Range;
 use crate::sql::Progress;
-use crate::store::Store;
 
 const START: &str = "x-ms-start-epk";
 const END: &str = "x-ms-end-epk";
@@ -26,25 +26,25 @@ enum Place {
 }
 
 /// `GET …/docs`.
-pub(super) fn get(store: &Store, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
+pub(super) fn get(moment: &Moment, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
     match headers::text(headers, "a-im")? {
-        None => list(store, container, headers),
-        Some(kind) if kind.eq_ignore_ascii_case("incremental feed") => changes(store, container, headers),
+        None => list(moment, container, headers),
+        Some(kind) if kind.eq_ignore_ascii_case("incremental feed") => changes(moment, container, headers),
         Some(kind) => Err(headers::unusable("a-im", kind, "Incremental Feed")),
     }
 }
 
-fn list(store: &Store, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
+fn list(moment: &Moment, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
     let limit = headers::page_items(headers)?;
     match target(container, headers)? {
         (Place::Range(range), scope) => {
             let from = headers::first_number(headers)?;
-            Ok(page(container, range, &partition(container, range)?.list(store.now(), &scope, from, limit)?))
+            Ok(page(container, range, &partition(container, range)?.list(moment, &scope, from, limit)?))
         }
         (Place::Anywhere, scope) => {
             let (walk, is_wanted) = (Walk::from_headers(headers)?, |_: &Range| true);
             let list =
-                |partition: &Partition, progress: Progress| partition.list(store.now(), &scope, progress.number, limit);
+                |partition: &Partition, progress: Progress| partition.list(moment, &scope, progress.number, limit);
             let (range, mut done) = walk.step(container, is_wanted, list)?;
             let next = done.outcome.next.take().map(|number| Progress { number, ..Progress::default() });
             let reply = page(container, range.id, &done);
@@ -56,7 +56,7 @@ fn list(store: &Store, container: &Container, headers: &HeaderMap) -> Result<Rep
     }
 }
 
-fn changes(store: &Store, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
+fn changes(moment: &Moment, container: &Container, headers: &HeaderMap) -> Result<Reply, Failure> {
     let (limit, since) = (headers::page_items(headers)?, since(headers)?);
     let (place, scope) = target(container, headers)?;
     let range = match place {
@@ -68,7 +68,7 @@ fn changes(store: &Store, container: &Container, headers: &HeaderMap) -> Result<
             return Err(Failure::bad_request(message));
         }
     };
-    let done = partition(container, range)?.changes(store.now(), &scope, since, limit)?;
+    let done = partition(container, range)?.changes(moment, &scope, since, limit)?;
     Ok(changed(container, range, &done))
 }
 

@@ -40,6 +40,7 @@ use self::route::Route;
 use crate::clock::Monotonic;
 use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
+use crate::moment::Moment;
 use crate::store::Store;
 use crate::{Config, Error};
 use narrows_serving::connections;
@@ -62,7 +63,7 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
         .map_err(|source| Error::Bind { port: config.port, source })
 }
 
-/// Seeds the store and serves requests until `shutdown` is done. Connections that arrive while it seeds wait.
+/// Opens or seeds the store and serves requests until `shutdown` is done. Connections that arrive before it is open wait.
 ///
 /// When `shutdown` is done, requests under way have half a second to end, then the last metrics are sent, all within
 /// 2 seconds. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
@@ -70,7 +71,9 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Metrics`] for an endpoint that is no address,
-/// [`Error::Serve`] if the listener has no address or the store cannot be seeded.
+/// [`Error::Serve`] if the listener has no address. For a folder: [`Error::Folder`] and [`Error::Storage`] if it cannot be read
+/// or written, [`Error::InUse`] if another process has it, [`Error::Foreign`], [`Error::OtherVersion`] and [`Error::Damaged`]
+/// for a file that cannot be read as one of the store's.
 pub async fn serve(
     listener: TcpListener,
     config: Config,
@@ -90,19 +93,20 @@ async fn serve_with(
     let address = listener.local_addr().map_err(Error::Serve)?;
     let latency = Latency::new(&config);
     let mut shutdown = Box::pin(shutdown);
-    let seeding = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
+    let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
     let store = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        seeded = seeding => Arc::new(seeded.map_err(|panicked| Error::Serve(panicked.into()))?),
+        opened = opening => Arc::new(opened.map_err(|panicked| Error::Serve(panicked.into()))??),
     };
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
-    let service = Service { store, endpoint: format!("http://{address}/"), latency };
+    let service = Service { store: Arc::clone(&store), endpoint: format!("http://{address}/"), latency };
     let router = Router::new().fallback(handle).with_state(Arc::new(service));
     connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
     if let Some(export) = export {
         export.finish().await;
     }
-    Ok(())
+    let closing = tokio::task::spawn_blocking(move || store.close());
+    closing.await.map_err(|panicked| Error::Serve(panicked.into()))
 }
 
 /// The store and what surrounds it on the wire.
@@ -129,8 +133,17 @@ impl Service {
         let (head, body) = request.into_parts();
         let route = Route::parse(head.uri.path())?;
         let body = read(body).await?;
-        let incoming = Incoming { method: &head.method, headers: &head.headers, body: &body };
-        dispatch::run(&self.store, &self.endpoint, &route, &incoming)
+        let journal = self.store.journal();
+        journal.room().await;
+        let (result, seen) = {
+            let moment = Moment::at(self.store.now());
+            let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body: &body };
+            let result = dispatch::run(&self.store, &self.endpoint, &route, &incoming);
+            moment.saw(journal.described());
+            (result, moment.seen())
+        };
+        journal.durable(seen).await?;
+        result
     }
 }
 

@@ -55,8 +55,11 @@ pub(super) fn replace(store: &Store, id: &str, headers: &HeaderMap, body: &[u8])
         Throughput::from_content(&offer["content"]).map_err(|error| Failure::bad_request(&error))?
     };
     match &owner {
-        Owner::Database(database, _) => database.provision(throughput),
-        Owner::Container(container) => container.provision(throughput, store.now()),
+        Owner::Database(database, _) => store.provision_database(database, throughput)?,
+        Owner::Container(container) => {
+            store.journal().check()?;
+            container.provision(throughput, store.now());
+        }
     }
     read(store, id)
 }

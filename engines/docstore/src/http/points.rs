@@ -9,26 +9,26 @@ use super::response::{Failure, Reply};
 use crate::charge::Charge;
 use crate::container::{Address, Container};
 use crate::document::Document;
+use crate::moment::Moment;
 use crate::partition::{Command, MAX_DOCUMENT_BYTES, Operation, Outcome, Patch, etag_of};
 use crate::partition_key::PartitionKey;
-use crate::store::Store;
 
 /// "The partition key of the header is not the document's."
 pub(super) const SUB_STATUS_KEY_MISMATCH: u32 = 1001;
 
 /// `GET …/docs/{id}`.
-pub(super) fn read(store: &Store, container: &Container, headers: &HeaderMap, id: &str) -> Result<Reply, Failure> {
-    by_id(store, container, headers, id, Operation::Read)
+pub(super) fn read(moment: &Moment, container: &Container, headers: &HeaderMap, id: &str) -> Result<Reply, Failure> {
+    by_id(moment, container, headers, id, Operation::Read)
 }
 
 /// `DELETE …/docs/{id}`.
-pub(super) fn delete(store: &Store, container: &Container, headers: &HeaderMap, id: &str) -> Result<Reply, Failure> {
-    by_id(store, container, headers, id, Operation::Delete)
+pub(super) fn delete(moment: &Moment, container: &Container, headers: &HeaderMap, id: &str) -> Result<Reply, Failure> {
+    by_id(moment, container, headers, id, Operation::Delete)
 }
 
 /// `PATCH …/docs/{id}`.
 pub(super) fn patch(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     id: &str,
@@ -37,12 +37,12 @@ pub(super) fn patch(
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(&format!("the body is not JSON: {error}")))?;
     let patch = Patch::from_json(&body).map_err(|error| Failure::bad_request(&error))?;
-    by_id(store, container, headers, id, Operation::Patch(Box::new(patch)))
+    by_id(moment, container, headers, id, Operation::Patch(Box::new(patch)))
 }
 
 /// `PUT …/docs/{id}`: replaces the document of the path; the body's id must be the same.
 pub(super) fn replace(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     id: &str,
@@ -52,7 +52,7 @@ pub(super) fn replace(
     if document.fields().get("id").is_some_and(|given| given != id) {
         return Err(Failure::bad_request(&format!("the property \"id\" is not {id:?}, the id of the path")));
     }
-    write(store, container, headers, document, Operation::Replace)
+    write(moment, container, headers, document, Operation::Replace)
 }
 
 /// The document in the body of a request.
@@ -62,14 +62,14 @@ pub(super) fn document(body: &[u8]) -> Result<Document, Failure> {
 
 /// Writes a document where it belongs, which must be where the header says.
 pub(super) fn write(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     document: Document,
     operation: impl FnOnce(Document) -> Operation,
 ) -> Result<Reply, Failure> {
     let address = placed(container, &document, &key(container, headers)?)?;
-    run(store, container, headers, address, operation(document))
+    run(moment, container, headers, address, operation(document))
 }
 
 /// Where a document belongs, provided that its partition key is `key`.
@@ -100,18 +100,18 @@ pub(super) fn key(container: &Container, headers: &HeaderMap) -> Result<Partitio
 }
 
 fn by_id(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     id: &str,
     operation: Operation,
 ) -> Result<Reply, Failure> {
     let address = container.address(key(container, headers)?, id);
-    run(store, container, headers, address, operation)
+    run(moment, container, headers, address, operation)
 }
 
 fn run(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     address: Address,
@@ -123,7 +123,7 @@ fn run(
     let is_read = matches!(operation, Operation::Read);
     let Address { key, effective, .. } = address;
     let commands = [Command { key, effective, operation, if_match, if_none_match }];
-    let (range, done) = container.transact(&commands[0].effective, store.now(), &commands)?;
+    let (range, done) = container.transact(&commands[0].effective, moment, &commands)?;
     let outcome = done.outcome.into_iter().next().map(|step| step.outcome);
     let reply = reply(outcome.unwrap_or(Outcome::Missing), done.charge)?.with_session(range, done.lsn);
     Ok(if is_minimal && !is_read { reply.without_body() } else { reply })

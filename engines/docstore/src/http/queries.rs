@@ -14,11 +14,11 @@ use super::headers;
 use super::response::{Failure, Reply};
 use super::walk::Walk;
 use crate::container::Container;
+use crate::moment::Moment;
 use crate::partition::{Done, Partition};
 use crate::query::Selection;
 use crate::ranges::Range;
 use crate::sql::{Batch, Features, Plan, Progress, TooMuchWork};
-use crate::store::Store;
 
 /// "A query over several partitions cannot be served by the gateway."
 const SUB_STATUS_CROSS_PARTITION: u32 = 1004;
@@ -32,7 +32,7 @@ impl From<TooMuchWork> for Failure {
 }
 
 /// One page of a query's results on one range.
-pub(super) fn page(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
+pub(super) fn page(moment: &Moment, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     let mut selection = read(body)?;
     if let Some((begin, end)) = headers::hashes(headers)? {
         selection = selection.within_hashes(&container.definition().key, begin, end);
@@ -46,20 +46,20 @@ pub(super) fn page(store: &Store, container: &Container, headers: &HeaderMap, bo
             (home, selection.within(&container.definition().key, key))
         }
         (Some(range), None) => (range, selection),
-        (None, None) => return page_anywhere(store, container, headers, &selection),
+        (None, None) => return page_anywhere(moment, container, headers, &selection),
     };
-    page_of(store, container, headers, &selection, range)
+    page_of(moment, container, headers, &selection, range)
 }
 
 fn page_of(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     selection: &Selection,
     range: u32,
 ) -> Result<Reply, Failure> {
     let (progress, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
-    let done = partition(container, range)?.query(store.now(), selection, progress, limit)?;
+    let done = partition(container, range)?.query(moment, selection, progress, limit)?;
     let (reply, next) = results(container, range, done)?;
     Ok(match next {
         Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(progress)),
@@ -69,7 +69,7 @@ fn page_of(
 
 /// A page of a query that names neither range nor partition key.
 fn page_anywhere(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     selection: &Selection,
@@ -79,16 +79,16 @@ fn page_anywhere(
         && !headers::flag(headers, "x-ms-documentdb-query-parallelizecrosspartitionquery")?;
     match only {
         _ if !selection.is_merged() && (only.is_some() || may_walk) => {
-            walked_page(store, container, headers, selection)
+            walked_page(moment, container, headers, selection)
         }
-        Some(range) => page_of(store, container, headers, selection, range),
+        Some(range) => page_of(moment, container, headers, selection, range),
         None => Err(across_ranges(container, selection)),
     }
 }
 
 /// A page of one range; the continuation goes on in the next one that can have results.
 fn walked_page(
-    store: &Store,
+    moment: &Moment,
     container: &Container,
     headers: &HeaderMap,
     selection: &Selection,
@@ -97,7 +97,7 @@ fn walked_page(
     let places = places(container, selection);
     let is_wanted =
         |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
-    let query = |partition: &Partition, progress| partition.query(store.now(), selection, progress, limit);
+    let query = |partition: &Partition, progress| partition.query(moment, selection, progress, limit);
     let (range, done) = walk.step(container, is_wanted, query)?;
     let (reply, next) = results(container, range.id, done)?;
     let next = walk.after(range.span.min(), range.span.end(), next);

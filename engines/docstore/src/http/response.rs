@@ -11,6 +11,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::charge::Charge;
+use crate::storage::Unavailable;
 
 /// "Request rate is large."
 const SUB_STATUS_THROTTLED: u32 = 3200;
@@ -171,6 +172,12 @@ impl Failure {
         Self { retry_after: Some(retry_after), ..failure }
     }
 
+    /// The disk takes no more writes; what the request saw or did may be lost.
+    pub(super) fn unavailable(why: &str) -> Self {
+        let message = format!("the store takes no more writes until it is started again: {why}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
     pub(super) fn with_sub_status(self, sub_status: u32) -> Self {
         Self { sub_status: Some(sub_status), ..self }
     }
@@ -208,6 +215,12 @@ impl Failure {
     #[cfg(test)]
     pub(super) fn status(&self) -> StatusCode {
         self.status
+    }
+}
+
+impl From<Unavailable> for Failure {
+    fn from(Unavailable(why): Unavailable) -> Self {
+        Self::unavailable(&why)
     }
 }
 

@@ -40,7 +40,7 @@ impl Reply {
 fn service(config: Config) -> (Service, Held) {
     let clock = Held::default();
     config.validate().unwrap();
-    let store = Arc::new(Store::open(&config, clock.clone()));
+    let store = Arc::new(Store::open(&config, clock.clone()).unwrap());
     (Service { store, endpoint: "http://127.0.0.1:8081/".to_owned(), latency: Latency::new(&config) }, clock)
 }
 
@@ -308,6 +308,7 @@ mod documents;
 mod feeds;
 mod lifetime;
 mod pages;
+mod restart;
 mod splits;
 mod walks;
 

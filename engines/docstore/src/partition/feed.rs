@@ -1,6 +1,7 @@
 //! Documents without a query: all of them in the order of creation, or those that changed, in the order of change.
 
-use super::state::{Entry, State};
+use super::state::State;
+use crate::held::Entry;
 use crate::partition_key::PartitionKey;
 use crate::sql::MAX_PAGE_BYTES;
 

@@ -1,10 +1,9 @@
 //! Pages of queries on one partition: the documents the index proposes, else all, in the order of their numbers.
 
-use std::time::Duration;
-
 use super::state::State;
 use super::{Done, Partition, Refused};
 use crate::charge::Charge;
+use crate::moment::Moment;
 use crate::query::Selection;
 use crate::sql::{Batch, Equality, Progress, TooMuchWork};
 
@@ -12,12 +11,12 @@ impl Partition {
     /// Reads up to `limit` results from where `progress` stands.
     pub(crate) fn query(
         &self,
-        now: Duration,
+        moment: &Moment,
         selection: &Selection,
         progress: Progress,
         limit: usize,
     ) -> Result<Done<Result<Batch, TooMuchWork>>, Refused> {
-        self.metered(now, |state| {
+        self.metered(moment, |state| {
             state.ensure_index();
             let batch = state.query(selection, progress, limit);
             let charge = match &batch {

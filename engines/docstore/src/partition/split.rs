@@ -1,7 +1,8 @@
 //! A partition's split: its documents move to two others, and later requests to it are refused as moved.
 
-use super::state::{Held, State};
+use super::state::State;
 use super::{Partition, as_locked};
+use crate::held::Held;
 
 impl Partition {
     /// Moves documents whose key lies below `at` to the first of `children` and the others to the second.
@@ -47,8 +48,8 @@ impl State {
 
     /// Goes on with the changes of the partition the documents come from.
     fn follow(&mut self, parent: &State) {
-        self.lsn = parent.lsn;
-        self.defer_index();
+        self.ticket = parent.ticket;
+        self.go_on(parent.mark());
     }
 
     fn adopt(&mut self, held: Held) {

@@ -14,35 +14,14 @@ use super::stamp::Stamp;
 use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::definition::{Definition, ttl_from_json};
-use crate::effective_key::EffectiveKey;
+use crate::held::{Entry, Held};
 use crate::index::Index;
 use crate::partition_key::value_at;
 use crate::scalar::Scalar;
+use crate::storage::{Change, Journal, Mark, Ticket, Write};
 
 /// Vacant slots that are not worth closing up.
 const VACANT_MIN: usize = 1_024;
-
-/// What is known of a document besides its text.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) number: u64,
-    /// Partition key and id.
-    pub(crate) key: Arc<[u8]>,
-    pub(crate) effective: EffectiveKey,
-    /// The partition's log sequence number at its last write.
-    pub(crate) lsn: u64,
-    /// When it was last written, in seconds since 1970.
-    pub(crate) unix_s: u64,
-    /// Its own time to live.
-    pub(crate) ttl: Option<i64>,
-}
-
-/// A document in its slot.
-#[derive(Debug, Clone)]
-pub(crate) struct Held {
-    pub(crate) entry: Entry,
-    pub(crate) text: Box<str>,
-}
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -60,7 +39,12 @@ pub(crate) struct State {
     unique: HashMap<Vec<u8>, u32>,
     pub(super) definition: Arc<Definition>,
     pub(super) stamp: Stamp,
+    pub(super) journal: Journal,
+    /// The last of its changes.
+    pub(super) ticket: Ticket,
     pub(super) lsn: u64,
+    /// The greatest number of a document it or a partition it came from has or had.
+    number: u64,
     pub(super) text_bytes: usize,
     vacant: usize,
     /// The text it had when it was found to have one partition key.
@@ -70,7 +54,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(super) fn new(budget: Budget, definition: Arc<Definition>, stamp: Stamp) -> Self {
+    pub(super) fn new(budget: Budget, definition: Arc<Definition>, stamp: Stamp, journal: Journal) -> Self {
         Self {
             budget,
             consumed: Charge::ZERO,
@@ -85,7 +69,10 @@ impl State {
             unique: HashMap::new(),
             definition,
             stamp,
+            journal,
+            ticket: Ticket::default(),
             lsn: 0,
+            number: 0,
             text_bytes: 0,
             vacant: 0,
             indivisible_bytes: 0,
@@ -107,6 +94,7 @@ impl State {
     /// Puts a new document into a slot of its own; its number is greater than all others.
     pub(super) fn push(&mut self, held: Held, fields: Option<&Map<String, Value>>) -> u32 {
         assert!(self.entries.last().is_none_or(|last| last.number < held.entry.number), "slots are in order");
+        self.number = self.number.max(held.entry.number);
         let position = as_position(self.documents.len());
         self.documents.push(Box::default());
         self.entries.push(held.entry.clone());
@@ -168,19 +156,71 @@ impl State {
     }
 
     /// Takes out every document whose time is over; they are gone without a charge.
-    pub(super) fn expire(&mut self, unix_s: u64) -> Vec<Held> {
+    pub(super) fn expire(&mut self, unix_s: u64) {
         let mut expired = Vec::new();
         while let Some(&(at, position)) = self.by_expiry.first()
             && at <= unix_s
         {
             self.by_expiry.pop_first();
-            expired.extend(self.vacate(position));
+            expired.extend(self.vacate(position).map(|held| Write::Delete(held.entry.number)));
         }
-        if !expired.is_empty() {
-            self.lsn += 1;
-            self.close_up();
+        if expired.is_empty() {
+            return;
         }
-        expired
+        self.lsn += 1;
+        // A disk that takes no more writes finds out by itself when the folder is opened again.
+        if self.journal.check().is_ok() {
+            self.keep(expired);
+        }
+        self.close_up();
+    }
+
+    /// Hands changed documents to the disk, with how far the partition is after them.
+    fn keep(&mut self, writes: Vec<Write>) {
+        let Stamp { container, range, .. } = &self.stamp;
+        let (container, range, mark) = (container.container, *range, self.mark());
+        self.ticket = self.journal.write(Change::Documents { container, range, writes, mark });
+    }
+
+    /// Hands the documents in these slots to the disk, as they are now.
+    pub(super) fn keep_slots(&mut self, mut positions: Vec<u32>) {
+        if positions.is_empty() || !self.journal.keeps() {
+            return;
+        }
+        positions.sort_unstable();
+        positions.dedup();
+        let write = |position: &u32| match self.held(*position) {
+            Some(held) => Write::Put(held),
+            None => Write::Delete(self.entries[*position as usize].number),
+        };
+        self.keep(positions.iter().map(write).collect());
+    }
+
+    /// How far the partition is.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { lsn: self.lsn, number: self.number, documents: self.positions.len() as u64 }
+    }
+
+    /// Goes on where `mark` was, with the documents to come.
+    pub(super) fn go_on(&mut self, mark: Mark) {
+        (self.lsn, self.number) = (mark.lsn, mark.number);
+        self.defer_index();
+    }
+
+    /// Takes a document from the disk; the error says why it cannot be here.
+    pub(super) fn restore(&mut self, held: Held) -> Result<(), String> {
+        let Entry { number, key, lsn, .. } = &held.entry;
+        let why = if self.entries.last().is_some_and(|last| last.number >= *number) {
+            "is not in order"
+        } else if *number > self.number || *lsn > self.lsn {
+            "is newer than its range"
+        } else if self.positions.contains_key(key) || self.by_lsn.contains_key(lsn) {
+            "is there twice"
+        } else {
+            self.push(held, None);
+            return Ok(());
+        };
+        Err(format!("document number {number} {why}"))
     }
 
     /// Obeys a changed definition from now on.

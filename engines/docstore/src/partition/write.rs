@@ -4,10 +4,11 @@ use serde_json::{Map, Value};
 
 use super::patch::Patch;
 use super::stamp::etag_of;
-use super::state::{Entry, Held, State, own_ttl};
+use super::state::{State, own_ttl};
 use crate::charge::Charge;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
+use crate::held::{Entry, Held};
 
 /// Cosmos DB's limit of a document, system properties aside.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 2 << 20;
@@ -62,6 +63,13 @@ pub(crate) enum Outcome {
     Invalid(String),
 }
 
+impl Operation {
+    /// Whether it changes nothing.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self, Self::Read)
+    }
+}
+
 impl Outcome {
     /// Whether the operation did what it was to do.
     pub(crate) fn is_done(&self) -> bool {
@@ -94,6 +102,7 @@ impl State {
                 return steps;
             }
         }
+        self.keep_slots(undo.iter().map(|(position, _)| *position).collect());
         self.close_up();
         steps
     }

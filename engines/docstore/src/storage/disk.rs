@@ -1,0 +1,102 @@
+//! The database as a connection: how it is made and opened, and how all of it is read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::Fault;
+use super::record::{Content, Mark};
+use super::{rows, schema};
+use crate::Flush;
+use crate::held::Held;
+
+/// Statements that are kept prepared: two for each of as many containers, and those for the rest.
+const STATEMENTS_MAX: usize = 128;
+/// How long another program that reads the database may keep it locked.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pages of the log after which they are copied into the database, 16 MiB.
+const CHECKPOINT_PAGES: u32 = 4_000;
+/// Memory for pages, in KiB.
+const CACHE_KIB: u32 = 16 << 10;
+
+/// Makes a database that nobody needs should the process or the machine fail before it is whole.
+pub(super) fn create(file: &Path) -> Result<Connection, Fault> {
+    let connection = Connection::open(file)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.execute_batch(&format!(
+        "PRAGMA locking_mode = exclusive; PRAGMA journal_mode = off; PRAGMA synchronous = off;
+         PRAGMA cache_size = -{CACHE_KIB};"
+    ))?;
+    schema::create(&connection)?;
+    Ok(connection)
+}
+
+/// Opens the database of a folder that is locked.
+pub(super) fn open(file: &Path, sync: Flush) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // `normal` flushes before it copies the log into the database: a loss of power costs the last writes, not the rest.
+    let synchronous = match sync {
+        Flush::Always => "full",
+        Flush::Never => "normal",
+    };
+    connection.execute_batch("PRAGMA locking_mode = exclusive;")?;
+    schema::check_version(&connection)?;
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous};
+         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA cache_size = -{CACHE_KIB};"
+    ))?;
+    schema::check_tables(&connection)?;
+    Ok(connection)
+}
+
+/// Everything but documents.
+pub(super) fn content(connection: &Connection) -> Result<Content, Fault> {
+    let next_number = connection.query_row("SELECT next_number FROM store WHERE id = 1", [], |row| row.get(0))?;
+    let mut content = Content { next_number, ..Content::default() };
+    each(connection, "SELECT * FROM databases ORDER BY number", |row| {
+        content.databases.push(rows::database(row)?);
+        Ok(())
+    })?;
+    let mut marks: BTreeMap<u32, BTreeMap<u32, Mark>> = BTreeMap::new();
+    each(connection, "SELECT * FROM marks", |row| {
+        let (container, range, mark) = rows::mark(row)?;
+        marks.entry(container).or_default().insert(range, mark);
+        Ok(())
+    })?;
+    each(connection, "SELECT * FROM containers ORDER BY number", |row| {
+        let container = rows::container(row)?;
+        let marks = marks.remove(&container.id.container).unwrap_or_default();
+        content.containers.push((container, marks));
+        Ok(())
+    })?;
+    Ok(content)
+}
+
+/// Hands every document of a container to `take`, by number.
+pub(super) fn documents(
+    connection: &Connection,
+    container: u32,
+    mut take: impl FnMut(Held) -> Result<(), String>,
+) -> Result<(), Fault> {
+    each(connection, &format!("SELECT * FROM documents_{container} ORDER BY number"), |row| {
+        take(rows::document(row)?).map_err(Fault::Damaged)
+    })
+}
+
+fn each(
+    connection: &Connection,
+    query: &str,
+    mut read: impl FnMut(&rusqlite::Row) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        read(row)?;
+    }
+    Ok(())
+}

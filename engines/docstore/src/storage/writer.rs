@@ -1,0 +1,63 @@
+//! The thread that writes: all changes that have gathered, one transaction, one flush, again.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use super::apply::Disk;
+use super::folder::Folder;
+use super::journal::{Journal, Shared};
+
+/// What the thread has. The folder is locked until it ends.
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    disk: Disk,
+    folder: Folder,
+}
+
+impl Writer {
+    /// Writes what `journal` is given, until it is closed.
+    pub(super) fn start(disk: Disk, folder: Folder, journal: &Journal) -> io::Result<()> {
+        let Some(shared) = journal.shared() else { return Ok(()) };
+        let mut writer = Self { shared: Arc::clone(&shared), disk, folder };
+        let thread = thread::Builder::new().name("docstore-writer".to_owned()).spawn(move || {
+            let ending = Ending(Arc::clone(&writer.shared));
+            writer.run();
+            drop(writer);
+            drop(ending);
+        })?;
+        shared.written_by(thread);
+        Ok(())
+    }
+
+    fn run(&mut self) {
+        while let Some(group) = self.shared.next_group() {
+            if let Err(error) = self.disk.commit(&group.changes) {
+                self.disk.leave();
+                self.shared.fail(&format!("{} cannot be written: {error}", self.folder.file().display()));
+                self.shared.give_back(&group);
+                return self.discard();
+            }
+            self.shared.committed(&group);
+        }
+    }
+
+    /// Takes what still comes, which nobody is told is kept, so that the folder stays locked until the store closes.
+    fn discard(&self) {
+        while let Some(group) = self.shared.next_group() {
+            self.shared.give_back(&group);
+        }
+    }
+}
+
+/// Tells everyone who waits that the thread has ended, also by a panic.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail("the writer has ended by a panic");
+        }
+    }
+}
