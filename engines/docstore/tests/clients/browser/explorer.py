@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-WAIT_S = 60
+WAIT_S = 120
 WIDTH, HEIGHT = 1280, 900
 
 
@@ -28,8 +28,8 @@ class Browser:
         # The browser reads commands from descriptor 3 and writes responses to 4, each ended by a zero byte.
         read_commands, self.commands = os.pipe()
         self.responses, write_responses = os.pipe()
-        command = [shutil.which("chromium"), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
-        command += [f"--user-data-dir={folder}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
+        command = [shutil.which("chromium"), "--headless=new", "--no-sandbox", "--disable-gpu"]
+        command += ["--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={folder}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
         shell = ["sh", "-c", f'exec "$@" 3<&{read_commands} 4>&{write_responses}', "sh"]
         self.process = subprocess.Popen(
             shell + command,
