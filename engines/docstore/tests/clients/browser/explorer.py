@@ -29,7 +29,8 @@ class Browser:
         read_commands, self.commands = os.pipe()
         self.responses, write_responses = os.pipe()
         command = [shutil.which("chromium"), "--headless=new", "--no-sandbox", "--disable-gpu"]
-        command += ["--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={folder}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
+        command += ["--disable-dev-shm-usage", "--remote-debugging-pipe"]
+        command += [f"--user-data-dir={folder}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
         shell = ["sh", "-c", f'exec "$@" 3<&{read_commands} 4>&{write_responses}', "sh"]
         self.process = subprocess.Popen(
             shell + command,
@@ -85,9 +86,9 @@ class Browser:
         return result["result"].get("value")
 
     def until(self, what, expression):
-        """Waits until an expression holds."""
+        """Waits until an expression holds, which may name parts of a page that is not there yet."""
         deadline = time.monotonic() + WAIT_S
-        while not self.evaluate(expression):
+        while not self.evaluate(f"(() => {{ try {{ return {expression}; }} catch {{ return false; }} }})()"):
             if time.monotonic() > deadline:
                 raise SystemExit(f"not within {WAIT_S} s: {what}\n{self.evaluate('document.body.innerText')}")
             time.sleep(0.1)
