@@ -17,6 +17,7 @@ use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
 use crate::read::dark::{Dark, cpu_ns_per_request, cpu_wait_ns_per_request};
 use crate::read::intervals::Interval;
+use crate::read::machine::is_crowded_out;
 use crate::read::periods::period_of;
 use crate::read::requests::Request;
 use crate::read::silence::{Callers, silent_services, unseen_databases};
@@ -194,9 +195,13 @@ impl<'r, 'a> Scene<'r, 'a> {
     /// Whether this part of the requests grows with the load, as what waits in a queue does.
     fn grown(&self, requests: &[Handled<'_>], part: Part<'_>) -> Option<Hint<'a>> {
         let thresholds = self.reading.thresholds;
-        let steady = || self.reading.intervals.iter().filter(|interval| interval.is_steady);
-        let heavy = steady().max_by(|a, b| a.by_demand(b))?;
-        let light = steady().min_by(|a, b| a.by_demand(b)).filter(|light| light.by_demand(heavy).is_lt())?;
+        let steady = || self.reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+        let (at, heavy) = steady().max_by(|(_, a), (_, b)| a.by_demand(b))?;
+        let (_, light) = steady().min_by(|(_, a), (_, b)| a.by_demand(b))?;
+        // Where others fill the machine, everything takes longer.
+        if light.by_demand(heavy).is_ge() || is_crowded_out(self.reading, at) {
+            return None;
+        }
         let (few, many) = (under(requests, light), under(requests, heavy));
         if few.len().min(many.len()) < thresholds.gap_growth_requests {
             return None;

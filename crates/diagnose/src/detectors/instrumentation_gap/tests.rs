@@ -70,6 +70,13 @@ fn a_time_that_grows_with_the_load() {
     assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);
 }
 
+#[test]
+fn a_time_that_grows_because_others_fill_the_machine_is_silent() {
+    let beside = |share: f64| trial(&orders(8.0), &orders(120.0), 0.02).host_cpu(move |_| share);
+    assert_eq!(detect(beside(0.3)).len(), 1);
+    assert_eq!(detect(beside(1.0)), []);
+}
+
 fn calling(ms: f64) -> SpanBuilder {
     orders(ms + 4.0).child(client("GET").to_port(FIRST_PORT + 1).at(2.0, ms))
 }
