@@ -66,7 +66,8 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
 /// Opens or seeds the store and serves requests until `shutdown` is done. Connections that arrive before it is open wait.
 ///
 /// When `shutdown` is done, requests under way have half a second to end, then the last metrics are sent, all within
-/// 2 seconds. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
+/// 2 seconds; then the folder gets what is still under way. Metrics are exported if the environment names an endpoint; see the
+/// crate's opening comment.
 ///
 /// # Errors
 ///

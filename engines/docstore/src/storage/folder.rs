@@ -12,6 +12,8 @@ use crate::Error;
 
 const DATA: &str = "docstore.sqlite";
 const DRAFT: &str = "docstore.sqlite.new";
+/// What SQLite calls the log of [`DATA`].
+const LOG: &str = "docstore.sqlite-wal";
 const LOCK: &str = "lock";
 
 /// A folder that this process has for itself for as long as the value lives.
@@ -58,7 +60,14 @@ impl Folder {
 
     /// Whether there is a database.
     pub(super) fn has_data(&self) -> Result<bool, Error> {
-        self.file().try_exists().map_err(|source| self.failed("read", source))
+        let exists = |name| self.path.join(name).try_exists().map_err(|source| self.failed("read", source));
+        match (exists(DATA)?, exists(LOG)?) {
+            // SQLite would write it into whatever file is made here.
+            (false, true) => {
+                Err(Error::Damaged { file: self.file(), what: format!("its log {LOG} is there, but not the file") })
+            }
+            (has_data, _) => Ok(has_data),
+        }
     }
 
     /// Where a database is written until it is whole; one that was left there is removed.
@@ -77,6 +86,7 @@ impl Folder {
         flush(&draft)
             .and_then(|()| fs::rename(&draft, self.file()))
             .and_then(|()| flush(&self.path))
+            .and_then(|()| flush(&self.path.join("..")))
             .map_err(|source| self.failed("write", source))
     }
 

@@ -35,7 +35,7 @@ impl Writer {
         while let Some(group) = self.shared.next_group() {
             if let Err(error) = self.disk.commit(&group.changes) {
                 self.disk.leave();
-                self.shared.fail(&format!("{} cannot be written: {error}", self.folder.file().display()));
+                self.shared.fail(&format!("the folder {} cannot be written: {error}", self.folder.path().display()));
                 self.shared.give_back(&group);
                 return self.discard();
             }

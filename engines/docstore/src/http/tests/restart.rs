@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::containers::{by_owner, delete, post, put};
 use super::*;
-use crate::storage::Change;
+use crate::effective_key::EffectiveKey;
+use crate::storage::{Change, Mark, Write};
 use crate::{Error, Flush};
 
 const THINGS: &str = "/dbs/db/colls/things/docs";
@@ -298,7 +299,7 @@ fn a_disk_that_fails_is_not_hidden_and_loses_nothing_that_was_acknowledged() {
     let ticket = service.store.journal().write(Change::CreateContainer(impossible));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let why = runtime.block_on(service.store.journal().durable(ticket)).unwrap_err();
-    assert!(why.0.contains("docstore.sqlite cannot be written: table documents_3 already exists"), "{why:?}");
+    assert!(why.0.contains(" cannot be written: table documents_3 already exists"), "{why:?}");
 
     let refused = create(&service, 2, 1, json!({}));
     assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("ServiceUnavailable")));
@@ -367,6 +368,16 @@ fn a_file_of_something_else_or_of_another_version_is_refused() {
 }
 
 #[test]
+fn a_log_without_its_database_is_not_taken_for_a_new_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = filled(dir.path());
+    std::fs::rename(&file, dir.path().join("docstore.sqlite-wal")).unwrap();
+    let error = refused(dir.path());
+    let expected = format!("{} is damaged: its log docstore.sqlite-wal is there, but not the file", file.display());
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn damage_is_refused_with_what_it_is() {
     let cases = [
         ("UPDATE documents_1 SET text = replace(text, 'drone', 'dront') WHERE number = 7", "document number 7"),
@@ -418,6 +429,45 @@ proptest! {
         if let Ok(store) = Store::open(&kept(dir.path()), Held::default()) {
             let held = store.containers()[0].ranges().iter().map(|range| range.partition.mark().documents).sum::<u64>();
             prop_assert_eq!(held, 200);
+        }
+    }
+}
+
+fn nonsense() -> impl Strategy<Value = (crate::held::Held, Mark)> {
+    let numbers = || prop_oneof![0_u64..4, any::<u64>()];
+    let places = proptest::collection::vec(0..1_u128 << 126, 1..3);
+    let entry = (numbers(), proptest::collection::vec(any::<u8>(), 0..8), places, numbers(), numbers());
+    let text = "[{]([a-z\":,0-9 é]{0,20}|\"id\":\"1\",\"a\":1)[}]";
+    let mark = (numbers(), numbers(), 0_u64..3);
+    (entry, proptest::option::of(any::<i64>()), text, mark).prop_map(|(entry, ttl, text, mark)| {
+        let (number, key, places, lsn, unix_s) = entry;
+        let places: Vec<u8> = places.into_iter().flat_map(u128::to_be_bytes).collect();
+        let effective = EffectiveKey::from_bytes(&places).unwrap();
+        let entry = crate::held::Entry { number, key: key.into(), effective, lsn, unix_s, ttl };
+        let (lsn, number, documents) = mark;
+        (crate::held::Held { entry, text: text.into() }, Mark { lsn, number, documents })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn rows_that_say_what_cannot_be_are_refused_or_harmless(rows in proptest::collection::vec(nonsense(), 1..4)) {
+        let dir = tempfile::tempdir().unwrap();
+        let (service, _) = service(Config { partitions: 1, ..kept(dir.path()) });
+        let number = service.store.containers()[0].id.container;
+        for (held, mark) in rows {
+            let writes = vec![Write::Put(held)];
+            service.store.journal().write(Change::Documents { container: number, range: 0, writes, mark });
+        }
+        drop(service);
+        if let Ok(store) = Store::open(&kept(dir.path()), Held::default()) {
+            let latency = Latency::new(&Config::default());
+            let service = Service { store: Arc::new(store), endpoint: String::new(), latency };
+            prop_assert!(everything(&service).len() > 3);
+            let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
+            let reply = query(&service, "SELECT * FROM c WHERE c.a = 1", &json!([]), &range);
+            prop_assert_eq!(reply.status, 200);
         }
     }
 }
