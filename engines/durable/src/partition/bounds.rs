@@ -1,10 +1,12 @@
 //! How much a partition does in one turn, so that no turn takes long and no frame grows too large.
 //!
-//! A turn looks at its frame before it takes up anything: a message, a start, a timer, a batch of operations. What it
-//! then takes up adds at most [`Bounds::step_bytes`] to a history and as much again to what is sent. So a frame stays
-//! below `frame_bytes` and twice `step_bytes`: 20 MiB, where stores take 32.
+//! A turn looks at its frame before it takes up anything: a message, a start, a timer, a batch of operations. Into the
+//! frame it counts what has come in and would have to be put off if the turn ended. What it then takes up takes one
+//! step, or two if an execution is ended or continues as new first. A step adds at most [`Bounds::step_bytes`] to a
+//! history and as much again to what is sent; ending an execution adds as much once. [`Bounds::frame_bytes_max`] is
+//! their sum.
 
-use crate::store::Batching;
+use crate::store::{Batching, FRAME_BYTES_MAX};
 
 /// How much one turn does. Simulations make it little, to come upon every bound often.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +17,37 @@ pub(super) struct Bounds {
     pub(super) frame_bytes: usize,
     /// Bytes that one step adds to a history at most, and again to what is sent; large payloads apart.
     pub(super) step_bytes: usize,
+    /// Bytes that are in no bound of their own: the message that a step is taken for, what frames say of themselves, how
+    /// far the ways to other partitions have come.
+    pub(super) rest_bytes: usize,
     /// Messages that are handed to a partition as one input.
     pub(super) lot: usize,
     /// Timers that fire.
     pub(super) due: usize,
 }
 
+/// Steps whose bytes come into one frame after it was found to have room.
+const STEPS_PER_FRAME_MAX: usize = 3;
+
 impl Bounds {
+    const WHOLE: Self = Self {
+        local_messages: 16_384,
+        frame_bytes: 4 << 20,
+        step_bytes: 8 << 20,
+        rest_bytes: 4 << 20,
+        lot: 256,
+        due: 16_384,
+    };
+
     pub(super) fn new(batching: Batching) -> Self {
-        let due = if batching == Batching::EachStep { 1 } else { 16_384 };
-        Self { local_messages: 16_384, frame_bytes: 4 << 20, step_bytes: 8 << 20, lot: 256, due }
+        let due = if batching == Batching::EachStep { 1 } else { Self::WHOLE.due };
+        Self { due, ..Self::WHOLE }
+    }
+
+    /// The longest frame that a turn can come to.
+    pub(super) const fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes + STEPS_PER_FRAME_MAX * self.step_bytes + self.rest_bytes
     }
 }
+
+const _: () = assert!(Bounds::WHOLE.frame_bytes_max() == FRAME_BYTES_MAX, "stores take every frame");

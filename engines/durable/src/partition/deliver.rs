@@ -121,7 +121,9 @@ impl Partition {
         if generation > 0 {
             self.frame.numbered(handle, generation);
         }
-        match at.filter(|at| *at > now) {
+        // What was terminated to make room may have filled the frame.
+        let at = at.filter(|at| *at > now).or_else(|| self.is_full().then_some(now));
+        match at {
             Some(at) => self.start_later(handle, id, begin, at),
             None => self.begin(handle, begin),
         }
@@ -257,7 +259,10 @@ impl Partition {
         if entity.arrived.is_empty() {
             self.touched.push(handle);
         }
-        entity.arrived.push(Message { to, kind });
+        let message = Message { to, kind };
+        let bytes = self.spiller.measure().message(&message);
+        entity.arrived.push(message);
+        self.arrived_bytes += bytes;
         Ok(())
     }
 

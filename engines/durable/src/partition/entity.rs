@@ -1,7 +1,8 @@
 //! Turns of entities: what has come in is sorted by the lock, operations run as one batch, results go out.
 //!
 //! Under a lock only the owner's operations run; all else waits in order until the lock is freed. Without one nothing
-//! waits, unless the frame had no room for more: then the rest goes on in the next turn.
+//! waits, unless the frame had no room for more: then the rest goes on in the next turn. Of what waits, only the front is
+//! ever taken out, so that a frame says what changed and never the whole queue.
 
 use crate::codec::{EntityDelta, Patch};
 use crate::event::Caller;
@@ -27,10 +28,12 @@ struct Turn {
     before: Option<Payload>,
     batch: Vec<Operation>,
     callers: Vec<Option<Caller>>,
+    /// How many of the batch waited before this turn: its first.
+    batch_old: usize,
     is_state_changed: bool,
     is_lock_changed: bool,
-    /// Something was taken out of the middle of the queue, so that it has to be written anew.
-    is_queue_rewritten: bool,
+    /// Something of the lock's owner is put off, so that all that follows is.
+    is_owner_put_off: bool,
 }
 
 impl Partition {
@@ -45,6 +48,7 @@ impl Partition {
         let mut turn = Turn::new(id, std::mem::take(entity));
         self.drain(&mut turn);
         for message in std::mem::take(&mut turn.entity.arrived) {
+            self.arrived_bytes -= self.measure().message(&message);
             self.sort(&mut turn, message);
         }
         self.flush(&mut turn);
@@ -80,29 +84,42 @@ impl Partition {
         match &message.kind {
             MessageKind::Unlock { owner } if turn.entity.lock.as_ref() == Some(owner) => {
                 self.flush(turn);
+                if turn.is_owner_put_off {
+                    return self.put_off(message);
+                }
                 turn.entity.lock = None;
                 turn.is_lock_changed = true;
                 self.drain(turn);
             }
+            MessageKind::Unlock { .. } if self.is_spent() => self.put_off(message),
             MessageKind::Unlock { owner } => {
-                let before = turn.forget_lock(owner);
+                let before = turn.give_up_lock(owner);
                 self.unlock(owner, before);
             }
-            _ if turn.is_free_for(&message.kind) && (turn.entity.lock.is_some() || !self.is_full()) => {
-                self.process(turn, message.kind);
+            _ if !turn.is_free_for(&message.kind) => turn.entity.queue.push(message),
+            _ if !turn.is_owner_put_off && !self.is_spent() => self.process(turn, message.kind),
+            _ if turn.entity.lock.is_none() => turn.entity.queue.push(message),
+            _ => {
+                turn.is_owner_put_off = true;
+                self.put_off(message);
             }
-            _ => turn.entity.queue.push(message),
         }
+    }
+
+    /// Lets a message arrive in the next turn, before all others.
+    fn put_off(&mut self, message: Message) {
+        self.defer(self.now, message);
     }
 
     /// Takes up what has waited, as far as no lock is in the way and there is room.
     fn drain(&mut self, turn: &mut Turn) {
-        while turn.entity.lock.is_none() && !self.is_full() {
-            let Some(message) = turn.entity.queue.pop() else { break };
-            if turn.old > 0 {
-                turn.old -= 1;
-                turn.popped += 1;
+        while turn.entity.lock.is_none() && !self.is_spent() {
+            let is_lock = turn.entity.queue.front().is_some_and(|next| matches!(next.kind, MessageKind::Lock { .. }));
+            if is_lock && !turn.batch.is_empty() {
+                self.flush(turn);
+                continue;
             }
+            let Some(message) = turn.pop() else { break };
             self.process(turn, message.kind);
         }
     }
@@ -116,12 +133,11 @@ impl Partition {
                     self.flush(turn);
                 }
             }
+            MessageKind::Lock { owner, .. } if turn.is_given_up(&owner) => {}
             MessageKind::Lock { owner, entities, next } => {
-                let put_back = self.flush(turn);
-                if put_back > 0 {
+                if self.flush(turn) == Rest::PutBack {
                     let kind = MessageKind::Lock { owner, entities, next };
-                    let to = turn.id.instance().clone();
-                    return turn.entity.queue.insert(put_back, Message { to, kind });
+                    return turn.entity.queue.push(Message { to: turn.id.instance().clone(), kind });
                 }
                 turn.entity.lock = Some(owner.clone());
                 turn.is_lock_changed = true;
@@ -142,21 +158,29 @@ impl Partition {
         }
     }
 
-    /// Runs the batch and sends its results and messages. Says how many operations it put back to the front of the
-    /// queue, because the frame has no room for more.
-    fn flush(&mut self, turn: &mut Turn) -> usize {
+    /// Runs the batch and sends its results and messages. If the frame has no room for all of it, the rest goes on in
+    /// the next turn: it is put back to the front of the queue, or put off if the queue waits for the lock.
+    fn flush(&mut self, turn: &mut Turn) -> Rest {
         let mut operations = std::mem::take(&mut turn.batch);
         let mut callers = std::mem::take(&mut turn.callers);
+        let old = std::mem::take(&mut turn.batch_old);
         let mut done = 0;
         while done < operations.len() {
-            if done > 0 && turn.entity.lock.is_none() && self.is_full() {
-                return turn.put_back(operations.split_off(done), callers.split_off(done));
+            if done > 0 && self.is_spent() {
+                let rest = turn.messages(operations.split_off(done), callers.split_off(done));
+                if turn.entity.lock.is_none() {
+                    turn.put_back(rest, old.saturating_sub(done));
+                    return Rest::PutBack;
+                }
+                turn.is_owner_put_off = true;
+                rest.into_iter().for_each(|message| self.put_off(message));
+                return Rest::Nothing;
             }
             let (step, ran) = self.run_operations(turn, &operations[done..]);
             self.conclude(turn, step, callers[done..done + ran].iter_mut());
             done += ran;
         }
-        0
+        Rest::Nothing
     }
 
     /// Runs as many operations as together do not add too much to the frame; one that does so alone is refused.
@@ -203,6 +227,13 @@ impl Partition {
     }
 }
 
+/// What is left of a batch.
+#[derive(PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    PutBack,
+}
+
 impl Turn {
     fn new(id: EntityId, entity: EntityState) -> Self {
         Self {
@@ -213,21 +244,39 @@ impl Turn {
             popped: 0,
             batch: Vec::new(),
             callers: Vec::new(),
+            batch_old: 0,
             is_state_changed: false,
             is_lock_changed: false,
-            is_queue_rewritten: false,
+            is_owner_put_off: false,
         }
     }
 
-    /// Puts operations that were not run before all that waits.
-    fn put_back(&mut self, operations: Vec<Operation>, callers: Vec<Option<Caller>>) -> usize {
-        let count = operations.len();
-        for (at, (Operation { name, input }, caller)) in operations.into_iter().zip(callers).enumerate() {
-            let kind = MessageKind::Operate { operation: name, input, caller, at: None };
-            self.entity.queue.insert(at, Message { to: self.id.instance().clone(), kind });
+    /// Takes what has waited longest.
+    fn pop(&mut self) -> Option<Message> {
+        let message = self.entity.queue.pop()?;
+        if self.old > 0 {
+            self.old -= 1;
+            self.popped += 1;
+            self.batch_old += usize::from(matches!(message.kind, MessageKind::Operate { .. }));
         }
-        self.is_queue_rewritten = true;
-        count
+        Some(message)
+    }
+
+    fn messages(&self, operations: Vec<Operation>, callers: Vec<Option<Caller>>) -> Vec<Message> {
+        let to = self.id.instance();
+        let of = |(Operation { name, input }, caller)| {
+            let kind = MessageKind::Operate { operation: name, input, caller, at: None };
+            Message { to: to.clone(), kind }
+        };
+        operations.into_iter().zip(callers).map(of).collect()
+    }
+
+    /// Puts operations that were not run before all that waits. The first `old` of them waited before this turn.
+    fn put_back(&mut self, operations: Vec<Message>, old: usize) {
+        assert!(operations.len() == old || self.old == 0, "what has come in runs after all that has waited");
+        self.entity.queue.push_front(operations.into_iter());
+        self.old += old;
+        self.popped -= u32::try_from(old).expect("a batch is short");
     }
 
     fn is_free_for(&self, kind: &MessageKind) -> bool {
@@ -236,36 +285,45 @@ impl Turn {
         (&caller.instance, caller.generation) == (&owner.instance, owner.generation)
     }
 
-    /// An execution that ended before it got the lock does not want it any more. Gives the entities that it had got so
-    /// far: there, the word that it is over may have come before the lock did.
-    fn forget_lock(&mut self, owner: &Caller) -> Vec<EntityId> {
-        let mut before = Vec::new();
-        self.is_queue_rewritten |= self.entity.queue.retain(|message| match &message.kind {
+    /// An execution that ended before it got the lock does not want it any more: so it is noted at the end of the queue.
+    /// Gives the entities that it had got so far: there, the word that it is over may have come before the lock did.
+    fn give_up_lock(&mut self, owner: &Caller) -> Vec<EntityId> {
+        if self.is_given_up(owner) {
+            return Vec::new();
+        }
+        let waits = self.entity.queue.iter().find_map(|message| match &message.kind {
             MessageKind::Lock { owner: found, entities, next } if found == owner => {
-                before.extend(entities.iter().take(*next as usize).cloned());
-                false
+                Some(entities.iter().take(*next as usize).cloned().collect())
             }
-            _ => true,
+            _ => None,
         });
-        before
+        if waits.is_some() {
+            let kind = MessageKind::Unlock { owner: owner.clone() };
+            self.entity.queue.push(Message { to: self.id.instance().clone(), kind });
+        }
+        waits.unwrap_or_default()
+    }
+
+    /// Whether a lock that waits is not wanted any more.
+    fn is_given_up(&self, owner: &Caller) -> bool {
+        let is_word = |kind: &MessageKind| matches!(kind, MessageKind::Unlock { owner: found } if found == owner);
+        self.entity.queue.iter().any(|message| is_word(&message.kind))
     }
 
     fn has_changed(&self) -> bool {
-        let is_queue_changed = self.is_queue_rewritten || self.popped > 0 || self.entity.queue.len() > self.old;
+        let is_queue_changed = self.popped > 0 || self.entity.queue.len() > self.old;
         self.is_state_changed || self.is_lock_changed || is_queue_changed
     }
 
     fn delta(&self, now: crate::ids::Time) -> EntityDelta {
         let states = self.before.as_ref().zip(self.entity.state.as_ref()).filter(|_| self.is_state_changed);
         let patch = states.and_then(|(before, after)| Patch::between(before, after));
-        let kept = if self.is_queue_rewritten { 0 } else { self.old };
-        let popped = if self.is_queue_rewritten { u32::MAX } else { self.popped };
         EntityDelta {
             time: now,
             state: (self.is_state_changed && patch.is_none()).then(|| self.entity.state.clone()),
             patch,
-            popped,
-            pushed: self.entity.queue.iter().skip(kept).cloned().collect(),
+            popped: self.popped,
+            pushed: self.entity.queue.iter().skip(self.old).cloned().collect(),
             lock: self.is_lock_changed.then(|| self.entity.lock.clone()),
         }
     }

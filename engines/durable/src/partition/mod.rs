@@ -34,6 +34,8 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
+mod tests_of_bounds;
+#[cfg(test)]
 mod tests_of_misuse;
 #[cfg(test)]
 mod tests_of_outbox;
@@ -111,6 +113,8 @@ pub struct Partition {
     local: VecDeque<Message>,
     /// How much room they take in the frame if they are not.
     local_bytes: usize,
+    /// How much room messages take that entities are to be given in this turn, if they are not.
+    arrived_bytes: usize,
     /// Inputs that were taken up and did not fit into the frame.
     held: VecDeque<Held>,
     /// Entities with operations that did not fit into the frame.
@@ -177,6 +181,7 @@ impl Partition {
             frame: FrameWriter::new(),
             local: VecDeque::new(),
             local_bytes: 0,
+            arrived_bytes: 0,
             held: VecDeque::new(),
             backlog: VecDeque::new(),
             touched: Vec::new(),
@@ -224,8 +229,13 @@ impl Partition {
         self.spiller.fault()
     }
 
-    /// Whether the frame has no room for anything more. Messages within the partition may yet have to be written.
+    /// Whether the frame has no room for anything more to be taken up. What has been may yet have to be written.
     fn is_full(&self) -> bool {
+        self.frame.len() + self.local_bytes + self.arrived_bytes >= self.bounds.frame_bytes
+    }
+
+    /// Whether the frame has no room for another step of what has been taken up, so that this is put off.
+    fn is_spent(&self) -> bool {
         self.frame.len() + self.local_bytes >= self.bounds.frame_bytes
     }
 
@@ -325,6 +335,8 @@ impl Partition {
     /// Deals with what the turn's inputs brought about within the partition, as far as the turn's bounds allow.
     fn settle(&mut self) {
         let mut messages = 0;
+        // What was put off for lack of room is due at once, and nothing may overtake it.
+        let has_due = self.timers.next().is_some_and(|due| due <= self.now);
         loop {
             if let Some(handle) = self.touched.pop() {
                 self.operate(handle);
@@ -334,7 +346,7 @@ impl Partition {
                 break;
             }
             messages += 1;
-            if let Some(message) = self.next_local() {
+            if !has_due && let Some(message) = self.next_local() {
                 self.deliver(message);
             } else if let Some(handle) = self.restarts.pop_front() {
                 self.restart(handle);
@@ -349,6 +361,7 @@ impl Partition {
         while let Some(message) = self.next_local() {
             self.post(self.id, message);
         }
+        assert_eq!((self.local_bytes, self.arrived_bytes), (0, 0), "all that was taken up is dealt with or put off");
     }
 
     fn next_local(&mut self) -> Option<Message> {
@@ -358,7 +371,7 @@ impl Partition {
     }
 
     fn measure(&self) -> Measure {
-        Measure { inline_max: self.spiller.above() }
+        self.spiller.measure()
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -387,6 +400,8 @@ impl Partition {
         if !blobs.is_empty() {
             self.gate.stage(Gated::Kept(self.spiller.next()));
         }
+        let (bytes, most) = (self.frame.len(), self.bounds.frame_bytes_max());
+        assert!(bytes <= most, "a frame of {bytes} bytes, at most {most} were to come of a turn");
         let position = self.next;
         self.next.0 += 1;
         self.gate.close(self.next);

@@ -14,9 +14,6 @@ use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
-/// Decisions of one step up to which what they send is not measured: it cannot be too much.
-const DECISIONS_UNMEASURED_MAX: usize = 1024;
-
 /// What an execution that continued as new leaves to the next.
 struct Continued {
     begin: Begin,
@@ -65,10 +62,10 @@ impl Partition {
     /// Feeds an event to the execution that follows one that has continued as new, which has to begin first.
     fn feed_next(&mut self, handle: u64, kind: EventKind) -> bool {
         self.restart(handle);
-        if !self.table.running(handle).is_continuing {
+        if !self.table.running(handle).is_continuing && !self.is_full() {
             return self.feed(handle, None, kind);
         }
-        // It continued at once: the event goes on in the next turn, so that this one ends.
+        // It continued at once, or filled the frame: the event goes on in the next turn, so that this one ends.
         let kind = match kind {
             EventKind::EventRaised { name, data } => MessageKind::Raise { name, data },
             EventKind::Suspended { reason } => MessageKind::Suspend { reason },
@@ -120,13 +117,20 @@ impl Partition {
         true
     }
 
-    /// How much room what the decisions send takes, if it may be much.
+    /// How much room what the decisions send takes.
     fn sent_bytes(&self, handle: u64, decisions: &[EventKind]) -> usize {
-        if decisions.len() <= DECISIONS_UNMEASURED_MAX && self.scratch.len() <= self.bounds.step_bytes / 16 {
-            return 0;
-        }
         let sender = self.table.known(handle).id.as_str().len();
-        decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum()
+        let sent: usize = decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum();
+        // Locks that are held are freed at the end, in the same frame: that must fit at any time.
+        let counts = |decision: &EventKind| decision.is_end() || matches!(decision, EventKind::LockRequested { .. });
+        let execution = self.table.running(handle);
+        if !execution.has_locks || !decisions.iter().any(counts) {
+            return sent;
+        }
+        let held = super::view::open_locks(execution).into_iter();
+        let freed =
+            held.map(|(id, entities)| self.measure().sent_by(&EventKind::LockReleased { id, entities }, sender));
+        sent + freed.sum::<usize>()
     }
 
     /// Sees to it that the cursor is there: a new one for a beginning, else by replay.

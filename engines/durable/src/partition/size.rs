@@ -2,13 +2,15 @@
 
 use crate::event::{Caller, EventKind};
 use crate::failure::Failure;
-use crate::ids::EntityId;
+use crate::ids::{EntityId, INSTANCE_ID_BYTES_MAX};
 use crate::message::{Message, MessageKind};
 use crate::payload::Payload;
 use crate::program::EntityStep;
 
 /// Tags, numbers, lengths and moments of one message or event.
 const HEAD: usize = 64;
+/// What a result for a parent takes beside the result.
+const PARENT: usize = HEAD + INSTANCE_ID_BYTES_MAX;
 
 /// Measures with the bound above which payloads are kept out of line.
 #[derive(Clone, Copy)]
@@ -27,8 +29,12 @@ impl Measure {
     fn result(self, result: &Result<Payload, Failure>) -> usize {
         match result {
             Ok(value) => self.payload(value),
-            Err(failure) => failure.message.len() + failure.details.as_ref().map_or(0, |details| self.payload(details)),
+            Err(failure) => self.failure(failure),
         }
+    }
+
+    fn failure(self, failure: &Failure) -> usize {
+        failure.message.len() + failure.details.as_ref().map_or(0, |details| self.payload(details))
     }
 
     /// A message, where it is sent or kept.
@@ -69,8 +75,11 @@ impl Measure {
                 let names = entity.instance().as_str().len() + operation.as_str().len();
                 2 * HEAD + names + self.payload(input) + sender
             }
-            EventKind::LockRequested { entities, .. } => HEAD + sender + all(entities),
-            EventKind::LockReleased { entities, .. } => all(entities) + entities.len() * (HEAD + sender),
+            // It has to be possible to free them, too.
+            EventKind::LockRequested { entities, .. } => HEAD + sender + all(entities) + released(entities, sender),
+            EventKind::LockReleased { entities, .. } => released(entities, sender),
+            EventKind::Completed { output } => PARENT + self.payload(output),
+            EventKind::Failed { failure } => PARENT + self.failure(failure),
             // The next execution is given them again, and may have to put them off.
             EventKind::ContinuedAsNew { unread, .. } => {
                 unread.iter().map(|(name, data)| HEAD + sender + name.as_str().len() + self.payload(data)).sum()
@@ -85,6 +94,10 @@ impl Measure {
         let results: usize = step.results.iter().map(|result| HEAD + self.result(result)).sum();
         state + results + step.messages.iter().map(|message| self.message(message)).sum::<usize>()
     }
+}
+
+fn released(entities: &[EntityId], sender: usize) -> usize {
+    all(entities) + entities.len() * (2 * HEAD + sender)
 }
 
 fn caller(caller: &Caller) -> usize {

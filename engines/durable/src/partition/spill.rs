@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::codec::{BlobRef, CodecError, Fetch, Spill};
 use crate::ids::PartitionId;
+use crate::partition::size::Measure;
 use crate::payload::Payload;
 use crate::store::{Location, Store, StoreError};
 
@@ -57,9 +58,9 @@ impl Spiller {
         }
     }
 
-    /// Payloads above this many bytes are kept out of line, whatever the frame.
-    pub(super) fn above(&self) -> usize {
-        self.above
+    /// Measures what things take in a frame, however large it is.
+    pub(super) fn measure(&self) -> Measure {
+        Measure { inline_max: self.above }
     }
 
     /// Adapts the bound to how large the frame is already.

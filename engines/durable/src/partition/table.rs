@@ -94,24 +94,22 @@ impl Queue {
         self.messages.push_back(message);
     }
 
-    /// Puts a message before the one that is number `at`.
-    pub(super) fn insert(&mut self, at: usize, message: Message) {
-        self.bytes += message_bytes(&message);
-        self.messages.insert(at, message);
+    /// Puts messages before all others.
+    pub(super) fn push_front(&mut self, messages: impl DoubleEndedIterator<Item = Message>) {
+        for message in messages.rev() {
+            self.bytes += message_bytes(&message);
+            self.messages.push_front(message);
+        }
+    }
+
+    pub(super) fn front(&self) -> Option<&Message> {
+        self.messages.front()
     }
 
     pub(super) fn pop(&mut self) -> Option<Message> {
         let message = self.messages.pop_front()?;
         self.bytes -= message_bytes(&message);
         Some(message)
-    }
-
-    /// Keeps those that pass, and says whether any did not.
-    pub(super) fn retain(&mut self, passes: impl FnMut(&Message) -> bool) -> bool {
-        let before = self.messages.len();
-        self.messages.retain(passes);
-        self.bytes = self.messages.iter().map(message_bytes).sum();
-        self.messages.len() != before
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Message> {

@@ -7,6 +7,7 @@ use crate::hub::clock::Clock;
 use crate::ids::{PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::Partition;
+use crate::partition::bounds::Bounds;
 use crate::partition::input::Input;
 use crate::partition::simulation::chance::Chance;
 use crate::payload::Payload;
@@ -62,19 +63,23 @@ impl Setting {
         }
     }
 
-    /// The longest frame that the store takes: what a turn may take up before it stops, a few steps, as many as fit into the
-    /// files' limit, and what frames say of themselves.
+    /// The bounds of the engine. Scripts that are not let do much in a step do next to nothing.
+    fn bounds(&self) -> Bounds {
+        let Self { local_messages, frame_bytes, lot, .. } = *self;
+        let step_bytes = self.step_bytes.unwrap_or(0);
+        Bounds { local_messages, frame_bytes, step_bytes, rest_bytes: 8 << 10, lot, ..Bounds::new(self.batching) }
+    }
+
+    /// The longest frame that the store takes.
     pub(super) fn frame_bytes_max(&self) -> usize {
-        self.frame_bytes + 3 * self.step_bytes.unwrap_or(0) + (8 << 10)
+        self.bounds().frame_bytes_max()
     }
 
     /// A partition that has not been recovered.
     pub(super) fn partition(&self, id: PartitionId, program: &Arc<dyn Program>, store: Arc<dyn Store>) -> Partition {
         let mut partition = Partition::new(id, self.partitions, Arc::clone(program), store, &self.options);
-        partition.bounds.local_messages = self.local_messages;
-        partition.bounds.frame_bytes = self.frame_bytes;
-        partition.bounds.step_bytes = self.step_bytes.unwrap_or(partition.bounds.step_bytes);
-        partition.bounds.lot = self.lot;
+        let step_bytes = self.step_bytes.unwrap_or(partition.bounds.step_bytes);
+        partition.bounds = Bounds { step_bytes, ..self.bounds() };
         partition.outbox.window = self.window;
         partition.snapshots.part_bytes = self.part_bytes;
         partition
