@@ -90,7 +90,9 @@ impl Partition {
 
     /// Goes on where `mark` was, with the documents that [`Partition::restore`] is given.
     pub(crate) fn go_on(&self, mark: Mark) {
-        self.lock().go_on(mark);
+        let mut state = self.lock();
+        state.go_on(mark);
+        state.reserve(mark.documents);
     }
 
     /// Takes a document from the disk; the error says why it cannot be here.

@@ -22,6 +22,8 @@ use crate::storage::{Change, Journal, Mark, Ticket, Write};
 
 /// Vacant slots that are not worth closing up.
 const VACANT_MIN: usize = 1_024;
+/// Documents that room is made for before they are there.
+const RESERVED_MAX: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -205,6 +207,14 @@ impl State {
     pub(super) fn go_on(&mut self, mark: Mark) {
         (self.lsn, self.number) = (mark.lsn, mark.number);
         self.defer_index();
+    }
+
+    /// Makes room for so many documents to come, within bounds.
+    pub(super) fn reserve(&mut self, documents: u64) {
+        let documents = usize::try_from(documents).unwrap_or(usize::MAX).min(RESERVED_MAX);
+        self.documents.reserve(documents);
+        self.entries.reserve(documents);
+        self.positions.reserve(documents);
     }
 
     /// Takes a document from the disk; the error says why it cannot be here.

@@ -17,7 +17,9 @@ const STATEMENTS_MAX: usize = 128;
 /// How long another program that reads the database may keep it locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pages of the log after which they are copied into the database, 16 MiB.
-const CHECKPOINT_PAGES: u32 = 4_000;
+const CHECKPOINT_PAGES: u32 = 2_000;
+/// Pages of twice SQLite's size: a store is read from front to end when it opens, and documents fill them better.
+const PAGE_BYTES: u32 = 8 << 10;
 /// Memory for pages, in KiB.
 const CACHE_KIB: u32 = 16 << 10;
 
@@ -26,8 +28,8 @@ pub(super) fn create(file: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open(file)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.execute_batch(&format!(
-        "PRAGMA locking_mode = exclusive; PRAGMA journal_mode = off; PRAGMA synchronous = off;
-         PRAGMA cache_size = -{CACHE_KIB};"
+        "PRAGMA page_size = {PAGE_BYTES}; PRAGMA locking_mode = exclusive; PRAGMA journal_mode = off;
+         PRAGMA synchronous = off; PRAGMA cache_size = -{CACHE_KIB};"
     ))?;
     schema::create(&connection)?;
     Ok(connection)
