@@ -25,6 +25,8 @@ mod diagnose;
 #[cfg(feature = "reference-systems")]
 mod docstore_clients;
 #[cfg(feature = "reference-systems")]
+mod docstore_folder;
+#[cfg(feature = "reference-systems")]
 mod early_end;
 mod examples;
 mod exchange;
