@@ -2,7 +2,8 @@
 //!
 //! Such code was deployed by mistake, or too early, so an orchestration is not ended by it: it is parked. Messages for
 //! it are deferred to the end of time; timers are left to its history. When the hub is opened again, its code is tried:
-//! if it fits now, the orchestration gets these messages, in order, and goes on.
+//! if it fits now, the orchestration gets these messages, in order, and goes on. Those that one frame has no room for are
+//! due at once: the log need not say so again, since nothing else is kept for what is not parked.
 
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
@@ -17,6 +18,8 @@ use crate::payload::Payload;
 
 /// When what is kept for a parked orchestration is due.
 const PARKED_UNTIL: Time = Time(u64::MAX);
+/// When it is due once the orchestration goes on: before all else.
+const AT_ONCE: Time = Time(0);
 
 impl Partition {
     /// Whether a failure to make a cursor parks the orchestration.
@@ -139,17 +142,18 @@ impl Partition {
 
     /// Takes note of what recovery found for parked orchestrations, and gives the activities whose results are kept.
     pub(super) fn reopen_parked(&mut self) -> Vec<TaskKey> {
-        let mut done = Vec::new();
-        for (number, at, message) in self.timers.messages() {
-            let Some(handle) = self.table.handle(&message.to).filter(|_| at == PARKED_UNTIL) else { continue };
-            if !self.table.get(handle).is_some_and(Instance::is_parked) {
+        let (mut done, mut due) = (Vec::new(), Vec::new());
+        for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == PARKED_UNTIL) {
+            let Some(handle) = self.table.handle(&message.to).filter(|handle| self.is_parked(*handle)) else {
+                due.push(number);
                 continue;
-            }
+            };
             self.parked.entry(handle).or_default().push(number);
             if let MessageKind::TaskDone { generation, id, .. } = message.kind {
                 done.push(TaskKey { handle, generation, id });
             }
         }
+        due.into_iter().for_each(|number| self.deliver_soon(number));
         self.retries = self.table.from(0).filter(|(_, instance)| instance.is_parked()).map(|(at, _)| at).collect();
         done
     }
@@ -178,16 +182,29 @@ impl Partition {
         self.table.set_parked(handle, None);
         self.timers_anew(handle);
         for number in self.parked.remove(&handle).unwrap_or_default() {
+            if self.is_full() {
+                self.deliver_soon(number);
+                continue;
+            }
             let Some(message) = self.timers.undefer(number) else { continue };
             self.frame.undeferred(number);
             if self.pending.get(&handle).is_some_and(|(_, start)| *start == number) {
                 self.pending.remove(&handle);
             }
-            if self.is_full() {
-                self.defer(self.now, message);
-            } else {
-                self.deliver(message);
-            }
+            self.deliver(message);
         }
+    }
+
+    /// Leaves a message that was kept to the next turn.
+    fn deliver_soon(&mut self, number: u64) {
+        // The orchestration may have ended by a message before it.
+        let Some(message) = self.timers.undefer(number) else { return };
+        let handle = self.table.handle(&message.to);
+        if let Some((at, _)) =
+            handle.and_then(|handle| self.pending.get_mut(&handle)).filter(|(_, start)| *start == number)
+        {
+            *at = AT_ONCE;
+        }
+        self.timers.restore(number, AT_ONCE, message);
     }
 }

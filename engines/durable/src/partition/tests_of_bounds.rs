@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::event::Caller;
-use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
-use crate::message::{Message, MessageKind};
+use crate::client::Status;
+use crate::event::{Caller, Version};
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
+use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
 use crate::partition::bounds::Bounds;
 use crate::partition::testing::{Scripts, id, number};
 use crate::partition::{Input, Partition, Request, RequestKind};
 use crate::payload::Payload;
+use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 use crate::store::{Batching, MemoryStore, Store};
 
 const BOUNDS: fn() -> Bounds =
@@ -41,7 +44,7 @@ fn tell(to: &InstanceId, kind: MessageKind) -> Input {
 }
 
 fn lock(to: &InstanceId, name: &str) -> Input {
-    let entities = vec![crate::ids::EntityId::try_from(to.clone()).expect("an entity")];
+    let entities = vec![EntityId::try_from(to.clone()).expect("an entity")];
     tell(to, MessageKind::Lock { owner: owner(name), entities, next: 0 })
 }
 
@@ -107,4 +110,50 @@ fn a_lock_that_is_not_wanted_any_more_with_much_that_waits() {
     let entity = partition.table.known(handle).entity().expect("an entity");
     assert_eq!((&entity.lock, entity.queue.len()), (&None, 0));
     assert_eq!(partition.counts().operations, OPERATIONS as u64);
+}
+
+#[test]
+fn all_that_was_kept_for_a_parked_orchestration() {
+    let (mut partition, waiting) = (partition(), id("waiting"));
+    partition.program = Arc::new(Missing);
+    let (name, input) = (Name::Static("Wait"), number(OPERATIONS as u64));
+    let start = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
+    take(&mut partition, [tell(&waiting, start)]);
+    let data = Payload::encode(&"x".repeat(1_000)).expect("a text");
+    let go = || MessageKind::Raise { name: Name::Static("go"), data: data.clone() };
+    take(&mut partition, (0..OPERATIONS).map(|_| tell(&waiting, go())));
+    let handle = partition.table.handle(&waiting).expect("it is there");
+    assert!(partition.is_parked(handle));
+
+    partition.program = Arc::new(Scripts);
+    partition.retries.push_back(handle);
+    let longest = take(&mut partition, []);
+    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert_eq!(partition.table.known(handle).status(), Status::Completed);
+    assert_eq!(partition.timers.len(), 0);
+}
+
+/// A program without its orchestrations.
+struct Missing;
+
+impl Program for Missing {
+    fn newest(&self, name: &str) -> Option<Version> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, _: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
+        Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")))
+    }
+
+    fn is_idempotent(&self, _: &str) -> bool {
+        false
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
+    }
 }
