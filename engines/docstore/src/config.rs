@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Error;
+use crate::access::{Access, AccountKey};
 use crate::partition_key::path_from_text;
 use crate::throughput::MAX_RU_PER_SECOND_OF_PARTITION;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub dir: Option<PathBuf>,
     /// When a write to `dir` is acknowledged.
     pub sync: Flush,
+    /// Whose requests are served; by default those signed with the key of Microsoft's emulators.
+    pub access: Access,
     /// The name of the database a new store begins with.
     pub database: String,
     /// The names of its containers, 1 to 64, each seeded alike.
@@ -68,6 +71,7 @@ impl Default for Config {
             port: 8081,
             dir: None,
             sync: Flush::Always,
+            access: Access::Signed(AccountKey::of_emulators()),
             database: "dronedelivery".to_owned(),
             containers: vec!["utilization".to_owned()],
             partition_key: "ownerId".to_owned(),

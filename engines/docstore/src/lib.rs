@@ -31,7 +31,10 @@
 //! bytes of the documents (`db_documents_bytes`). `/_explorer/` is a page for people: containers, items, queries, and what
 //! each partition uses at this moment.
 //!
-//! Deliberately absent: authentication (the store listens on loopback), consistency levels above Session, binary JSON,
+//! Requests are signed with the account's master key ([`Config::access`]), unless anyone may use the store; it listens on
+//! loopback either way.
+//!
+//! Deliberately absent: resource tokens and Entra ID, consistency levels above Session, binary JSON,
 //! stored procedures, and of the query language user-defined functions, full-text, vector and geospatial search. A
 //! database's own throughput is what each of its containers gets that has none: sharing it is not played.
 //!
@@ -43,6 +46,7 @@
 //! # }
 //! ```
 
+mod access;
 mod budget;
 mod charge;
 mod clock;
@@ -75,6 +79,7 @@ mod store;
 mod throughput;
 mod usage;
 
+pub use access::{Access, AccountKey};
 pub use config::{Config, Flush};
 pub use error::Error;
 pub use http::{bind, serve};

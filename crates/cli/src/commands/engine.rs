@@ -1,9 +1,10 @@
 //! `narrows engine NAME`: a server that reference systems are made of, as a process of its own.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use narrows_docstore::{Config, Flush, bind, serve, stop_signal};
+use narrows_docstore::{Access, AccountKey, Config, Flush, bind, serve, stop_signal};
 
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
@@ -18,11 +19,13 @@ pub(crate) struct Arguments {
 enum Engine {
     /// A partitioned document store with provisioned throughput, in the REST shapes of Cosmos DB
     ///
+    /// Requests must be signed, as Microsoft's clients do, with the key of Microsoft's emulators unless another is given.
+    ///
     /// It serves until SIGTERM or SIGINT. With --dir it keeps databases, containers and documents in a folder and goes on with
-    /// them; the options about containers are then for a folder that is new. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports the request units that each
-    /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
-    /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds. Prometheus finds the same at
-    /// /metrics, and people at /_explorer/, with items and queries.
+    /// them; the options about containers are then for a folder that is new. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports
+    /// the request units that each physical partition provides, has used and has refused: db.throughput.provisioned,
+    /// db.throughput.consumed and db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds.
+    /// Prometheus finds the same at /metrics, and people at /_explorer/, with items and queries.
     Docstore(Docstore),
     /// A small proxy for one service (a sidecar), with mutual TLS, spans, metrics and an access log
     ///
@@ -51,6 +54,15 @@ struct Docstore {
     /// has it (survives kill -9, but a loss of power may cost the last writes)
     #[arg(long, value_name = "WHEN", default_value = "always", requires = "dir")]
     sync: When,
+    /// The key that requests are signed with, in base64, instead of that of Microsoft's emulators
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["key_file", "no_auth"], value_parser = GivenKey::read)]
+    key: Option<GivenKey>,
+    /// A file with that key, which keeps it out of the list of processes
+    #[arg(long, value_name = "FILE", conflicts_with = "no_auth")]
+    key_file: Option<PathBuf>,
+    /// Serve requests whether they are signed or not
+    #[arg(long)]
+    no_auth: bool,
     /// Physical partitions
     #[arg(long, value_name = "N", default_value_t = Config::default().partitions)]
     partitions: u32,
@@ -99,6 +111,38 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number / 1_000.0).map_err(|_| refused())
 }
 
+/// A key as it was given, None if it is not base64: the argument parser would print what it refuses.
+#[derive(Debug, Clone)]
+struct GivenKey(Option<AccountKey>);
+
+impl GivenKey {
+    fn read(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(AccountKey::from_base64(text)))
+    }
+
+    /// The key that `origin` has given; the error does not repeat it.
+    fn usable(self, origin: &str) -> Result<AccountKey, Failure> {
+        self.0.ok_or_else(|| Failure::new(format!("{origin} is not a key, expected base64")))
+    }
+}
+
+/// Whose requests the arguments let the store serve.
+fn access(docstore: &Docstore) -> Result<Access, Failure> {
+    if docstore.no_auth {
+        return Ok(Access::Anyone);
+    }
+    let key = match (&docstore.key_file, &docstore.key) {
+        (Some(file), _) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::new(format!("cannot read --key-file {}: {error}", file.display())))?;
+            GivenKey(AccountKey::from_base64(&text)).usable(&format!("the content of --key-file {}", file.display()))?
+        }
+        (None, Some(key)) => key.clone().usable("the value of --key")?,
+        (None, None) => AccountKey::of_emulators(),
+    };
+    Ok(Access::Signed(key))
+}
+
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     match &arguments.engine {
         Engine::Docstore(docstore) => serve_docstore(docstore),
@@ -132,6 +176,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         port: docstore.port,
         dir: docstore.dir.clone(),
         sync: docstore.sync.into(),
+        access: access(docstore)?,
         partitions: docstore.partitions,
         partitions_of_created: docstore.partitions_of_created,
         split_bytes: docstore.split_bytes,

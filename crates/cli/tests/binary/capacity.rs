@@ -15,7 +15,7 @@ experiment: reads
 system:
   services:
     store:
-      run: [narrows, engine, docstore, --port, "${{port}}", --partitions, "1", --throughput, "{throughput}", --documents, "110"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${{port}}", --partitions, "1", --throughput, "{throughput}", --documents, "110"]
 load:
   target: store
   scenarios:

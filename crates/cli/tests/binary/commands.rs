@@ -98,7 +98,7 @@ fn the_document_store_is_a_service_like_any_other() {
 experiment: store
 system:
   services:
-    store: { run: [narrows, engine, docstore, --port, "${port}", --throughput, "90"], ready: "GET /" }
+    store: { run: [narrows, engine, docstore, --no-auth, --port, "${port}", --throughput, "90"], ready: "GET /" }
 load:
   target: store
   scenarios:

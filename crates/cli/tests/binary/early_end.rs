@@ -11,7 +11,7 @@ experiment: doomed
 system:
   services:
     store:
-      run: [narrows, engine, docstore, --port, "${{port}}", --partitions, "1", --throughput, "1", --documents, "110"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${{port}}", --partitions, "1", --throughput, "1", --documents, "110"]
 load:
   target: store
   scenarios:

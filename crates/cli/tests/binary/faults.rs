@@ -8,7 +8,7 @@ experiment: faulty-store
 system:
   services:
     docstore:
-      run: [narrows, engine, docstore, --port, "${port}"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${port}"]
       replicas: 2
       RESTART
 load:

@@ -109,7 +109,8 @@ fn serves_beside_half_open_connections(server: &Server, request: &str) {
 #[test]
 fn the_docstore_serves_beside_half_open_connections() {
     let bench = Bench::new("");
-    let server = Server::start(&bench, &["engine", "docstore", "--port", "0", "--documents", "1"], "listens on ");
+    let server =
+        Server::start(&bench, &["engine", "docstore", "--no-auth", "--port", "0", "--documents", "1"], "listens on ");
     serves_beside_half_open_connections(&server, &get("/"));
 }
 

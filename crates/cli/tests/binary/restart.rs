@@ -10,7 +10,7 @@ experiment: mortal-store
 system:
   services:
     docstore:
-      run: [narrows, engine, docstore, --port, "${port}"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${port}"]
       restart: always
       memory: 1GiB
 load:
@@ -74,10 +74,10 @@ fn a_killed_replica_is_started_again_and_the_run_completes() {
 
 #[test]
 fn a_replica_that_ends_again_and_again_ends_the_run_with_its_last_words() {
-    let script = "test -e ${trial.dir}/began && echo cannot >&2 && exit 3; touch ${trial.dir}/began; exec BINARY engine docstore --port ${port}"
+    let script = "test -e ${trial.dir}/began && echo cannot >&2 && exit 3; touch ${trial.dir}/began; exec BINARY engine docstore --no-auth --port ${port}"
         .replace("BINARY", env!("CARGO_BIN_EXE_narrows"));
-    let once =
-        MORTAL_STORE.replace("[narrows, engine, docstore, --port, \"${port}\"]", &format!("[sh, -c, \"{script}\"]"));
+    let once = MORTAL_STORE
+        .replace("[narrows, engine, docstore, --no-auth, --port, \"${port}\"]", &format!("[sh, -c, \"{script}\"]"));
     let bench = Bench::new(&once);
     let run = bench.path("run.narrows");
     let (mut child, mut lines) = bench.start_until(&["run", "--out", "run.narrows"], "  load ");

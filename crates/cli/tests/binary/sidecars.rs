@@ -24,7 +24,7 @@ parameters: {{ proxy: {proxy} }}
 system:
   services:
     store:
-      run: [narrows, engine, docstore, --port, "${{port}}", --throughput, "90000"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${{port}}", --throughput, "90000"]
       {sidecar}
     scheduler:
       run: [narrows, system, drone-delivery, dronescheduler, --port, "${{port}}", --store, "${{store.url}}", --use-partition-key, "true"]
@@ -59,7 +59,7 @@ experiment: traced
 system:
   services:
     docstore:
-      run: [narrows, engine, docstore, --port, "${port}", --throughput, "90000"]
+      run: [narrows, engine, docstore, --no-auth, --port, "${port}", --throughput, "90000"]
     delivery:
       run: [narrows, system, drone-delivery, delivery, --port, "${port}"]
       ready: "GET /health"

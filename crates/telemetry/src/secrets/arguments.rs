@@ -7,7 +7,7 @@ use super::{REDACTED, blank, find_in_text};
 
 /// Flags that mean a password to many programs and something else to others, so their value is blanked where it stands
 /// and is not taken for a secret elsewhere.
-const PASSWORD_FLAGS: [&str; 2] = ["-p", "--pass"];
+const PASSWORD_FLAGS: [&str; 3] = ["-p", "--key", "--pass"];
 /// Flags before `user:password`.
 const USER_FLAGS: [&str; 5] = ["-a", "-u", "--auth", "--proxy-user", "--user"];
 
@@ -38,6 +38,11 @@ fn argument(flag: &str, text: &str) -> Argument {
     }
     if PASSWORD_FLAGS.contains(&flag) && !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Argument::Perhaps(0..text.len());
+    }
+    if let Some((flag, value)) = text.split_once('=')
+        && PASSWORD_FLAGS.contains(&flag)
+    {
+        return Argument::Perhaps(text.len() - value.len()..text.len());
     }
     match text.split_once(':') {
         Some((user, password)) if USER_FLAGS.contains(&flag) && !password.starts_with('/') => {

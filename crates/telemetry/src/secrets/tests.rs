@@ -199,12 +199,15 @@ fn statements_lose_the_passwords_they_set() {
 
 #[test]
 fn arguments_lose_what_follows_a_secret_flag() {
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["a", "--token", "x", "y"], &["a", "--token", "REDACTED", "y"]),
         (&["a", "--password=x", "-v"], &["a", "--password=REDACTED", "-v"]),
         (&["a", "--api-key", "--other"], &["a", "--api-key", "--other"]),
         (&["mysql", "-p", "x"], &["mysql", "-p", "REDACTED"]),
         (&["serve", "-p", "8080"], &["serve", "-p", "8080"]),
+        (&["docstore", "--key", "C2y6=="], &["docstore", "--key", "REDACTED"]),
+        (&["docstore", "--key=C2y6==", "a=b"], &["docstore", "--key=REDACTED", "a=b"]),
+        (&["docstore", "--key-file", "key"], &["docstore", "--key-file", "key"]),
         (&["curl", "-u", "joe:x", "-H", "X-Api-Key: y"], &["curl", "-u", "joe:REDACTED", "-H", "X-Api-Key: REDACTED"]),
         (&["a", "DB_PASSWORD=x", "http://u:p@h/"], &["a", "DB_PASSWORD=REDACTED", "http://REDACTED:REDACTED@h/"]),
         (&["a", "tokens", "x"], &["a", "tokens", "x"]),

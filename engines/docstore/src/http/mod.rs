@@ -19,6 +19,7 @@ mod prometheus;
 mod queries;
 mod response;
 mod route;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -26,7 +27,7 @@ mod walk;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -37,6 +38,7 @@ use tokio::net::TcpListener;
 use self::dispatch::Incoming;
 use self::response::{Failure, Reply};
 use self::route::Route;
+use self::signature::Gate;
 use crate::clock::Monotonic;
 use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
@@ -91,7 +93,7 @@ async fn serve_with(
 ) -> Result<(), Error> {
     config.validate()?;
     let address = listener.local_addr().map_err(Error::Serve)?;
-    let latency = Latency::new(&config);
+    let (latency, gate) = (Latency::new(&config), Gate::new(&config.access));
     let mut shutdown = Box::pin(shutdown);
     let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
     let store = tokio::select! {
@@ -99,7 +101,7 @@ async fn serve_with(
         opened = opening => Arc::new(opened.map_err(|panicked| Error::Serve(panicked.into()))??),
     };
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
-    let service = Service { store: Arc::clone(&store), endpoint: format!("http://{address}/"), latency };
+    let service = Service { store: Arc::clone(&store), endpoint: format!("http://{address}/"), latency, gate };
     let router = Router::new().fallback(handle).with_state(Arc::new(service));
     connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
     if let Some(export) = export {
@@ -115,6 +117,7 @@ struct Service {
     /// The address that responses give clients for their next requests.
     endpoint: String,
     latency: Latency,
+    gate: Gate,
 }
 
 async fn handle(State(service): State<Arc<Service>>, request: Request) -> Response<Body> {
@@ -131,6 +134,8 @@ impl Service {
 
     async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.gate.admit(&head.method, head.uri.path(), &head.headers, since.as_secs())?;
         let route = Route::parse(head.uri.path())?;
         let body = read(body).await?;
         let journal = self.store.journal();

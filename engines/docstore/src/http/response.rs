@@ -125,6 +125,15 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{what} does not exist"))
     }
 
+    /// A request that is not signed with the account's key.
+    pub(super) fn unauthorized(message: String) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
+    }
+
+    pub(super) fn forbidden(message: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
     pub(super) fn conflict(message: String) -> Self {
         Self::new(StatusCode::CONFLICT, "Conflict", message)
     }
@@ -135,8 +144,7 @@ impl Failure {
 
     /// As many databases or containers as there may be.
     pub(super) fn too_many(limit: usize) -> Self {
-        let message = format!("there are {limit} already, which is the limit");
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+        Self::forbidden(format!("there are {limit} already, which is the limit"))
     }
 
     /// The range was split; the client must read the ranges again.
@@ -146,8 +154,7 @@ impl Failure {
     }
 
     pub(super) fn full() -> Self {
-        let message = "the partition holds as much as it may".to_owned();
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with_sub_status(SUB_STATUS_FULL)
+        Self::forbidden("the partition holds as much as it may".to_owned()).with_sub_status(SUB_STATUS_FULL)
     }
 
     pub(super) fn method(found: &Method, expected: &str) -> Self {

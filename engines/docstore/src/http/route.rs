@@ -53,7 +53,8 @@ impl Route {
     }
 }
 
-fn decoded(name: &str) -> Option<String> {
+/// Undoes percent-encoding; None unless it is valid and gives UTF-8.
+pub(super) fn decoded(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Access;
 use crate::clock::testing::Held;
 use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
@@ -41,7 +42,15 @@ fn service(config: Config) -> (Service, Held) {
     let clock = Held::default();
     config.validate().unwrap();
     let store = Arc::new(Store::open(&config, clock.clone()).unwrap());
-    (Service { store, endpoint: "http://127.0.0.1:8081/".to_owned(), latency: Latency::new(&config) }, clock)
+    (
+        Service {
+            store,
+            endpoint: "http://127.0.0.1:8081/".to_owned(),
+            latency: Latency::new(&config),
+            gate: Gate::new(&Access::Anyone),
+        },
+        clock,
+    )
 }
 
 fn send(service: &Service, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
@@ -284,7 +293,7 @@ fn the_store_responds_on_a_socket() {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let response = runtime.block_on(async {
-        let config = Config { port: 0, documents_per_container: 0, ..Config::default() };
+        let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
         let listener = bind(&config).await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve_with(listener, config, None, std::future::pending()));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use narrows_docstore::{Config, Flush, bind, serve};
+use narrows_docstore::{Access, Config, Flush, bind, serve};
 
 const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
 const FLUSH: &str = "NARROWS_TORTURE_FLUSH";
@@ -80,6 +80,7 @@ pub(crate) fn work() {
     let sync = if std::env::var(FLUSH).unwrap() == "never" { Flush::Never } else { Flush::Always };
     let config = Config {
         port: 0,
+        access: Access::Anyone,
         dir: Some(folder.into()),
         sync,
         throughput_ru_per_second: 90_000,
