@@ -42,15 +42,13 @@ fn service(config: Config) -> (Service, Held) {
     let clock = Held::default();
     config.validate().unwrap();
     let store = Arc::new(Store::open(&config, clock.clone()).unwrap());
-    (
-        Service {
-            store,
-            endpoint: "http://127.0.0.1:8081/".to_owned(),
-            latency: Latency::new(&config),
-            gate: Gate::new(&Access::Anyone),
-        },
-        clock,
-    )
+    (served(store, &config), clock)
+}
+
+/// A store that requests need no key for.
+fn served(store: Arc<Store>, config: &Config) -> Service {
+    let (latency, gate) = (Latency::new(config), Gate::new(&Access::Anyone));
+    Service { store, endpoint: "http://127.0.0.1:8081/".to_owned(), latency, gate }
 }
 
 fn send(service: &Service, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {

@@ -462,8 +462,7 @@ proptest! {
         }
         drop(service);
         if let Ok(store) = Store::open(&kept(dir.path()), Held::default()) {
-            let latency = Latency::new(&Config::default());
-            let service = Service { store: Arc::new(store), endpoint: String::new(), latency };
+            let service = served(Arc::new(store), &Config::default());
             prop_assert!(everything(&service).len() > 3);
             let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
             let reply = query(&service, "SELECT * FROM c WHERE c.a = 1", &json!([]), &range);
