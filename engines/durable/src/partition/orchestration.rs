@@ -363,11 +363,11 @@ impl Partition {
     /// Puts an empty history in the place of one that ends with continue-as-new.
     fn renew(&mut self, handle: u64) -> Option<Continued> {
         let continued = self.continued(handle)?;
-        let time = self.now;
         self.table.set_status(handle, Status::Pending);
         let instance = self.table.known_mut(handle);
         let before = instance.bytes();
-        instance.updated = instance.updated.followed_by(time);
+        let time = instance.updated.followed_by(self.now);
+        instance.updated = time;
         *instance.orchestration_mut() = Execution::pending(continued.generation);
         self.table.resized(handle, before);
         self.frame.restarted(handle, time, &[]);

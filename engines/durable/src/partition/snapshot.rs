@@ -245,6 +245,10 @@ fn put_kind(part: &mut FrameWriter, handle: u64, instance: &Instance) {
     part.created(handle, instance.created, instance.id.as_str());
     match &instance.kind {
         Kind::Orchestration(execution) if execution.history.is_empty() => {
+            // One that continues as new and waits for its code has a past, but no history yet.
+            if instance.updated != instance.created {
+                part.restarted(handle, instance.updated, &[]);
+            }
             if execution.generation > 0 {
                 part.numbered(handle, execution.generation);
             }
@@ -267,11 +271,35 @@ fn put_kind(part: &mut FrameWriter, handle: u64, instance: &Instance) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{Entry, Skip, read_frame};
+    use crate::ids::InstanceId;
+    use crate::partition::table::Execution;
 
     #[test]
     fn each_instance_is_passed_over_up_to_the_position_of_its_part() {
         let part = |first, at| Part { name: String::new(), first, at };
         let parts = Parts { base: 5, whole: String::new(), parts: vec![part(0, 7), part(100, 9)], end: 150 };
         assert_eq!([0, 99, 100, 149, 150].map(|handle| parts.taken_at(handle)), [7, 7, 9, 9, 0]);
+    }
+
+    #[test]
+    fn an_instance_without_a_history_keeps_when_it_was_changed() {
+        let id = InstanceId::new("continues").expect("an identifier");
+        let kind = Kind::Orchestration(Execution::pending(3));
+        let instance = Instance { id, created: Time(1), updated: Time(9), kind };
+        let mut part = FrameWriter::new();
+        part.begin(Time(10));
+        put_instance(&mut part, 7, &instance);
+        let (mut updated, mut generation) = (None, None);
+        read_frame(part.as_bytes(), &mut Skip, &mut |_, entry| {
+            match entry {
+                Entry::Restarted { time, .. } => (updated, generation) = (Some(time), None),
+                Entry::Numbered { generation: number, .. } => generation = Some(number),
+                _ => {}
+            }
+            Ok(())
+        })
+        .expect("a frame");
+        assert_eq!((updated, generation), (Some(Time(9)), Some(3)));
     }
 }
