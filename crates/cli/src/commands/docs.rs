@@ -27,6 +27,7 @@ static PAGES: [Page; 25] = [
     page!("corpus"),
     page!("critical-path"),
     page!("diagnose"),
+    page!("docstore"),
     page!("durable-engine"),
     page!("durable-model"),
     page!("exchange"),
