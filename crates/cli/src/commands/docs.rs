@@ -18,7 +18,7 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 25] = [
+static PAGES: [Page; 26] = [
     page!("baseline"),
     page!("capacity"),
     page!("commands"),
