@@ -1,5 +1,5 @@
-//! A process with a store is killed at random moments under load, over and over, and what it had acknowledged is held
-//! against what is found when its folder is opened again. Another one meets a disk that takes no more.
+//! A process with a store is killed at random moments under load, again and again. Each time its folder is opened again, and
+//! every write that was acknowledged must be there. Another process meets a disk that is full.
 //!
 //! Proved after each kill: every acknowledged write is there, nothing is there that was not written, the documents of a
 //! transaction are of the same one, and lists and change feeds have each document once, whatever was split meanwhile.
@@ -8,7 +8,7 @@
 //! moments are drawn from the seed; what the kernel does around them is not.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-#![allow(clippy::print_stderr, reason = "the seed is to be known when it fails")]
+#![allow(clippy::print_stderr, reason = "what was done is to be known when it fails")]
 
 mod client;
 mod slot;
@@ -18,49 +18,30 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use narrows_testing::{Chance, torture};
+
 use self::client::Client;
 use self::slot::Slot;
 use self::worker::{Disk, Worker};
 
 const ROUNDS: u64 = 6;
 const CLIENTS: u64 = 8;
-const SLOTS_OF_CLIENT: u64 = 12;
-const KILL_AFTER_MS_MAX: u64 = 300;
-
-/// Random numbers: SplitMix64.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
+const SLOTS_OF_CLIENT: usize = 12;
+const KILL_AFTER_MS_MAX: usize = 300;
 
 #[test]
 fn what_was_acknowledged_survives_kills() {
-    use std::hash::{BuildHasher, RandomState};
     if worker::is_wanted() {
         return worker::work();
     }
-    let seed = setting("NARROWS_TORTURE_SEED", RandomState::new().hash_one(0));
-    let rounds = setting("NARROWS_TORTURE_ROUNDS", ROUNDS);
-    eprintln!("NARROWS_TORTURE_SEED={seed} NARROWS_TORTURE_ROUNDS={rounds}");
+    let (rounds, mut chance) = torture(ROUNDS);
     let folder = tempfile::tempdir().unwrap();
-    let mut chance = Chance(seed);
     let mut slots = new_slots();
     for round in 0..rounds {
         let mut worker = Worker::spawn(folder.path(), round, Disk::Free);
         check(&worker, &mut slots);
-        let after = Duration::from_millis(chance.below(KILL_AFTER_MS_MAX));
-        let acknowledged = load(worker.address(), &mut slots, chance.below(u64::MAX), || {
+        let after = Duration::from_millis(chance.below(KILL_AFTER_MS_MAX) as u64);
+        let acknowledged = load(worker.address(), &mut slots, chance.bits(), || {
             std::thread::sleep(after);
             worker.kill();
         });
@@ -90,7 +71,7 @@ fn a_full_disk_refuses_writes_and_keeps_what_was_acknowledged() {
 
 /// The slots of each client.
 fn new_slots() -> Vec<Vec<Slot>> {
-    let of_client = |client| (0..SLOTS_OF_CLIENT).map(|number| Slot::new(client, number)).collect();
+    let of_client = |client| (0..SLOTS_OF_CLIENT as u64).map(|number| Slot::new(client, number)).collect();
     (0..CLIENTS).map(of_client).collect()
 }
 
@@ -106,7 +87,7 @@ fn load(address: SocketAddr, slots: &mut [Vec<Slot>], seed: u64, meanwhile: impl
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..)
             .zip(slots)
-            .map(|(number, slots)| scope.spawn(move || write(address, slots, Chance(seed ^ number))))
+            .map(|(number, slots)| scope.spawn(move || write(address, slots, Chance::new(seed ^ number))))
             .collect();
         meanwhile();
         clients.into_iter().map(|client| client.join().unwrap()).sum()
@@ -117,10 +98,10 @@ fn write(address: SocketAddr, slots: &mut [Slot], mut chance: Chance) -> u64 {
     let Some(mut client) = Client::connect(address) else { return 0 };
     let mut acknowledged = 0;
     loop {
-        let slot = &mut slots[chance.below(SLOTS_OF_CLIENT) as usize];
+        let slot = &mut slots[chance.below(SLOTS_OF_CLIENT)];
         let next = slot.next();
         slot.attempted = next;
-        match slot.write(&mut client, next, chance.below(2_000)) {
+        match slot.write(&mut client, next, chance.below(2_000) as u64) {
             Some((200..=204, _)) => {
                 slot.acknowledged = next;
                 acknowledged += 1;

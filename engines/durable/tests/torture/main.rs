@@ -10,7 +10,7 @@
 //! moments are drawn from the seed; what the kernel does around them is not.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-#![allow(clippy::print_stderr, reason = "the seed is to be known when it fails")]
+#![allow(clippy::print_stderr, reason = "what was done is to be known when it fails")]
 
 mod check;
 mod code;
@@ -22,39 +22,20 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use narrows_testing::{Chance, torture};
+
 const ROUNDS: u64 = 10;
 const TIMEOUT: Duration = Duration::from_secs(120);
-const KILL_AFTER_MS_MAX: u64 = 600;
-const KILL_AFTER_ACKS_MAX: u64 = 1_500;
-
-/// Random numbers: SplitMix64.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
+const KILL_AFTER_MS_MAX: usize = 600;
+const KILL_AFTER_ACKS_MAX: usize = 1_500;
 
 #[test]
 fn what_was_acknowledged_survives_kills() {
-    use std::hash::{BuildHasher, RandomState};
     if worker::is_wanted() {
         return worker::work();
     }
-    let seed = setting("NARROWS_TORTURE_SEED", RandomState::new().hash_one(0));
-    let rounds = setting("NARROWS_TORTURE_ROUNDS", ROUNDS);
-    eprintln!("NARROWS_TORTURE_SEED={seed} NARROWS_TORTURE_ROUNDS={rounds}");
+    let (rounds, mut chance) = torture(ROUNDS);
     let folder = tempfile::tempdir().unwrap();
-    let mut chance = Chance(seed);
     let mut acknowledged = Vec::new();
     for round in 0..rounds {
         let said = one_round(folder.path(), round, &mut chance);
@@ -69,14 +50,14 @@ fn what_was_acknowledged_survives_kills() {
 fn one_round(folder: &Path, round: u64, chance: &mut Chance) -> Vec<String> {
     let mut worker = worker::spawn(folder, round);
     let stdout = worker.stdout.take().unwrap();
-    let wanted = if round.is_multiple_of(2) { chance.below(KILL_AFTER_ACKS_MAX) } else { u64::MAX };
+    let wanted = if round.is_multiple_of(2) { chance.below(KILL_AFTER_ACKS_MAX) as u64 } else { u64::MAX };
     let (tell, told) = sync_channel(1);
     let reader = std::thread::spawn(move || read(stdout, wanted, &tell));
     if wanted < u64::MAX {
         told.recv_timeout(TIMEOUT).expect("the worker works");
     }
     let after_ms = if wanted < u64::MAX { chance.below(20) } else { chance.below(KILL_AFTER_MS_MAX) };
-    std::thread::sleep(Duration::from_millis(after_ms));
+    std::thread::sleep(Duration::from_millis(after_ms as u64));
     kill(&mut worker);
     reader.join().unwrap()
 }

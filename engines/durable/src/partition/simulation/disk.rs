@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use narrows_testing::Chance;
+
 use crate::codec::{BlobRef, CodecError, FORMAT, Fetch};
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::partition::simulation::chance::Chance;
 use crate::partition::spill::blob_name;
 use crate::payload::Payload;
 use crate::store::files::simulated::SimulatedDisk;

@@ -11,13 +11,13 @@
 //! `NARROWS_SIM_SEEDS` says how many seeds are tried, `NARROWS_SIM_SEED` repeats one.
 
 mod audit;
-mod chance;
 mod code;
 mod damage;
 mod digest;
 mod disk;
 mod node;
 mod outside;
+mod trace;
 mod verdict;
 mod workload;
 mod world;

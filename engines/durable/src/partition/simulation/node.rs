@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use narrows_testing::Chance;
+
 use crate::hub::clock::Clock;
 use crate::ids::{PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::Partition;
 use crate::partition::bounds::Bounds;
 use crate::partition::input::Input;
-use crate::partition::simulation::chance::Chance;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::store::{Batching, Store};

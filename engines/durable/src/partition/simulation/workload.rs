@@ -1,10 +1,11 @@
 //! What clients request, at random: scripts, identifiers that are used again, all that can be done to an instance.
 
+use narrows_testing::Chance;
+
 use crate::client::{Filter, Status};
 use crate::ids::{EntityId, InstanceId, PartitionId, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::input::{RequestKind, Values};
-use crate::partition::simulation::chance::Chance;
 use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
 use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use narrows_testing::Chance;
+
 use crate::client::Status;
 use crate::error::Error;
 use crate::hub::crossing;
 use crate::ids::{InstanceId, PartitionId, Position, Time};
 use crate::partition::input::{Effect, Input, Request, TaskKey};
 use crate::partition::simulation::audit::Audit;
-use crate::partition::simulation::chance::{Chance, Trace};
 use crate::partition::simulation::code;
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::disk::{Archive, Disk};
 use crate::partition::simulation::node::{Frame, Node, Setting};
 use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
+use crate::partition::simulation::trace::Trace;
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
 use crate::partition::{Crossing, Partition};

@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use narrows_testing::Chance;
+
 use super::disk::{Disk, DiskFile, Listed};
 
 /// What is written whole or not at all.
@@ -31,7 +33,7 @@ struct State {
     /// The call that fails, and how.
     trouble: Option<(u64, Trouble)>,
     is_off: bool,
-    chance: u64,
+    chance: Chance,
 }
 
 /// What becomes of a call.
@@ -119,15 +121,6 @@ impl Write {
 }
 
 impl State {
-    /// SplitMix64.
-    fn below(&mut self, end: usize) -> usize {
-        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.chance;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end as u64) as usize
-    }
-
     fn file(&self, path: &Path) -> io::Result<usize> {
         match self.names.get(path) {
             Some(Entry::File(file)) => Ok(*file),
@@ -161,9 +154,9 @@ impl State {
     /// What is left of writes that were not synced: of each sector, all or nothing.
     fn keep_some(&mut self, file: usize) {
         let writes = std::mem::take(&mut self.files[file].unsynced);
-        let share = 1 + self.below(4);
+        let share = 1 + self.chance.below(4);
         for piece in writes.iter().flat_map(Write::sectors) {
-            if self.below(4) < share {
+            if self.chance.below(4) < share {
                 piece.apply(&mut self.files[file].durable);
             }
         }
@@ -171,11 +164,11 @@ impl State {
 
     fn write(&mut self, file: usize, write: &Write) -> io::Result<()> {
         if let Err(error) = self.call() {
-            if self.is_off || self.below(2) == 0 {
+            if self.is_off || self.chance.below(2) == 0 {
                 return Err(error);
             }
             let pieces = write.sectors();
-            let kept = self.below(pieces.len() + 1);
+            let kept = self.chance.below(pieces.len() + 1);
             pieces[..kept].iter().for_each(|piece| self.put(file, piece));
             return Err(error);
         }
@@ -206,7 +199,7 @@ impl State {
 impl SimulatedDisk {
     pub(crate) fn new(seed: u64) -> Self {
         let disk = Self::default();
-        disk.state().chance = seed;
+        disk.state().chance = Chance::new(seed);
         disk
     }
 
@@ -233,7 +226,10 @@ impl SimulatedDisk {
     /// The power goes, and comes back: what was not synced is there in part.
     pub(crate) fn lose_power(&self) {
         let state = &mut *self.state();
-        let kept = state.below(state.journal.len() + 1);
+        let kept = {
+            let most = state.journal.len();
+            state.chance.below(most + 1)
+        };
         for change in std::mem::take(&mut state.journal).iter().take(kept) {
             change.apply(&mut state.names_durable);
         }
