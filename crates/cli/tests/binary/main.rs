@@ -23,9 +23,7 @@ mod customer_360_failures;
 mod demo;
 mod diagnose;
 #[cfg(feature = "reference-systems")]
-mod docstore_clients;
-#[cfg(feature = "reference-systems")]
-mod docstore_folder;
+mod docstore;
 #[cfg(feature = "reference-systems")]
 mod early_end;
 mod examples;

@@ -8,18 +8,22 @@
 mod collecting;
 mod exchange;
 mod rust;
-mod tools;
 
 use std::path::Path;
 
+use narrows_testing::{ForeignProgram, foreign_command, succeed};
+
 use collecting::Collected;
 use exchange::Expected;
-use tools::{Program, command, installed};
+
+const SKIP_VARIABLE: &str = "NARROWS_TEST_SKIP_EXPORTERS";
+const ROOT: &str = env!("CARGO_TARGET_TMPDIR");
 
 #[test]
 fn python_flask_and_urllib() {
-    let program = Program {
-        name: "python",
+    let program = ForeignProgram {
+        skip_variable: SKIP_VARIABLE,
+        name: "exporter-python",
         needs: &["python3"],
         files: &[
             ("app.py", include_str!("programs/python/app.py")),
@@ -30,7 +34,7 @@ fn python_flask_and_urllib() {
             &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
         ],
     };
-    let Some(folder) = installed(&program) else { return };
+    let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(&folder, protocol, &[".venv/bin/opentelemetry-instrument", ".venv/bin/python", "app.py"]);
         let expected = Expected { routes: Some(["/hello/<name>", "/boom"]), exception: Some("ValueError") };
@@ -43,8 +47,9 @@ fn python_flask_and_urllib() {
 
 #[test]
 fn node_http() {
-    let program = Program {
-        name: "node",
+    let program = ForeignProgram {
+        skip_variable: SKIP_VARIABLE,
+        name: "exporter-node",
         needs: &["node", "npm"],
         files: &[
             ("app.js", include_str!("programs/node/app.js")),
@@ -61,7 +66,7 @@ fn node_http() {
             "--loglevel=error",
         ]],
     };
-    let Some(folder) = installed(&program) else { return };
+    let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["http/json", "grpc", "http/protobuf"] {
         let program = ["node", "--require", "@opentelemetry/auto-instrumentations-node/register", "app.js"];
         let collected = run(&folder, protocol, &program);
@@ -73,8 +78,9 @@ fn node_http() {
 #[test]
 fn java_agent() {
     let agent = "opentelemetry-javaagent-2.20.1.jar";
-    let program = Program {
-        name: "java",
+    let program = ForeignProgram {
+        skip_variable: SKIP_VARIABLE,
+        name: "exporter-java",
         needs: &["java", "javac", "mvn"],
         files: &[("App.java", include_str!("programs/java/App.java"))],
         install: &[
@@ -89,7 +95,7 @@ fn java_agent() {
             &["javac", "App.java"],
         ],
     };
-    let Some(folder) = installed(&program) else { return };
+    let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     let agent = format!("-javaagent:{agent}");
     for protocol in ["http/protobuf", "grpc"] {
         let collected = run(&folder, protocol, &["java", "-XX:TieredStopAtLevel=1", &agent, "-cp", ".", "App"]);
@@ -100,8 +106,9 @@ fn java_agent() {
 
 #[test]
 fn go_otelhttp() {
-    let program = Program {
-        name: "go",
+    let program = ForeignProgram {
+        skip_variable: SKIP_VARIABLE,
+        name: "exporter-go",
         needs: &["go"],
         files: &[
             ("main.go", include_str!("programs/go/main.go")),
@@ -110,7 +117,7 @@ fn go_otelhttp() {
         ],
         install: &[&["go", "build", "-o", "exporters", "."]],
     };
-    let Some(folder) = installed(&program) else { return };
+    let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(&folder, protocol, &["./exporters"]);
         exchange::check(&collected, protocol, &Expected { routes: None, exception: Some("*errors.errorString") });
@@ -147,6 +154,6 @@ fn run(folder: &Path, protocol: &str, program: &[&str]) -> Collected {
         ("OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED", "true".to_owned()),
         ("OTEL_SEMCONV_STABILITY_OPT_IN", "http".to_owned()),
     ];
-    tools::succeed(command(folder, program).envs(settings));
+    succeed(foreign_command(folder, program).envs(settings));
     collecting.end()
 }

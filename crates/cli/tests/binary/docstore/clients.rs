@@ -1,0 +1,75 @@
+//! Microsoft's own clients, and the explorer in a browser, against `narrows engine docstore`: the programs in
+//! `engines/docstore/tests/clients/` check every response themselves.
+//!
+//! `NARROWS_TEST_SKIP_PYTHON=1`, `NARROWS_TEST_SKIP_NODE=1` and `NARROWS_TEST_SKIP_CHROMIUM=1` leave them out.
+
+use narrows_testing::{ForeignProgram, foreign_command, succeed};
+
+use super::Store;
+use crate::common::Bench;
+
+/// The options of a store without documents.
+const EMPTY: [&str; 2] = ["--documents", "0"];
+
+/// Runs `command` in the program's folder with the address of a store of its own, which has these options.
+fn check(program: &ForeignProgram<'_>, command: &[&str], store: &[&str]) {
+    let Some(folder) = program.installed(env!("CARGO_TARGET_TMPDIR").as_ref()) else { return };
+    let bench = Bench::new("");
+    let store = Store::start(&bench, store);
+    let address = format!("http://127.0.0.1:{}/", store.port);
+    succeed(&mut foreign_command(&folder, &[command, &[&address]].concat()));
+}
+
+#[test]
+fn python_azure_cosmos() {
+    let program = ForeignProgram {
+        name: "docstore-python",
+        skip_variable: "NARROWS_TEST_SKIP_PYTHON",
+        needs: &["python3"],
+        files: &[
+            ("client.py", include_str!("../../../../../engines/docstore/tests/clients/python/client.py")),
+            ("requirements.txt", include_str!("../../../../../engines/docstore/tests/clients/python/requirements.txt")),
+        ],
+        install: &[
+            &["python3", "-m", "venv", ".venv"],
+            &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
+        ],
+    };
+    check(&program, &[".venv/bin/python", "client.py"], &EMPTY);
+}
+
+#[test]
+fn javascript_azure_cosmos() {
+    let program = ForeignProgram {
+        name: "docstore-javascript",
+        skip_variable: "NARROWS_TEST_SKIP_NODE",
+        needs: &["node", "npm"],
+        files: &[
+            ("client.js", include_str!("../../../../../engines/docstore/tests/clients/javascript/client.js")),
+            ("package.json", include_str!("../../../../../engines/docstore/tests/clients/javascript/package.json")),
+        ],
+        // What the package brings along is held by the date.
+        install: &[&[
+            "npm",
+            "install",
+            "--before=2026-11-15",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--loglevel=error",
+        ]],
+    };
+    check(&program, &["node", "client.js"], &EMPTY);
+}
+
+#[test]
+fn the_explorer_in_chromium() {
+    let program = ForeignProgram {
+        name: "docstore-explorer",
+        skip_variable: "NARROWS_TEST_SKIP_CHROMIUM",
+        needs: &["chromium", "python3"],
+        files: &[("explorer.py", include_str!("../../../../../engines/docstore/tests/clients/browser/explorer.py"))],
+        install: &[],
+    };
+    check(&program, &["python3", "explorer.py"], &["--throughput", "900"]);
+}
