@@ -190,6 +190,7 @@ fn neighbours_excuse_no_load_that_would_fill_the_machine_without_them() {
     };
     assert!(is_excused(((0.8, 0.6), (20.0, 40.0))), "something else holds threads");
     assert!(is_excused(((0.2, 1.9), (20.0, 40.0))), "eight users would use less than a core");
+    assert!(is_excused(((0.2, 1.9), (40.0, 20.0))), "CPU per response is large where responses are few");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Judge<'_, '_> {
             return self.limited(sign, heaviest);
         }
         let cpu = Cpu::new(self.reading);
-        match cpu.lighter_than(heaviest).min_by(|a, b| a.by_demand(b)) {
+        match cpu.lightest_below(heaviest) {
             Some(lighter) => LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() },
             None => self.of_one_level(heaviest),
         }
@@ -141,14 +141,17 @@ impl Judge<'_, '_> {
     /// Whether the load would use up the machine's CPU without neighbours too. Threads of the services that run or wait for a
     /// processor must be as many as it has, so that nothing else holds them. And what a request costs × the rate at which
     /// it would be called for must be as much: users who wait for nothing but their own request have the cycle of the
-    /// lightest level, which neighbours make longer, and so the estimate lower.
+    /// lightest level, which neighbours make longer, and so the estimate lower. Where a lighter level carried more, the
+    /// rate of that one counts for the cost: work in the background costs the more for each request, the fewer there are.
     fn fills_it_alone(&self, machine: &MachineCpu, level: &Interval) -> bool {
-        let lightest = || Cpu::new(self.reading).lighter_than(level).min_by(|a, b| a.by_demand(b));
+        let cpu = Cpu::new(self.reading);
+        let lightest = || cpu.lightest_below(level);
         let of_users = || lightest().map(|one| f64::from(level.vus) * one.rate / f64::from(one.vus.max(1)));
         let Some(asked) = level.offered.or_else(of_users) else { return false };
         let full = self.reading.thresholds.cpu_host_share * machine.all;
         let runnable = self.waiting_for_cpu(level).map_or(0.0, |waiting| machine.services + waiting);
-        let each_s = (machine.services + machine.narrows) / level.rate;
+        let carried = cpu.lighter_than(level).map(|lighter| lighter.rate).fold(level.rate, f64::max);
+        let each_s = (machine.services + machine.narrows) / carried;
         runnable >= full && each_s * asked >= full
     }
 

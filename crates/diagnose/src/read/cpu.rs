@@ -231,6 +231,11 @@ impl<'a> Cpu<'a> {
         })
     }
 
+    /// The steady interval with the least load, where the load here clearly exceeds it.
+    pub(crate) fn lightest_below(&self, here: &Interval) -> Option<&'a Interval> {
+        self.lighter_than(here).min_by(|a, b| a.by_demand(b))
+    }
+
     /// The largest consumers in an interval, the load generator included.
     pub(crate) fn consumers(&self, interval: &Interval) -> CpuConsumers {
         let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval);
@@ -260,7 +265,7 @@ impl Cpu<'_> {
     pub(crate) fn proof(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady)?;
         let below = self.lighter_than(here).max_by(|a, b| a.by_demand(b))?;
-        let lightest = self.lighter_than(here).min_by(|a, b| a.by_demand(b))?;
+        let lightest = self.lightest_below(here)?;
         if here.offered.is_some() {
             return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
         }
@@ -318,7 +323,7 @@ impl Cpu<'_> {
     /// still grows then, so it is no proof of one resource.
     pub(crate) fn falls_behind(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady && interval.offered.is_none())?;
-        let lightest = self.lighter_than(here).min_by(|a, b| a.by_demand(b))?;
+        let lightest = self.lightest_below(here)?;
         self.slower_than(here, lightest).filter(|_| !carries_on(here, lightest))
     }
 }

@@ -11,12 +11,12 @@
 //! That the use is near one core may be chance where something else limits throughput. So the service's requests must
 //! spend time outside their calls, since that is where they wait for the lock, and the use must be the same under two
 //! loads; with one load, only a known interpreter counts, very close to one core or with threads that wait for a lock.
-//! Nothing is said while any service is at a CPU limit, which would explain the throughput. Another program than an interpreter is named by exclusion only:
-//! the ranking drops it beside any other finding that is in the way.
+//! Nothing is said while any service is at a CPU limit, which would explain the throughput. Another program than an
+//! interpreter is named by exclusion only: the ranking drops it beside any other finding that is in the way.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
-use narrows_model::finding::evidence::interpreter_lock::{self as evidence, CrowdedLock};
+use narrows_model::finding::evidence::interpreter_lock::{self as evidence, LockWaits};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
@@ -35,8 +35,8 @@ mod words;
 
 /// From this share of the requests in a service's own time on, threads that wait for a lock are most of them.
 const LOCKED_SHARE: f64 = 0.5;
-/// Threads that wait for a processor, at most as many: the holder of the lock, or the one that takes it next.
-const RUNNABLE_MAX: f64 = 1.0;
+/// Threads that may wait for a processor on a full machine: the holder of the lock, or the one that takes it next.
+const WAITING_FOR_CPU_MAX: f64 = 1.0;
 /// An interval does not count when another one carried more by this factor.
 const CARRIED_MORE: f64 = 1.1;
 
@@ -83,13 +83,13 @@ fn of_service(
     let cpu = Cpu::new(reading);
     let own_share = own_share(reading, service, interval);
     let replicas: Vec<&ServiceInstance> = cpu.trial.services.iter().filter(|one| one.service == service).collect();
-    let own = Own { share: own_share, locked: locked(reading, service, interval) };
+    let own = Own { share: own_share, locked: waits_for_lock(reading, service, interval) };
     let found: Vec<evidence::InterpreterLock> =
         replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own)).collect();
-    let locked = found.len();
+    let locked_replicas = found.len();
     let distance = |one: &evidence::InterpreterLock| (one.cores - 1.0).abs();
     let closest = found.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    let evidence = evidence::InterpreterLock { locked_replicas: locked, replicas: replicas.len(), ..closest };
+    let evidence = evidence::InterpreterLock { locked_replicas, replicas: replicas.len(), ..closest };
     let is_seen_twice = evidence.lighter_cores.is_some();
     let confidence =
         if is_seen_twice && evidence.interpreter.is_some() { Confidence::High } else { Confidence::Medium };
@@ -109,19 +109,19 @@ struct Own {
     /// Its share of the time of requests; none without spans.
     share: Option<f64>,
     /// The requests in it, where most of them wait for a lock.
-    locked: Option<CrowdedLock>,
+    locked: Option<LockWaits>,
 }
 
-fn locked(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<CrowdedLock> {
+fn waits_for_lock(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<LockWaits> {
     let at = reading.intervals.iter().position(|one| one == interval)?;
     let threads = reading.spent().threads.get(at)?.iter().find(|threads| threads.service == service)?;
     let in_lock = threads.own.iter().filter(|part| part.what == OwnTime::Lock);
-    let locked = CrowdedLock {
+    let waits = LockWaits {
         requests: threads.requests.map(finite)?,
         waiting_for_lock: finite(in_lock.map(|part| part.requests).sum()),
         waiting_for_cpu: finite(threads.threads.waiting_for_cpu),
     };
-    (locked.requests > 0.0 && locked.waiting_for_lock >= LOCKED_SHARE * locked.requests).then_some(locked)
+    (waits.requests > 0.0 && waits.waiting_for_lock >= LOCKED_SHARE * waits.requests).then_some(waits)
 }
 
 /// The share of the time of a service's requests in which none of their calls is under way; none without spans of it.
@@ -158,19 +158,14 @@ fn of_replica(
 
     let cap = cpu.cap_of(replica, interval);
     let is_free = cap.is_none_or(|cap| cap >= thresholds.lock_cap_cores);
-    let host = cpu.host_use(interval)?;
-    let idle_cores = ((1.0 - host.share) * f64::from(cpu.trial.cores.max(1))).max(0.0);
-    let has_room = host.share < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores;
-    let is_others = host.others_cores > thresholds.cpu_foreign_share * f64::from(cpu.trial.cores.max(1));
-    let crowded = own.locked.filter(|locked| !has_room && is_others && locked.waiting_for_cpu <= RUNNABLE_MAX);
-    let is_hindered = !has_room && crowded.is_none();
-    if !is_shared || !is_run_at_once || !is_free || is_hindered || has_workers(&replica.command) {
+    if !is_shared || !is_run_at_once || !is_free || has_workers(&replica.command) {
         return None;
     }
+    let Room { idle_cores, crowded } = room(cpu, interval, own.locked)?;
 
     let interpreter = locking_interpreter(&replica.command);
     let lighter = |interval: &Interval| of(names::CPU_CORES, interval).filter(is_one_core);
-    let queued = || own.locked.and_then(|_| Some((cpu.slower_than(interval, lightest(cpu, interval)?)?, None)));
+    let queued = || own.locked.and_then(|_| Some((cpu.slower_than(interval, cpu.lightest_below(interval)?)?, None)));
     let (proof, lighter_cores) = proven(cpu, interval, cores, lighter).or_else(queued)?;
     let (is_same, is_locked) = (lighter_cores.is_some(), own.locked.is_some());
     let is_near = cores >= thresholds.lock_cores_near;
@@ -200,8 +195,25 @@ fn of_replica(
     })
 }
 
-fn lightest<'a>(cpu: &Cpu<'a>, interval: &Interval) -> Option<&'a Interval> {
-    cpu.lighter_than(interval).min_by(|a, b| a.by_demand(b))
+/// What the threads could have used more of.
+struct Room {
+    /// Cores of the machine that were idle, from 0.
+    idle_cores: f64,
+    /// What shows that threads would not have used more, where others filled the machine.
+    crowded: Option<LockWaits>,
+}
+
+/// None where the machine had no room for the threads, and nothing shows that they would not have used it.
+fn room(cpu: &Cpu<'_>, interval: &Interval, waits: Option<LockWaits>) -> Option<Room> {
+    let (thresholds, host) = (cpu.thresholds, cpu.host_use(interval)?);
+    let cores = f64::from(cpu.trial.cores.max(1));
+    let idle_cores = ((1.0 - host.share) * cores).max(0.0);
+    if host.share < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores {
+        return Some(Room { idle_cores, crowded: None });
+    }
+    let is_full_of_others = host.others_cores > thresholds.cpu_foreign_share * cores;
+    let crowded = waits.filter(|waits| is_full_of_others && waits.waiting_for_cpu <= WAITING_FOR_CPU_MAX)?;
+    Some(Room { idle_cores, crowded: Some(crowded) })
 }
 
 /// The mean of a replica's series. Which thread is the busiest changes from reading to reading, and with it how busy it is.

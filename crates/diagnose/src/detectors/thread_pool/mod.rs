@@ -110,7 +110,7 @@ fn is_full(runtime: PoolRuntime, state: &State, full_share: f64) -> bool {
 /// Whether what waits for an executor are requests of the load.
 fn holds_requests(reading: &Reading<'_>, cpu: &Cpu<'_>, pool: &Pool<'_>, at: usize, waiting: f64) -> bool {
     let here = &reading.intervals[at];
-    let lightest = cpu.lighter_than(here).min_by(|a, b| a.by_demand(b));
+    let lightest = cpu.lightest_below(here);
     let before = lightest.and_then(|lightest| pool.during(lightest, reading.thresholds.runtime_readings)?.queued);
     let has_grown = before.is_some_and(|before| waiting >= GROWTH * before.max(1.0));
     has_grown && waiting <= here.in_flight() && cpu.proof(at).is_some()

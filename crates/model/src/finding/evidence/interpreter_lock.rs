@@ -36,14 +36,14 @@ pub struct InterpreterLock {
     /// How often the kernel took threads of the replica off a processor, per successful response; none when not sampled.
     pub switches_each: Option<f64>,
     /// What the threads showed while other programs filled the machine; none where cores were idle.
-    pub crowded: Option<CrowdedLock>,
+    pub crowded: Option<LockWaits>,
     /// What shows that more load was not carried.
     pub proof: Proof,
 }
 
-/// What shows on a full machine that threads wait for a lock rather than for a processor.
+/// How requests in a service's own time wait, and its threads for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CrowdedLock {
+pub struct LockWaits {
     /// Requests in the service's own time, a mean, from 0.
     pub requests: f64,
     /// Those that waited for a lock, a mean, 0 to `requests`.
