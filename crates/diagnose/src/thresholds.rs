@@ -132,7 +132,8 @@ thresholds! {
     cpu_thread_share: f64 = 0.90;
     /// `cpu-saturation`: share of the host's CPU.
     cpu_host_share: f64 = 0.90;
-    /// `cpu-saturation`: largest share of the host's CPU that other programs use where the host is named.
+    /// `cpu-saturation`: largest share of the host's CPU that other programs use where the host is named. With more, they
+    /// may also be why a load does not fit.
     cpu_foreign_share: f64 = 0.25;
     /// The limit of a trial: share of the host's CPU from which on the host is the limit if threads wait for processors.
     cpu_pressed_share: f64 = 0.75;
@@ -278,7 +279,8 @@ thresholds! {
     duplicate_query_share: f64 = 0.10;
     /// `duplicate-query`: time without any call before a query from which it reads a state again, nanoseconds.
     duplicate_query_pause_ns: i64 = 10_000_000;
-    /// `time-outside-spans`: share of the users' mean wait that neither a span covers nor the service's CPU explains, under the heaviest load.
+    /// `time-outside-spans`: share of the users' mean wait that neither a span covers nor the service's CPU explains, under
+    /// the heaviest load.
     outside_share: f64 = 0.3;
     /// `time-outside-spans`: the same time, mean, nanoseconds.
     outside_ns: f64 = 5e6;

@@ -194,6 +194,23 @@ fn neighbours_excuse_no_load_that_would_fill_the_machine_without_them() {
 }
 
 #[test]
+fn neighbours_with_part_of_the_machine_excuse_a_load_that_would_leave_some_of_it() {
+    let verdict = |users: u32| {
+        let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 1.1).host_cpu(|_| 1.0);
+        let trial =
+            trial.series(names::CPU_WAIT, "shop", 0, |_| 3.0).threads("shop", 0, &[(ThreadState::Lock, "", 6.0)]);
+        let load = |vus, rate, latency_ms| Load { vus, rate, latency_ms };
+        judged(
+            trial.steady(20, load(4, 9.0, 37.0)).steady(20, load(12, 23.0, 120.0)).steady(20, load(users, 27.0, 187.0)),
+        )
+    };
+    // 41 ms of CPU for each request: 16 users would use 1.5 of two cores, and 32 users all of them.
+    let shared = verdict(16).verdict;
+    assert!(matches!(shared, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{shared:?}");
+    assert_eq!(verdict(32).headline, "limited by the CPU of the machine");
+}
+
+#[test]
 fn neighbours_who_have_the_machine_excuse_nothing_while_no_thread_waits_for_a_processor() {
     let waiting = |threads: f64| {
         let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 0.1).host_cpu(|_| 1.0);

@@ -124,7 +124,8 @@ impl Judge<'_, '_> {
         let machine = machine(&cpu, level);
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
-        let neighbours = full.filter(|full| is_taken_by_neighbours(full) && !self.fills_it_alone(full, level));
+        let is_shared = |full: &MachineCpu| full.foreign() > thresholds.cpu_foreign_share * full.all;
+        let neighbours = full.filter(|full| is_shared(full) && !self.fills_it_alone(full, level));
         if let Some(machine) =
             neighbours.filter(|_| self.place_of(level).is_none_or(|at| waits_for_cpu(self.reading, at)))
         {
@@ -210,8 +211,3 @@ fn holds_back(finding: &Finding) -> bool {
 const WAIT_SHARE_MIN: f64 = 0.2;
 /// Requests at a place work rather than wait when each uses at least this share of a core.
 const WORKING_SHARE: f64 = 0.5;
-
-/// Whether others than the run had so much of a full machine that the run could have used it.
-fn is_taken_by_neighbours(machine: &MachineCpu) -> bool {
-    machine.foreign() > machine.services + machine.narrows
-}
