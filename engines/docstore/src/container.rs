@@ -17,7 +17,7 @@ use crate::held::Held;
 use crate::moment::Moment;
 use crate::partition::{Command, Done, Operation, Partition, Refused, Stamp, Step};
 use crate::partition_key::PartitionKey;
-use crate::ranges::Ranges;
+use crate::ranges::{Range, Ranges};
 use crate::resource_id::ContainerId;
 use crate::seed;
 use crate::storage::{Change, ContainerRecord, Journal, Mark};
@@ -243,7 +243,7 @@ impl Container {
     /// Splits a range at `at`. Both halves admit requests at once; `distribute` then evens out all partitions.
     fn split(&self, id: u32, at: u128, throughput: Throughput) -> bool {
         let definition = self.definition();
-        // Requests wait for the ranges here, so none of them sees a state between.
+        // Requests wait for the ranges here, so they see the state before the split or after it.
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let provided = share(throughput, ranges.count() + 1);
         let partition = |range| {
@@ -254,7 +254,7 @@ impl Container {
         let split = ranges.split(id, at, partition);
         let is_split = split.is_some();
         if let Some(split) = split {
-            // Nobody writes to a half before the ranges have it, so the disk gets the split before these writes.
+            // A half is written to only once the ranges have it, so the disk gets the split before these writes.
             let container = self.described(Arc::clone(&definition), throughput, &split);
             let halves = split.halves_of(id);
             self.setting.journal.describe(Change::Split { container, parent: id, halves });
@@ -322,12 +322,21 @@ impl Container {
         place: u128,
         request: impl Fn(&Partition) -> Result<T, Refused>,
     ) -> Result<(u32, T), Refused> {
+        let holder = |ranges: &Ranges| ranges.holding(place).clone();
+        self.on_range(holder, |range| request(&range.partition)).map(|(range, done)| (range.id, done))
+    }
+
+    /// Runs `request` on the range that `choose` finds, and again on the one it finds after a split.
+    pub(crate) fn on_range<T>(
+        &self,
+        choose: impl Fn(&Ranges) -> Range,
+        request: impl Fn(&Range) -> Result<T, Refused>,
+    ) -> Result<(Range, T), Refused> {
         for _ in 0..MOVES_MAX {
-            let ranges = self.ranges();
-            let range = ranges.holding(place);
-            match request(&range.partition) {
+            let range = choose(&self.ranges());
+            match request(&range) {
                 Err(Refused::Moved) => {}
-                done => return done.map(|done| (range.id, done)),
+                done => return done.map(|done| (range, done)),
             }
         }
         Err(Refused::Moved)

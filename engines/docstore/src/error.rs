@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot hear signals.
+    /// Signals cannot be received.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
     /// A setting is outside its range.
@@ -20,7 +20,7 @@ pub enum Error {
         /// The values that would do.
         expected: String,
     },
-    /// The port on the loopback interface is not to be had.
+    /// The port on the loopback interface is not available.
     #[error("cannot listen on 127.0.0.1:{port}")]
     Bind {
         /// The requested port.
@@ -46,7 +46,7 @@ pub enum Error {
         /// The number of the process, where it is known.
         process: Option<u32>,
     },
-    /// The file is none of the document store's.
+    /// Another program has written the file.
     #[error("{} is not a file of the document store", file.display())]
     Foreign {
         /// The file.

@@ -12,7 +12,7 @@
 //!
 //! # Metrics
 //!
-//! With `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) set, [`serve`] exports over OTLP
+//! With `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) set, a [`Server`] exports over OTLP
 //! (http/protobuf) every second, or every `OTEL_METRIC_EXPORT_INTERVAL` milliseconds, and once more at the end:
 //!
 //! | name | instrument | unit | value |
@@ -20,16 +20,17 @@
 //! | `db.throughput.consumed` | counter, f64 | `{request_unit}` | what requests have cost since the store opened |
 //! | `db.throughput.provisioned` | gauge, f64 | `{request_unit}/s` | what each second provides |
 //! | `db.requests.throttled` | counter, u64 | `{request}` | requests refused with status 429 since the store opened |
+//! | `db.documents` | gauge, f64 | `By` | the text of the documents |
 //!
-//! Each has one series per container and physical partition, by the attributes `db.collection.name` (the container)
-//! and `db.partition.id` (the number of its range, as text). Sums are cumulative and add up to the charges in the
-//! responses; descriptions are charged in their responses but to no partition. `service.name` is `OTEL_SERVICE_NAME`,
-//! else that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
-//! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
+//! Each has one series per container and physical partition, by the attributes `db.namespace` (the database),
+//! `db.collection.name` (the container) and `db.partition.id` (the number of its range, as text). Sums are cumulative and
+//! add up to the charges in the responses; a partition that was split keeps its sums and provides nothing. Descriptions are
+//! charged in their responses but to no partition. `service.name` is `OTEL_SERVICE_NAME`, else that of
+//! `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The names of the metrics and `db.partition.id` are Narrows' own: no semantic
+//! convention of OpenTelemetry has them; `db.namespace` and `db.collection.name` are the conventions'.
 //!
-//! The same are at `/metrics` in the text format of Prometheus, with the name of the database (`db_namespace`) and the
-//! bytes of the documents (`db_documents_bytes`). `/_explorer/` is a page for people: containers, items, queries, and what
-//! each partition uses at this moment.
+//! The same are at `/metrics` in the text format of Prometheus. `/_explorer/` is a page for people: containers, items, queries,
+//! and what each partition uses at this moment.
 //!
 //! Requests are signed with the account's master key ([`Config::access`]), unless anyone may use the store; it listens on
 //! loopback either way.
@@ -40,9 +41,8 @@
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), narrows_docstore::Error> {
-//! let config = narrows_docstore::Config::default();
-//! let listener = narrows_docstore::bind(&config).await?;
-//! narrows_docstore::serve(listener, config, narrows_docstore::stop_signal()?).await
+//! let server = narrows_docstore::Server::open(narrows_docstore::Config::default()).await?;
+//! server.serve(narrows_docstore::stop_signal()?).await
 //! # }
 //! ```
 
@@ -82,6 +82,6 @@ mod usage;
 pub use access::{Access, AccountKey};
 pub use config::{Config, Flush};
 pub use error::Error;
-pub use http::{bind, serve};
+pub use http::Server;
 pub use narrows_serving::stop_signal;
 pub use seed::{FIRST_YEAR, MONTHS_PER_OWNER, owners};

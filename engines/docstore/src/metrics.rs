@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::partition::Usage;
 use crate::store::Store;
+use crate::usage::{self, METRICS, Metric, Value};
 
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long one export may take; longer would hold up the next ones and the end of the process.
@@ -78,7 +79,7 @@ impl Export {
         let (done, finished) = oneshot::channel();
         // The SDK waits for its thread, up to seconds: not on a thread of the runtime, which the process would wait for.
         let finishing = std::thread::Builder::new().name("metrics-finish".to_owned()).spawn(move || {
-            // A lost last export is nobody's failure; the receiver is gone after the timeout.
+            // An export that fails is lost like any other; the receiver of `done` is gone after the timeout.
             let _ = self.provider.shutdown();
             let _ = done.send(());
         });
@@ -90,49 +91,51 @@ impl Export {
 }
 
 fn observe(meter: &Meter, store: &Arc<Store>) {
-    let series = Series { store: Arc::clone(store) };
-    meter
-        .f64_observable_counter("db.throughput.consumed")
-        .with_unit("{request_unit}")
-        .with_description("Request units that requests have cost since the store opened")
-        .with_callback(series.observing(|usage| usage.consumed.request_units()))
-        .build();
-    meter
-        .f64_observable_gauge("db.throughput.provisioned")
-        .with_unit("{request_unit}/s")
-        .with_description("Request units that each second provides")
-        .with_callback(series.observing(|usage| usage.provisioned.request_units()))
-        .build();
-    meter
-        .u64_observable_counter("db.requests.throttled")
-        .with_unit("{request}")
-        .with_description("Requests refused with status 429 since the store opened")
-        .with_callback(series.observing(|usage| usage.throttled))
-        .build();
-}
-
-/// One series for each partition there is or was.
-#[derive(Clone)]
-struct Series {
-    store: Arc<Store>,
-}
-
-impl Series {
-    /// A callback that observes `value` of each partition's usage.
-    fn observing<T: 'static>(
-        &self,
-        value: impl Fn(Usage) -> T + Send + Sync + 'static,
-    ) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
-        let store = Arc::clone(&self.store);
-        move |observer: &dyn AsyncInstrument<T>| {
-            for container in store.containers() {
-                let name = KeyValue::new("db.collection.name", container.name.clone());
-                for range in container.ranges().ever().take(SERIES_MAX) {
-                    let id = KeyValue::new("db.partition.id", range.id.to_string());
-                    observer.observe(value(range.partition.usage()), &[name.clone(), id]);
-                }
-            }
+    for Metric { name, unit, description, value } in METRICS {
+        match value {
+            Value::Sum(value) => drop(
+                meter
+                    .f64_observable_counter(name)
+                    .with_unit(unit)
+                    .with_description(description)
+                    .with_callback(observing(store, value))
+                    .build(),
+            ),
+            Value::Count(value) => drop(
+                meter
+                    .u64_observable_counter(name)
+                    .with_unit(unit)
+                    .with_description(description)
+                    .with_callback(observing(store, value))
+                    .build(),
+            ),
+            Value::Gauge(value) => drop(
+                meter
+                    .f64_observable_gauge(name)
+                    .with_unit(unit)
+                    .with_description(description)
+                    .with_callback(observing(store, value))
+                    .build(),
+            ),
         }
+    }
+}
+
+/// A callback that observes `value` of each partition there is or was.
+fn observing<T: 'static>(
+    store: &Arc<Store>,
+    value: fn(&Usage) -> T,
+) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
+    let store = Arc::clone(store);
+    move |observer: &dyn AsyncInstrument<T>| {
+        usage::read(&store, |database, container, partitions| {
+            let database = KeyValue::new("db.namespace", database.name.clone());
+            let container = KeyValue::new("db.collection.name", container.name.clone());
+            for partition in partitions {
+                let range = KeyValue::new("db.partition.id", partition.range.to_string());
+                observer.observe(value(&partition.usage), &[database.clone(), container.clone(), range]);
+            }
+        });
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Usage {
     pub(crate) consumed: Charge,
     /// Requests that were refused because the budget was spent.
     pub(crate) throttled: u64,
+    /// The bytes of its documents' text at this moment.
+    pub(crate) text_bytes: usize,
 }
 
 /// Some documents of a list.
@@ -164,10 +166,12 @@ impl Partition {
         self.lock().redefine(Arc::clone(definition));
     }
 
-    /// What was provided, used and refused so far.
+    /// What was provided, used and refused so far. A partition that was split provides nothing more.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.lock();
-        Usage { provisioned: state.budget.per_second(), consumed: state.consumed, throttled: state.throttled }
+        let provisioned = if state.is_retired { Charge::ZERO } else { state.budget.per_second() };
+        let State { consumed, throttled, text_bytes, .. } = *state;
+        Usage { provisioned, consumed, throttled, text_bytes }
     }
 
     /// The bytes of all documents' text.
@@ -291,6 +295,7 @@ mod tests {
             provisioned: Charge::from_hundredths(10_000),
             consumed: Charge::from_hundredths(3 * 32 * 320),
             throttled: 3 * 8,
+            text_bytes: 0,
         };
         assert_eq!(partition.usage(), expected);
     }

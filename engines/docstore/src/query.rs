@@ -133,6 +133,11 @@ impl Selection {
         sql::is_merged(&self.query)
     }
 
+    /// Whether a page says how far it came by the number of results, which only counts over the same documents.
+    pub(crate) fn is_gathered(&self) -> bool {
+        sql::is_gathered(&self.query)
+    }
+
     /// How clients merge the query over partitions.
     pub(crate) fn plan(&self, features: &Features) -> Result<Plan, String> {
         Plan::new(&self.query, &self.parameters, features)

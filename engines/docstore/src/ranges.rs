@@ -131,9 +131,9 @@ impl Ranges {
         range
     }
 
-    /// Current and retired ranges, for the count of use.
-    pub(crate) fn ever(&self) -> impl Iterator<Item = &Range> {
-        self.retired.iter().chain(&self.current)
+    /// The ranges that were split, for the count of use.
+    pub(crate) fn retired(&self) -> std::slice::Iter<'_, Range> {
+        self.retired.iter()
     }
 
     /// Distinguishes this state of the container from those before.

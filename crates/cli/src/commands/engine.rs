@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use narrows_docstore::{Access, AccountKey, Config, Flush, bind, serve, stop_signal};
+use narrows_docstore::{Access, AccountKey, Config, Flush, Server, stop_signal};
 
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
@@ -192,14 +192,15 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         .build()
         .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
     let served = runtime.block_on(async {
-        let stop = stop_signal()?;
-        let listener = bind(&config).await?;
-        if let Ok(address) = listener.local_addr() {
-            stderr::say(&format!("docstore listens on http://{address}"));
-        }
-        serve(listener, config, stop).await
+        let mut stop = std::pin::pin!(stop_signal()?);
+        let server = tokio::select! {
+            () = &mut stop => return Ok(()),
+            opened = Server::open(config) => opened?,
+        };
+        stderr::say(&format!("docstore listens on http://{}", server.address()));
+        server.serve(stop).await
     });
-    // What is still under way when the store has stopped, such as seeding, has nobody left to wait for it.
+    // A signal may have come while the store was being filled, which need not be finished.
     runtime.shutdown_background();
     served.map_err(|error| {
         let failure = Failure::new(with_causes(&error));

@@ -76,10 +76,10 @@ pub(super) fn first_number(headers: &HeaderMap) -> Result<u64, Failure> {
     Ok(number(headers, CONTINUATION, "a continuation this store has given")?.unwrap_or(0))
 }
 
-/// `x-ms-continuation` of a query: how far earlier pages came.
-pub(super) fn continuation(headers: &HeaderMap) -> Result<Progress, Failure> {
-    let Some(value) = continuation_text(headers)? else { return Ok(Progress::default()) };
-    read_progress(value).ok_or_else(|| unusable_continuation(value))
+/// `x-ms-continuation` of a query: the range of earlier pages and how far they came.
+pub(super) fn continuation(headers: &HeaderMap) -> Result<Option<(u32, Progress)>, Failure> {
+    let Some(value) = continuation_text(headers)? else { return Ok(None) };
+    read_progress(value).map(Some).ok_or_else(|| unusable_continuation(value))
 }
 
 /// `x-ms-continuation`, unless it is empty.
@@ -92,19 +92,16 @@ pub(super) fn unusable_continuation(value: &str) -> Failure {
 }
 
 /// The continuation for [`continuation`] to read.
-pub(super) fn continuation_of(progress: Progress) -> String {
+pub(super) fn continuation_of(range: u32, progress: Progress) -> String {
     let Progress { number, row, emitted } = progress;
-    format!("{CONTINUATION_VERSION}.{number}.{row}.{emitted}")
+    format!("{CONTINUATION_VERSION}.{range}.{number}.{row}.{emitted}")
 }
 
-fn read_progress(value: &str) -> Option<Progress> {
-    let mut parts = value.split('.');
-    if parts.next()? != CONTINUATION_VERSION {
-        return None;
-    }
-    let number = parts.next()?.parse().ok()?;
-    let (row, emitted) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts.next().is_none().then_some(Progress { number, row, emitted })
+fn read_progress(value: &str) -> Option<(u32, Progress)> {
+    let parts: Vec<&str> = value.split('.').collect();
+    let [CONTINUATION_VERSION, range, number, row, emitted] = parts.as_slice() else { return None };
+    let (row, emitted) = (row.parse().ok()?, emitted.parse().ok()?);
+    Some((range.parse().ok()?, Progress { number: number.parse().ok()?, row, emitted }))
 }
 
 /// `x-ms-start-epk` and `x-ms-end-epk`: the hashes of partition keys a query is for, as digits.

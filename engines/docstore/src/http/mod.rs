@@ -25,7 +25,7 @@ mod tests;
 mod walk;
 
 use std::future::Future;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -44,7 +44,7 @@ use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::{Config, Error};
+use crate::{Access, Config, Error};
 use narrows_serving::connections;
 
 /// Cosmos DB's limit of a document.
@@ -54,62 +54,68 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Listens on the loopback interface at the port of `config`.
-///
-/// # Errors
-///
-/// [`Error::Bind`] if the port is not to be had.
-pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, config.port))
-        .await
-        .map_err(|source| Error::Bind { port: config.port, source })
+/// A store that is open and has its port.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    access: Access,
+    latency: Latency,
+    store: Arc<Store>,
+    export: Option<Export>,
 }
 
-/// Opens or seeds the store and serves requests until `shutdown` is done. Connections that arrive before it is open wait.
-///
-/// When `shutdown` is done, requests under way have half a second to end, then the last metrics are sent, all within
-/// 2 seconds; then the folder gets what is still under way. Metrics are exported if the environment names an endpoint; see the
-/// crate's opening comment.
-///
-/// # Errors
-///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Metrics`] for an endpoint that is no address,
-/// [`Error::Serve`] if the listener has no address. For a folder: [`Error::Folder`] and [`Error::Storage`] if it cannot be read
-/// or written, [`Error::InUse`] if another process has it, [`Error::Foreign`], [`Error::OtherVersion`] and [`Error::Damaged`]
-/// for a file that cannot be read as one of the store's.
-pub async fn serve(
-    listener: TcpListener,
-    config: Config,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), Error> {
-    let settings = Settings::read(|name| std::env::var(name).ok());
-    serve_with(listener, config, settings, shutdown).await
-}
-
-async fn serve_with(
-    listener: TcpListener,
-    config: Config,
-    metrics: Option<Settings>,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), Error> {
-    config.validate()?;
-    let address = listener.local_addr().map_err(Error::Serve)?;
-    let (latency, gate) = (Latency::new(&config), Gate::new(&config.access));
-    let mut shutdown = Box::pin(shutdown);
-    let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
-    let store = tokio::select! {
-        () = &mut shutdown => return Ok(()),
-        opened = opening => Arc::new(opened.map_err(|panicked| Error::Serve(panicked.into()))??),
-    };
-    let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
-    let service = Service { store: Arc::clone(&store), endpoint: format!("http://{address}/"), latency, gate };
-    let router = Router::new().fallback(handle).with_state(Arc::new(service));
-    connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
-    if let Some(export) = export {
-        export.finish().await;
+impl Server {
+    /// Takes the port of `config` on the loopback interface, and opens or seeds the store. Connections that arrive before it
+    /// serves wait. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not available, [`Error::Metrics`]
+    /// for an endpoint that is not an address. For a folder: [`Error::Folder`] and [`Error::Storage`] if it cannot be read or
+    /// written, [`Error::InUse`] if another process has it, [`Error::Foreign`], [`Error::OtherVersion`] and
+    /// [`Error::Damaged`] for a file that cannot be read as one of the store's.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Self::open_with(config, Settings::read(|name| std::env::var(name).ok())).await
     }
-    let closing = tokio::task::spawn_blocking(move || store.close());
-    closing.await.map_err(|panicked| Error::Serve(panicked.into()))
+
+    async fn open_with(config: Config, metrics: Option<Settings>) -> Result<Self, Error> {
+        config.validate()?;
+        let cannot_bind = |source| Error::Bind { port: config.port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, config.port)).await.map_err(cannot_bind)?;
+        let address = listener.local_addr().map_err(cannot_bind)?;
+        let (latency, access) = (Latency::new(&config), config.access.clone());
+        let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
+        let store = Arc::new(opening.await.map_err(|panicked| Error::Serve(panicked.into()))??);
+        let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
+        Ok(Self { listener, address, access, latency, store, export })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves requests until `shutdown` is done.
+    ///
+    /// Then requests under way have half a second to end and the last metrics are sent, all within 2 seconds; then the folder
+    /// gets what is still under way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serve`] if the store cannot be closed.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let Self { listener, address, access, latency, store, export } = self;
+        let (endpoint, gate) = (format!("http://{address}/"), Gate::new(&access));
+        let service = Service { store: Arc::clone(&store), endpoint, latency, gate };
+        let router = Router::new().fallback(handle).with_state(Arc::new(service));
+        connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
+        if let Some(export) = export {
+            export.finish().await;
+        }
+        let closing = tokio::task::spawn_blocking(move || store.close());
+        closing.await.map_err(|panicked| Error::Serve(panicked.into()))
+    }
 }
 
 /// The store and what surrounds it on the wire.
@@ -156,7 +162,7 @@ impl Service {
 async fn read(body: Body) -> Result<Bytes, Failure> {
     match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        // The only error this body has besides the limit is a connection that is gone, where nobody reads the response.
+        // Besides the limit, a body only fails with its connection, which then gets no response.
         Ok(Err(_)) => Err(Failure::too_large(MAX_BODY_BYTES)),
         Err(_) => Err(Failure::slow_body(BODY_TIMEOUT)),
     }

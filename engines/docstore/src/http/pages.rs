@@ -17,7 +17,7 @@ use crate::usage;
 /// The page loads its own files and talks to its own store, and nothing else.
 const POLICY: &str = "default-src 'self'; img-src data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
 
-/// The response to a request for a page; none if the path is none of these.
+/// The response to a request for a page; None for any other path.
 pub(super) fn page(store: &Store, method: &Method, path: &str) -> Option<Response<Body>> {
     let (kind, body) = match path {
         "/metrics" => (prometheus::CONTENT_TYPE, prometheus::page(store)),
@@ -61,13 +61,14 @@ fn usage_of(store: &Store) -> Value {
     usage::read(store, |database, container, partitions| {
         let partitions: Vec<Value> = partitions
             .iter()
+            .filter(|partition| !partition.is_split)
             .map(|partition| {
                 json!({
                     "id": partition.range,
                     "provisioned": partition.usage.provisioned.request_units(),
                     "consumed": partition.usage.consumed.request_units(),
                     "throttled": partition.usage.throttled,
-                    "bytes": partition.bytes,
+                    "bytes": partition.usage.text_bytes,
                 })
             })
             .collect();

@@ -4,67 +4,59 @@
 
 use std::fmt::Write;
 
+use crate::partition::Usage;
 use crate::store::Store;
-use crate::usage::{self, PartitionUsage};
+use crate::usage::{self, METRICS, Metric, Value};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A metric with its value of a partition.
-struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    value: fn(&PartitionUsage) -> f64,
-}
-
-const METRICS: [Metric; 4] = [
-    Metric {
-        name: "db_throughput_consumed_total",
-        kind: "counter",
-        help: "Request units that requests have cost since the store opened.",
-        value: |partition| partition.usage.consumed.request_units(),
-    },
-    Metric {
-        name: "db_throughput_provisioned_per_second",
-        kind: "gauge",
-        help: "Request units that each second provides.",
-        value: |partition| partition.usage.provisioned.request_units(),
-    },
-    Metric {
-        name: "db_requests_throttled_total",
-        kind: "counter",
-        help: "Requests refused with status 429 since the store opened.",
-        value: |partition| partition.usage.throttled as f64,
-    },
-    Metric {
-        name: "db_documents_bytes",
-        kind: "gauge",
-        help: "Text of the documents, in bytes.",
-        value: |partition| partition.bytes as f64,
-    },
-];
-
 /// The page; a line for each metric and partition.
 pub(super) fn page(store: &Store) -> String {
+    let names = METRICS.each_ref().map(name);
     let mut samples: [String; METRICS.len()] = Default::default();
     usage::read(store, |database, container, partitions| {
         let (database, container) = (escaped(&database.name), escaped(&container.name));
         for partition in partitions {
-            for (metric, lines) in METRICS.iter().zip(&mut samples) {
-                let (name, range, value) = (metric.name, partition.range, (metric.value)(partition));
-                let labels = format!(
-                    "db_namespace=\"{database}\",db_collection_name=\"{container}\",db_partition_id=\"{range}\""
-                );
+            let range = partition.range;
+            let labels =
+                format!("db_namespace=\"{database}\",db_collection_name=\"{container}\",db_partition_id=\"{range}\"");
+            for ((metric, name), lines) in METRICS.iter().zip(&names).zip(&mut samples) {
+                let value = value(metric, &partition.usage);
                 // Writing to a text cannot fail.
                 let _ = writeln!(lines, "{name}{{{labels}}} {value}");
             }
         }
     });
-    let of_metric = |(metric, lines): (&Metric, String)| {
-        let Metric { name, kind, help, .. } = metric;
-        format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}")
+    let of_metric = |((metric, name), lines): ((&Metric, &String), String)| {
+        let (kind, description) = (kind(metric), metric.description);
+        format!("# HELP {name} {description}.\n# TYPE {name} {kind}\n{lines}")
     };
-    METRICS.iter().zip(samples).map(of_metric).collect()
+    METRICS.iter().zip(&names).zip(samples).map(of_metric).collect()
+}
+
+/// Dots become underscores; a unit in braces is left out, others are spelled out; counters end with `_total`.
+fn name(metric: &Metric) -> String {
+    let unit = match metric.unit {
+        "By" => "_bytes",
+        unit if unit.ends_with("/s") => "_per_second",
+        _ => "",
+    };
+    let total = if kind(metric) == "counter" { "_total" } else { "" };
+    format!("{}{unit}{total}", metric.name.replace('.', "_"))
+}
+
+fn kind(metric: &Metric) -> &'static str {
+    match metric.value {
+        Value::Sum(_) | Value::Count(_) => "counter",
+        Value::Gauge(_) => "gauge",
+    }
+}
+
+fn value(metric: &Metric, usage: &Usage) -> f64 {
+    match metric.value {
+        Value::Sum(value) | Value::Gauge(value) => value(usage),
+        Value::Count(value) => value(usage) as f64,
+    }
 }
 
 /// The value of a label.
@@ -79,5 +71,16 @@ mod tests {
     #[test]
     fn values_of_labels_are_escaped() {
         assert_eq!(escaped("a\"b\\c\nd"), r#"a\"b\\c\nd"#);
+    }
+
+    #[test]
+    fn names_are_translated_as_opentelemetry_has_it() {
+        let expected = [
+            "db_throughput_consumed_total",
+            "db_throughput_provisioned_per_second",
+            "db_requests_throttled_total",
+            "db_documents_bytes",
+        ];
+        assert_eq!(METRICS.each_ref().map(name), expected);
     }
 }

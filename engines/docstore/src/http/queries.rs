@@ -58,11 +58,15 @@ fn page_of(
     selection: &Selection,
     range: u32,
 ) -> Result<Reply, Failure> {
-    let (progress, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
+    let (earlier, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
+    if earlier.is_some_and(|(from, _)| from != range) && !goes_on_elsewhere(container, selection, range) {
+        return Err(continuation_before_split());
+    }
+    let progress = earlier.map(|(_, progress)| progress).unwrap_or_default();
     let done = partition(container, range)?.query(moment, selection, progress, limit)?;
     let (reply, next) = results(container, range, done)?;
     Ok(match next {
-        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(progress)),
+        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(range, progress)),
         None => reply,
     })
 }
@@ -82,8 +86,26 @@ fn page_anywhere(
             walked_page(moment, container, headers, selection)
         }
         Some(range) => page_of(moment, container, headers, selection, range),
+        // A client that is sent to the query plan would begin anew, and repeat the results it has.
+        None if selection.is_merged() && headers::continuation_text(headers)?.is_some() => {
+            Err(continuation_before_split())
+        }
         None => Err(across_ranges(container, selection)),
     }
+}
+
+/// Whether a continuation of another range, of which `range` is a part, counts on it. A number of results does only if all
+/// of them are there.
+fn goes_on_elsewhere(container: &Container, selection: &Selection, range: u32) -> bool {
+    let ranges = container.ranges();
+    let all_here = |places: Vec<u128>| places.iter().all(|&place| ranges.holding(place).id == range);
+    !selection.is_gathered() || places(container, selection).is_some_and(all_here)
+}
+
+fn continuation_before_split() -> Failure {
+    let message = "the partition was split since the continuation was given, and results that are sorted or grouped cannot \
+                   go on in its parts: start the query again";
+    Failure::bad_request(message)
 }
 
 /// A page of one range; the continuation goes on in the next one that can have results.

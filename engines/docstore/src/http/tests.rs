@@ -292,9 +292,9 @@ fn the_store_responds_on_a_socket() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let response = runtime.block_on(async {
         let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
-        let listener = bind(&config).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve_with(listener, config, None, std::future::pending()));
+        let server = Server::open_with(config, None).await.unwrap();
+        let address = server.address();
+        let serving = tokio::spawn(server.serve(std::future::pending()));
         let asking = tokio::task::spawn_blocking(move || {
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -311,6 +311,7 @@ fn the_store_responds_on_a_socket() {
 }
 
 mod containers;
+mod damage;
 mod documents;
 mod feeds;
 mod lifetime;

@@ -10,13 +10,11 @@ use super::response::Failure;
 use crate::container::Container;
 use crate::effective_key::is_place;
 use crate::partition::{Partition, Refused};
-use crate::ranges::Range;
+use crate::ranges::{Range, Ranges};
 use crate::sql::Progress;
 
 /// What the continuation of a walk begins with, which tells it from that of a query on one range.
 const VERSION: &str = "2";
-/// How often a request looks for its range again after a split.
-const MOVES_MAX: usize = 16;
 
 /// A place in a walk. Ranges below `min` are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,16 +67,11 @@ impl Walk {
         is_wanted: impl Fn(&Range) -> bool,
         request: impl Fn(&Partition, Progress) -> Result<T, Refused>,
     ) -> Result<(Range, T), Refused> {
-        for _ in 0..MOVES_MAX {
-            let ranges = container.ranges();
+        let choose = |ranges: &Ranges| {
             let mut ahead = ranges.iter().filter(|range| range.span.end() > self.min);
-            let range = ahead.find(|range| is_wanted(range)).unwrap_or_else(|| ranges.holding(self.min));
-            match request(&range.partition, self.progress_in(range.span.min())) {
-                Err(Refused::Moved) => {}
-                done => return done.map(|done| (range.clone(), done)),
-            }
-        }
-        Err(Refused::Moved)
+            ahead.find(|range| is_wanted(range)).unwrap_or_else(|| ranges.holding(self.min)).clone()
+        };
+        container.on_range(choose, |range| request(&range.partition, self.progress_in(range.span.min())))
     }
 
     /// Where to begin in a range that starts at `min`.

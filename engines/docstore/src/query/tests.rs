@@ -42,6 +42,24 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
+fn projections_keep_the_digits_of_whole_numbers() {
+    let document = r#"{"id":"1","big":9007199254740993,"list":[-9007199254740995]}"#;
+    let results = |sql: &str| {
+        let batch = selection(sql, json!([])).page(std::iter::once((0, document)), Progress::default(), 10).unwrap();
+        batch.items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    };
+    for (sql, expected) in [
+        ("SELECT c.big, c.list FROM c", r#"{"big":9007199254740993,"list":[-9007199254740995]}"#),
+        ("SELECT VALUE MAX(c.big) FROM c WHERE c.big > 5 AND c.big = 9007199254740992", "9007199254740993"),
+        ("SELECT VALUE x FROM x IN c.list ORDER BY x", "-9007199254740995"),
+        ("SELECT VALUE [IS_NUMBER(c.big), IS_INTEGER(c.big), +c.big]  FROM c", "[true,true,9007199254740993]"),
+        ("SELECT VALUE SUM(c.big - ABS(c.list[0])) FROM c", "-4"),
+    ] {
+        assert_eq!(results(sql), expected, "{sql}");
+    }
+}
+
+#[test]
 fn filters() {
     check(&[
         ("SELECT VALUE c.id FROM c WHERE c.kind = @p", r#""1","3""#),

@@ -28,9 +28,9 @@ impl Accumulator {
         self.count += 1;
         match self.function {
             Aggregate::Count | Aggregate::CountIf => {}
-            Aggregate::Sum | Aggregate::Average => match value {
-                Value::Number(number) => self.sum += number,
-                _ => self.mixed = true,
+            Aggregate::Sum | Aggregate::Average => match value.double() {
+                Some(number) => self.sum += number,
+                None => self.mixed = true,
             },
             Aggregate::Min => self.keep(value, Ordering::Less),
             Aggregate::Max => self.keep(value, Ordering::Greater),

@@ -278,12 +278,17 @@ fn step<'a>(value: Cow<'a, Value>, below: impl Fn(&Value) -> &Value) -> Cow<'a, 
 fn unary(operator: Unary, value: &Value) -> Value {
     match (operator, value) {
         (Unary::Not, Value::Bool(flag)) => Value::Bool(!flag),
-        (Unary::Minus, Value::Number(number)) => Value::Number(-number),
-        (Unary::Plus, Value::Number(number)) => Value::Number(*number),
-        (Unary::BitNot, Value::Number(number)) => {
-            whole(*number).map_or(Value::Undefined, |bits| Value::Number(!bits as f64))
-        }
-        _ => Value::Undefined,
+        (Unary::Plus, Value::Long(number)) => Value::Long(*number),
+        (operator, value) => value.double().map_or(Value::Undefined, |number| signed(operator, number)),
+    }
+}
+
+fn signed(operator: Unary, number: f64) -> Value {
+    match operator {
+        Unary::Minus => Value::Number(-number),
+        Unary::Plus => Value::Number(number),
+        Unary::BitNot => whole(number).map_or(Value::Undefined, |bits| Value::Number(!bits as f64)),
+        Unary::Not => Value::Undefined,
     }
 }
 
@@ -308,8 +313,10 @@ fn binary(operator: Binary, left: &Value, right: &Value) -> Value {
         (Binary::Greater, ..) => compare(left, right, Ordering::is_gt),
         (Binary::GreaterOrEqual, ..) => compare(left, right, Ordering::is_ge),
         (Binary::Concat, Value::Text(left), Value::Text(right)) => Value::Text([left.as_str(), right].concat()),
-        (_, Value::Number(left), Value::Number(right)) => arithmetic(operator, *left, *right),
-        _ => Value::Undefined,
+        (_, left, right) => match (left.double(), right.double()) {
+            (Some(left), Some(right)) => arithmetic(operator, left, right),
+            _ => Value::Undefined,
+        },
     }
 }
 

@@ -28,7 +28,7 @@ use std::fmt;
 pub(crate) use evaluate::Parameters;
 pub(crate) use keys::{Equality, equalities};
 pub(crate) use plan::{Features, Plan, is_merged};
-pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run};
+pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run, is_gathered};
 pub(crate) use value::Value;
 
 /// Reads `query` and checks it, or says where it leaves the language.

@@ -233,7 +233,7 @@ impl Stream<'_, '_> {
 }
 
 /// Whether results depend on all rows.
-fn is_gathered(query: &Query) -> bool {
+pub(crate) fn is_gathered(query: &Query) -> bool {
     query.distinct || query.is_grouped() || !query.order_by.is_empty()
 }
 

@@ -1,7 +1,8 @@
 //! The values that expressions work on: JSON with the order of properties kept, and one more value, undefined.
 //!
-//! Numbers are doubles, as in Cosmos DB, and print without a fraction where they have none. Undefined is what a missing
-//! property gives; it never enters an array or an object.
+//! Numbers are doubles, as in Cosmos DB, and print without a fraction where they have none. A whole number of a document
+//! keeps all its digits, and is computed and compared as the double next to it. Undefined is what a
+//! missing property gives; it never enters an array or an object.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
@@ -20,6 +21,8 @@ pub(crate) enum Value {
     Null,
     Bool(bool),
     Number(f64),
+    /// A whole number that a double would not print with these digits.
+    Long(i64),
     Text(String),
     Array(Vec<Value>),
     Object(Vec<(String, Value)>),
@@ -29,6 +32,25 @@ impl Value {
     /// A number, or undefined where the result is not finite: JSON has no infinity.
     pub(crate) fn number(number: f64) -> Self {
         if number.is_finite() { Self::Number(number) } else { Self::Undefined }
+    }
+
+    /// A whole number with all its digits.
+    fn whole(number: i64) -> Self {
+        let double = number as f64;
+        if double.abs() < WHOLE && double as i64 == number { Self::Number(double) } else { Self::Long(number) }
+    }
+
+    /// The number to compute with.
+    pub(crate) fn double(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Long(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_number(&self) -> bool {
+        self.double().is_some()
     }
 
     pub(crate) fn text(text: &str) -> Self {
@@ -65,6 +87,7 @@ impl Value {
             Self::Null => Some(Scalar::Null),
             Self::Bool(flag) => Some(Scalar::Bool(*flag)),
             Self::Number(number) => Some(Scalar::Number(*number)),
+            Self::Long(number) => Some(Scalar::Number(*number as f64)),
             Self::Text(text) => Some(Scalar::Text(text.clone())),
             Self::Array(_) | Self::Object(_) => None,
         }
@@ -91,12 +114,14 @@ impl Value {
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => one.cmp(other),
-            // Adding zero turns -0 into 0.
-            (Self::Number(one), Self::Number(other)) => (one + 0.0).total_cmp(&(other + 0.0)),
             (Self::Text(one), Self::Text(other)) => one.cmp(other),
             (Self::Array(one), Self::Array(other)) => order_arrays(one, other),
             (Self::Object(one), Self::Object(other)) => order_objects(one, other),
-            _ => self.rank().cmp(&other.rank()),
+            _ => match (self.double(), other.double()) {
+                // Adding zero turns -0 into 0.
+                (Some(one), Some(other)) => (one + 0.0).total_cmp(&(other + 0.0)),
+                _ => self.rank().cmp(&other.rank()),
+            },
         }
     }
 
@@ -106,7 +131,7 @@ impl Value {
             Self::Undefined => 0,
             Self::Null => 1,
             Self::Bool(_) => 2,
-            Self::Number(_) => 3,
+            Self::Number(_) | Self::Long(_) => 3,
             Self::Text(_) => 4,
             Self::Array(_) => 5,
             Self::Object(_) => 6,
@@ -127,6 +152,10 @@ impl Value {
             Self::Null => out.write_str("null"),
             Self::Bool(flag) => write!(out, "{flag}"),
             Self::Number(number) => write_number(out, *number),
+            Self::Long(number) => match properties {
+                Properties::AsWritten => write!(out, "{number}"),
+                Properties::Sorted => write_number(out, *number as f64),
+            },
             Self::Text(text) => write_text(out, text),
             Self::Array(elements) => {
                 out.write_char('[')?;
@@ -216,7 +245,10 @@ impl From<&serde_json::Value> for Value {
         match value {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(flag) => Self::Bool(*flag),
-            serde_json::Value::Number(number) => number.as_f64().map_or(Self::Undefined, Self::number),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(whole) => Self::whole(whole),
+                None => number.as_f64().map_or(Self::Undefined, Self::number),
+            },
             serde_json::Value::String(text) => Self::Text(text.clone()),
             serde_json::Value::Array(elements) => Self::Array(elements.iter().map(Self::from).collect()),
             serde_json::Value::Object(properties) => {
@@ -250,11 +282,11 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Number(number as f64))
+        Ok(Value::whole(number))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Number(number as f64))
+        Ok(i64::try_from(number).map_or(Value::Number(number as f64), Value::whole))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
@@ -295,6 +327,20 @@ mod tests {
         let text = r#"{"z":1,"a":[true,null,"ü\n",1.5,-3],"b":{"y":{},"x":[]}}"#;
         assert_eq!(read(text).to_string(), text);
         assert_eq!(read("[5.0,1e2,-0.0,1e300]").to_string(), "[5,100,0,1e+300]");
+    }
+
+    #[test]
+    fn a_whole_number_keeps_its_digits_and_compares_as_a_double() {
+        let text = "[9007199254740993,-9223372036854775807,9223372036854775807]";
+        assert_eq!(read(text).to_string(), text);
+        assert_eq!(
+            read("[9007199254740992,1152921504606846976]").to_string(),
+            "[9007199254740992,1152921504606846976]"
+        );
+        let (long, double) = (read("9007199254740993"), read("9007199254740992.0"));
+        assert!(long.equals(&double) && long.canonical() == double.canonical() && long.scalar() == double.scalar());
+        assert_eq!(long.order(&read("9007199254740995")), Ordering::Less);
+        assert_eq!(long.order(&read("\"a\"")), Ordering::Less);
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Changes as one transaction. What is gone already cannot be changed: requests under way may still write to a container
-//! that was deleted, and nobody will miss that.
+//! Changes as one transaction. Requests under way may still write to a container that was deleted: such writes are left out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -35,7 +34,7 @@ impl Disk {
         Self { connection, live: Live { databases, containers } }
     }
 
-    /// Writes all of `changes` or none.
+    /// Writes `changes` in one transaction.
     pub(super) fn commit(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         let mut marks = Marks::new();
@@ -50,7 +49,7 @@ impl Disk {
 
     /// Leaves the files as they are from now on, after a commit that failed.
     pub(super) fn leave(&self) {
-        // Nothing depends on it: the log is read again when the folder is opened, and copied then.
+        // Should it fail, the log is read when the folder is opened again, and copied then.
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }

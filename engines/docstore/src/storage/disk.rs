@@ -23,7 +23,7 @@ const PAGE_BYTES: u32 = 8 << 10;
 /// Memory for pages, in KiB.
 const CACHE_KIB: u32 = 16 << 10;
 
-/// Makes a database that nobody needs should the process or the machine fail before it is whole.
+/// Makes a database beside its final place: should the process or the machine fail before it is whole, it is made anew.
 pub(super) fn create(file: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open(file)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

@@ -48,7 +48,7 @@ struct Queue {
 #[derive(Debug, Clone, Default)]
 struct Progress {
     durable: u64,
-    /// Why nothing is written any more.
+    /// Why writing has stopped.
     failure: Option<Arc<str>>,
     is_closed: bool,
 }
@@ -62,7 +62,7 @@ pub(super) struct Group {
 }
 
 impl Journal {
-    /// Changes go nowhere, and nobody waits.
+    /// Changes are dropped, and requests do not wait for them.
     pub(crate) fn none() -> Self {
         Self(None)
     }
@@ -122,7 +122,7 @@ impl Journal {
         }
     }
 
-    /// Waits until there is room for more changes, or none will be needed.
+    /// Waits until there is room for more changes, or writing has stopped.
     pub(crate) async fn room(&self) {
         let Some(shared) = self.0.as_ref().filter(|shared| !shared.has_room()) else { return };
         let mut progress = shared.progress.subscribe();
@@ -130,7 +130,7 @@ impl Journal {
         let _ = progress.wait_for(|progress| shared.has_room() || progress.check().is_err()).await;
     }
 
-    /// The same for a thread that has nothing else to do.
+    /// The same, blocking the thread.
     pub(crate) fn wait_for_room(&self) {
         let Some(shared) = &self.0 else { return };
         let mut queue = shared.lock();
@@ -183,7 +183,7 @@ impl Shared {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// Waits for changes and takes all there are; none once the journal is closed and empty.
+    /// Waits for changes and takes all there are; None once the journal is closed and empty.
     pub(super) fn next_group(&self) -> Option<Group> {
         let mut queue = self.lock();
         while queue.changes.is_empty() {

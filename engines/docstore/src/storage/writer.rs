@@ -43,7 +43,7 @@ impl Writer {
         }
     }
 
-    /// Takes what still comes, which nobody is told is kept, so that the folder stays locked until the store closes.
+    /// Drops later changes, which are refused, so that the folder stays locked until the store closes.
     fn discard(&self) {
         while let Some(group) = self.shared.next_group() {
             self.shared.give_back(&group);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use narrows_docstore::{Access, Config, Flush, bind, serve};
+use narrows_docstore::{Access, Config, Flush, Server};
 
 const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
 const FLUSH: &str = "NARROWS_TORTURE_FLUSH";
@@ -91,11 +91,11 @@ pub(crate) fn work() {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let listener = bind(&config).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let server = Server::open(config).await.unwrap();
+        let address = server.address();
         // The line feed in front ends what the test harness has begun.
         let line = format!("\n{MARK}{address}\n");
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
-        serve(listener, config, std::future::pending()).await.unwrap();
+        server.serve(std::future::pending()).await.unwrap();
     });
 }

@@ -99,12 +99,12 @@ fn the_last_export_adds_up_to_the_charges_in_the_responses() {
         Config { port: 0, access: Access::Anyone, partitions: 3, throughput_ru_per_second: 3, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let responses: Vec<Vec<(u16, f64)>> = runtime.block_on(async {
-        let listener = bind(&config).await.unwrap();
-        let address = listener.local_addr().unwrap();
         let settings = Settings { endpoint, interval: Duration::from_millis(20) };
+        let server = Server::open_with(config, Some(settings)).await.unwrap();
+        let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { stopped.await.unwrap() };
-        let serving = tokio::spawn(serve_with(listener, config, Some(settings), shutdown));
+        let serving = tokio::spawn(server.serve(shutdown));
         let ask = move || (0..3).map(|range| (0..20).map(|_| query_range(address, range)).collect()).collect();
         let responses = tokio::task::spawn_blocking(ask).await.unwrap();
         stop.send(()).unwrap();
@@ -155,11 +155,11 @@ fn an_endpoint_that_does_not_respond_keeps_nothing_from_being_served_or_ended() 
     let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let listener = bind(&config).await.unwrap();
-        let address = listener.local_addr().unwrap();
         let settings = Settings { endpoint, interval: Duration::from_millis(1) };
+        let server = Server::open_with(config, Some(settings)).await.unwrap();
+        let address = server.address();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve_with(listener, config, Some(settings), async { stopped.await.unwrap() }));
+        let serving = tokio::spawn(server.serve(async { stopped.await.unwrap() }));
         let response = tokio::task::spawn_blocking(move || query_range(address, 0)).await.unwrap();
         assert_eq!(response, (200, 3.2));
         stop.send(()).unwrap();
@@ -172,9 +172,8 @@ fn an_endpoint_that_is_no_address_is_an_error_with_its_value() {
     let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let error = runtime.block_on(async {
-        let listener = bind(&config).await.unwrap();
         let settings = Settings { endpoint: "no address".to_owned(), interval: Duration::from_secs(1) };
-        serve_with(listener, config, Some(settings), std::future::pending()).await.unwrap_err()
+        Server::open_with(config, Some(settings)).await.map(drop).unwrap_err()
     });
     let expected = "cannot export metrics to \"no address\", expected the http:// address of an OTLP receiver";
     assert_eq!(error.to_string(), expected);
@@ -185,10 +184,10 @@ fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
     let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut stream = runtime.block_on(async {
-        let listener = bind(&config).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let server = Server::open_with(config, None).await.unwrap();
+        let address = server.address();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve_with(listener, config, None, async { stopped.await.unwrap() }));
+        let serving = tokio::spawn(server.serve(async { stopped.await.unwrap() }));
         let open_request = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect(address).unwrap();
             let rest = "HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";

@@ -1,5 +1,7 @@
 //! Pages beside the REST interface.
 
+use super::containers::{by_owner, with_container};
+use super::splits::{create, raise};
 use super::*;
 
 #[test]
@@ -20,6 +22,25 @@ fn metrics_are_those_of_every_partition() {
     assert!(values("db_documents_bytes").iter().all(|bytes| *bytes > 1_000.0));
     let comments = text.lines().filter(|line| line.starts_with("# TYPE "));
     assert_eq!(comments.count(), 4);
+}
+
+#[test]
+fn a_split_partition_keeps_its_counts_and_provides_nothing() {
+    let (service, _) = with_container(&by_owner("things"), &[("x-ms-offer-throughput", "10000")]);
+    let charge = create(&service, 1, "").charge();
+    raise(&service, 20_000);
+    let text = String::from_utf8(get(&service, "/metrics", &[]).body).unwrap();
+    let value = |name: &str, range: u32| {
+        let start = format!("{name}{{db_namespace=\"db\",db_collection_name=\"things\",db_partition_id=\"{range}\"}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.map(|value| value.parse::<f64>().unwrap())
+    };
+    let provisioned = [0, 1, 2].map(|range| value("db_throughput_provisioned_per_second", range));
+    assert_eq!(provisioned, [Some(0.0), Some(10_000.0), Some(10_000.0)]);
+    assert_eq!(value("db_throughput_consumed_total", 0), Some(charge));
+    assert_eq!(value("db_documents_bytes", 0), Some(0.0));
+    let usage = get(&service, "/_explorer/usage", &[]).json();
+    assert_eq!(usage["containers"][1]["partitions"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]

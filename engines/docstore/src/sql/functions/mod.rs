@@ -83,10 +83,7 @@ impl Arguments<'_> {
     }
 
     fn number(&self, index: usize) -> Option<f64> {
-        match self.value(index) {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        }
+        self.value(index).double()
     }
 
     /// A whole number.

@@ -44,7 +44,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry::new("STRINGTOARRAY", 1, 1, |given| read(given, |value| matches!(value, Value::Array(_)))),
     Entry::new("STRINGTOBOOLEAN", 1, 1, |given| read(given, |value| matches!(value, Value::Bool(_)))),
     Entry::new("STRINGTONULL", 1, 1, |given| read(given, |value| matches!(value, Value::Null))),
-    Entry::new("STRINGTONUMBER", 1, 1, |given| read(given, |value| matches!(value, Value::Number(_)))),
+    Entry::new("STRINGTONUMBER", 1, 1, |given| read(given, Value::is_number)),
     Entry::new("STRINGTOOBJECT", 1, 1, |given| read(given, |value| matches!(value, Value::Object(_)))),
     Entry::new("SUBSTRING", 3, 3, |given| {
         let bounds = length(given, 1).zip(length(given, 2));

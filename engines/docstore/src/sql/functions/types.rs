@@ -8,12 +8,12 @@ pub(super) const ALL: &[Entry] = &[
     Entry::new("IS_ARRAY", 1, 1, |given| is(given, |value| matches!(value, Value::Array(_)))),
     Entry::new("IS_BOOL", 1, 1, |given| is(given, |value| matches!(value, Value::Bool(_)))),
     Entry::new("IS_DEFINED", 1, 1, |given| is(given, |value| !value.is_undefined())),
-    Entry::new("IS_FINITE_NUMBER", 1, 1, |given| is(given, |value| matches!(value, Value::Number(_)))),
+    Entry::new("IS_FINITE_NUMBER", 1, 1, |given| is(given, Value::is_number)),
     Entry::new("IS_INTEGER", 1, 1, |given| {
-        is(given, |value| matches!(value, Value::Number(number) if whole(*number).is_some()))
+        is(given, |value| value.double().is_some_and(|number| whole(number).is_some()))
     }),
     Entry::new("IS_NULL", 1, 1, |given| is(given, |value| matches!(value, Value::Null))),
-    Entry::new("IS_NUMBER", 1, 1, |given| is(given, |value| matches!(value, Value::Number(_)))),
+    Entry::new("IS_NUMBER", 1, 1, |given| is(given, Value::is_number)),
     Entry::new("IS_OBJECT", 1, 1, |given| is(given, |value| matches!(value, Value::Object(_)))),
     Entry::new("IS_PRIMITIVE", 1, 1, |given| is(given, |value| !value.is_undefined() && value.scalar().is_some())),
     Entry::new("IS_STRING", 1, 1, |given| is(given, |value| matches!(value, Value::Text(_)))),
