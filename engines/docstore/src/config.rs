@@ -39,6 +39,9 @@ pub struct Config {
     pub sync: Flush,
     /// Whose requests are served; by default those signed with the key of Microsoft's emulators.
     pub access: Access,
+    /// The folder with `certificate.pem` and `key.pem`, with which the port serves HTTPS as well; where both are missing, a
+    /// certificate for localhost is made.
+    pub tls: Option<PathBuf>,
     /// The name of the database a new store begins with.
     pub database: String,
     /// The names of its containers, 1 to 64, each seeded alike.
@@ -72,6 +75,7 @@ impl Default for Config {
             dir: None,
             sync: Flush::Always,
             access: Access::Signed(AccountKey::of_emulators()),
+            tls: None,
             database: "dronedelivery".to_owned(),
             containers: vec!["utilization".to_owned()],
             partition_key: "ownerId".to_owned(),

@@ -78,6 +78,14 @@ pub enum Error {
         /// What SQLite said.
         why: String,
     },
+    /// The certificate or its key cannot be used.
+    #[error("cannot use {}: {why}", file.display())]
+    Certificate {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The environment requests an export of metrics that is not possible.
     #[error("cannot export metrics to {endpoint:?}, expected the http:// address of an OTLP receiver")]
     Metrics {
@@ -100,6 +108,9 @@ impl Error {
             Self::Foreign { .. } | Self::OtherVersion { .. } => Some("name another folder, which will be made"),
             Self::Damaged { .. } => Some("take the folder from a backup, or name another one, which will be made"),
             Self::Folder { .. } | Self::Storage { .. } => Some("check the space on the disk and who may write there"),
+            Self::Certificate { .. } => {
+                Some("put a certificate and its key there, both as PEM, or remove both files to have them made")
+            }
             _ => None,
         }
     }

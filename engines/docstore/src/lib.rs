@@ -33,7 +33,7 @@
 //! and what each partition uses at this moment.
 //!
 //! Requests are signed with the account's master key ([`Config::access`]), unless anyone may use the store; it listens on
-//! loopback either way.
+//! loopback either way. With [`Config::tls`], the port that serves HTTP serves HTTPS too.
 //!
 //! Deliberately absent: resource tokens and Entra ID, consistency levels above Session, binary JSON,
 //! stored procedures, and of the query language user-defined functions, full-text, vector and geospatial search. A
@@ -77,6 +77,7 @@ mod sql;
 mod storage;
 mod store;
 mod throughput;
+mod tls;
 mod usage;
 
 pub use access::{Access, AccountKey};

@@ -41,7 +41,8 @@ impl ContainerId {
     pub(crate) fn document(self, document: u64) -> String {
         let mut bytes = [0_u8; 16];
         bytes[..8].copy_from_slice(&self.bytes());
-        bytes[8..].copy_from_slice(&document.to_be_bytes());
+        // Clients take the upper half of the last byte for the kind of resource, where 0 is a document.
+        bytes[8..].copy_from_slice(&document.to_le_bytes());
         base64(&bytes)
     }
 

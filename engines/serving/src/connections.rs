@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use narrows_listener::{Connection, Limits, Places, Timely, drive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Bounds for a server on loopback that may take `drain` to end: 4,096 connections, each with 30 s to send the head of
@@ -36,13 +37,31 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
 pub async fn serve(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
-    let (places, router) = (Places::new(limits), TowerToHyperService::new(router));
-    narrows_listener::serve(listener, &places, stop, |stream, connection| one(stream, connection, router.clone()))
-        .await;
+    let accept = |stream| std::future::ready(Some((stream, router.clone())));
+    serve_over(listener, limits, stop, accept).await;
 }
 
-async fn one(stream: TcpStream, connection: Arc<Connection>, router: TowerToHyperService<Router>) {
-    let counting = Arc::clone(&connection);
+/// Serves as [`serve`] does, over the stream and by the router that `accept` makes of a connection. Without them it is
+/// closed; what `accept` does counts towards the time of the first request.
+pub async fn serve_over<S, A>(
+    listener: TcpListener,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+    accept: impl Fn(TcpStream) -> A,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Future<Output = Option<(S, Router)>> + Send + 'static,
+{
+    let places = Places::new(limits);
+    narrows_listener::serve(listener, &places, stop, |stream, connection| one(accept(stream), connection)).await;
+}
+
+async fn one<S>(accepting: impl Future<Output = Option<(S, Router)>>, connection: Arc<Connection>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Some((stream, router)) = accepting.await else { return };
+    let (counting, router) = (Arc::clone(&connection), TowerToHyperService::new(router));
     let service = service_fn(move |request: Request<Incoming>| {
         let in_progress = counting.begin();
         let response = router.call(request.map(|body| Timely::new(body, BODY_TIMEOUT)));

@@ -60,6 +60,10 @@ struct Docstore {
     /// A file with that key, which keeps it out of the list of processes
     #[arg(long, value_name = "FILE", conflicts_with = "no_auth")]
     key_file: Option<PathBuf>,
+    /// Serve HTTPS at the same port, with certificate.pem and key.pem of this folder; where both are missing, they are made,
+    /// for localhost. Clients have to trust certificate.pem
+    #[arg(long, value_name = "DIR")]
+    tls: Option<PathBuf>,
     /// Serve requests whether they are signed or not
     #[arg(long)]
     no_auth: bool,
@@ -177,6 +181,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         dir: docstore.dir.clone(),
         sync: docstore.sync.into(),
         access: access(docstore)?,
+        tls: docstore.tls.clone(),
         partitions: docstore.partitions,
         partitions_of_created: docstore.partitions_of_created,
         split_bytes: docstore.split_bytes,
@@ -197,6 +202,10 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
             () = &mut stop => return Ok(()),
             opened = Server::open(config) => opened?,
         };
+        let port = server.address().port();
+        if let Some(certificate) = server.certificate() {
+            stderr::say(&format!("docstore serves https://localhost:{port} with {}", certificate.display()));
+        }
         stderr::say(&format!("docstore listens on http://{}", server.address()));
         server.serve(stop).await
     });

@@ -26,6 +26,7 @@ mod walk;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -44,6 +45,7 @@ use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
 use crate::moment::Moment;
 use crate::store::Store;
+use crate::tls::{Scheme, Tls};
 use crate::{Access, Config, Error};
 use narrows_serving::connections;
 
@@ -60,6 +62,7 @@ pub struct Server {
     address: SocketAddr,
     access: Access,
     latency: Latency,
+    tls: Option<Tls>,
     store: Arc<Store>,
     export: Option<Export>,
 }
@@ -73,7 +76,7 @@ impl Server {
     /// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not available, [`Error::Metrics`]
     /// for an endpoint that is not an address. For a folder: [`Error::Folder`] and [`Error::Storage`] if it cannot be read or
     /// written, [`Error::InUse`] if another process has it, [`Error::Foreign`], [`Error::OtherVersion`] and
-    /// [`Error::Damaged`] for a file that cannot be read as one of the store's.
+    /// [`Error::Damaged`] for a file that cannot be read as one of the store's. For TLS: [`Error::Certificate`].
     pub async fn open(config: Config) -> Result<Self, Error> {
         Self::open_with(config, Settings::read(|name| std::env::var(name).ok())).await
     }
@@ -84,16 +87,23 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, config.port)).await.map_err(cannot_bind)?;
         let address = listener.local_addr().map_err(cannot_bind)?;
         let (latency, access) = (Latency::new(&config), config.access.clone());
+        let tls = config.tls.as_deref().map(Tls::open).transpose()?;
         let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
         let store = Arc::new(opening.await.map_err(|panicked| Error::Serve(panicked.into()))??);
         let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
-        Ok(Self { listener, address, access, latency, store, export })
+        Ok(Self { listener, address, access, latency, tls, store, export })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The file with the certificate that clients have to trust to use HTTPS, if the port serves it.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Path> {
+        self.tls.as_ref().map(Tls::certificate)
     }
 
     /// Serves requests until `shutdown` is done.
@@ -105,11 +115,28 @@ impl Server {
     ///
     /// [`Error::Serve`] if the store cannot be closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { listener, address, access, latency, store, export } = self;
-        let (endpoint, gate) = (format!("http://{address}/"), Gate::new(&access));
-        let service = Service { store: Arc::clone(&store), endpoint, latency, gate };
-        let router = Router::new().fallback(handle).with_state(Arc::new(service));
-        connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
+        let Self { listener, address, access, latency, tls, store, export } = self;
+        let service = Arc::new(Service { store: Arc::clone(&store), latency, gate: Gate::new(&access) });
+        // A client goes on at the address that the account names, so that has the scheme of its connection.
+        let router = |scheme: Scheme| {
+            let endpoint = format!("{}://{address}/", scheme.name()).into();
+            Router::new().fallback(handle).with_state(Served { service: Arc::clone(&service), endpoint })
+        };
+        let (limits, plain) = (connections::limits(DRAIN_TIMEOUT), router(Scheme::Http));
+        match tls {
+            None => connections::serve(listener, limits, plain, shutdown).await,
+            Some(tls) => {
+                let secure = router(Scheme::Https);
+                let accept = |stream| {
+                    let (tls, plain, secure) = (tls.clone(), plain.clone(), secure.clone());
+                    async move {
+                        let (scheme, stream) = tls.accept(stream).await?;
+                        Some((stream, if scheme == Scheme::Https { secure } else { plain }))
+                    }
+                };
+                connections::serve_over(listener, limits, shutdown, accept).await;
+            }
+        }
         if let Some(export) = export {
             export.finish().await;
         }
@@ -121,25 +148,31 @@ impl Server {
 /// The store and what surrounds it on the wire.
 struct Service {
     store: Arc<Store>,
-    /// The address that responses give clients for their next requests.
-    endpoint: String,
     latency: Latency,
     gate: Gate,
 }
 
-async fn handle(State(service): State<Arc<Service>>, request: Request) -> Response<Body> {
-    service.respond(request).await
+/// A service at one address.
+#[derive(Clone)]
+struct Served {
+    service: Arc<Service>,
+    /// The address that responses give clients for their next requests.
+    endpoint: Arc<str>,
+}
+
+async fn handle(State(Served { service, endpoint }): State<Served>, request: Request) -> Response<Body> {
+    service.respond(request, &endpoint).await
 }
 
 impl Service {
-    async fn respond(&self, request: Request) -> Response<Body> {
+    async fn respond(&self, request: Request, endpoint: &str) -> Response<Body> {
         if let Some(page) = pages::page(&self.store, request.method(), request.uri().path()) {
             return page;
         }
-        self.latency.around(self.try_respond(request)).await.unwrap_or_else(Reply::from).into_response()
+        self.latency.around(self.try_respond(request, endpoint)).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
+    async fn try_respond(&self, request: Request, endpoint: &str) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.gate.admit(&head.method, head.uri.path(), &head.headers, since.as_secs())?;
@@ -150,7 +183,7 @@ impl Service {
         let (result, seen) = {
             let moment = Moment::at(self.store.now());
             let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body: &body };
-            let result = dispatch::run(&self.store, &self.endpoint, &route, &incoming);
+            let result = dispatch::run(&self.store, endpoint, &route, &incoming);
             moment.saw(journal.described());
             (result, moment.seen())
         };

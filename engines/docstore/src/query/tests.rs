@@ -79,6 +79,41 @@ fn filters() {
 }
 
 #[test]
+fn ranges_of_texts_and_dates() {
+    const DATES: [&str; 3] = [
+        r#"{"id":"1","at":"2026-01-31T23:59:59Z","tags":["x"],"users":[{"age":30},{"age":20}]}"#,
+        r#"{"id":"2","at":"2026-02-01T00:00:00Z","tags":["x","y"],"users":[{"age":40}]}"#,
+        r#"{"id":"3","at":"2026-12-24T18:00:00Z","tags":[],"users":[]}"#,
+    ];
+    for (sql, expected) in [
+        ("SELECT VALUE c.id FROM c WHERE c.at >= '2026-02-01T00:00:00Z'", r#""2","3""#),
+        ("SELECT VALUE c.id FROM c WHERE c.at > '2026-01-31' AND c.at < '2026-02-01T00:00:00Z'", r#""1""#),
+        ("SELECT VALUE c.id FROM c WHERE c.at BETWEEN '2026-02-01' AND '2026-02-28'", r#""2""#),
+        ("SELECT VALUE c.id FROM c WHERE c.id > '1' AND c.id <= '3'", r#""2","3""#),
+        (
+            "SELECT c.id, u.age FROM c JOIN t IN c.tags JOIN u IN c.users WHERE t = 'x' AND u.age > 25",
+            r#"{"id":"1","age":30},{"id":"2","age":40}"#,
+        ),
+        ("SELECT VALUE DateTimeDiff('day', c.at, '2027-01-01T00:00:00Z') FROM c WHERE c.id = '3'", "8"),
+    ] {
+        let batch = selection(sql, json!([])).page((0..).zip(DATES), Progress::default(), 10).unwrap();
+        let found: Vec<String> = batch.items.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(","), expected, "{sql}");
+    }
+}
+
+#[test]
+fn operators_on_texts_numbers_and_arrays() {
+    check(&[
+        ("SELECT VALUE CONCAT(c.kind, '-', c.id) FROM c WHERE STARTSWITH(c.inner.city, 'O')", r#""a-1""#),
+        ("SELECT VALUE [c.n * 2 + 1, c.n % 2, ABS(-c.n), FLOOR(2.5)] FROM c WHERE c.id = '1'", "[7,1,3,2]"),
+        ("SELECT VALUE ARRAY_LENGTH(ARRAY_CONCAT(c.tags, [1])) FROM c WHERE ARRAY_CONTAINS(c.tags, 'z')", "4"),
+        ("SELECT VALUE ARRAY_SLICE(c.tags, 1) FROM c WHERE c.id = '1'", r#"["y"]"#),
+        ("SELECT VALUE IS_BOOLEAN(true) AND IS_BOOL(false) FROM c WHERE c.id = '1'", "true"),
+    ]);
+}
+
+#[test]
 fn projections() {
     check(&[
         ("SELECT c.n, c.kind AS k, c.missing FROM c WHERE c.id = '1'", r#"{"n":3,"k":"a"}"#),

@@ -2,6 +2,7 @@
 
 mod clients;
 mod folder;
+mod matrix;
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;

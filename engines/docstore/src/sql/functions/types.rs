@@ -7,6 +7,8 @@ use crate::sql::value::Value;
 pub(super) const ALL: &[Entry] = &[
     Entry::new("IS_ARRAY", 1, 1, |given| is(given, |value| matches!(value, Value::Array(_)))),
     Entry::new("IS_BOOL", 1, 1, |given| is(given, |value| matches!(value, Value::Bool(_)))),
+    // The same by another name, which the client for Java uses.
+    Entry::new("IS_BOOLEAN", 1, 1, |given| is(given, |value| matches!(value, Value::Bool(_)))),
     Entry::new("IS_DEFINED", 1, 1, |given| is(given, |value| !value.is_undefined())),
     Entry::new("IS_FINITE_NUMBER", 1, 1, |given| is(given, Value::is_number)),
     Entry::new("IS_INTEGER", 1, 1, |given| {
