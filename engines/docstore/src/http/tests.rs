@@ -315,6 +315,7 @@ mod containers;
 mod damage;
 mod documents;
 mod feeds;
+mod fuzz;
 mod lifetime;
 mod pages;
 mod restart;
