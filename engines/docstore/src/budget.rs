@@ -2,7 +2,8 @@
 //!
 //! Seconds are tumbling windows. A request is admitted while the window's budget is not yet used up, whatever it will
 //! cost, because the cost of a query is known only once it has run: the last request of a second may overdraw, as in
-//! Cosmos DB. The overdraft is forgiven with the next second and nothing unused is carried over.
+//! Cosmos DB. The overdraft is forgiven with the next second and nothing unused is carried over. A strict budget has no
+//! overdraft: what would go beyond it is undone and refused, as in Microsoft's emulator.
 //!
 //! Physical partitions are different machines whose seconds do not begin together. Here partition i of n begins its
 //! seconds i/n of a second after those of the store's clock; time before its first is a shorter second of its own.
@@ -45,9 +46,20 @@ impl Stagger {
     }
 }
 
+/// What becomes of the request that goes beyond a second's budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Excess {
+    /// It is served, and later ones of the same second are refused: as in Cosmos DB.
+    #[default]
+    Overdraw,
+    /// It is refused, as in Microsoft's emulator. A request that costs more than a whole second provides is never served.
+    Strict,
+}
+
 /// What is used of the running second.
 #[derive(Debug)]
 pub(crate) struct Budget {
+    excess: Excess,
     per_second: Charge,
     stagger: Stagger,
     second: u128,
@@ -56,7 +68,21 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(per_second: Charge, stagger: Stagger) -> Self {
-        Self { per_second, stagger, second: 0, used: Charge::ZERO }
+        Self { excess: Excess::Overdraw, per_second, stagger, second: 0, used: Charge::ZERO }
+    }
+
+    pub(crate) fn with(self, excess: Excess) -> Self {
+        Self { excess, ..self }
+    }
+
+    /// Whether an admitted request may cost this much.
+    pub(crate) fn covers(&self, charge: Charge) -> bool {
+        self.excess == Excess::Overdraw || self.used + charge <= self.per_second
+    }
+
+    /// How long until the partition's next second begins.
+    pub(crate) fn rest(&self, now: Duration) -> Duration {
+        self.stagger.rest_of(self.second, now)
     }
 
     /// What each second provides.
@@ -84,7 +110,7 @@ impl Budget {
         if self.used < self.per_second {
             return Ok(());
         }
-        Err(self.stagger.rest_of(self.second, now))
+        Err(self.rest(now))
     }
 
     /// Books what an admitted request has cost.
@@ -121,6 +147,18 @@ mod tests {
         // 31 pages are 99.20 RU, so the 32nd is still admitted and overdraws to 102.40.
         assert_eq!(admitted_at(&mut budget, 0, Charge::query_page(0, 0), 1_000), 32);
         assert_eq!(budget.admit(Duration::from_millis(250)), Err(Duration::from_millis(750)));
+    }
+
+    #[test]
+    fn a_strict_budget_is_never_exceeded() {
+        let mut budget = budget(10_000).with(Excess::Strict);
+        for _ in 0..31 {
+            assert!(budget.admit(Duration::ZERO).is_ok() && budget.covers(Charge::query_page(0, 0)));
+            budget.spend(Charge::query_page(0, 0));
+        }
+        // 99.20 RU are used.
+        assert!(!budget.covers(Charge::query_page(0, 0)) && budget.covers(Charge::from_hundredths(80)));
+        assert_eq!(budget.rest(Duration::from_millis(250)), Duration::from_millis(750));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::access::{Access, AccountKey};
+use crate::budget::Excess;
 use crate::partition_key::path_from_text;
 use crate::throughput::MAX_RU_PER_SECOND_OF_PARTITION;
 
@@ -56,6 +57,8 @@ pub struct Config {
     pub split_bytes: usize,
     /// Provisioned throughput per container in RU/s, split evenly over the partitions; at most 10 000 for each.
     pub throughput_ru_per_second: u32,
+    /// What becomes of the request that goes beyond a partition's budget.
+    pub excess: Excess,
     /// Utilisation documents each container starts with, up to 2 000 000.
     pub documents_per_container: u32,
     /// Time every request spends under way, half of it before it is looked at and half after, up to 60 s: it stands for
@@ -83,6 +86,7 @@ impl Default for Config {
             partitions_of_created: None,
             split_bytes: 512 << 20,
             throughput_ru_per_second: 900,
+            excess: Excess::Overdraw,
             documents_per_container: 11_000,
             delay: Duration::ZERO,
             jitter: Duration::ZERO,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::budget::{Budget, Stagger};
+use crate::budget::{Budget, Excess, Stagger};
 use crate::charge::Charge;
 use crate::config::MAX_PARTITIONS;
 use crate::definition::Definition;
@@ -51,6 +51,8 @@ pub(crate) struct Setting {
     pub(crate) opened_unix_s: u64,
     /// The text beyond which a partition is split.
     pub(crate) split_bytes: usize,
+    /// What becomes of requests that go beyond a budget.
+    pub(crate) excess: Excess,
 }
 
 /// Where a document lives and under which key.
@@ -349,6 +351,7 @@ impl Container {
 
 impl Setting {
     fn partition(&self, budget: Budget, definition: &Arc<Definition>, stamp: Stamp) -> Partition {
+        let budget = budget.with(self.excess);
         Partition::new(budget, Arc::clone(definition), stamp, self.journal.clone(), self.opened_unix_s)
     }
 }
@@ -369,7 +372,8 @@ mod tests {
     fn small() -> Container {
         let definition = Definition::plain("c", KeyDefinition::of_property("ownerId"));
         let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9 };
-        let setting = Setting { journal: Journal::none(), opened_unix_s: 0, split_bytes: usize::MAX };
+        let setting =
+            Setting { journal: Journal::none(), opened_unix_s: 0, split_bytes: usize::MAX, excess: Excess::Overdraw };
         Container::new(ContainerId { database: 0, container: 0 }, plan, 0, setting)
     }
 

@@ -81,6 +81,7 @@ mod tls;
 mod usage;
 
 pub use access::{Access, AccountKey};
+pub use budget::Excess;
 pub use config::{Config, Flush};
 pub use error::Error;
 pub use http::Server;

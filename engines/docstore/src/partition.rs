@@ -118,7 +118,7 @@ impl Partition {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
             let charge = Charge::query_page(documents.len(), 0);
-            (Page { documents, next }, charge)
+            Some((Page { documents, next }, charge))
         })
     }
 
@@ -133,7 +133,7 @@ impl Partition {
         self.metered(moment, |state| {
             let changes = state.changes(scope, since, limit);
             let bytes = changes.documents.iter().map(String::len).sum();
-            (changes, Charge::point_read(bytes))
+            Some((changes, Charge::point_read(bytes)))
         })
     }
 
@@ -145,15 +145,15 @@ impl Partition {
             self.journal.check().map_err(Refused::Unavailable)?;
         }
         self.metered(moment, |state| {
-            let steps = state.transact(commands, unix_s);
+            let steps = state.transact(commands, unix_s, Budget::covers)?;
             let charge = steps.iter().map(|step| step.charge).sum();
-            (steps, charge)
+            Some((steps, charge))
         })
     }
 
     /// Writes a document before the store opens, without checking the budget.
     pub(crate) fn load(&self, command: Command) {
-        self.lock().transact(&[command], self.opened_unix_s);
+        self.lock().transact(&[command], self.opened_unix_s, |_, _| true);
     }
 
     /// Provides `per_second` from now on.
@@ -188,7 +188,12 @@ impl Partition {
         self.opened_unix_s.saturating_add(now.as_secs())
     }
 
-    fn metered<T>(&self, moment: &Moment, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Refused> {
+    /// Runs a request within the budget. `run` gives what it did and cost; None if it undid a write that costs too much.
+    fn metered<T>(
+        &self,
+        moment: &Moment,
+        run: impl FnOnce(&mut State) -> Option<(T, Charge)>,
+    ) -> Result<Done<T>, Refused> {
         let mut state = self.lock();
         if state.is_retired {
             return Err(Refused::Moved);
@@ -198,7 +203,11 @@ impl Partition {
             return Err(Refused::Throttled { retry_after });
         }
         state.expire(self.unix_s(moment.now));
-        let (outcome, charge) = run(&mut state);
+        let done = run(&mut state).filter(|(_, charge)| state.budget.covers(*charge));
+        let Some((outcome, charge)) = done else {
+            state.throttled += 1;
+            return Err(Refused::Throttled { retry_after: state.budget.rest(moment.now) });
+        };
         state.budget.spend(charge);
         state.consumed = state.consumed + charge;
         moment.saw(state.ticket);
@@ -219,6 +228,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::budget::Excess;
     use crate::document::Document;
     use crate::effective_key::EffectiveKey;
     use crate::partition_key::{KeyDefinition, PartitionKey};
@@ -298,6 +308,34 @@ mod tests {
             text_bytes: 0,
         };
         assert_eq!(partition.usage(), expected);
+    }
+
+    #[test]
+    fn what_a_strict_budget_does_not_cover_is_undone() {
+        let partition = empty();
+        let budget = Budget::new(Charge::from_hundredths(900), Stagger { partition: 0, partitions: 1 });
+        partition.lock().budget = budget.with(Excess::Strict);
+        let create = |id: &str| {
+            let effective = EffectiveKey::new(&PartitionKey(vec![Scalar::Text("o".to_owned())]), false);
+            let document = Document::from(json!({ "id": id }).as_object().unwrap().clone());
+            let operation = Operation::Create(document);
+            Command { key: id.into(), effective, operation, if_match: None, if_none_match: None }
+        };
+        let refused = Refused::Throttled { retry_after: Duration::from_secs(1) };
+        // A create costs 5.80 + 0.30.
+        let both = [create("1"), create("2")];
+        assert_eq!(partition.transact(&Moment::at(Duration::ZERO), &both).unwrap_err(), refused);
+        assert_eq!(partition.mark(), Mark { number: partition.mark().number, ..Mark::default() });
+        partition.transact(&Moment::at(Duration::ZERO), &[create("1")]).unwrap();
+        assert_eq!(partition.transact(&Moment::at(Duration::ZERO), &[create("2")]).unwrap_err(), refused);
+        let query = || {
+            let (moment, all) = (Moment::at(Duration::ZERO), selection("SELECT * FROM c"));
+            partition.query(&moment, &all, Progress::default(), 10).map(drop)
+        };
+        assert_eq!(query().unwrap_err(), refused);
+        let usage = partition.usage();
+        assert_eq!((usage.consumed, usage.throttled), (Charge::from_hundredths(610), 3));
+        assert_eq!(partition.mark().documents, 1);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Store {
             next_number: AtomicU32::new(0),
             partitions: config.partitions_of_created,
             clock: Box::new(clock),
-            setting: Setting { journal, opened_unix_s, split_bytes: config.split_bytes },
+            setting: Setting { journal, opened_unix_s, split_bytes: config.split_bytes, excess: config.excess },
         };
         match &config.dir {
             None => store.fill(config),
@@ -51,13 +51,12 @@ impl Store {
 
     /// An empty store whose changes go to `journal`.
     fn beside(&self, journal: &Journal) -> Self {
-        let Setting { opened_unix_s, split_bytes, .. } = self.setting;
         Self {
             databases: RwLock::default(),
             next_number: AtomicU32::new(0),
             partitions: self.partitions,
             clock: Box::new(Still),
-            setting: Setting { journal: journal.clone(), opened_unix_s, split_bytes },
+            setting: Setting { journal: journal.clone(), ..self.setting.clone() },
         }
     }
 

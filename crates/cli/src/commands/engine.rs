@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use narrows_docstore::{Access, AccountKey, Config, Flush, Server, stop_signal};
+use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Server, stop_signal};
 
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
@@ -79,6 +79,10 @@ struct Docstore {
     /// Throughput of each container in request units per second, split evenly over its partitions
     #[arg(long, value_name = "RU", default_value_t = Config::default().throughput_ru_per_second)]
     throughput: u32,
+    /// What becomes of the request that goes beyond a partition's budget for a second: it is served and the next ones get
+    /// 429 (as in Cosmos DB), or it gets 429 itself (as in Microsoft's emulator)
+    #[arg(long, value_name = "MODE", default_value = "overdraw")]
+    budget: BudgetMode,
     /// Documents that each container begins with
     #[arg(long, value_name = "N", default_value_t = Config::default().documents_per_container)]
     documents: u32,
@@ -105,6 +109,21 @@ impl From<When> for Flush {
         match when {
             When::Always => Self::Always,
             When::Never => Self::Never,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum BudgetMode {
+    Overdraw,
+    Strict,
+}
+
+impl From<BudgetMode> for Excess {
+    fn from(mode: BudgetMode) -> Self {
+        match mode {
+            BudgetMode::Overdraw => Self::Overdraw,
+            BudgetMode::Strict => Self::Strict,
         }
     }
 }
@@ -186,6 +205,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         partitions_of_created: docstore.partitions_of_created,
         split_bytes: docstore.split_bytes,
         throughput_ru_per_second: docstore.throughput,
+        excess: docstore.budget.into(),
         documents_per_container: docstore.documents,
         delay: docstore.delay_ms,
         jitter: docstore.jitter_ms,

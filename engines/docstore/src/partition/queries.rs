@@ -23,7 +23,7 @@ impl Partition {
                 Ok(batch) => Charge::query_page(batch.items.len(), batch.examined),
                 Err(TooMuchWork) => Charge::query_page(0, state.documents.len()),
             };
-            (batch, charge)
+            Some((batch, charge))
         })
     }
 }

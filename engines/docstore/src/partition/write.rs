@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::patch::Patch;
 use super::stamp::etag_of;
 use super::state::{State, own_ttl};
+use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
@@ -89,8 +90,14 @@ pub(crate) struct Step {
 pub(super) type Undo = Vec<(u32, Option<Held>)>;
 
 impl State {
-    /// Runs `commands` in order and stops at the first that fails, which undoes those before it.
-    pub(super) fn transact(&mut self, commands: &[Command], unix_s: u64) -> Vec<Step> {
+    /// Runs `commands` in order and stops at the first that fails, which undoes those before it. None, with all undone, if
+    /// what they cost is more than the budget `covers`.
+    pub(super) fn transact(
+        &mut self,
+        commands: &[Command],
+        unix_s: u64,
+        covers: impl FnOnce(&Budget, Charge) -> bool,
+    ) -> Option<Vec<Step>> {
         let (mut steps, mut undo, lsn) = (Vec::with_capacity(commands.len()), Undo::new(), self.lsn);
         for command in commands {
             let step = self.execute(command, unix_s, &mut undo);
@@ -99,12 +106,17 @@ impl State {
             if has_failed {
                 self.roll_back(undo);
                 self.lsn = lsn;
-                return steps;
+                return Some(steps);
             }
+        }
+        if !covers(&self.budget, steps.iter().map(|step| step.charge).sum()) {
+            self.roll_back(undo);
+            self.lsn = lsn;
+            return None;
         }
         self.keep_slots(undo.iter().map(|(position, _)| *position).collect());
         self.close_up();
-        steps
+        Some(steps)
     }
 
     fn roll_back(&mut self, undo: Undo) {
