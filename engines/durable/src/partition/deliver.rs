@@ -282,9 +282,14 @@ impl Partition {
         }
     }
 
+    /// About how many bytes the partition holds of what requests of clients add to.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.table.bytes + self.outbox.bytes() + self.timers.bytes() + self.activities_waiting.bytes()
+    }
+
     /// Whether there is room for more.
     pub(super) fn admit(&self) -> Result<(), Error> {
-        let bytes = self.table.bytes + self.outbox.bytes();
+        let bytes = self.held_bytes();
         if bytes < self.bytes_max {
             return Ok(());
         }

@@ -39,6 +39,8 @@ mod tests_of_bounds;
 mod tests_of_misuse;
 #[cfg(test)]
 mod tests_of_outbox;
+#[cfg(test)]
+mod tests_of_room;
 mod timers;
 mod view;
 mod waiting;

@@ -148,3 +148,28 @@ impl Program for Scripts {
         EntityStep { state: Some(number(sum)), results, messages: Vec::new() }
     }
 }
+
+/// [`Scripts`] without its orchestrations.
+pub(crate) struct Missing;
+
+impl Program for Missing {
+    fn newest(&self, name: &str) -> Option<Version> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, _: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
+        Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")))
+    }
+
+    fn is_idempotent(&self, _: &str) -> bool {
+        false
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
+    }
+}

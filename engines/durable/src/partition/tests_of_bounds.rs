@@ -5,16 +5,14 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::client::Status;
-use crate::event::{Caller, Version};
-use crate::failure::{Failure, FailureKind};
+use crate::event::Caller;
 use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
 use crate::partition::bounds::Bounds;
-use crate::partition::testing::{Scripts, id, number};
+use crate::partition::testing::{Missing, Scripts, id, number};
 use crate::partition::{Input, Partition, Request, RequestKind};
 use crate::payload::Payload;
-use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 use crate::store::{Batching, MemoryStore, Store};
 
 const BOUNDS: fn() -> Bounds =
@@ -131,29 +129,4 @@ fn all_that_was_kept_for_a_parked_orchestration() {
     assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
     assert_eq!(partition.table.known(handle).status(), Status::Completed);
     assert_eq!(partition.timers.len(), 0);
-}
-
-/// A program without its orchestrations.
-struct Missing;
-
-impl Program for Missing {
-    fn newest(&self, name: &str) -> Option<Version> {
-        Scripts.newest(name)
-    }
-
-    fn cursor(&self, _: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
-        Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")))
-    }
-
-    fn is_idempotent(&self, _: &str) -> bool {
-        false
-    }
-
-    fn run(&self, call: ActivityCall) -> ActivityFuture {
-        Scripts.run(call)
-    }
-
-    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
-        Scripts.operate(id, state, operations, now)
-    }
 }

@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use crate::ids::Time;
 use crate::message::Message;
 use crate::partition::input::TaskKey;
+use crate::partition::size::room;
+
+/// What a timer takes in memory, and a message beside what it says: their places in maps.
+const PLACE_BYTES: usize = 96;
 
 /// Something that is due.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(super) struct Timers {
     /// By handle, so that an execution's end and a cancelled timer free their memory at once.
     timers: HashMap<u64, Vec<(u32, Time)>>,
     messages: BTreeMap<u64, (Time, Message)>,
+    /// About how many bytes the messages take.
+    message_bytes: usize,
     next_message: u64,
 }
 
@@ -45,6 +51,11 @@ impl Timers {
 
     pub(super) fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// About how many bytes all take.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.message_bytes + self.order.len() * PLACE_BYTES) as u64
     }
 
     pub(super) fn add(&mut self, key: TaskKey, at: Time) {
@@ -82,8 +93,11 @@ impl Timers {
 
     /// Keeps a message under a number it has already.
     pub(super) fn restore(&mut self, number: u64, at: Time, message: Message) {
+        // A log that is not the engine's own may say it twice.
+        self.undefer(number);
         self.next_message = self.next_message.max(number + 1);
         self.order.insert((at, What::Message { number }), ());
+        self.message_bytes += room(&message);
         self.messages.insert(number, (at, message));
     }
 
@@ -91,6 +105,7 @@ impl Timers {
     pub(super) fn undefer(&mut self, number: u64) -> Option<Message> {
         let (at, message) = self.messages.remove(&number)?;
         self.order.remove(&(at, What::Message { number }));
+        self.message_bytes -= room(&message);
         Some(message)
     }
 
