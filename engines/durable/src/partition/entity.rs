@@ -106,11 +106,6 @@ impl Partition {
         }
     }
 
-    /// Lets a message arrive in the next turn, before all others.
-    fn put_off(&mut self, message: Message) {
-        self.defer(self.now, message);
-    }
-
     /// Takes up what has waited, as far as no lock is in the way and there is room.
     fn drain(&mut self, turn: &mut Turn) {
         while turn.entity.lock.is_none() && !self.is_spent() {

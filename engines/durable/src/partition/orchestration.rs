@@ -72,8 +72,8 @@ impl Partition {
             EventKind::Resumed { reason } => MessageKind::Resume { reason },
             _ => return false,
         };
-        let (to, now) = (self.table.known(handle).id.clone(), self.now);
-        self.defer(now, Message { to, kind });
+        let to = self.table.known(handle).id.clone();
+        self.put_off(Message { to, kind });
         true
     }
 
@@ -344,7 +344,7 @@ impl Partition {
             if is_parked || self.is_full() {
                 let message = Message { to: to.clone(), kind: MessageKind::Raise { name, data } };
                 if let Some(message) = self.keep_if_parked(message) {
-                    self.defer(self.now, message);
+                    self.put_off(message);
                 }
             } else {
                 // The generation may count on meanwhile.

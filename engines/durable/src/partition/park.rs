@@ -5,21 +5,18 @@
 //! if it fits now, the orchestration gets these messages, in order, and goes on. Those that one frame has no room for are
 //! due at once: the log need not say so again, since nothing else is kept for what is not parked.
 
+use crate::codec::KEPT;
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
-use crate::ids::{InstanceId, Time};
+use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::Mismatch;
 use crate::partition::Partition;
 use crate::partition::input::TaskKey;
 use crate::partition::table::{Execution, Instance};
+use crate::partition::timers::AT_ONCE;
 use crate::partition::view::open_locks;
 use crate::payload::Payload;
-
-/// When what is kept for a parked orchestration is due.
-const PARKED_UNTIL: Time = Time(u64::MAX);
-/// When it is due once the orchestration goes on: before all else.
-const AT_ONCE: Time = Time(0);
 
 impl Partition {
     /// Whether a failure to make a cursor parks the orchestration.
@@ -42,9 +39,9 @@ impl Partition {
         self.table.set_parked(handle, Some(reason.into()));
         if let Some(kind) = kept {
             let is_start = matches!(kind, MessageKind::Start { .. });
-            let number = self.keep(handle, Message { to: id, kind });
+            let number = self.keep(Message { to: id, kind });
             if is_start {
-                self.pending.insert(handle, (PARKED_UNTIL, number));
+                self.pending.insert(handle, (KEPT, number));
             }
         }
     }
@@ -90,10 +87,8 @@ impl Partition {
         self.frame.numbered(handle, generation);
     }
 
-    fn keep(&mut self, handle: u64, message: Message) -> u64 {
-        let number = self.defer(PARKED_UNTIL, message);
-        self.parked.entry(handle).or_default().push(number);
-        number
+    fn keep(&mut self, message: Message) -> u64 {
+        self.defer_until(KEPT, message)
     }
 
     /// Keeps a message for an orchestration that is parked; gives it back if its receiver is none, or it is for the
@@ -107,13 +102,11 @@ impl Partition {
                 | MessageKind::Locked { .. }
                 | MessageKind::Raise { .. }
         );
-        match self.table.handle(&message.to).filter(|handle| is_for_code && self.is_parked(*handle)) {
-            Some(handle) => {
-                self.keep(handle, message);
-                None
-            }
-            None => Some(message),
+        if is_for_code && self.table.handle(&message.to).is_some_and(|handle| self.is_parked(handle)) {
+            self.keep(message);
+            return None;
         }
+        Some(message)
     }
 
     pub(super) fn is_parked(&self, handle: u64) -> bool {
@@ -124,31 +117,30 @@ impl Partition {
     pub(super) fn keep_result(&mut self, task: TaskKey, result: Result<Payload, Failure>) {
         let to = self.table.known(task.handle).id.clone();
         let kind = MessageKind::TaskDone { generation: task.generation, id: task.id, result };
-        self.keep(task.handle, Message { to, kind });
+        self.keep(Message { to, kind });
     }
 
     /// Forgets what is kept for an orchestration that has ended.
     pub(super) fn forget_parked(&mut self, handle: u64) {
-        if self.is_parked(handle) {
-            self.frame.parked(handle, None);
-            self.table.set_parked(handle, None);
+        if !self.is_parked(handle) {
+            return;
         }
-        for number in self.parked.remove(&handle).unwrap_or_default() {
-            if self.timers.undefer(number).is_some() {
-                self.frame.undeferred(number);
-            }
+        self.frame.parked(handle, None);
+        self.table.set_parked(handle, None);
+        let id = &self.table.known(handle).id;
+        if self.timers.drop_kept(id) {
+            self.frame.dropped(id.as_str());
         }
     }
 
     /// Takes note of what recovery found for parked orchestrations, and gives the activities whose results are kept.
     pub(super) fn reopen_parked(&mut self) -> Vec<TaskKey> {
         let (mut done, mut due) = (Vec::new(), Vec::new());
-        for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == PARKED_UNTIL) {
+        for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == KEPT) {
             let Some(handle) = self.table.handle(&message.to).filter(|handle| self.is_parked(*handle)) else {
                 due.push(number);
                 continue;
             };
-            self.parked.entry(handle).or_default().push(number);
             if let MessageKind::TaskDone { generation, id, .. } = message.kind {
                 done.push(TaskKey { handle, generation, id });
             }
@@ -181,7 +173,8 @@ impl Partition {
         self.frame.parked(handle, None);
         self.table.set_parked(handle, None);
         self.timers_anew(handle);
-        for number in self.parked.remove(&handle).unwrap_or_default() {
+        let id = self.table.known(handle).id.clone();
+        for number in self.timers.take_kept(&id) {
             if self.is_full() {
                 self.deliver_soon(number);
                 continue;

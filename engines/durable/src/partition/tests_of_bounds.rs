@@ -15,15 +15,17 @@ use crate::partition::{Input, Partition, Request, RequestKind};
 use crate::payload::Payload;
 use crate::store::{Batching, MemoryStore, Store};
 
-const BOUNDS: fn() -> Bounds =
-    || Bounds { frame_bytes: 4_000, step_bytes: 8_000, rest_bytes: 4_000, ..Bounds::new(Batching::Group) };
 const OPERATIONS: usize = 100;
+
+fn bounds() -> Bounds {
+    Bounds { frame_bytes: 4_000, step_bytes: 8_000, rest_bytes: 4_000, ..Bounds::new(Batching::Group) }
+}
 
 fn partition() -> Partition {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = HubOptions::default();
     let mut partition = Partition::new(PartitionId(0), 1, Arc::new(Scripts), Arc::clone(&store), &options);
-    partition.bounds = BOUNDS();
+    partition.bounds = bounds();
     partition.recover(&*store).expect("a new partition");
     partition
 }
@@ -77,7 +79,7 @@ fn state(partition: &Partition, of: &InstanceId) -> Option<Payload> {
 fn operations_of_many_entities_at_once() {
     let mut partition = partition();
     let longest = take(&mut partition, (0..OPERATIONS).map(|number| operation(&entity(number), None)));
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     for at in 0..OPERATIONS {
         assert_eq!(state(&partition, &entity(at)), Some(number(0)));
     }
@@ -89,7 +91,7 @@ fn operations_under_locks() {
     take(&mut partition, (0..OPERATIONS).map(|number| lock(&entity(number), "owner")));
     let operations = (0..OPERATIONS).map(|number| operation(&entity(number), Some(owner("owner"))));
     let longest = take(&mut partition, operations);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     for at in 0..OPERATIONS {
         assert_eq!(state(&partition, &entity(at)), Some(number(0)));
     }
@@ -103,7 +105,7 @@ fn a_lock_that_is_not_wanted_any_more_with_much_that_waits() {
     let longest = take(&mut partition, [tell(&entity, MessageKind::Unlock { owner: owner("second") })]);
     assert!(longest < 1_000, "{longest}: the queue is written anew");
     let longest = take(&mut partition, [tell(&entity, MessageKind::Unlock { owner: owner("first") })]);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     let handle = partition.table.handle(&entity).expect("it is there");
     let entity = partition.table.known(handle).entity().expect("an entity");
     assert_eq!((&entity.lock, entity.queue.len()), (&None, 0));
@@ -126,7 +128,7 @@ fn all_that_was_kept_for_a_parked_orchestration() {
     partition.program = Arc::new(Scripts);
     partition.retries.push_back(handle);
     let longest = take(&mut partition, []);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     assert_eq!(partition.table.known(handle).status(), Status::Completed);
     assert_eq!(partition.timers.len(), 0);
 }
