@@ -23,6 +23,7 @@ mod outbox;
 mod park;
 mod purge;
 mod queries;
+mod queue;
 mod recover;
 mod requests;
 mod salvage;

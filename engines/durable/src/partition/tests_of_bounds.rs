@@ -1,6 +1,7 @@
 //! However much comes in at once, a frame stays below its bound.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -131,4 +132,21 @@ fn all_that_was_kept_for_a_parked_orchestration() {
     assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     assert_eq!(partition.table.known(handle).status(), Status::Completed);
     assert_eq!(partition.timers.len(), 0);
+}
+
+#[test]
+fn many_locks_that_are_not_wanted_any_more() {
+    const LOCKS: usize = 100_000;
+    let (mut partition, entity) = (partition(), entity(0));
+    partition.bounds = Bounds::new(Batching::Group);
+    let owners: Vec<String> = (0..LOCKS).map(|number| format!("owner{number}")).collect();
+    let began = Instant::now();
+    take(&mut partition, owners.iter().map(|name| lock(&entity, name)));
+    let unlock = |name: &String| tell(&entity, MessageKind::Unlock { owner: owner(name) });
+    take(&mut partition, owners[1..].iter().map(unlock));
+    take(&mut partition, [unlock(&owners[0])]);
+    // To walk the queue for each took minutes.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(partition.table.handle(&entity).is_none(), "nothing is left of it");
 }
