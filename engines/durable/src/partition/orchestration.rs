@@ -84,7 +84,7 @@ impl Partition {
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.decisions);
         let progress = match self.ready(handle, &event.kind) {
-            Ok(()) => self.cursors.get(handle).map_or(Progress::Ignored, |cursor| cursor.feed(&event, &mut decisions)),
+            Ok(()) => self.cursors.get(handle).expect("a cursor that is ready").feed(&event, &mut decisions),
             Err(failure) if self.parks(&failure) => {
                 self.decisions = decisions;
                 self.park(handle, &failure, event.kind);
@@ -378,6 +378,7 @@ impl Partition {
         let execution = self.table.get(handle)?.execution().filter(|execution| execution.is_continuing)?;
         let mut reader = self.spiller.step_reader();
         let last = Events::new(&execution.history, Time(0), &mut reader).last()?.ok()?;
+        // Bytes that a checksum has passed may still be another program's.
         let EventKind::ContinuedAsNew { input, unread } = last.kind else { return None };
         let begin = Begin {
             name: execution.name.clone(),

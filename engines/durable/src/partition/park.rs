@@ -163,8 +163,9 @@ impl Partition {
     }
 
     fn can_begin(&self, handle: u64, id: &InstanceId) -> bool {
-        let message = self.pending.get(&handle).and_then(|(_, number)| self.timers.message(*number));
-        let Some(MessageKind::Start { name, version, .. }) = message.map(|message| &message.kind) else { return true };
+        let (_, number) = self.pending.get(&handle).expect("one that is parked before it begins keeps its start");
+        let message = self.timers.message(*number).expect("what is pending waits for its start");
+        let MessageKind::Start { name, version, .. } = &message.kind else { unreachable!("it is pending by a start") };
         let version = version.or_else(|| self.program.newest(name.as_str()));
         version.is_some_and(|version| self.program.cursor(id, name.as_str(), version).is_ok())
     }
@@ -179,7 +180,7 @@ impl Partition {
                 self.deliver_soon(number);
                 continue;
             }
-            let Some(message) = self.timers.undefer(number) else { continue };
+            let message = self.timers.undefer(number).expect("what is kept for it waits until now");
             self.frame.undeferred(number);
             if self.pending.get(&handle).is_some_and(|(_, start)| *start == number) {
                 self.pending.remove(&handle);
@@ -190,8 +191,7 @@ impl Partition {
 
     /// Leaves a message that was kept to the next turn.
     fn deliver_soon(&mut self, number: u64) {
-        // The orchestration may have ended by a message before it.
-        let Some(message) = self.timers.undefer(number) else { return };
+        let message = self.timers.undefer(number).expect("what was kept waits until now");
         let handle = self.table.handle(&message.to);
         if let Some((at, _)) =
             handle.and_then(|handle| self.pending.get_mut(&handle)).filter(|(_, start)| *start == number)
