@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_handed_over_once_and_kept_until_it_arrived() {
+    fn messages_are_handed_over_once_and_kept_until_they_arrive() {
         let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
         assert_eq!([outbox.send(to, message("a")), outbox.send(to, message("b"))], [1, 2]);
         outbox.allow(to, 1);

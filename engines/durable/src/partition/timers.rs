@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_order_of_time() {
+    fn timers_fire_in_order_of_time() {
         let mut timers = Timers::default();
         timers.add(key(1, 0), Time(30));
         timers.add(key(2, 0), Time(10));
