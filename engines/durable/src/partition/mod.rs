@@ -292,7 +292,7 @@ impl Partition {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         }
-        if self.is_parked(task.handle) {
+        if self.is_execution_parked(task.handle, Some(task.generation)) {
             return self.keep_result(task, result.map_err(crate::failure::Failure::bounded));
         }
         let kind = match result {

@@ -94,15 +94,15 @@ impl Partition {
     /// Keeps a message for an orchestration that is parked; gives it back if its receiver is none, or it is for the
     /// engine.
     pub(super) fn keep_if_parked(&mut self, message: Message) -> Option<Message> {
-        let is_for_code = matches!(
-            message.kind,
-            MessageKind::SubDone { .. }
-                | MessageKind::TaskDone { .. }
-                | MessageKind::Operated { .. }
-                | MessageKind::Locked { .. }
-                | MessageKind::Raise { .. }
-        );
-        if is_for_code && self.table.handle(&message.to).is_some_and(|handle| self.is_parked(handle)) {
+        let execution = match message.kind {
+            MessageKind::SubDone { generation, .. }
+            | MessageKind::TaskDone { generation, .. }
+            | MessageKind::Operated { generation, .. }
+            | MessageKind::Locked { generation, .. } => Some(generation),
+            MessageKind::Raise { .. } => None,
+            _ => return Some(message),
+        };
+        if self.table.handle(&message.to).is_some_and(|handle| self.is_execution_parked(handle, execution)) {
             self.keep(message);
             return None;
         }
@@ -111,6 +111,13 @@ impl Partition {
 
     pub(super) fn is_parked(&self, handle: u64) -> bool {
         self.table.get(handle).is_some_and(Instance::is_parked)
+    }
+
+    /// Whether this execution of an orchestration is parked, if it is of one. What is for an earlier one is for nobody:
+    /// a lock that comes too late is to be freed now.
+    pub(super) fn is_execution_parked(&self, handle: u64, generation: Option<u64>) -> bool {
+        let execution = self.table.get(handle).filter(|instance| instance.is_parked()).and_then(Instance::execution);
+        execution.is_some_and(|execution| generation.is_none_or(|generation| generation == execution.generation))
     }
 
     /// The result of an activity of an orchestration that is parked.
