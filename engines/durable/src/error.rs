@@ -51,7 +51,9 @@ pub enum Error {
         action: &'static str,
     },
     /// A bound on memory is reached; nothing was done.
-    #[error("partition {partition} holds {bytes} bytes of instances and messages, at most {limit} are allowed")]
+    #[error(
+        "partition {partition} holds {bytes} bytes of instances, messages and activities, at most {limit} are allowed"
+    )]
     Full {
         /// The partition.
         partition: PartitionId,

@@ -47,7 +47,7 @@ pub enum EventKind {
         /// The number of the execution: continuing as new and starting again count up. It begins with 0 if no
         /// orchestration of the partition was ever purged, else with more than any that was.
         generation: u64,
-        /// What it is given.
+        /// Its input.
         input: Payload,
         /// Who waits for it.
         parent: Option<Caller>,
@@ -134,7 +134,7 @@ pub enum EventKind {
         id: u32,
         /// The activity's name.
         name: Name,
-        /// What it is given.
+        /// Its input.
         input: Payload,
     },
     /// A timer is to fire.
@@ -159,7 +159,7 @@ pub enum EventKind {
         version: Option<Version>,
         /// Its identifier.
         instance: InstanceId,
-        /// What it is given.
+        /// Its input.
         input: Payload,
         /// Whether this orchestration waits for it (else it is started and left alone).
         awaited: bool,
@@ -183,7 +183,7 @@ pub enum EventKind {
         entity: EntityId,
         /// Which operation.
         operation: Name,
-        /// What it is given.
+        /// Its input.
         input: Payload,
     },
     /// An operation of an entity is to run, and is not awaited.
@@ -194,7 +194,7 @@ pub enum EventKind {
         entity: EntityId,
         /// Which operation.
         operation: Name,
-        /// What it is given.
+        /// Its input.
         input: Payload,
         /// Not before this moment.
         at: Option<Time>,

@@ -54,7 +54,7 @@
 //! is made again by running its code over its history. Where the code then decides otherwise, or is not there, the
 //! orchestration is parked until the hub is opened with code that fits, or fails: see [`Mismatch`].
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - A start, event or signal that was acknowledged is not lost, and takes effect once.
 //! - An activity runs at least once, under a key that is the same each time ([`ActivityContext::key`]).
@@ -67,7 +67,7 @@
 //! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it, and
 //! [`HubRepair`] makes a damaged one open again.
 //!
-//! # What there is not
+//! # Limits
 //!
 //! No distribution over processes: one process holds all partitions of a hub. No quotas per instance. Instances stay
 //! in memory until they are purged, and [`HubOptions::instance_bytes_max`] bounds them.

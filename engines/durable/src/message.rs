@@ -42,7 +42,7 @@ pub enum MessageKind {
         name: Name,
         /// The version of its code; none takes the newest.
         version: Option<Version>,
-        /// What it is given.
+        /// Its input.
         input: Payload,
         /// Who waits for it.
         parent: Option<Caller>,
@@ -80,7 +80,7 @@ pub enum MessageKind {
     Operate {
         /// Which.
         operation: Name,
-        /// What it is given.
+        /// Its input.
         input: Payload,
         /// Who waits for the response; none is a signal.
         caller: Option<Caller>,

@@ -41,8 +41,8 @@ pub struct HubOptions {
     pub activities_running_max: usize,
     /// Bytes of suspended orchestrations that one partition keeps in memory ready to go on; others are replayed.
     pub cursor_cache_bytes: usize,
-    /// Bytes of instances, histories and messages to other partitions that one partition holds; starts, events and
-    /// signals beyond it are refused.
+    /// Bytes of instances, histories, messages that have not arrived, timers and waiting activities that one partition
+    /// holds; starts, events and signals beyond it are refused.
     pub instance_bytes_max: u64,
     /// Payloads above this many bytes are kept beside the log. At least 1024.
     pub spill_above_bytes: usize,

@@ -45,7 +45,7 @@ pub type ActivityFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> 
 pub struct ActivityCall {
     /// The activity's name.
     pub name: Name,
-    /// What it is given.
+    /// Its input.
     pub input: Payload,
     /// Who called; with the two numbers below, a key that is the same whenever this call is run again.
     pub instance: InstanceId,
@@ -60,7 +60,7 @@ pub struct ActivityCall {
 pub struct Operation {
     /// Its name.
     pub name: Name,
-    /// What it is given.
+    /// Its input.
     pub input: Payload,
 }
 

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_itself_ended_is_compared_up_to_there() {
+    fn executions_ended_by_the_engine_are_compared_up_to_their_end() {
         let ended_by = |kind| {
             let mut kinds = two_calls();
             kinds.extend([EventKind::TaskCompleted { id: 1, result: json(2) }, failed(kind)]);

@@ -155,7 +155,7 @@ fn an_append_that_is_not_for_the_end_is_refused() {
 }
 
 #[test]
-fn what_was_truncated_is_missing_and_the_rest_stays() {
+fn truncated_frames_are_missing_and_the_rest_stays() {
     for subject in Subject::all() {
         let store = subject.open();
         let epoch = store.acquire(P, "test").unwrap();

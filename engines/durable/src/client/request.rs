@@ -24,7 +24,7 @@ impl Start {
         Self { name, version: None, input: Payload::EMPTY, id: None, at: None, reuse: Reuse::default() }
     }
 
-    /// What it is given.
+    /// Its input.
     #[must_use]
     pub fn input(mut self, input: Payload) -> Self {
         self.input = input;

@@ -24,6 +24,7 @@ mod tag {
     pub(super) const NUMBERED: u8 = 12;
     pub(super) const NEXT_GENERATION: u8 = 13;
     pub(super) const PARKED: u8 = 14;
+    pub(super) const DROPPED: u8 = 15;
 }
 
 /// The bytes in the middle of a state that changed: what is before and behind them stays.
@@ -80,6 +81,9 @@ pub struct EntityDelta {
     /// The new owner of its lock: `None` leaves it unchanged, `Some(None)` frees it.
     pub lock: Option<Option<Caller>>,
 }
+
+/// The time of messages that are kept for parked orchestrations: they never fall due.
+pub const KEPT: Time = Time(u64::MAX);
 
 /// One change of a frame.
 #[derive(Clone, PartialEq, Debug)]
@@ -166,6 +170,11 @@ pub enum Entry<'a> {
     Undeferred {
         /// Its number.
         number: u64,
+    },
+    /// All messages that were kept for a parked orchestration wait no longer.
+    Dropped {
+        /// Whose. It is no handle: messages are in another part of a snapshot than their receiver.
+        id: &'a str,
     },
     /// An instance or entity is forgotten.
     Purged {
@@ -325,6 +334,12 @@ impl FrameWriter {
         self.entry(tag::UNDEFERRED, number);
     }
 
+    /// [`Entry::Dropped`].
+    pub fn dropped(&mut self, id: &str) {
+        self.bytes.push(tag::DROPPED);
+        output::text(&mut self.bytes, id);
+    }
+
     /// [`Entry::Purged`].
     pub fn purged(&mut self, handle: u64) {
         self.entry(tag::PURGED, handle);
@@ -381,6 +396,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
             Entry::Deferred { number: input.number()?, at: input.time()?, message: message(input, fetch)? }
         }
         tag::UNDEFERRED => Entry::Undeferred { number: input.number()? },
+        tag::DROPPED => Entry::Dropped { id: input.instance_text()? },
         tag::PURGED => Entry::Purged { handle: input.number()? },
         tag::NEXT_HANDLE => Entry::NextHandle { handle: input.number()? },
         tag::NEXT_GENERATION => Entry::NextGeneration { generation: input.number()? },

@@ -12,7 +12,7 @@ mod message;
 mod output;
 
 pub use event::{Events, put_event};
-pub use frame::{EntityDelta, Entry, FrameWriter, Patch, read_frame};
+pub use frame::{EntityDelta, Entry, FrameWriter, KEPT, Patch, read_frame};
 pub use message::{get_message, put_message};
 
 use crate::ids::PartitionId;

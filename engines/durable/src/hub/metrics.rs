@@ -254,6 +254,14 @@ fn observe_holdings(meter: &Instruments, watched: &Watched) {
         .with_callback(watched.figure(|stats| signed(stats.counts.instance_bytes)))
         .build();
     meter
+        .i64_observable_up_down_counter("durable.held.size")
+        .with_unit("By")
+        .with_description(
+            "About how many bytes count against the bound on memory: instances, messages, timers, waiting activities",
+        )
+        .with_callback(watched.figure(|stats| signed(stats.counts.held_bytes)))
+        .build();
+    meter
         .i64_observable_up_down_counter("durable.cursor.size")
         .with_unit("By")
         .with_description("About how many bytes orchestrations hold that are ready to go on")

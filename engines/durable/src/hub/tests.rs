@@ -60,7 +60,7 @@ fn orchestrations_run_their_activities_and_tell_those_who_wait() {
 }
 
 #[test]
-fn what_waits_goes_on_after_the_hub_was_opened_anew() {
+fn waiting_orchestrations_continue_after_reopening() {
     let store = Arc::new(MemoryStore::new());
     let hub = open(&store, options());
     let client = hub.client();

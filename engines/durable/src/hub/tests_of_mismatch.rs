@@ -59,7 +59,7 @@ async fn begin(client: &Client) -> InstanceId {
 }
 
 #[test]
-fn what_code_does_not_fit_is_parked_and_goes_on_after_a_rollback() {
+fn orchestrations_park_when_code_does_not_fit_and_continue_after_a_rollback() {
     for bad in [wrong, Registry::new] {
         let store = Arc::new(MemoryStore::new());
         let hub = open(&store, right(), Mismatch::Park);
@@ -114,7 +114,7 @@ fn a_sub_orchestration_whose_code_is_missing_begins_when_it_is_there() {
 }
 
 #[test]
-fn what_is_parked_can_be_terminated_and_leaves_nothing() {
+fn parked_orchestrations_can_be_terminated_and_leave_nothing() {
     let store = Arc::new(MemoryStore::new());
     let hub = open(&store, right(), Mismatch::Park);
     let gate = block(begin(&hub.client()));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_get_better_is_not_tried_again() {
+    fn permanent_failures_are_not_retried() {
         let policy = RetryPolicy::new(5, Duration::ZERO);
         for kind in FailureKind::ALL {
             let expected = matches!(kind, FailureKind::Application | FailureKind::Panic | FailureKind::Timeout);

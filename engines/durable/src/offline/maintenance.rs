@@ -89,10 +89,21 @@ impl HubMaintenance {
         Ok(applied)
     }
 
-    /// The outer error is the store's.
+    /// Makes a change, in as many frames as it needs. The outer error is the store's.
     fn make(&mut self, change: Change) -> Result<Result<u64, Error>, Error> {
         let count = u16::try_from(self.parts.len()).unwrap_or(u16::MAX);
-        let part = &mut self.parts[usize::from(change.id().partition(count).0)];
+        let at = usize::from(change.id().partition(count).0);
+        let mut made = self.make_frame(at, change.clone())?;
+        while let Ok(before) = made
+            && self.parts[at].partition.is_purging(change.id())
+        {
+            made = self.make_frame(at, change.clone())?.map(|count| before + count);
+        }
+        Ok(made)
+    }
+
+    fn make_frame(&mut self, at: usize, change: Change) -> Result<Result<u64, Error>, Error> {
+        let part = &mut self.parts[at];
         let (made, sealed) = part.partition.maintain(change, crate::hub::now());
         if let Some(sealed) = sealed {
             for (name, payload) in sealed.blobs {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_elsewhere_each_time_is_read_again() {
+    fn reads_that_fail_at_different_places_are_repeated() {
         let readings = Cell::new(0);
         let read = || {
             readings.set(readings.get() + 1);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_twice_in_the_same_way_is_wrong() {
+    fn reads_that_fail_twice_in_the_same_way_are_damage() {
         let readings = Cell::new(0);
         let read = || -> Result<(), StoreError> {
             readings.set(readings.get() + 1);

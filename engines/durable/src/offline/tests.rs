@@ -133,7 +133,7 @@ fn one_change_leaves_everything_else_as_it_was() {
 }
 
 #[test]
-fn what_an_orchestration_waits_for_is_terminated_and_purged_with_it() {
+fn sub_orchestrations_are_terminated_and_purged_with_their_parent() {
     let store = killed();
     assert_eq!(apply(&store, [terminate("parent")]).instances, 2);
     assert_eq!(status(&store, "child"), Some(Status::Terminated));
@@ -177,7 +177,7 @@ fn one_that_is_suspended_goes_on_once_it_was_resumed_and_its_code_runs() {
 }
 
 #[test]
-fn what_cannot_be_changed_says_why_and_leaves_the_others() {
+fn refused_changes_say_why_and_leave_the_others() {
     let store = killed();
     let purge = |name: &str| Change::Purge { id: id(name) };
     let applied =
@@ -229,7 +229,7 @@ fn the_newest_come_first_page_by_page() {
 }
 
 #[test]
-fn what_is_not_there_is_not_made() {
+fn a_missing_hub_is_not_created() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("none");
     let reader: Arc<dyn Store> = Arc::new(FileReader::new(&path));

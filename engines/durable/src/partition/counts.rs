@@ -39,6 +39,9 @@ pub struct Counts {
     pub outbox: u64,
     /// About how many bytes those messages take.
     pub outbox_bytes: u64,
+    /// About how many bytes the partition holds that count against
+    /// [`HubOptions::instance_bytes_max`](crate::HubOptions::instance_bytes_max).
+    pub held_bytes: u64,
     /// What waits for the log.
     pub gated: u64,
 }
@@ -58,6 +61,7 @@ impl Partition {
             timers: self.timers.len() as u64,
             outbox: self.outbox.open() as u64,
             outbox_bytes: self.outbox.bytes(),
+            held_bytes: self.held_bytes(),
             gated: self.gate.len() as u64,
             ..self.counts
         }

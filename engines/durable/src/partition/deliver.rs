@@ -1,6 +1,7 @@
 //! What each message does to its receiver.
 
 use crate::client::Status;
+use crate::codec::KEPT;
 use crate::error::Error;
 use crate::event::{Caller, EventKind};
 use crate::failure::{Failure, FailureKind, bounded};
@@ -8,6 +9,7 @@ use crate::ids::{EntityId, InstanceId, Name, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
+use crate::partition::timers::AT_ONCE;
 use crate::partition::view::open_subs;
 use crate::payload::Payload;
 
@@ -87,7 +89,7 @@ impl Partition {
             MessageKind::Resume { reason } => {
                 self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason: bounded(reason) })
             }
-            MessageKind::Purge => self.purge_sub(&to),
+            MessageKind::Purge => self.purge(&to).map(drop),
             kind @ (MessageKind::Operate { .. } | MessageKind::Lock { .. } | MessageKind::Unlock { .. }) => {
                 self.touch(to, kind)
             }
@@ -122,7 +124,7 @@ impl Partition {
             self.frame.numbered(handle, generation);
         }
         // What was terminated to make room may have filled the frame.
-        let at = at.filter(|at| *at > now).or_else(|| self.is_full().then_some(now));
+        let at = at.filter(|at| *at > now).or_else(|| self.is_full().then_some(AT_ONCE));
         match at {
             Some(at) => self.start_later(handle, id, begin, at),
             None => self.begin(handle, begin),
@@ -163,11 +165,19 @@ impl Partition {
 
     /// Keeps a message until its moment.
     pub(super) fn defer(&mut self, at: Time, message: Message) -> u64 {
+        self.defer_until(at.min(Time(KEPT.0 - 1)), message)
+    }
+
+    /// Lets a message arrive in the next turn, before all others.
+    pub(super) fn put_off(&mut self, message: Message) {
+        self.defer_until(AT_ONCE, message);
+    }
+
+    pub(super) fn defer_until(&mut self, at: Time, message: Message) -> u64 {
         let number = self.timers.defer(at, message);
         self.spiller.tighten(self.frame.len());
-        if let Some(message) = self.timers.message(number) {
-            self.frame.deferred(number, at, message, &mut self.spiller);
-        }
+        let message = self.timers.message(number).expect("it was put there just now");
+        self.frame.deferred(number, at, message, &mut self.spiller);
         number
     }
 
@@ -282,9 +292,14 @@ impl Partition {
         }
     }
 
+    /// About how many bytes the partition holds of what requests of clients add to.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.table.bytes + self.outbox.bytes() + self.timers.bytes() + self.activities_waiting.bytes()
+    }
+
     /// Whether there is room for more.
     pub(super) fn admit(&self) -> Result<(), Error> {
-        let bytes = self.table.bytes + self.outbox.bytes();
+        let bytes = self.held_bytes();
         if bytes < self.bytes_max {
             return Ok(());
         }
@@ -295,6 +310,7 @@ impl Partition {
     pub(super) fn forget(&mut self, handle: u64) {
         self.cursors.remove(handle);
         self.forget_parked(handle);
+        self.end_purge(handle);
         self.frame.purged(handle);
         let instance = self.table.remove(handle).expect("an instance is forgotten by the step that has looked it up");
         self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));

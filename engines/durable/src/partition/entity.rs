@@ -106,11 +106,6 @@ impl Partition {
         }
     }
 
-    /// Lets a message arrive in the next turn, before all others.
-    fn put_off(&mut self, message: Message) {
-        self.defer(self.now, message);
-    }
-
     /// Takes up what has waited, as far as no lock is in the way and there is room.
     fn drain(&mut self, turn: &mut Turn) {
         while turn.entity.lock.is_none() && !self.is_spent() {
@@ -133,7 +128,7 @@ impl Partition {
                     self.flush(turn);
                 }
             }
-            MessageKind::Lock { owner, .. } if turn.is_given_up(&owner) => {}
+            MessageKind::Lock { owner, .. } if turn.entity.queue.is_given_up(&owner) => {}
             MessageKind::Lock { owner, entities, next } => {
                 if self.flush(turn) == Rest::PutBack {
                     let kind = MessageKind::Lock { owner, entities, next };
@@ -143,6 +138,7 @@ impl Partition {
                 turn.is_lock_changed = true;
                 self.pass_lock_on(owner, entities, next + 1);
             }
+            // The word that a lock is not wanted any more has been heard by that lock, which waited before it.
             _ => {}
         }
     }
@@ -288,26 +284,13 @@ impl Turn {
     /// An execution that ended before it got the lock does not want it any more: so it is noted at the end of the queue.
     /// Gives the entities that it had got so far: there, the word that it is over may have come before the lock did.
     fn give_up_lock(&mut self, owner: &Caller) -> Vec<EntityId> {
-        if self.is_given_up(owner) {
+        if self.entity.queue.is_given_up(owner) {
             return Vec::new();
         }
-        let waits = self.entity.queue.iter().find_map(|message| match &message.kind {
-            MessageKind::Lock { owner: found, entities, next } if found == owner => {
-                Some(entities.iter().take(*next as usize).cloned().collect())
-            }
-            _ => None,
-        });
-        if waits.is_some() {
-            let kind = MessageKind::Unlock { owner: owner.clone() };
-            self.entity.queue.push(Message { to: self.id.instance().clone(), kind });
-        }
-        waits.unwrap_or_default()
-    }
-
-    /// Whether a lock that waits is not wanted any more.
-    fn is_given_up(&self, owner: &Caller) -> bool {
-        let is_word = |kind: &MessageKind| matches!(kind, MessageKind::Unlock { owner: found } if found == owner);
-        self.entity.queue.iter().any(|message| is_word(&message.kind))
+        let Some(before) = self.entity.queue.locked_before(owner).map(<[EntityId]>::to_vec) else { return Vec::new() };
+        let kind = MessageKind::Unlock { owner: owner.clone() };
+        self.entity.queue.push(Message { to: self.id.instance().clone(), kind });
+        before
     }
 
     fn has_changed(&self) -> bool {

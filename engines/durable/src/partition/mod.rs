@@ -21,7 +21,9 @@ mod maintain;
 mod orchestration;
 mod outbox;
 mod park;
+mod purge;
 mod queries;
+mod queue;
 mod recover;
 mod requests;
 mod salvage;
@@ -36,9 +38,13 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests_of_bounds;
 #[cfg(test)]
+mod tests_of_long_work;
+#[cfg(test)]
 mod tests_of_misuse;
 #[cfg(test)]
 mod tests_of_outbox;
+#[cfg(test)]
+mod tests_of_room;
 mod timers;
 mod view;
 mod waiting;
@@ -69,6 +75,7 @@ use cursors::Cursors;
 use gate::{Gate, Gated};
 pub(crate) use outbox::Crossing;
 use outbox::Outbox;
+use purge::Purge;
 use size::Measure;
 use snapshot::Snapshots;
 use spill::Spiller;
@@ -137,8 +144,8 @@ pub struct Partition {
     effects: Vec<Effect>,
     counts: Counts,
     on_mismatch: Mismatch,
-    /// The numbers of messages kept for parked orchestrations, in order.
-    parked: HashMap<u64, Vec<u64>>,
+    /// Purges that one frame had no room for, by what is to be purged.
+    purges: HashMap<u64, Purge>,
     /// Parked orchestrations whose code is to be tried.
     retries: VecDeque<u64>,
     worksite: Worksite,
@@ -196,7 +203,7 @@ impl Partition {
             effects: Vec::new(),
             counts: Counts::default(),
             on_mismatch: options.on_mismatch,
-            parked: HashMap::new(),
+            purges: HashMap::new(),
             retries: VecDeque::new(),
             worksite: Worksite::default(),
             stopped_elsewhere: None,
@@ -285,7 +292,7 @@ impl Partition {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         }
-        if self.is_parked(task.handle) {
+        if self.is_execution_parked(task.handle, Some(task.generation)) {
             return self.keep_result(task, result.map_err(crate::failure::Failure::bounded));
         }
         let kind = match result {
@@ -522,6 +529,7 @@ impl Partition {
     /// Reports to everybody who waits that the partition has stopped. It takes no requests afterwards.
     pub fn stop(&mut self, error: &Error) {
         let mut replies: Vec<Reply> = self.waiters.drain().flat_map(|(_, replies)| replies).collect();
+        replies.extend(self.purges.drain().flat_map(|(_, purge)| purge.into_replies()));
         replies.extend(self.held.drain(..).filter_map(|held| match held {
             Held::Each { reply, .. } => Some(reply),
             Held::Messages { .. } => None,

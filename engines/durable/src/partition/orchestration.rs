@@ -72,8 +72,8 @@ impl Partition {
             EventKind::Resumed { reason } => MessageKind::Resume { reason },
             _ => return false,
         };
-        let (to, now) = (self.table.known(handle).id.clone(), self.now);
-        self.defer(now, Message { to, kind });
+        let to = self.table.known(handle).id.clone();
+        self.put_off(Message { to, kind });
         true
     }
 
@@ -84,7 +84,7 @@ impl Partition {
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.decisions);
         let progress = match self.ready(handle, &event.kind) {
-            Ok(()) => self.cursors.get(handle).map_or(Progress::Ignored, |cursor| cursor.feed(&event, &mut decisions)),
+            Ok(()) => self.cursors.get(handle).expect("a cursor that is ready").feed(&event, &mut decisions),
             Err(failure) if self.parks(&failure) => {
                 self.decisions = decisions;
                 self.park(handle, &failure, event.kind);
@@ -344,7 +344,7 @@ impl Partition {
             if is_parked || self.is_full() {
                 let message = Message { to: to.clone(), kind: MessageKind::Raise { name, data } };
                 if let Some(message) = self.keep_if_parked(message) {
-                    self.defer(self.now, message);
+                    self.put_off(message);
                 }
             } else {
                 // The generation may count on meanwhile.
@@ -378,6 +378,7 @@ impl Partition {
         let execution = self.table.get(handle)?.execution().filter(|execution| execution.is_continuing)?;
         let mut reader = self.spiller.step_reader();
         let last = Events::new(&execution.history, Time(0), &mut reader).last()?.ok()?;
+        // Bytes that a checksum has passed may still be another program's.
         let EventKind::ContinuedAsNew { input, unread } = last.kind else { return None };
         let begin = Begin {
             name: execution.name.clone(),

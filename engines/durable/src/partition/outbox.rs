@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::ids::PartitionId;
 use crate::message::Message;
-use crate::partition::size::Measure;
+use crate::partition::size::room;
 
 /// Messages that may be on their way to one partition without a word that they have arrived.
 const WINDOW: u64 = 65_536;
@@ -72,7 +72,7 @@ impl Outbox {
 
     /// Numbers a message and keeps it.
     pub(super) fn send(&mut self, to: PartitionId, message: Message) -> u64 {
-        self.bytes += room(&message);
+        self.bytes += room(&message) as u64;
         let lane = self.lane(to);
         lane.sent += 1;
         lane.open.push_back(message);
@@ -81,7 +81,7 @@ impl Outbox {
 
     /// Keeps a message that the log says was sent.
     pub(super) fn restore(&mut self, to: PartitionId, sequence: u64, message: Message) {
-        self.bytes += room(&message);
+        self.bytes += room(&message) as u64;
         let lane = self.lane(to);
         lane.sent = sequence;
         lane.open.push_back(message);
@@ -130,7 +130,7 @@ impl Outbox {
         while lane.sent - (lane.open.len() as u64) < up_to
             && let Some(message) = lane.open.pop_front()
         {
-            bytes += room(&message);
+            bytes += room(&message) as u64;
         }
         lane.arrived = lane.arrived.max(up_to);
         self.bytes -= bytes;
@@ -215,10 +215,6 @@ impl Outbox {
     }
 }
 
-fn room(message: &Message) -> u64 {
-    (size_of::<Message>() + Measure::IN_MEMORY.message(message)) as u64
-}
-
 fn partition(at: usize) -> PartitionId {
     PartitionId(u16::try_from(at).unwrap_or(u16::MAX))
 }
@@ -235,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_handed_over_once_and_kept_until_it_arrived() {
+    fn messages_are_handed_over_once_and_kept_until_they_arrive() {
         let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
         assert_eq!([outbox.send(to, message("a")), outbox.send(to, message("b"))], [1, 2]);
         outbox.allow(to, 1);

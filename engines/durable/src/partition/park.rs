@@ -5,21 +5,18 @@
 //! if it fits now, the orchestration gets these messages, in order, and goes on. Those that one frame has no room for are
 //! due at once: the log need not say so again, since nothing else is kept for what is not parked.
 
+use crate::codec::KEPT;
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
-use crate::ids::{InstanceId, Time};
+use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::Mismatch;
 use crate::partition::Partition;
 use crate::partition::input::TaskKey;
 use crate::partition::table::{Execution, Instance};
+use crate::partition::timers::AT_ONCE;
 use crate::partition::view::open_locks;
 use crate::payload::Payload;
-
-/// When what is kept for a parked orchestration is due.
-const PARKED_UNTIL: Time = Time(u64::MAX);
-/// When it is due once the orchestration goes on: before all else.
-const AT_ONCE: Time = Time(0);
 
 impl Partition {
     /// Whether a failure to make a cursor parks the orchestration.
@@ -42,9 +39,9 @@ impl Partition {
         self.table.set_parked(handle, Some(reason.into()));
         if let Some(kind) = kept {
             let is_start = matches!(kind, MessageKind::Start { .. });
-            let number = self.keep(handle, Message { to: id, kind });
+            let number = self.keep(Message { to: id, kind });
             if is_start {
-                self.pending.insert(handle, (PARKED_UNTIL, number));
+                self.pending.insert(handle, (KEPT, number));
             }
         }
     }
@@ -90,65 +87,67 @@ impl Partition {
         self.frame.numbered(handle, generation);
     }
 
-    fn keep(&mut self, handle: u64, message: Message) -> u64 {
-        let number = self.defer(PARKED_UNTIL, message);
-        self.parked.entry(handle).or_default().push(number);
-        number
+    fn keep(&mut self, message: Message) -> u64 {
+        self.defer_until(KEPT, message)
     }
 
     /// Keeps a message for an orchestration that is parked; gives it back if its receiver is none, or it is for the
     /// engine.
     pub(super) fn keep_if_parked(&mut self, message: Message) -> Option<Message> {
-        let is_for_code = matches!(
-            message.kind,
-            MessageKind::SubDone { .. }
-                | MessageKind::TaskDone { .. }
-                | MessageKind::Operated { .. }
-                | MessageKind::Locked { .. }
-                | MessageKind::Raise { .. }
-        );
-        match self.table.handle(&message.to).filter(|handle| is_for_code && self.is_parked(*handle)) {
-            Some(handle) => {
-                self.keep(handle, message);
-                None
-            }
-            None => Some(message),
+        let execution = match message.kind {
+            MessageKind::SubDone { generation, .. }
+            | MessageKind::TaskDone { generation, .. }
+            | MessageKind::Operated { generation, .. }
+            | MessageKind::Locked { generation, .. } => Some(generation),
+            MessageKind::Raise { .. } => None,
+            _ => return Some(message),
+        };
+        if self.table.handle(&message.to).is_some_and(|handle| self.is_execution_parked(handle, execution)) {
+            self.keep(message);
+            return None;
         }
+        Some(message)
     }
 
     pub(super) fn is_parked(&self, handle: u64) -> bool {
         self.table.get(handle).is_some_and(Instance::is_parked)
     }
 
+    /// Whether this execution of an orchestration is parked, if it is of one. What is for an earlier one is for nobody:
+    /// a lock that comes too late is to be freed now.
+    pub(super) fn is_execution_parked(&self, handle: u64, generation: Option<u64>) -> bool {
+        let execution = self.table.get(handle).filter(|instance| instance.is_parked()).and_then(Instance::execution);
+        execution.is_some_and(|execution| generation.is_none_or(|generation| generation == execution.generation))
+    }
+
     /// The result of an activity of an orchestration that is parked.
     pub(super) fn keep_result(&mut self, task: TaskKey, result: Result<Payload, Failure>) {
         let to = self.table.known(task.handle).id.clone();
         let kind = MessageKind::TaskDone { generation: task.generation, id: task.id, result };
-        self.keep(task.handle, Message { to, kind });
+        self.keep(Message { to, kind });
     }
 
     /// Forgets what is kept for an orchestration that has ended.
     pub(super) fn forget_parked(&mut self, handle: u64) {
-        if self.is_parked(handle) {
-            self.frame.parked(handle, None);
-            self.table.set_parked(handle, None);
+        if !self.is_parked(handle) {
+            return;
         }
-        for number in self.parked.remove(&handle).unwrap_or_default() {
-            if self.timers.undefer(number).is_some() {
-                self.frame.undeferred(number);
-            }
+        self.frame.parked(handle, None);
+        self.table.set_parked(handle, None);
+        let id = &self.table.known(handle).id;
+        if self.timers.drop_kept(id) {
+            self.frame.dropped(id.as_str());
         }
     }
 
     /// Takes note of what recovery found for parked orchestrations, and gives the activities whose results are kept.
     pub(super) fn reopen_parked(&mut self) -> Vec<TaskKey> {
         let (mut done, mut due) = (Vec::new(), Vec::new());
-        for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == PARKED_UNTIL) {
+        for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == KEPT) {
             let Some(handle) = self.table.handle(&message.to).filter(|handle| self.is_parked(*handle)) else {
                 due.push(number);
                 continue;
             };
-            self.parked.entry(handle).or_default().push(number);
             if let MessageKind::TaskDone { generation, id, .. } = message.kind {
                 done.push(TaskKey { handle, generation, id });
             }
@@ -171,8 +170,9 @@ impl Partition {
     }
 
     fn can_begin(&self, handle: u64, id: &InstanceId) -> bool {
-        let message = self.pending.get(&handle).and_then(|(_, number)| self.timers.message(*number));
-        let Some(MessageKind::Start { name, version, .. }) = message.map(|message| &message.kind) else { return true };
+        let (_, number) = self.pending.get(&handle).expect("one that is parked before it begins keeps its start");
+        let message = self.timers.message(*number).expect("what is pending waits for its start");
+        let MessageKind::Start { name, version, .. } = &message.kind else { unreachable!("it is pending by a start") };
         let version = version.or_else(|| self.program.newest(name.as_str()));
         version.is_some_and(|version| self.program.cursor(id, name.as_str(), version).is_ok())
     }
@@ -181,12 +181,13 @@ impl Partition {
         self.frame.parked(handle, None);
         self.table.set_parked(handle, None);
         self.timers_anew(handle);
-        for number in self.parked.remove(&handle).unwrap_or_default() {
+        let id = self.table.known(handle).id.clone();
+        for number in self.timers.take_kept(&id) {
             if self.is_full() {
                 self.deliver_soon(number);
                 continue;
             }
-            let Some(message) = self.timers.undefer(number) else { continue };
+            let message = self.timers.undefer(number).expect("what is kept for it waits until now");
             self.frame.undeferred(number);
             if self.pending.get(&handle).is_some_and(|(_, start)| *start == number) {
                 self.pending.remove(&handle);
@@ -197,8 +198,7 @@ impl Partition {
 
     /// Leaves a message that was kept to the next turn.
     fn deliver_soon(&mut self, number: u64) {
-        // The orchestration may have ended by a message before it.
-        let Some(message) = self.timers.undefer(number) else { return };
+        let message = self.timers.undefer(number).expect("what was kept waits until now");
         let handle = self.table.handle(&message.to);
         if let Some((at, _)) =
             handle.and_then(|handle| self.pending.get_mut(&handle)).filter(|(_, start)| *start == number)

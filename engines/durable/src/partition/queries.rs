@@ -5,18 +5,15 @@
 
 use crate::client::{Filter, InstanceView, Status};
 use crate::error::Error;
-use crate::ids::InstanceId;
 use crate::partition::Partition;
 use crate::partition::input::Values;
 use crate::partition::table::Instance;
 
 /// Instances that one question looks at before it says where to go on.
-const LOOKED_AT_MAX: usize = 20_000;
-/// Instances that one question purges before it says where to go on.
-const PURGED_MAX: usize = 2_000;
+pub(super) const LOOKED_AT_MAX: usize = 20_000;
 
 impl Filter {
-    fn passes(&self, instance: &Instance) -> bool {
+    pub(super) fn passes(&self, instance: &Instance) -> bool {
         let status = instance.status();
         let wanted = if self.statuses.is_empty() { status != Status::Entity } else { self.statuses.contains(&status) };
         wanted
@@ -55,27 +52,5 @@ impl Partition {
             count += u64::from(filter.passes(instance));
         }
         (count, None)
-    }
-
-    pub(super) fn purge_all(&mut self, filter: &Filter, from: u64) -> (u64, Option<u64>) {
-        let mut ids: Vec<(u64, InstanceId)> = Vec::new();
-        let mut next = None;
-        for (looks, (handle, instance)) in self.table.from(from).enumerate() {
-            if looks == LOOKED_AT_MAX || ids.len() == PURGED_MAX {
-                next = Some(handle);
-                break;
-            }
-            if instance.status().is_ended() && filter.passes(instance) {
-                ids.push((handle, instance.id.clone()));
-            }
-        }
-        let mut count = 0;
-        for (handle, id) in ids {
-            if self.is_full() {
-                return (count, Some(handle));
-            }
-            count += self.purge_quietly(&id);
-        }
-        (count, next)
     }
 }

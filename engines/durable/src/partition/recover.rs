@@ -160,6 +160,9 @@ impl Partition {
             Entry::Undeferred { number } => {
                 self.timers.undefer(number);
             }
+            Entry::Dropped { id } => {
+                self.timers.drop_kept(&InstanceId::trusted(id));
+            }
             Entry::Purged { handle } => {
                 self.table.remove(handle);
             }

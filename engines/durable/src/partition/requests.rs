@@ -11,7 +11,7 @@ use crate::message::{Message, MessageKind};
 use crate::options::Mismatch;
 use crate::partition::Partition;
 use crate::partition::input::{Held, Reply, Request, RequestKind, Response, Values};
-use crate::partition::view::all_subs;
+use crate::partition::purge::PurgeReply;
 
 impl Partition {
     pub(super) fn request(&mut self, Request { kind, reply }: Request) {
@@ -26,14 +26,8 @@ impl Partition {
                 self.forget_waiters(&id);
                 self.respond(reply, Ok(Response::Done));
             }
-            RequestKind::Purge(id) => {
-                let purged = self.purge(&id);
-                self.respond(reply, purged.map(|count| Response::Count(count, None)));
-            }
-            RequestKind::PurgeAll(filter, from) => {
-                let (count, next) = self.purge_all(&filter, from);
-                self.respond(reply, Ok(Response::Count(count, next)));
-            }
+            RequestKind::Purge(id) => self.purge_for(&id, PurgeReply { reply, before: 0, next: None }),
+            RequestKind::PurgeAll(filter, from) => self.purge_all(&filter, from, reply),
             kind => {
                 let response = self.look(&kind);
                 self.respond(reply, response);
@@ -129,50 +123,5 @@ impl Partition {
                 self.waiters.remove(&handle);
             }
         }
-    }
-
-    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the
-    /// client's to purge: the response counts only what is gone here. Chains may be longer than any stack, so this does
-    /// not call itself.
-    pub(super) fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
-        let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
-        let mut count = 1;
-        while let Some(sub) = subs.pop() {
-            if sub.partition(self.count) != self.id || self.is_full() {
-                self.send(Message { to: sub, kind: MessageKind::Purge });
-            } else if let Ok(Some(more)) = self.purge_one(&sub) {
-                count += 1;
-                subs.extend(more);
-            }
-        }
-        Ok(count)
-    }
-
-    /// Forgets one and gives its sub-orchestrations, if it was there.
-    fn purge_one(&mut self, id: &InstanceId) -> Result<Option<Vec<InstanceId>>, Error> {
-        let Some(handle) = self.table.handle(id) else { return Ok(None) };
-        let instance = self.table.known(handle);
-        let busy = match (instance.execution(), instance.entity()) {
-            (Some(execution), _) => !execution.status.is_ended(),
-            (_, Some(entity)) => entity.lock.is_some() || !entity.queue.is_empty() || !entity.arrived.is_empty(),
-            _ => false,
-        };
-        if busy {
-            return Err(Error::Conflict { instance: id.clone(), state: "is running", action: "purged" });
-        }
-        let subs = instance.execution().map(all_subs).unwrap_or_default();
-        let after = instance.execution().map_or(0, |execution| execution.generation + 1);
-        self.generation_next = self.generation_next.max(after);
-        self.forget(handle);
-        Ok(Some(subs))
-    }
-
-    /// Forgets an ended sub-orchestration of a purged one.
-    pub(super) fn purge_sub(&mut self, id: &InstanceId) -> Result<(), Error> {
-        self.purge(id).map(|_| ())
-    }
-
-    pub(super) fn purge_quietly(&mut self, id: &InstanceId) -> u64 {
-        self.purge(id).unwrap_or(0)
     }
 }

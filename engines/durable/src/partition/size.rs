@@ -96,6 +96,11 @@ impl Measure {
     }
 }
 
+/// About how many bytes a message takes in memory.
+pub(super) fn room(message: &Message) -> usize {
+    size_of::<Message>() + Measure::IN_MEMORY.message(message)
+}
+
 fn released(entities: &[EntityId], sender: usize) -> usize {
     all(entities) + entities.len() * (2 * HEAD + sender)
 }

@@ -3,12 +3,13 @@
 //! Handles are counted up and never used twice. They lie in pages that are freed as a whole, so that walking in
 //! order, finding one and forgetting many are all cheap.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use crate::client::Status;
 use crate::event::{Caller, Version};
 use crate::ids::{InstanceId, Name, Time};
-use crate::message::{Message, MessageKind};
+use crate::message::Message;
+use crate::partition::queue::Queue;
 use crate::payload::Payload;
 
 const PAGE: usize = 1024;
@@ -79,59 +80,6 @@ pub(super) struct EntityState {
     pub(super) queue: Queue,
     /// What has come in this turn.
     pub(super) arrived: Vec<Message>,
-}
-
-/// Messages in the order they came, and how many bytes they are.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    messages: VecDeque<Message>,
-    bytes: usize,
-}
-
-impl Queue {
-    pub(super) fn push(&mut self, message: Message) {
-        self.bytes += message_bytes(&message);
-        self.messages.push_back(message);
-    }
-
-    /// Puts messages before all others.
-    pub(super) fn push_front(&mut self, messages: impl DoubleEndedIterator<Item = Message>) {
-        for message in messages.rev() {
-            self.bytes += message_bytes(&message);
-            self.messages.push_front(message);
-        }
-    }
-
-    pub(super) fn front(&self) -> Option<&Message> {
-        self.messages.front()
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Message> {
-        let message = self.messages.pop_front()?;
-        self.bytes -= message_bytes(&message);
-        Some(message)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Message> {
-        self.messages.iter()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-fn message_bytes(message: &Message) -> usize {
-    let payload = if let MessageKind::Operate { input, .. } = &message.kind { input.len() } else { 0 };
-    size_of::<Message>() + 64 + payload
 }
 
 impl Instance {

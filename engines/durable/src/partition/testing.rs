@@ -1,7 +1,7 @@
 //! A program without a programming model, for tests of the core: orchestrations are small scripts.
 //!
 //! `Cities` calls as many activities as its input says, one after another. `Wait` waits for the external event `go`.
-//! `Sleep` waits a second. `Nest` runs `Cities` as a sub-orchestration. `Again` continues as new as often as its input
+//! `Sleep` waits a second. `Nest` runs `Cities` as a sub-orchestration, `Fan` as many that do nothing as its input says. `Again` continues as new as often as its input
 //! says. The entity `Sum` adds up what it is given.
 
 use std::time::Duration;
@@ -39,14 +39,7 @@ impl Script {
             "Cities" if self.left > 0 => {
                 decisions.push(EventKind::TaskScheduled { id, name: Name::Static("Hello"), input: number(self.left) });
             }
-            "Nest" if self.left > 0 => decisions.push(EventKind::SubScheduled {
-                id,
-                name: Name::Static("Cities"),
-                version: None,
-                instance: super::testing::id(&format!("{}-{id}", self.instance)),
-                input: number(2),
-                awaited: true,
-            }),
+            "Nest" if self.left > 0 => decisions.push(self.sub(id, 2)),
             "Sleep" if self.left > 0 => return Progress::Waiting,
             "Wait" if self.left > 0 => return Progress::Waiting,
             "Again" if self.left > 0 => {
@@ -63,6 +56,17 @@ impl Script {
         Progress::Waiting
     }
 
+    fn sub(&self, id: u32, cities: u64) -> EventKind {
+        EventKind::SubScheduled {
+            id,
+            name: Name::Static("Cities"),
+            version: None,
+            instance: super::testing::id(&format!("{}-{id}", self.instance)),
+            input: number(cities),
+            awaited: true,
+        }
+    }
+
     fn over(&mut self) -> Progress {
         self.is_over = true;
         Progress::Ended
@@ -77,9 +81,19 @@ impl Cursor for Script {
         match &event.kind {
             EventKind::Started { input, .. } => {
                 self.left = input.decode().unwrap_or(0);
+                if self.name == "Fan" {
+                    decisions.extend((0..self.left as u32).map(|id| self.sub(id, 0)));
+                    return Progress::Waiting;
+                }
                 if self.name == "Sleep" {
                     decisions.push(EventKind::TimerCreated { id: 0, at: event.time.plus(Duration::from_secs(1)) });
                     self.open = Some(0);
+                }
+            }
+            EventKind::SubCompleted { .. } if self.name == "Fan" => {
+                self.left -= 1;
+                if self.left > 0 {
+                    return Progress::Waiting;
                 }
             }
             EventKind::TaskCompleted { id, .. } | EventKind::SubCompleted { id, .. } | EventKind::TimerFired { id } => {
@@ -124,7 +138,7 @@ impl Program for Scripts {
     }
 
     fn cursor(&self, instance: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
-        if !["Cities", "Wait", "Sleep", "Nest", "Again"].contains(&name) {
+        if !["Cities", "Wait", "Sleep", "Nest", "Fan", "Again"].contains(&name) {
             return Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")));
         }
         Ok(Box::new(Script { name: name.to_owned(), instance: instance.to_string(), ..Script::default() }))
@@ -146,5 +160,30 @@ impl Program for Scripts {
         });
         let results = results.collect();
         EntityStep { state: Some(number(sum)), results, messages: Vec::new() }
+    }
+}
+
+/// [`Scripts`] without its orchestrations.
+pub(crate) struct Missing;
+
+impl Program for Missing {
+    fn newest(&self, name: &str) -> Option<Version> {
+        Scripts.newest(name)
+    }
+
+    fn cursor(&self, _: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
+        Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")))
+    }
+
+    fn is_idempotent(&self, _: &str) -> bool {
+        false
+    }
+
+    fn run(&self, call: ActivityCall) -> ActivityFuture {
+        Scripts.run(call)
+    }
+
+    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
+        Scripts.operate(id, state, operations, now)
     }
 }

@@ -1,31 +1,32 @@
 //! However much comes in at once, a frame stays below its bound.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use crate::client::Status;
-use crate::event::{Caller, Version};
-use crate::failure::{Failure, FailureKind};
+use crate::event::Caller;
 use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
 use crate::partition::bounds::Bounds;
-use crate::partition::testing::{Scripts, id, number};
+use crate::partition::testing::{Missing, Scripts, id, number};
 use crate::partition::{Input, Partition, Request, RequestKind};
 use crate::payload::Payload;
-use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 use crate::store::{Batching, MemoryStore, Store};
 
-const BOUNDS: fn() -> Bounds =
-    || Bounds { frame_bytes: 4_000, step_bytes: 8_000, rest_bytes: 4_000, ..Bounds::new(Batching::Group) };
 const OPERATIONS: usize = 100;
+
+fn bounds() -> Bounds {
+    Bounds { frame_bytes: 4_000, step_bytes: 8_000, rest_bytes: 4_000, ..Bounds::new(Batching::Group) }
+}
 
 fn partition() -> Partition {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = HubOptions::default();
     let mut partition = Partition::new(PartitionId(0), 1, Arc::new(Scripts), Arc::clone(&store), &options);
-    partition.bounds = BOUNDS();
+    partition.bounds = bounds();
     partition.recover(&*store).expect("a new partition");
     partition
 }
@@ -79,7 +80,7 @@ fn state(partition: &Partition, of: &InstanceId) -> Option<Payload> {
 fn operations_of_many_entities_at_once() {
     let mut partition = partition();
     let longest = take(&mut partition, (0..OPERATIONS).map(|number| operation(&entity(number), None)));
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     for at in 0..OPERATIONS {
         assert_eq!(state(&partition, &entity(at)), Some(number(0)));
     }
@@ -91,7 +92,7 @@ fn operations_under_locks() {
     take(&mut partition, (0..OPERATIONS).map(|number| lock(&entity(number), "owner")));
     let operations = (0..OPERATIONS).map(|number| operation(&entity(number), Some(owner("owner"))));
     let longest = take(&mut partition, operations);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     for at in 0..OPERATIONS {
         assert_eq!(state(&partition, &entity(at)), Some(number(0)));
     }
@@ -105,7 +106,7 @@ fn a_lock_that_is_not_wanted_any_more_with_much_that_waits() {
     let longest = take(&mut partition, [tell(&entity, MessageKind::Unlock { owner: owner("second") })]);
     assert!(longest < 1_000, "{longest}: the queue is written anew");
     let longest = take(&mut partition, [tell(&entity, MessageKind::Unlock { owner: owner("first") })]);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     let handle = partition.table.handle(&entity).expect("it is there");
     let entity = partition.table.known(handle).entity().expect("an entity");
     assert_eq!((&entity.lock, entity.queue.len()), (&None, 0));
@@ -128,32 +129,24 @@ fn all_that_was_kept_for_a_parked_orchestration() {
     partition.program = Arc::new(Scripts);
     partition.retries.push_back(handle);
     let longest = take(&mut partition, []);
-    assert!(longest <= BOUNDS().frame_bytes_max(), "{longest}");
+    assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     assert_eq!(partition.table.known(handle).status(), Status::Completed);
     assert_eq!(partition.timers.len(), 0);
 }
 
-/// A program without its orchestrations.
-struct Missing;
-
-impl Program for Missing {
-    fn newest(&self, name: &str) -> Option<Version> {
-        Scripts.newest(name)
-    }
-
-    fn cursor(&self, _: &InstanceId, name: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
-        Err(Failure::new(FailureKind::Unregistered, format!("there is no orchestration {name}")))
-    }
-
-    fn is_idempotent(&self, _: &str) -> bool {
-        false
-    }
-
-    fn run(&self, call: ActivityCall) -> ActivityFuture {
-        Scripts.run(call)
-    }
-
-    fn operate(&self, id: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {
-        Scripts.operate(id, state, operations, now)
-    }
+#[test]
+fn many_locks_that_are_not_wanted_any_more() {
+    const LOCKS: usize = 100_000;
+    let (mut partition, entity) = (partition(), entity(0));
+    partition.bounds = Bounds::new(Batching::Group);
+    let owners: Vec<String> = (0..LOCKS).map(|number| format!("owner{number}")).collect();
+    let began = Instant::now();
+    take(&mut partition, owners.iter().map(|name| lock(&entity, name)));
+    let unlock = |name: &String| tell(&entity, MessageKind::Unlock { owner: owner(name) });
+    take(&mut partition, owners[1..].iter().map(unlock));
+    take(&mut partition, [unlock(&owners[0])]);
+    // To walk the queue for each took minutes.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(partition.table.handle(&entity).is_none(), "nothing is left of it");
 }

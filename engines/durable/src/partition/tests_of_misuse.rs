@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
+use crate::event::Caller;
+use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
-use crate::partition::testing::{Scripts, id, number};
+use crate::partition::testing::{Missing, Scripts, id, number};
 use crate::partition::{Effect, Input, Partition, Request, RequestKind};
 use crate::store::{MemoryStore, Store};
 
@@ -49,4 +50,30 @@ fn entities_are_not_started_and_orchestrations_have_no_operations() {
     assert_eq!(deliver(&mut partition, id("w"), operate()), Err("there is no instance w".to_owned()));
     assert_eq!(deliver(&mut partition, id("@Sum@x"), operate()), Ok(()));
     assert_eq!(partition.identifiers().count(), 2);
+}
+
+#[test]
+fn a_lock_for_an_execution_that_is_gone_is_freed_though_its_successor_is_parked() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let options = HubOptions::default();
+    let mut partition = Partition::new(PartitionId(0), 1, Arc::new(Missing), Arc::clone(&store), &options);
+    partition.recover(&*store).expect("a new partition");
+    let start = || MessageKind::Start {
+        name: Name::Static("Wait"),
+        version: None,
+        input: number(1),
+        parent: None,
+        at: None,
+        reuse: Reuse::Terminate,
+    };
+    // The second takes the place of the first.
+    assert_eq!(deliver(&mut partition, id("w"), start()), Ok(()));
+    assert_eq!(deliver(&mut partition, id("w"), start()), Ok(()));
+    let entities = vec![EntityId::try_from(id("@Sum@x")).expect("an entity")];
+    let owner = |generation| Caller { instance: id("w"), generation, id: 0 };
+    let lock = |generation| MessageKind::Lock { owner: owner(generation), entities: entities.clone(), next: 0 };
+    assert_eq!(deliver(&mut partition, id("@Sum@x"), lock(0)), Ok(()));
+    assert_eq!(partition.table.handle(&id("@Sum@x")), None, "it is free, and nothing is left of it");
+    assert_eq!(deliver(&mut partition, id("@Sum@x"), lock(1)), Ok(()));
+    assert!(partition.table.handle(&id("@Sum@x")).is_some(), "the word of its lock is kept for the second");
 }

@@ -1,10 +1,18 @@
 //! When something is due: timers of orchestrations and messages that wait for their moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::ids::Time;
+use crate::codec::KEPT;
+use crate::ids::{InstanceId, Time};
 use crate::message::Message;
 use crate::partition::input::TaskKey;
+use crate::partition::size::room;
+
+/// What a timer takes in memory, and a message beside what it says: their places in maps.
+const PLACE_BYTES: usize = 96;
+
+/// When messages are due that were put off: before all else, whatever the clock says by then.
+pub(super) const AT_ONCE: Time = Time(0);
 
 /// Something that is due.
 #[derive(Debug)]
@@ -28,7 +36,11 @@ pub(super) struct Timers {
     /// By handle, so that an execution's end and a cancelled timer free their memory at once.
     timers: HashMap<u64, Vec<(u32, Time)>>,
     messages: BTreeMap<u64, (Time, Message)>,
+    /// About how many bytes the messages take.
+    message_bytes: usize,
     next_message: u64,
+    /// The numbers of the messages that are kept, by receiver and in order.
+    kept: HashMap<InstanceId, VecDeque<u64>>,
 }
 
 impl Timers {
@@ -45,6 +57,11 @@ impl Timers {
 
     pub(super) fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// About how many bytes all take.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.message_bytes + self.order.len() * PLACE_BYTES) as u64
     }
 
     pub(super) fn add(&mut self, key: TaskKey, at: Time) {
@@ -82,8 +99,14 @@ impl Timers {
 
     /// Keeps a message under a number it has already.
     pub(super) fn restore(&mut self, number: u64, at: Time, message: Message) {
+        // A log that is not the engine's own may say it twice.
+        self.undefer(number);
         self.next_message = self.next_message.max(number + 1);
         self.order.insert((at, What::Message { number }), ());
+        self.message_bytes += room(&message);
+        if at == KEPT {
+            self.kept.entry(message.to.clone()).or_default().push_back(number);
+        }
         self.messages.insert(number, (at, message));
     }
 
@@ -91,7 +114,33 @@ impl Timers {
     pub(super) fn undefer(&mut self, number: u64) -> Option<Message> {
         let (at, message) = self.messages.remove(&number)?;
         self.order.remove(&(at, What::Message { number }));
+        self.message_bytes -= room(&message);
+        if at == KEPT
+            && let Some(kept) = self.kept.get_mut(&message.to)
+        {
+            match kept.front() {
+                Some(first) if *first == number => {
+                    kept.pop_front();
+                }
+                _ => kept.retain(|kept| *kept != number),
+            }
+            if kept.is_empty() {
+                self.kept.remove(&message.to);
+            }
+        }
         Some(message)
+    }
+
+    /// The numbers of the messages kept for an instance, in order. From now on they are as others.
+    pub(super) fn take_kept(&mut self, id: &InstanceId) -> VecDeque<u64> {
+        self.kept.remove(id).unwrap_or_default()
+    }
+
+    /// Forgets the messages kept for an instance. Says whether there were any.
+    pub(super) fn drop_kept(&mut self, id: &InstanceId) -> bool {
+        let kept = self.take_kept(id);
+        kept.iter().for_each(|number| drop(self.undefer(*number)));
+        !kept.is_empty()
     }
 
     pub(super) fn message(&self, number: u64) -> Option<&Message> {
@@ -129,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_order_of_time() {
+    fn timers_fire_in_order_of_time() {
         let mut timers = Timers::default();
         timers.add(key(1, 0), Time(30));
         timers.add(key(2, 0), Time(10));

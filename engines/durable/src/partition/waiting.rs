@@ -1,5 +1,5 @@
 //! Activities that wait until others have ended. The first of them are kept whole, of the others only their numbers: their
-//! inputs stand in the history too, and are read from there when their turn comes.
+//! inputs are in the history too, and are read from there when their turn comes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,49 +15,95 @@ use crate::program::ActivityCall;
 
 /// What the calls that are kept whole take in memory at most, bytes.
 const KEPT_BYTES_MAX: usize = 32 << 20;
+/// What a map takes for an execution beside its number and place, bytes.
+const ENTRY_BYTES: usize = 32;
 
 /// Activities in the order they were scheduled.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    queue: VecDeque<(TaskKey, Option<ActivityCall>)>,
-    /// What the calls among them take.
+    /// The first, whole.
+    kept: VecDeque<(TaskKey, ActivityCall)>,
+    /// What they take.
     kept_bytes: usize,
-    /// How far into the history of an execution its activities were found. They are looked for in their order, so that no
-    /// history is read twice.
-    places: HashMap<(u64, u64), usize>,
+    /// Those behind them.
+    keys: VecDeque<TaskKey>,
+    /// The executions that the keys are of.
+    places: HashMap<(u64, u64), Place>,
+}
+
+/// The activities of one execution that are not kept whole.
+#[derive(Debug, Default)]
+struct Place {
+    waiting: usize,
+    /// How far into the history they were found. They are looked for in their order, so that no history is read twice.
+    offset: usize,
 }
 
 impl Waiting {
     pub(super) fn push(&mut self, key: TaskKey, call: ActivityCall) {
         let bytes = bytes_of(&call);
-        let is_kept = self.kept_bytes + bytes <= KEPT_BYTES_MAX;
-        self.kept_bytes += if is_kept { bytes } else { 0 };
-        self.queue.push_back((key, is_kept.then_some(call)));
+        if self.keys.is_empty() && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
+            self.kept_bytes += bytes;
+            self.kept.push_back((key, call));
+        } else {
+            self.keys.push_back(key);
+            self.places.entry((key.handle, key.generation)).or_default().waiting += 1;
+        }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.queue.len()
+        self.kept.len() + self.keys.len()
     }
 
-    fn pop(&mut self) -> Option<(TaskKey, Option<ActivityCall>)> {
-        let first = self.queue.pop_front();
-        match &first {
-            Some((_, call)) => self.kept_bytes -= call.as_ref().map_or(0, bytes_of),
-            None => self.places.clear(),
+    /// About how many bytes all take in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        let keys = self.keys.len() * size_of::<TaskKey>();
+        let places = self.places.len() * (ENTRY_BYTES + size_of::<((u64, u64), Place)>());
+        (self.kept_bytes + keys + places) as u64
+    }
+
+    fn pop_kept(&mut self) -> Option<(TaskKey, ActivityCall)> {
+        let (key, call) = self.kept.pop_front()?;
+        self.kept_bytes -= bytes_of(&call);
+        Some((key, call))
+    }
+
+    /// The next that is not kept whole, and where in its history to begin to look for it.
+    fn pop_key(&mut self) -> Option<(TaskKey, usize)> {
+        let key = self.keys.pop_front()?;
+        let of = (key.handle, key.generation);
+        let place = self.places.get_mut(&of).expect("the execution of each key has a place");
+        let offset = place.offset;
+        place.waiting -= 1;
+        if place.waiting == 0 {
+            self.places.remove(&of);
         }
-        first
+        Some((key, offset))
+    }
+
+    fn found_at(&mut self, key: TaskKey, offset: usize) {
+        // The last of an execution leaves no place behind.
+        if let Some(place) = self.places.get_mut(&(key.handle, key.generation)) {
+            place.offset = offset;
+        }
     }
 }
 
 fn bytes_of(call: &ActivityCall) -> usize {
-    size_of::<ActivityCall>() + call.name.as_str().len() + call.instance.as_str().len() + call.input.len()
+    let strings = call.name.as_str().len() + call.instance.as_str().len();
+    size_of::<(TaskKey, ActivityCall)>() + strings + call.input.len()
 }
 
 impl Partition {
     /// The next activity that waits and is still wanted.
     pub(super) fn next_waiting(&mut self) -> Option<(TaskKey, ActivityCall)> {
-        while let Some((key, kept)) = self.activities_waiting.pop() {
-            match self.call_of(key, kept) {
+        while let Some((key, call)) = self.activities_waiting.pop_kept() {
+            if self.waits_for(key).is_some() {
+                return Some((key, call));
+            }
+        }
+        while let Some((key, offset)) = self.activities_waiting.pop_key() {
+            match self.call_of(key, offset) {
                 Some(Ok(call)) => return Some((key, call)),
                 Some(Err(failure)) => {
                     self.feed(key.handle, Some(key.generation), EventKind::TaskFailed { id: key.id, failure });
@@ -68,26 +114,24 @@ impl Partition {
         None
     }
 
+    /// The orchestration of an activity, if that execution of it still runs.
+    fn waits_for(&self, key: TaskKey) -> Option<&Instance> {
+        let instance = self.table.get(key.handle)?;
+        let execution = instance.execution().filter(|execution| execution.generation == key.generation)?;
+        matches!(execution.status, Status::Running | Status::Suspended).then_some(instance)
+    }
+
     /// The call of an activity, if its execution is still there.
-    fn call_of(&mut self, key: TaskKey, kept: Option<ActivityCall>) -> Option<Result<ActivityCall, Failure>> {
-        let TaskKey { handle, generation, id } = key;
-        let instance = self.table.get(handle)?;
-        let execution = instance.execution().filter(|execution| execution.generation == generation)?;
-        if !matches!(execution.status, Status::Running | Status::Suspended) {
-            return None;
-        }
-        if let Some(call) = kept {
-            return Some(Ok(call));
-        }
-        let begin = self.activities_waiting.places.get(&(handle, generation)).copied().unwrap_or(0);
-        let begin = if begin < execution.history.len() { begin } else { 0 };
-        let found = find(instance, begin, id, &mut self.spiller.step_reader());
-        let found =
-            if begin > 0 && found.is_none() { find(instance, 0, id, &mut self.spiller.step_reader()) } else { found };
+    fn call_of(&mut self, key: TaskKey, offset: usize) -> Option<Result<ActivityCall, Failure>> {
+        let instance = self.waits_for(key)?;
+        let found = find(instance, offset, key.id, &mut self.spiller.step_reader());
+        // Idempotent activities are scheduled ahead of others that stand before them.
+        let is_before = offset > 0 && found.is_none();
+        let found = if is_before { find(instance, 0, key.id, &mut self.spiller.step_reader()) } else { found };
         match found? {
-            Ok((call, place)) => {
-                self.activities_waiting.places.insert((handle, generation), place);
-                Some(Ok(ActivityCall { generation, ..call }))
+            Ok((call, offset)) => {
+                self.activities_waiting.found_at(key, offset);
+                Some(Ok(ActivityCall { generation: key.generation, ..call }))
             }
             Err(what) => Some(Err(Failure::new(FailureKind::Payload, format!("cannot read the history: {what}")))),
         }
@@ -115,4 +159,41 @@ fn find(
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::testing::{id, number};
+    use crate::payload::Payload;
+
+    #[test]
+    fn calls_beyond_the_bound_are_kept_as_numbers() {
+        const CALLS: u32 = 2_000;
+        let input = Payload::encode(&"x".repeat(50_000)).expect("a text");
+        let (mut waiting, key) = (Waiting::default(), |id| TaskKey { handle: 1, generation: 0, id });
+        for at in 0..CALLS {
+            let (instance, input) = (id("fan"), input.clone());
+            waiting.push(key(at), ActivityCall { name: "Hello".into(), input, instance, generation: 0, id: at });
+        }
+        let most = KEPT_BYTES_MAX + 32 * CALLS as usize;
+        assert!(waiting.bytes() <= most as u64, "{} of {most}", waiting.bytes());
+
+        let kept = std::iter::from_fn(|| waiting.pop_kept()).map(|(key, _)| key.id).collect::<Vec<_>>();
+        assert_eq!(kept, (0..kept.len() as u32).collect::<Vec<_>>());
+        // One more waits for its turn behind those that are numbers.
+        let small =
+            ActivityCall { name: "Hello".into(), input: number(1), instance: id("fan"), generation: 0, id: CALLS };
+        waiting.push(key(CALLS), small);
+        let mut found = 0;
+        let keys = std::iter::from_fn(|| {
+            let (key, offset) = waiting.pop_key()?;
+            assert_eq!(offset, found);
+            found += 10;
+            waiting.found_at(key, found);
+            Some(key.id)
+        });
+        assert_eq!(keys.collect::<Vec<_>>(), (kept.len() as u32..=CALLS).collect::<Vec<_>>());
+        assert_eq!((waiting.len(), waiting.bytes()), (0, 0));
+    }
 }

@@ -4,7 +4,7 @@
 //! SQL table or a stream of a message broker can be one. A store knows nothing of instances; what a frame means is
 //! [`codec`](crate::codec)'s.
 //!
-//! # What a store must promise
+//! # Requirements
 //! - [`Store::append`] returns only after the frames are durable: they survive the end of the process and the loss of
 //!   power. It writes all frames given or, as far as a later [`Store::read`] shows, a prefix of them.
 //! - At most one owner per partition: after [`Store::acquire`] has given epoch `n + 1`, appends, truncations and

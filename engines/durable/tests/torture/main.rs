@@ -30,7 +30,7 @@ const KILL_AFTER_MS_MAX: usize = 600;
 const KILL_AFTER_ACKS_MAX: usize = 1_500;
 
 #[test]
-fn what_was_acknowledged_survives_kills() {
+fn acknowledged_work_survives_kills() {
     if worker::is_wanted() {
         return worker::work();
     }
@@ -92,7 +92,7 @@ fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> 
 /// This program, whose test becomes the worker; see [`worker`].
 fn command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "what_was_acknowledged_survives_kills", "--nocapture"]);
+    command.args(["--exact", "acknowledged_work_survives_kills", "--nocapture"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }

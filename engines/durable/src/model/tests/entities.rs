@@ -156,7 +156,7 @@ fn a_state_that_cannot_be_read_stays() {
 }
 
 #[test]
-fn what_operations_send_goes_out_if_they_are_done() {
+fn messages_of_operations_leave_only_if_they_succeed() {
     let step = operate(None, &[operation("Notify", true), operation("Deposit", 3), operation("Notify", false)]);
     let [raise, start, signal] = &step.messages[..] else { panic!("{:?}", step.messages) };
     let paid = MessageKind::Raise { name: Name::Static("Paid"), data: json(3) };
@@ -240,7 +240,7 @@ fn a_lock_is_asked_for_in_order_and_freed_by_its_guard() {
 }
 
 #[test]
-fn what_could_wait_for_ever_under_a_lock_is_refused() {
+fn waits_that_could_deadlock_under_a_lock_are_refused() {
     let registry = flow(|ctx, ()| async move {
         assert_eq!(ctx.lock(&[]).await.err().map(|failure| failure.kind), Some(FailureKind::Conflict));
         let _guard = ctx.lock(&[alice()]).await?;

@@ -154,7 +154,7 @@ fn the_code_sees_that_it_is_replaying() {
 }
 
 #[test]
-fn what_a_cursor_holds_is_counted_and_given_back() {
+fn memory_of_a_cursor_is_counted_and_freed() {
     let registry = flow(|ctx, _| async move {
         ctx.event(STEP).await?;
         let calls = (0..50).map(|number| ctx.call(WORK, &number)).collect();

@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_decided_live_is_decided_in_replay(
+    fn replay_repeats_the_decisions_of_the_live_run(
         step in steps(),
         happenings in proptest::collection::vec((0..16_u8, 0..64_usize, any::<bool>()), 0..60),
     ) {

@@ -15,6 +15,9 @@ use crate::model::{
     Registry, RetryPolicy,
 };
 
+/// What is repeated.
+type Said = (Token, String);
+
 /// How failures begin that no schedule may bring about.
 pub(super) const BROKEN: &str = "broken: ";
 /// Ledgers there are.
@@ -29,7 +32,7 @@ pub(super) const NOTE: EntityOp<Ledger, Note, (Token, u64)> = EntityOp::new("Not
 const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
 const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
 const ECHO: EntityType<u32> = EntityType::new("Echo");
-const REPEAT: EntityOp<u32, (Token, String), (Token, String)> = EntityOp::new("Repeat");
+const REPEAT: EntityOp<u32, Said, (Said, u32)> = EntityOp::new("Repeat");
 pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 
 /// Who sends a request, and which of its requests it is. No two requests have the same.
@@ -83,6 +86,7 @@ pub(super) enum Step {
     Flaky,
     Fan { width: u32, bytes: usize },
     Echo { width: u32, bytes: usize },
+    Occupy { width: u32, bytes: usize, ms: u64 },
     Sleep { ms: u64 },
     Await { ms: u64 },
     Raise { to: String },
@@ -176,7 +180,7 @@ pub(super) fn without_orchestrations() -> Registry {
         });
     code.entity(ECHO).operation(REPEAT, |calls: &mut u32, input, _: &mut EntityContext| {
         *calls += 1;
-        Ok(input)
+        Ok((input, *calls))
     });
     code
 }
@@ -203,7 +207,8 @@ async fn take(ctx: &Ctx, script: &mut Script, step: Step) -> Result<(), Failure>
         }
         Step::Flaky => flaky(ctx, script).await,
         Step::Fan { width, bytes } => fan(ctx, script, width, bytes).await,
-        Step::Echo { width, bytes } => echo(ctx, script, width, bytes).await,
+        Step::Echo { width, bytes } => echo(ctx, script, width, bytes).await.map(drop),
+        Step::Occupy { width, bytes, ms } => occupy(ctx, script, width, bytes, ms).await,
         Step::Sleep { ms } => sleep(ctx, ms).await,
         Step::Await { ms } => hear(ctx, ms).await,
         Step::Raise { to } => {
@@ -259,13 +264,32 @@ async fn fan(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize) -> Result
     same("results", &results, &tokens)
 }
 
-/// Many calls of one entity at once, whose responses have so many bytes.
-async fn echo(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize) -> Result<(), Failure> {
-    let entity = ECHO.id("0").map_err(|error| Failure::application(error.to_string()))?;
+fn echo_id() -> EntityId {
+    ECHO.id("0").expect("an entity")
+}
+
+/// Many calls of one entity at once, whose responses have so many bytes. Gives which calls of the entity they were.
+async fn echo(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize) -> Result<Vec<u32>, Failure> {
+    let entity = echo_id();
     let inputs: Vec<(Token, String)> = (0..width).map(|_| (script.token(), "x".repeat(bytes))).collect();
     let calls = inputs.iter().map(|input| ctx.entity_call(&entity, REPEAT, input)).collect();
     let results = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    same("results", &results, &inputs)
+    let (results, numbers): (Vec<_>, Vec<u32>) = results.into_iter().unzip();
+    same("results", &results, &inputs)?;
+    Ok(numbers)
+}
+
+/// The same under a lock, while calls of others wait, some of them until it is freed.
+async fn occupy(ctx: &Ctx, script: &mut Script, width: u32, bytes: usize, ms: u64) -> Result<(), Failure> {
+    let guard = ctx.lock(&[echo_id()]).await?;
+    let first = echo(ctx, script, width, bytes).await?;
+    sleep(ctx, ms).await?;
+    let numbers = [first, echo(ctx, script, width, bytes).await?].concat();
+    let begin = numbers.first().copied().unwrap_or(0);
+    let expected: Vec<u32> = (begin..).take(numbers.len()).collect();
+    same("the calls under a lock", &numbers, &expected)?;
+    drop(guard);
+    Ok(())
 }
 
 async fn sleep(ctx: &Ctx, ms: u64) -> Result<(), Failure> {

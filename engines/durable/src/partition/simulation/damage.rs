@@ -42,12 +42,28 @@ impl World {
         }
     }
 
+    /// Opens a copy of the disk on which the end of a log is lost. That can be noticed only by what others know.
+    pub(super) fn try_lost_end(&mut self) {
+        let (disk, lost) = self.disk.without_an_end(&mut self.chance);
+        self.trace.step(format!("what if the end of the log of {lost} were lost?"));
+        let disk = Arc::new(disk);
+        let Ok(partitions) = disk.try_open().and_then(|()| self.recovered_from(&disk)) else { return };
+        let end = partitions[usize::from(lost.0)].position();
+        assert!(!self.disk.is_missed(lost, end), "{lost} opens at {end:?}, and others know of more");
+    }
+
     /// Opens a disk, and all partitions on it.
     fn reopened(&self, disk: &Arc<Disk>) -> Result<Vec<Partition>, StoreError> {
         disk.try_open()?;
-        let mut partitions = Vec::new();
         for id in (0..self.setting.partitions).map(PartitionId) {
             disk.take_up(id)?;
+        }
+        self.recovered_from(disk)
+    }
+
+    fn recovered_from(&self, disk: &Arc<Disk>) -> Result<Vec<Partition>, StoreError> {
+        let mut partitions = Vec::new();
+        for id in (0..self.setting.partitions).map(PartitionId) {
             let mut partition = self.setting.partition(id, &self.program, Arc::clone(disk) as Arc<dyn Store>);
             partition.recover(&**disk)?;
             partitions.push(partition);

@@ -4,12 +4,13 @@
 //! back after a crash is held against it, and a partition recovered from a snapshot against one that is built from the
 //! whole log.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use narrows_testing::Chance;
 
-use crate::codec::{BlobRef, CodecError, FORMAT, Fetch};
+use crate::codec::{BlobRef, CodecError, Entry, FORMAT, Fetch, Skip, read_frame};
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::partition::spill::blob_name;
 use crate::payload::Payload;
@@ -99,11 +100,7 @@ impl Disk {
     /// A damaged copy, and a description of the damage: a flipped bit, a file cut short or removed, the newest segment cut or
     /// removed, or a partition's folder removed. Large payloads are left alone: they are read only when they are needed.
     pub(super) fn damaged(&self, chance: &mut Chance) -> (Self, String) {
-        let copy = Self {
-            machine: self.machine.copy(),
-            state: Mutex::new(State { archive: self.state().archive.clone(), ..State::default() }),
-            ..Self::new(self.shape.partitions, self.batching, self.frame_bytes_max, 0)
-        };
+        let copy = self.copy();
         let needed = |path: &PathBuf| !path.starts_with("/hub/spare") && !path.to_string_lossy().contains("/payload/");
         let files: Vec<PathBuf> = self.machine.all_files().into_iter().filter(needed).collect();
         let folder = Path::new(FOLDER).join(format!("p{}", chance.below(self.shape.partitions.into())));
@@ -126,6 +123,53 @@ impl Disk {
         (copy, format!("{} {what}", gone.as_ref().unwrap_or(path).display()))
     }
 
+    /// A copy on which the end of the log of a partition is lost, and which partition that is: its newest segment holds
+    /// nothing from some place on, as after a disk that forgets what it has confirmed.
+    pub(super) fn without_an_end(&self, chance: &mut Chance) -> (Self, PartitionId) {
+        let partition = PartitionId(chance.below(self.shape.partitions.into()) as u16);
+        let copy = self.copy();
+        let begin = Path::new(FOLDER).join(format!("p{partition}")).join("log-").to_string_lossy().into_owned();
+        let files = self.machine.all_files();
+        if let Some(newest) = files.iter().rfind(|path| path.to_string_lossy().starts_with(&begin)) {
+            copy.machine.damage(newest, |bytes| {
+                let place = used_place(bytes, chance);
+                bytes[place..].fill(0);
+                String::new()
+            });
+        }
+        (copy, partition)
+    }
+
+    /// Whether another partition has taken what a log that ends here did not send, or was told that more was taken here.
+    pub(super) fn is_missed(&self, partition: PartitionId, end: Position) -> bool {
+        let ends = usize::try_from(end.0).expect("a short log");
+        let own = self.frames(partition).into_iter().take(ends);
+        let (mut sent, mut taken) = (BTreeMap::new(), BTreeMap::new());
+        each_entry(own, &mut |entry| match entry {
+            Entry::Sent { to, sequence, .. } => drop(sent.insert(to, sequence)),
+            Entry::Consumed { from, up_to } => drop(taken.insert(from, up_to)),
+            _ => {}
+        });
+        let mut is_missed = false;
+        for other in (0..self.shape.partitions).map(PartitionId).filter(|other| *other != partition) {
+            let most = |of: &BTreeMap<PartitionId, u64>| of.get(&other).copied().unwrap_or(0);
+            each_entry(self.frames(other).into_iter(), &mut |entry| match entry {
+                Entry::Consumed { from, up_to } if from == partition => is_missed |= up_to > most(&sent),
+                Entry::Acknowledged { to, up_to } if to == partition => is_missed |= up_to > most(&taken),
+                _ => {}
+            });
+        }
+        is_missed
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            machine: self.machine.copy(),
+            state: Mutex::new(State { archive: self.state().archive.clone(), ..State::default() }),
+            ..Self::new(self.shape.partitions, self.batching, self.frame_bytes_max, 0)
+        }
+    }
+
     /// Opens a store that may be damaged.
     pub(super) fn try_open(&self) -> Result<(), StoreError> {
         self.state().files = None;
@@ -136,6 +180,16 @@ impl Disk {
         let mut state = self.state();
         (state.files, state.epochs) = (Some(Arc::new(files)), epochs);
         Ok(())
+    }
+}
+
+fn each_entry(frames: impl Iterator<Item = Vec<u8>>, each: &mut dyn FnMut(Entry<'_>)) {
+    for frame in frames {
+        let read = read_frame(&frame, &mut Skip, &mut |_, entry| {
+            each(entry);
+            Ok(())
+        });
+        read.expect("a frame of our own");
     }
 }
 

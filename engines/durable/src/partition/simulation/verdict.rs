@@ -158,7 +158,7 @@ impl World {
         let ledgers = self.ledgers();
         self.every_start_began();
         self.every_note_is_there_once(&ledgers);
-        self.what_ledgers_sent_arrived(&ledgers);
+        self.every_message_of_ledgers_arrived(&ledgers);
         self.tally.steps = self.trace.steps();
         self.tally.orchestrations = self.audit.begun.len() as u64;
         self.tally.notes = ledgers.values().map(|ledger| ledger.noted.len() as u64).sum();
@@ -243,7 +243,7 @@ impl World {
         assert!(ghosts.is_empty(), "these were noted and never durably sent: {ghosts:?}");
     }
 
-    fn what_ledgers_sent_arrived(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {
+    fn every_message_of_ledgers_arrived(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {
         let mut heard: Vec<(InstanceId, Token)> = Vec::new();
         let mut sent: Vec<(InstanceId, Token)> = Vec::new();
         for (id, ledger) in ledgers {

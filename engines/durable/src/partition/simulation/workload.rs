@@ -16,9 +16,9 @@ const INSTANCES: usize = 8;
 const STARTS_MAX: usize = 24;
 /// The first of the steps that may do too much at once.
 const WIDE: usize = 18;
-/// How much they do: so many things, and bytes of each.
-const WIDTH_MAX: usize = 40;
-const WIDE_BYTES: usize = 1 << 10;
+/// How much they do: at most so many things, and bytes of each.
+const WIDTHS_MAX: [usize; 3] = [3, 40, 160];
+const WIDE_BYTES: [usize; 2] = [1 << 10, 8 << 10];
 /// Steps of one script.
 const STEPS_MAX: usize = 6;
 
@@ -61,6 +61,9 @@ pub(super) struct Workload {
     steps: Vec<usize>,
     /// The size of large payloads; 0 if there are none.
     large_bytes: usize,
+    /// Of the steps that may do too much.
+    width_max: usize,
+    wide_bytes: usize,
     scripts: u32,
     tokens: u32,
 }
@@ -69,13 +72,14 @@ impl Workload {
     pub(super) fn new(setting: &Setting, chance: &mut Chance) -> Self {
         let mut request_weights: Vec<usize> = (0..13).map(|_| chance.below(4)).collect();
         request_weights[0] += 3;
-        let mut steps: Vec<usize> = (0..20).map(|_| chance.below(4)).collect();
+        let mut steps: Vec<usize> = (0..21).map(|_| chance.below(4)).collect();
         steps[0] += 1;
         if setting.step_bytes.is_none() {
             steps.truncate(WIDE);
         }
         let Setting { partitions, large_bytes, .. } = *setting;
-        Self { partitions, request_weights, steps, large_bytes, scripts: 0, tokens: 0 }
+        let (width_max, wide_bytes) = (chance.pick(&WIDTHS_MAX), chance.pick(&WIDE_BYTES));
+        Self { partitions, request_weights, steps, large_bytes, width_max, wide_bytes, scripts: 0, tokens: 0 }
     }
 
     /// What clients request next, in this order.
@@ -251,10 +255,15 @@ impl Workload {
                 }
             }
             17 => Step::Status,
-            WIDE => Step::Fan { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
-            19 => Step::Echo { width: 1 + chance.below(WIDTH_MAX) as u32, bytes: WIDE_BYTES },
+            WIDE => Step::Fan { width: self.width(chance), bytes: self.wide_bytes },
+            19 => Step::Echo { width: self.width(chance), bytes: self.wide_bytes },
+            20 => Step::Occupy { width: self.width(chance), bytes: self.wide_bytes, ms },
             _ => Step::Work { bytes: if chance.one_in(4) { self.large_bytes } else { 0 } },
         }
+    }
+
+    fn width(&self, chance: &mut Chance) -> u32 {
+        1 + chance.below(self.width_max) as u32
     }
 }
 

@@ -359,6 +359,7 @@ impl World {
             self.disk.machine.lose_power();
         } else if !self.had_trouble {
             (0..DAMAGES).for_each(|_| self.try_damage());
+            self.try_lost_end();
         }
         self.disk.machine.no_trouble();
         self.snapshots_failed.clear();

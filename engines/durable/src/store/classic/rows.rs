@@ -5,7 +5,7 @@
 
 use rusqlite::{Transaction, params};
 
-use crate::codec::{CodecError, Entry, Events, Skip, read_frame};
+use crate::codec::{CodecError, Entry, Events, KEPT, Skip, read_frame};
 use crate::event::EventKind;
 use crate::ids::{PartitionId, Time};
 
@@ -95,6 +95,10 @@ impl Rows<'_> {
             Entry::Undeferred { number } => self.run(
                 "delete from deferred where partition = ?1 and number = ?2",
                 params![self.partition, number as i64],
+            ),
+            Entry::Dropped { id } => self.run(
+                "delete from deferred where partition = ?1 and instance = ?2 and at_us = ?3",
+                params![self.partition, id, KEPT.0 as i64],
             ),
             Entry::Purged { handle } => self.purge(handle as i64),
             Entry::Consumed { .. }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_append_follows_was_acknowledged() {
+    fn only_acknowledged_frames_are_followed_by_later_appends() {
         let mut bytes = segment();
         bytes[HEAD + FRAME_HEAD] ^= 1;
         let error = read(&bytes).unwrap_err().to_string();
