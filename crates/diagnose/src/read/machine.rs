@@ -15,7 +15,7 @@ use crate::read::intervals::{HostUse, Interval};
 use crate::stats::finite;
 
 /// Threads of a service that run or wait for a processor, a mean, from which on one of them may do so nearly always.
-const RUNNABLE_MIN: f64 = 0.7;
+pub(crate) const RUNNABLE_MIN: f64 = 0.7;
 
 /// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none when
 /// it was not sampled.

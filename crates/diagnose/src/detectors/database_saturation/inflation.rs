@@ -6,6 +6,10 @@ use narrows_model::series::names;
 use crate::read::cpu::Cpu;
 use crate::read::databases::{Database, Taken};
 use crate::read::intervals::Interval;
+use crate::read::machine::RUNNABLE_MIN;
+
+/// Threads that wait for a processor this many times as long as they run are held up by others.
+const WAITING_PER_RUNNING: f64 = 0.5;
 
 /// A shape of query in both loads.
 #[derive(Debug, Clone, Copy)]
@@ -97,12 +101,23 @@ fn reads(shape: &str) -> bool {
 
 /// The callers are known to have CPU to spare; else a span may be long because its own program waits for a processor.
 fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
-    let is_idle =
+    let has_cpu =
         |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
+    let is_idle = |client: &str| has_cpu(client) && !waits_for_cpu(cpu, client, heavy);
     let mut clients: Vec<&str> = database.queries.iter().map(|sent| sent.client).collect();
     clients.sort_unstable();
     clients.dedup();
     !clients.is_empty() && clients.into_iter().all(is_idle)
+}
+
+/// Whether a service's threads wait for a processor so often that one of them, such as an event loop, may be late for
+/// every response it reads.
+fn waits_for_cpu(cpu: &Cpu<'_>, service: &str, interval: &Interval) -> bool {
+    let Some(running) = cpu.service_cores(service, interval) else { return false };
+    let replicas = cpu.trial.services.iter().filter(|instance| instance.service == service);
+    let waits = replicas.filter_map(|one| cpu.cores_of(names::CPU_WAIT, service, one.replica, interval));
+    let waiting: f64 = waits.sum();
+    waiting >= WAITING_PER_RUNNING * running && running + waiting >= RUNNABLE_MIN
 }
 
 /// A database with CPU to spare waits for locks, disks or its own clients.

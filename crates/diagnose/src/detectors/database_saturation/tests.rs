@@ -1,6 +1,7 @@
 //! Tests of `database-saturation`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
+use narrows_model::series::names;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -110,6 +111,7 @@ fn other_causes_of_long_queries_are_silent() {
         ("an idle database", steps().cpu("store", 0, |_| 0.1).traces(slow())),
         ("refusals", busy().traces(slow()).traces(refused)),
         ("a full client", hot_shop.cpu("shop", 0, |_| 0.97).cpu("store", 0, |_| 0.35).traces(slow())),
+        ("a client that waits for processors", busy().series(names::CPU_WAIT, "shop", 0, |_| 0.5).traces(slow())),
         ("a full machine", busy().host_cpu(|_| 0.99).traces(slow())),
         ("few queries", busy().traces(slow().into_iter().step_by(4))),
         ("a full service that gets no database calls", full()),
