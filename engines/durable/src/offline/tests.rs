@@ -238,6 +238,19 @@ fn a_missing_hub_is_not_created() {
     assert!(!path.exists());
 }
 
+#[test]
+fn a_partition_that_is_gone_is_not_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FileStore::open(folder.path(), FileStoreOptions::default()).expect("a store");
+    hub(Arc::new(store)).close().expect("closed");
+    let reader: Arc<dyn Store> = Arc::new(FileReader::new(folder.path()));
+    assert!(HubReader::open(&reader).is_ok());
+    std::fs::remove_dir_all(folder.path().join("p1")).expect("removed");
+    let error = HubReader::open(&reader).err().expect("it is damaged").to_string();
+    let epoch = folder.path().join("p1/epoch");
+    assert_eq!(error, format!("{} is damaged: it is missing, and partition 1 of the hub with it", epoch.display()));
+}
+
 /// Every file below a folder with its bytes.
 fn files(folder: &Path, into: &mut Vec<(std::path::PathBuf, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {

@@ -72,7 +72,10 @@ impl Store for FileReader {
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        Log::new(Arc::new(RealDisk), partition, &self.folder).scan(from, visit).map(|(end, _)| Position(end.next))
+        let log = Log::new(Arc::new(RealDisk), partition, &self.folder);
+        // Without its folder, a log would be empty.
+        log.epoch()?;
+        log.scan(from, visit).map(|(end, _)| Position(end.next))
     }
 
     fn truncate(&self, _: PartitionId, _: Epoch, _: Position) -> Result<(), StoreError> {
