@@ -1,12 +1,13 @@
 //! Queries that take longer the more of them there are: the time of each shape under the lightest and the heaviest load,
 //! and whether something other than the database explains it.
 
-use narrows_model::series::names;
+use narrows_model::series::{SeriesKey, names};
 
 use crate::read::cpu::Cpu;
 use crate::read::databases::{Database, Taken};
 use crate::read::intervals::Interval;
 use crate::read::machine::RUNNABLE_MIN;
+use crate::read::threads::mean;
 
 /// Threads that wait for a processor this many times as long as they run are held up by others.
 const WAITING_PER_RUNNING: f64 = 0.5;
@@ -114,9 +115,8 @@ fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) ->
 /// every response it reads.
 fn waits_for_cpu(cpu: &Cpu<'_>, service: &str, interval: &Interval) -> bool {
     let Some(running) = cpu.service_cores(service, interval) else { return false };
-    let replicas = cpu.trial.services.iter().filter(|instance| instance.service == service);
-    let waits = replicas.filter_map(|one| cpu.cores_of(names::CPU_WAIT, service, one.replica, interval));
-    let waiting: f64 = waits.sum();
+    let is_wait = |key: &SeriesKey| key.name == names::CPU_WAIT && key.service == service;
+    let waiting = mean(cpu.trial, interval, is_wait).unwrap_or(0.0);
     waiting >= WAITING_PER_RUNNING * running && running + waiting >= RUNNABLE_MIN
 }
 
