@@ -6,6 +6,16 @@ use std::process::{Command, Output, Stdio};
 
 use crate::{has_program, is_disabled, skip};
 
+/// Installs the packages of `requirements.txt` in an environment of their own, `.venv`.
+pub const PIP_INSTALL: &[&[&str]] = &[
+    &["python3", "-m", "venv", ".venv"],
+    &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
+];
+
+/// Installs the packages of `package.json`. The date fixes the versions of what they depend on.
+pub const NPM_INSTALL: &[&[&str]] =
+    &[&["npm", "install", "--before=2026-11-15", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]];
+
 /// The longest that one command may take, in seconds.
 const TIMEOUT_S: &str = "900";
 /// What package clients print when their index cannot be reached.

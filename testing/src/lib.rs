@@ -18,7 +18,7 @@ mod torture;
 
 pub use chance::Chance;
 pub use databases::{has_galera, postgres_programs};
-pub use foreign::{ForeignProgram, foreign_command, succeed};
+pub use foreign::{ForeignProgram, NPM_INSTALL, PIP_INSTALL, foreign_command, succeed};
 pub use machine::{CROWDED_SHARE, OtherPrograms};
 pub use measure::measure;
 pub use notes::{retry, skip};

@@ -11,7 +11,7 @@ mod rust;
 
 use std::path::Path;
 
-use narrows_testing::{ForeignProgram, foreign_command, succeed};
+use narrows_testing::{ForeignProgram, NPM_INSTALL, PIP_INSTALL, foreign_command, succeed};
 
 use collecting::Collected;
 use exchange::Expected;
@@ -29,10 +29,7 @@ fn python_flask_and_urllib() {
             ("app.py", include_str!("programs/python/app.py")),
             ("requirements.txt", include_str!("programs/python/requirements.txt")),
         ],
-        install: &[
-            &["python3", "-m", "venv", ".venv"],
-            &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
-        ],
+        install: PIP_INSTALL,
     };
     let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["grpc", "http/protobuf"] {
@@ -55,16 +52,7 @@ fn node_http() {
             ("app.js", include_str!("programs/node/app.js")),
             ("package.json", include_str!("programs/node/package.json")),
         ],
-        // What the two packages bring along is held by the date.
-        install: &[&[
-            "npm",
-            "install",
-            "--before=2026-11-15",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--loglevel=error",
-        ]],
+        install: NPM_INSTALL,
     };
     let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["http/json", "grpc", "http/protobuf"] {

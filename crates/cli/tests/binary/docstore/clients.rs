@@ -4,7 +4,7 @@
 //! `NARROWS_TEST_SKIP_PYTHON=1`, `NARROWS_TEST_SKIP_NODE=1`, `NARROWS_TEST_SKIP_GO=1`, `NARROWS_TEST_SKIP_JAVA=1` and
 //! `NARROWS_TEST_SKIP_CHROMIUM=1` leave them out.
 
-use narrows_testing::{ForeignProgram, foreign_command, succeed};
+use narrows_testing::{ForeignProgram, NPM_INSTALL, PIP_INSTALL, foreign_command, succeed};
 
 use super::Store;
 use crate::common::Bench;
@@ -41,10 +41,7 @@ fn python_azure_cosmos() {
             ("client.py", include_str!("../../../../../engines/docstore/tests/clients/python/client.py")),
             ("requirements.txt", include_str!("../../../../../engines/docstore/tests/clients/python/requirements.txt")),
         ],
-        install: &[
-            &["python3", "-m", "venv", ".venv"],
-            &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
-        ],
+        install: PIP_INSTALL,
     };
     check(&program, &[".venv/bin/python", "client.py"], &EMPTY);
 }
@@ -59,16 +56,7 @@ fn javascript_azure_cosmos() {
             ("client.js", include_str!("../../../../../engines/docstore/tests/clients/javascript/client.js")),
             ("package.json", include_str!("../../../../../engines/docstore/tests/clients/javascript/package.json")),
         ],
-        // What the package brings along is held by the date.
-        install: &[&[
-            "npm",
-            "install",
-            "--before=2026-11-15",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--loglevel=error",
-        ]],
+        install: NPM_INSTALL,
     };
     check(&program, &["node", "client.js"], &EMPTY);
 }
