@@ -113,8 +113,8 @@ impl Partition {
         self.table.get(handle).is_some_and(Instance::is_parked)
     }
 
-    /// Whether this execution of an orchestration is parked, if it is of one. What is for an earlier one is for nobody:
-    /// a lock that comes too late is to be freed now.
+    /// Whether this execution of an orchestration is parked, if one is given. A message
+    /// for an earlier execution is not kept, so that a lock that comes too late is freed now.
     pub(super) fn is_execution_parked(&self, handle: u64, generation: Option<u64>) -> bool {
         let execution = self.table.get(handle).filter(|instance| instance.is_parked()).and_then(Instance::execution);
         execution.is_some_and(|execution| generation.is_none_or(|generation| generation == execution.generation))

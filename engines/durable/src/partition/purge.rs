@@ -50,7 +50,7 @@ struct Level {
     subs: Vec<InstanceId>,
 }
 
-/// Who is told how many were purged.
+/// Where to send the number of instances that were purged.
 #[derive(Debug)]
 pub(super) struct PurgeReply {
     pub(super) reply: Reply,

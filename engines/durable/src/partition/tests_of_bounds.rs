@@ -145,7 +145,7 @@ fn many_locks_that_are_not_wanted_any_more() {
     let unlock = |name: &String| tell(&entity, MessageKind::Unlock { owner: owner(name) });
     take(&mut partition, owners[1..].iter().map(unlock));
     take(&mut partition, [unlock(&owners[0])]);
-    // To walk the queue for each took minutes.
+    // To walk the queue for each would take time that grows with its square.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
     assert!(partition.table.handle(&entity).is_none(), "nothing is left of it");

@@ -157,7 +157,7 @@ fn many_sub_orchestrations_are_purged_in_many_frames() {
         bench.fan();
         let here = bench.partition.counts().instances;
         bench.shorten();
-        // Two want it purged; both are told how many went.
+        // Two clients purge it; both get the number.
         let effects = bench.take([request(RequestKind::Purge(fan())), request(RequestKind::Purge(fan()))]);
         assert_eq!(purged_there(&effects) as u64, u64::from(MANY) + 1 - here);
         assert_eq!(counts(&effects), [here, 0]);

@@ -47,7 +47,7 @@ fn one_port_serves_http_and_https_and_names_the_address_of_each() {
         let stream = TcpStream::connect(address).await.unwrap();
         assert!(connector.connect(ServerName::try_from("example.com").unwrap(), stream).await.is_err());
 
-        // What begins as a handshake and is none ends its own connection alone.
+        // A broken handshake ends its own connection and no other.
         let mut broken = TcpStream::connect(address).await.unwrap();
         broken.write_all(&[22, 3, 1, 0, 5, 1, 2, 3, 4, 5]).await.unwrap();
         let mut rest = Vec::new();
