@@ -1,7 +1,6 @@
 //! However much comes in at once, a frame stays below its bound.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -140,13 +139,10 @@ fn many_locks_that_are_not_wanted_any_more() {
     let (mut partition, entity) = (partition(), entity(0));
     partition.bounds = Bounds::new(Batching::Group);
     let owners: Vec<String> = (0..LOCKS).map(|number| format!("owner{number}")).collect();
-    let began = Instant::now();
     take(&mut partition, owners.iter().map(|name| lock(&entity, name)));
     let unlock = |name: &String| tell(&entity, MessageKind::Unlock { owner: owner(name) });
     take(&mut partition, owners[1..].iter().map(unlock));
     take(&mut partition, [unlock(&owners[0])]);
-    // To walk the queue for each would take time that grows with its square.
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    // Walking the queue for each of them would take 10¹⁰ steps.
     assert!(partition.table.handle(&entity).is_none(), "nothing is left of it");
 }
