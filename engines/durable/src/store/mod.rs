@@ -22,12 +22,14 @@ pub(crate) mod files;
 mod holder;
 mod memory;
 mod names;
+mod shared;
 
 pub use classic::ClassicStore;
 pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
 pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name};
+pub use shared::{Bus, Line, Owner, Receive, SharedStore};
 
 use std::fmt;
 use std::path::PathBuf;

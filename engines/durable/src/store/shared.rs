@@ -1,0 +1,82 @@
+//! What a store offers on top where several processes, the *nodes* of a hub, open it at the same time.
+//!
+//! Nothing here depends on clocks. That two nodes never write one partition follows from epochs alone: whoever takes a
+//! partition raises its epoch, and the store refuses the appends of every lower one. When to take a partition from a
+//! node that is silent is decided by the nodes, each of which times with its own monotonic clock how long ago another
+//! one last said something new.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Store, StoreError};
+use crate::ids::{Epoch, PartitionId};
+
+/// A store that several nodes open at once.
+pub trait SharedStore: Store {
+    /// Keeps what `node` says about itself in place of what it said before, and returns what every node said last,
+    /// this one included, sorted by name. A node that says something is a member until it is forgotten.
+    /// Names are those of [`put_blob`](Store::put_blob) without `/`; at most 64 KiB are said.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::BadName`].
+    fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+
+    /// Forgets what a node said, if it said anything.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::BadName`].
+    fn forget(&self, node: &str) -> Result<(), StoreError>;
+
+    /// Who has each partition, in order of their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn owners(&self) -> Result<Vec<Owner>, StoreError>;
+
+    /// Takes a partition for `node`, whoever has it, and fences off all former owners, if its epoch is still `seen`.
+    /// Returns the new epoch.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if its epoch is another one by now.
+    fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError>;
+
+    /// What carries messages between the nodes of this store.
+    fn bus(&self) -> Arc<dyn Bus>;
+}
+
+/// Who has a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its epoch: 0 if no node ever had it.
+    pub epoch: Epoch,
+    /// The node that took it; `None` once it was given back.
+    pub node: Option<String>,
+}
+
+/// What is done with each message that arrives. It must not block.
+pub type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// Carries messages between nodes. It may lose them, also without an error, but neither changes them nor mixes up the
+/// order of those that one node sends to another. Who sends numbers and repeats what matters.
+pub trait Bus: Send + Sync + 'static {
+    /// Receives what is sent to this node until the returned line is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it cannot listen.
+    fn open(&self, node: &str, receive: Receive) -> Result<Box<dyn Line>, StoreError>;
+}
+
+/// One node's end of a [`Bus`].
+pub trait Line: Send + Sync {
+    /// Where others reach this node: 1 to 200 bytes of ASCII, which it tells them by [`SharedStore::say`].
+    fn address(&self) -> &str;
+
+    /// Sends a message of at most 64 MiB to the node at `address`. It waits while too much is on its way already.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the message was not sent.
+    fn send(&self, address: &str, message: Bytes) -> Result<(), StoreError>;
+}
