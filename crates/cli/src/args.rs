@@ -37,7 +37,7 @@ pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
 pub(crate) enum Command {
     /// Run an experiment: start its services, put them under load, report what is wrong with them
     Run(run::Arguments),
-    /// Run a reference system's experiment that comes with Narrows: nothing to install, about two minutes
+    /// Run a reference system's experiment that comes with Narrows: nothing to install, under three minutes
     #[cfg(feature = "reference-systems")]
     Demo(crate::commands::demo::Arguments),
     /// Put load on one URL, with hey's flags and their meaning

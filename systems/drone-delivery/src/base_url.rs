@@ -53,6 +53,35 @@ impl FromStr for BaseUrl {
     }
 }
 
+/// The addresses of a service's replicas, at least one, separated by commas in text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrls(Vec<BaseUrl>);
+
+impl BaseUrls {
+    /// A service with these replicas.
+    pub fn of(first: BaseUrl, others: impl IntoIterator<Item = BaseUrl>) -> Self {
+        Self(std::iter::once(first).chain(others).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &BaseUrl> {
+        self.0.iter()
+    }
+}
+
+impl From<BaseUrl> for BaseUrls {
+    fn from(only: BaseUrl) -> Self {
+        Self::of(only, [])
+    }
+}
+
+impl FromStr for BaseUrls {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 fn bare_authority(text: &str) -> Option<Authority> {
     // The parser drops a fragment without a word.
     let url: Uri = text.parse().ok().filter(|_| !text.contains('#'))?;
@@ -89,6 +118,15 @@ mod tests {
         ] {
             let error = bad.parse::<BaseUrl>().unwrap_err().to_string();
             assert_eq!(error, format!("URL is {bad:?}, expected http://HOST:PORT"));
+        }
+    }
+
+    #[test]
+    fn replicas_are_separated_by_commas() {
+        let urls: BaseUrls = "http://a:1,http://b:2".parse().unwrap();
+        assert_eq!(urls, BaseUrls::of("http://a:1".parse().unwrap(), ["http://b:2".parse().unwrap()]));
+        for wrong in ["", ",", "http://a,", "http://a,b"] {
+            assert!(wrong.parse::<BaseUrls>().is_err(), "{wrong}");
         }
     }
 

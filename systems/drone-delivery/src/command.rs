@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_serving::stop_signal;
 use narrows_system::{Listening, Port, Started, milliseconds};
 
-use crate::{BaseUrl, Error, Parallelism, Routing, delivery, dronescheduler, gateway, package};
+use crate::{BaseUrl, BaseUrls, Error, Parallelism, delivery, dronescheduler, gateway, package};
 
 /// Invoices for drone deliveries: a gateway over three services, one of them over a document store
 #[derive(Debug, clap::Args)]
@@ -36,9 +36,9 @@ struct Gateway {
     /// The service of packages
     #[arg(long, value_name = "URL")]
     package: BaseUrl,
-    /// The service of drones
-    #[arg(long, value_name = "URL")]
-    dronescheduler: BaseUrl,
+    /// The service of drones; replicas, separated by commas, take turns
+    #[arg(long, value_name = "URL[,URL…]")]
+    dronescheduler: BaseUrls,
     /// Milliseconds before a failed call is made again; twice that before the third attempt
     #[arg(long, value_name = "MS", default_value = "2000", value_parser = milliseconds)]
     retry_delay_ms: Duration,
@@ -69,9 +69,6 @@ struct Dronescheduler {
     /// Partitions that a query asks at a time: 0 one after the other, -1 all at once
     #[arg(long, value_name = "N", default_value = "-1", allow_negative_numbers = true)]
     max_parallelism: Parallelism,
-    /// Whether a query goes to the owner's partition only
-    #[arg(long, value_name = "true|false", default_value = "false", action = clap::ArgAction::Set)]
-    use_partition_key: bool,
     /// Milliseconds that each request takes without work, in place of a platform
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     platform_delay_ms: Duration,
@@ -126,7 +123,6 @@ impl Dronescheduler {
             database: self.database.clone(),
             container: self.container.clone(),
             parallelism: self.max_parallelism,
-            routing: if self.use_partition_key { Routing::PartitionKey } else { Routing::EveryRange },
             platform_delay: self.platform_delay_ms,
             cpu_work: self.cpu_work_ms,
             connections_max: self.max_connections,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::period::Period;
 use crate::store::{Query, Store, StoreConfig, StoreError};
 use crate::work::burn;
-use crate::{BaseUrl, Error, Parallelism, Routing, Service};
+use crate::{BaseUrl, Error, Parallelism, Service};
 use narrows_serving::Telemetry;
 use narrows_serving::problem::{Problem, ok};
 use narrows_serving::server_span::{Route, Trace, trace};
@@ -43,8 +43,6 @@ pub struct Config {
     pub container: String,
     /// How many partitions a query requests at a time.
     pub parallelism: Parallelism,
-    /// Whether a query goes to every partition or to the owner's.
-    pub routing: Routing,
     /// Time that passes in each request without work: the platform's network.
     pub platform_delay: Duration,
     /// Processor time that each request uses.
@@ -73,7 +71,6 @@ fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
             database: config.database,
             container: config.container,
             parallelism: config.parallelism,
-            routing: config.routing,
             connections_max: config.connections_max,
             prefetch_max: config.prefetch_max,
         },
@@ -149,11 +146,10 @@ impl Scheduler {
 fn query(period: &Period) -> Query {
     Query {
         text: QUERY,
-        partition_key: period.owner.clone().into(),
-        parameters: vec![
-            ("@ownerId", period.owner.clone().into()),
-            ("@year", period.year.into()),
-            ("@month", period.month.into()),
+        filter: vec![
+            ("ownerId", period.owner.clone().into()),
+            ("year", period.year.into()),
+            ("month", period.month.into()),
         ],
     }
 }
@@ -180,13 +176,18 @@ mod tests {
 
     const ASKED: &str = "/api/dronedeliveries/utilization?ownerId=o0001&year=2021&month=3";
 
+    /// A store that gives every query this response.
+    async fn store_with(status: u16, body: &str) -> Fake {
+        let told = Told::new(status, body);
+        Fake::container("ownerId", move |_| std::future::ready(told.clone())).await
+    }
+
     async fn response_of(store: &BaseUrl, path: &str) -> (u16, Option<String>, Value) {
         let config = Config {
             store: store.clone(),
             database: "dronedelivery".to_owned(),
             container: "utilization".to_owned(),
             parallelism: Parallelism::Serial,
-            routing: Routing::PartitionKey,
             platform_delay: Duration::ZERO,
             cpu_work: Duration::from_micros(10),
             connections_max: 1,
@@ -209,10 +210,10 @@ mod tests {
             { "traveledMiles": 1.5, "assignedHours": 2.0, "id": "x" },
             { "traveledMiles": 2.5, "assignedHours": 0.5 },
         ] });
-        let store = Fake::start(&[(200, &documents.to_string())]).await;
+        let store = store_with(200, &documents.to_string()).await;
         let expected = json!({ "traveledMiles": 4.0, "assignedHours": 2.5 });
         assert_eq!(response_of(&store.url, ASKED).await, (200, None, expected));
-        let sent: Value = serde_json::from_str(&store.asked()[0].body).unwrap();
+        let sent: Value = serde_json::from_str(&store.asked()[1].body).unwrap();
         assert_eq!(
             sent["parameters"],
             json!([
@@ -225,10 +226,10 @@ mod tests {
 
     #[tokio::test]
     async fn failures_say_whose_they_are() {
-        let none = Fake::start(&[(200, r#"{"Documents":[]}"#)]).await;
+        let none = store_with(200, r#"{"Documents":[]}"#).await;
         let away = Fake::start(&[(503, "")]).await;
-        let wrong = Fake::start(&[(400, "")]).await;
-        let busy = Fake::with(async |_| Told::new(429, "").with("x-ms-retry-after-ms", 30_500)).await;
+        let wrong = store_with(400, "").await;
+        let busy = Fake::container("ownerId", async |_| Told::new(429, "").with("x-ms-retry-after-ms", 30_500)).await;
         let nobody = url_of_nobody().await;
         for (store, status, retry_after) in [
             (&none.url, 404, None),

@@ -5,6 +5,7 @@
 //! worth more than none. Only when every part is missing is there no invoice.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -19,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::outgoing::{self, Reply};
 use crate::period::Period;
-use crate::{BaseUrl, Error, Service, delivery, dronescheduler, package};
+use crate::{BaseUrl, BaseUrls, Error, Service, delivery, dronescheduler, package};
 use narrows_serving::Telemetry;
 use narrows_serving::client::{CallError, Client};
 use narrows_serving::problem::{Problem, ok};
@@ -42,8 +43,8 @@ pub struct Config {
     pub delivery: BaseUrl,
     /// The service of packages.
     pub package: BaseUrl,
-    /// The service of drones.
-    pub dronescheduler: BaseUrl,
+    /// The replicas of the service of drones, which take turns.
+    pub dronescheduler: BaseUrls,
     /// The wait before the second attempt; the wait before the third is twice as long.
     pub retry_delay: Duration,
 }
@@ -63,9 +64,9 @@ fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
         client: Client::new(ATTEMPT_TIMEOUT, IDLE_CONNECTIONS_MAX),
         tracer: telemetry.tracer(),
         parts: [
-            Part { name: "deliveries", url: config.delivery.at(delivery::PATH)? },
-            Part { name: "packages", url: config.package.at(package::PATH)? },
-            Part { name: "drones", url: config.dronescheduler.at(dronescheduler::PATH)? },
+            Part::new("deliveries", [config.delivery.at(delivery::PATH)])?,
+            Part::new("packages", [config.package.at(package::PATH)])?,
+            Part::new("drones", config.dronescheduler.iter().map(|replica| replica.at(dronescheduler::PATH)))?,
         ],
         retry_delay: config.retry_delay,
     };
@@ -84,7 +85,22 @@ struct Gateway {
 /// A part of an invoice and where it comes from.
 struct Part {
     name: &'static str,
-    url: Uri,
+    /// One for each replica, at least one.
+    urls: Vec<Uri>,
+    /// How many calls there were.
+    calls: AtomicUsize,
+}
+
+impl Part {
+    fn new(name: &'static str, urls: impl IntoIterator<Item = Result<Uri, Error>>) -> Result<Self, Error> {
+        Ok(Self { name, urls: urls.into_iter().collect::<Result<_, _>>()?, calls: AtomicUsize::new(0) })
+    }
+
+    /// The URL of the replica whose turn it is.
+    fn url(&self, period: &Period) -> Result<Uri, axum::http::Error> {
+        let turn = self.calls.fetch_add(1, Ordering::Relaxed) % self.urls.len();
+        with_query(&self.urls[turn], period)
+    }
 }
 
 /// A part that is missing, as reported to the caller.
@@ -138,7 +154,7 @@ fn assemble(parts: [Result<(&'static str, Value), Omitted>; 3]) -> Response {
 impl Gateway {
     async fn part(&self, cx: &Context, part: &Part, period: &Period) -> Result<(&'static str, Value), Omitted> {
         let omitted = |status, reason| Omitted { part: part.name, status, reason };
-        let url = with_query(&part.url, period).map_err(|error| omitted(None, error.to_string()))?;
+        let url = part.url(period).map_err(|error| omitted(None, error.to_string()))?;
         match self.attempts(cx, url).await {
             Ok(reply) if reply.status == StatusCode::OK => match serde_json::from_slice(&reply.body) {
                 Ok(value) => Ok((part.name, value)),
@@ -211,7 +227,7 @@ mod tests {
         let config = Config {
             delivery: deliveries.url.clone(),
             package: packages.url.clone(),
-            dronescheduler: drones.url.clone(),
+            dronescheduler: drones.url.clone().into(),
             retry_delay: Duration::from_millis(1),
         };
         let gateway = serve(router(&config, &recorded.telemetry()).unwrap()).await;
@@ -242,6 +258,23 @@ mod tests {
         assert_eq!(case.drones.paths(), [path]);
         assert_eq!(case.deliveries.paths(), ["/api/deliveries/summary?ownerId=o0001&year=2021&month=3"]);
         assert_eq!(case.packages.paths(), ["/api/packages/summary?ownerId=o0001&year=2021&month=3"]);
+    }
+
+    #[tokio::test]
+    async fn replicas_take_turns() {
+        let [calls, drones, others] =
+            [Fake::start(&[COUNT]).await, Fake::start(&[MILES]).await, Fake::start(&[MILES]).await];
+        let config = Config {
+            delivery: calls.url.clone(),
+            package: calls.url.clone(),
+            dronescheduler: BaseUrls::of(drones.url.clone(), [others.url.clone()]),
+            retry_delay: Duration::from_millis(1),
+        };
+        let gateway = serve(router(&config, &Recorded::default().telemetry()).unwrap()).await;
+        for _ in 0..6 {
+            assert_eq!(body_of(&gateway, ASKED, &[]).await.0, 200);
+        }
+        assert_eq!((drones.paths().len(), others.paths().len()), (3, 3));
     }
 
     #[tokio::test]
@@ -304,7 +337,7 @@ mod tests {
         let config = Config {
             delivery: nobody.clone(),
             package: nobody.clone(),
-            dronescheduler: nobody,
+            dronescheduler: nobody.into(),
             retry_delay: Duration::from_millis(1),
         };
         let gateway = serve(router(&config, &recorded.telemetry()).unwrap()).await;

@@ -25,12 +25,12 @@ pub mod dronescheduler;
 pub mod gateway;
 pub mod package;
 
-pub use base_url::BaseUrl;
+pub use base_url::{BaseUrl, BaseUrls};
 pub use command::Command;
 pub use demo::DEMO;
 pub use error::Error;
 pub use narrows_serving::Service;
-pub use store::{Parallelism, Routing};
+pub use store::Parallelism;
 
 /// What its spans name as their instrumentation.
 const SCOPE: &str = "narrows-drone-delivery";

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::BaseUrl;
@@ -33,6 +33,11 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// Whether it is for the description of a container: `/dbs/D/colls/C`.
+    pub(crate) fn is_description(&self) -> bool {
+        self.path.contains("/colls/") && self.path.split('/').count() == 5
     }
 }
 
@@ -95,6 +100,23 @@ impl Fake {
         Self { url, state }
     }
 
+    /// A store whose containers have the partition key `key`; the script responds to everything but their descriptions, and
+    /// counts without these.
+    pub(crate) async fn container<F>(key: &'static str, script: impl Fn(Asked) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Told> + Send + 'static,
+    {
+        let descriptions = AtomicUsize::new(0);
+        let script = Arc::new(script);
+        Self::with(move |mut asked| {
+            let script = Arc::clone(&script);
+            let is_description = asked.is_description();
+            asked.number -= descriptions.fetch_add(usize::from(is_description), Ordering::SeqCst);
+            async move { if is_description { described(key) } else { script(asked).await } }
+        })
+        .await
+    }
+
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.state.asked.lock().unwrap().clone()
     }
@@ -112,6 +134,11 @@ impl Fake {
     pub(crate) fn in_flight_max(&self) -> usize {
         self.state.in_flight_max.load(Ordering::SeqCst)
     }
+}
+
+/// The description of a container with this partition key.
+pub(crate) fn described(key: &str) -> Told {
+    Told::new(200, json!({ "id": "c", "partitionKey": { "paths": [format!("/{key}")], "version": 2 } }))
 }
 
 async fn respond(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {

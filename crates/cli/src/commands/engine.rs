@@ -67,6 +67,9 @@ struct Docstore {
     /// Serve requests whether they are signed or not
     #[arg(long)]
     no_auth: bool,
+    /// The top-level property that is the partition key of the containers the store begins with
+    #[arg(long, value_name = "NAME", default_value_t = Config::default().partition_key)]
+    partition_key: String,
     /// Physical partitions
     #[arg(long, value_name = "N", default_value_t = Config::default().partitions)]
     partitions: u32,
@@ -202,6 +205,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         access: access(docstore)?,
         tls: docstore.tls.clone(),
         partitions: docstore.partitions,
+        partition_key: docstore.partition_key.clone(),
         partitions_of_created: docstore.partitions_of_created,
         split_bytes: docstore.split_bytes,
         throughput_ru_per_second: docstore.throughput,

@@ -7,7 +7,7 @@ use crate::common::{Bench, ask, eventually, marked, text};
 use narrows_testing::measure;
 use serde_json::Value;
 
-const VARIANTS: [&str; 4] = ["test-1", "test-2", "test-3", "test-4"];
+const VARIANTS: [&str; 5] = ["test-1", "test-2", "test-3", "test-4", "test-5"];
 
 #[test]
 fn the_list_is_a_table_on_standard_output() {
@@ -16,7 +16,7 @@ fn the_list_is_a_table_on_standard_output() {
     assert!(list.status.success(), "{}", text(&list.stderr));
     let said = text(&list.stdout);
     let row = said.lines().find(|line| line.starts_with("drone-delivery ")).unwrap();
-    assert!(row.contains("about 2 minutes") && row.contains("about 33 minutes"), "{said}");
+    assert!(row.contains("about 3 minutes") && row.contains("about 50 minutes"), "{said}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn the_report_is_opened_with_the_desktops_program() {
 }
 
 #[test]
-fn the_four_tests_of_drone_delivery_tell_their_story() {
+fn the_tests_of_drone_delivery_tell_their_story() {
     measure(drone_delivery_tells_its_story);
 }
 
@@ -92,7 +92,7 @@ fn drone_delivery_tells_its_story() {
     let demo = bench.run(&["demo", "--keep", "--out", "demo.narrows"]);
     let (said, told) = (text(&demo.stdout), text(&demo.stderr));
     assert_eq!(demo.status.code(), Some(0), "missed objectives are no failure here:\n{said}{told}");
-    assert!(told.starts_with("wrote drone-delivery.yaml; ") && told.contains("drone-delivery: 4 tests of "), "{told}");
+    assert!(told.starts_with("wrote drone-delivery.yaml; ") && told.contains("drone-delivery: 5 tests of "), "{told}");
     assert!(told.contains("run file: demo.narrows\nreport:   demo.html\n"), "{told}");
     assert!(bench.run(&["check", "drone-delivery.yaml"]).status.success(), "the kept file can be run");
     let page = std::fs::read_to_string(bench.path("demo.html")).unwrap();
@@ -101,10 +101,10 @@ fn drone_delivery_tells_its_story() {
     let run = bench.path("demo.narrows");
     assert_eq!(
         ask(&run, "select group_concat(variant || ' ' || state, ', ') from trials"),
-        "test-1 done, test-2 done, test-3 done, test-4 done"
+        "test-1 done, test-2 done, test-3 done, test-4 done, test-5 done"
     );
     let first_findings = "select group_concat(first, ', ') from (select coalesce(detector, 'none') as first from trials \
-                          left join findings on trial = trials.id and rank = 1 order by trials.id)";
+                          left join findings on trial = trials.id and rank = 1 where variant <> 'test-5' order by trials.id)";
     let story = "throttling, serial-fan-out, cross-partition-query, cpu-saturation";
     assert_eq!(ask(&run, first_findings), story, "{said}");
     for (detector, variants) in [
@@ -128,15 +128,17 @@ fn figures_hold(run: &Path, said: &str) {
         serde_json::from_str(&ask(run, "select value from conclusions where key = 'comparison'")).unwrap();
     let variants: Vec<Measured> = comparison["variants"].as_array().unwrap().iter().map(Measured::of).collect();
     assert_eq!(variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(), VARIANTS);
-    for (variant, (charge, calls)) in variants.iter().zip([(29.0, 9.0), (29.0, 9.0), (29.0, 9.0), (3.4, 1.0)]) {
+    for (variant, (charge, calls)) in variants.iter().zip([(29.0, 9.0), (29.0, 9.0), (29.0, 9.0), (3.4, 1.0), (3.4, 1.0)]) {
         assert!(is_near(variant.charge, charge), "{variant:?}, expected {charge} request units per operation\n{said}");
         assert!(is_near(variant.calls, calls), "{variant:?}, expected {calls} successful calls per operation\n{said}");
     }
     for variant in &variants[1..] {
         assert!(variant.throttled < 0.005 * variant.completed, "{variant:?}\n{said}");
     }
-    let rises = variants.is_sorted_by(|a, b| a.rate < b.rate);
+    let rises = variants[..4].is_sorted_by(|a, b| a.rate < b.rate);
     assert!(rises, "throughput rises: {variants:?}\n{said}");
+    // Two schedulers gain what the machine's cores leave them.
+    assert!(variants[4].rate > 0.9 * variants[3].rate, "{variants:?}\n{said}");
 }
 
 /// Within 3 %.

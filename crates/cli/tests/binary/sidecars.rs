@@ -27,7 +27,7 @@ system:
       run: [narrows, engine, docstore, --no-auth, --port, "${{port}}", --throughput, "90000"]
       {sidecar}
     scheduler:
-      run: [narrows, system, drone-delivery, dronescheduler, --port, "${{port}}", --store, "${{store.url}}", --use-partition-key, "true"]
+      run: [narrows, system, drone-delivery, dronescheduler, --port, "${{port}}", --store, "${{store.url}}"]
       ready: "GET /health"
       {sidecar}
 load:
@@ -68,7 +68,7 @@ system:
       run: [narrows, system, drone-delivery, package, --port, "${port}"]
       ready: "GET /health"
     dronescheduler:
-      run: [narrows, system, drone-delivery, dronescheduler, --port, "${port}", --store, "${docstore.url}", --use-partition-key, "true"]
+      run: [narrows, system, drone-delivery, dronescheduler, --port, "${port}", --store, "${docstore.url}"]
       ready: "GET /health"
     gateway:
       run: [narrows, system, drone-delivery, gateway, --port, "${port}", --delivery, "${delivery.url}", --package, "${package.url}", --dronescheduler, "${dronescheduler.url}"]

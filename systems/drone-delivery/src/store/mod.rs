@@ -2,14 +2,14 @@
 //!
 //! It is our own because the official clients for this language query the partitions one after the other
 //! only, and the case study is about the difference. It keeps their rules: a throttled request waits exactly as long as
-//! the store says, results come in the order of the ranges, and the connections are bounded. Deliberately absent:
-//! writes, authentication, query plans, and every other query than a filter whose results are joined by appending.
+//! the store says, results come in the order of the ranges, the connections are bounded, and a query whose filter fixes
+//! the partition key goes to its range alone. Deliberately absent: writes, authentication, query plans, and every other query than a filter whose results are joined by appending.
 
 mod attempt_span;
 mod error;
 mod fan_out;
+mod layout;
 mod operation;
-mod ranges;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -22,8 +22,8 @@ use opentelemetry_sdk::trace::SdkTracer;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::layout::Layout;
 use self::operation::Operation;
-use self::ranges::Ranges;
 use self::wire::{Target, Wire};
 use crate::{BaseUrl, Error};
 
@@ -69,15 +69,6 @@ impl FromStr for Parallelism {
     }
 }
 
-/// Which partitions a query requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Routing {
-    /// Every one: the query does not say the partition key.
-    EveryRange,
-    /// The one where the query's partition key is.
-    PartitionKey,
-}
-
 /// The store and how it is queried.
 #[derive(Debug)]
 pub(crate) struct StoreConfig {
@@ -85,7 +76,6 @@ pub(crate) struct StoreConfig {
     pub(crate) database: String,
     pub(crate) container: String,
     pub(crate) parallelism: Parallelism,
-    pub(crate) routing: Routing,
     pub(crate) connections_max: usize,
     pub(crate) prefetch_max: usize,
 }
@@ -104,28 +94,33 @@ impl StoreConfig {
     }
 }
 
-/// A parameterised query and the partition key its matches have.
+/// A query for the documents whose properties have these values.
 #[derive(Debug)]
 pub(crate) struct Query {
+    /// `SELECT * FROM c WHERE` each property equals the parameter of its name, joined by `AND`.
     pub(crate) text: &'static str,
-    pub(crate) partition_key: Value,
-    pub(crate) parameters: Vec<(&'static str, Value)>,
+    pub(crate) filter: Vec<(&'static str, Value)>,
 }
 
 impl Query {
     fn body(&self) -> String {
-        let parameters: Vec<Value> =
-            self.parameters.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        let parameter = |(property, value): &(&str, Value)| json!({ "name": format!("@{property}"), "value": value });
+        let parameters: Vec<Value> = self.filter.iter().map(parameter).collect();
         json!({ "query": self.text, "parameters": parameters }).to_string()
+    }
+
+    /// The partition key that all matches have, if the filter says each of its properties.
+    fn partition_key(&self, properties: &[String]) -> Option<Value> {
+        let value = |name: &String| self.filter.iter().find(|(property, _)| property == name);
+        properties.iter().map(|name| value(name).map(|(_, value)| value.clone())).collect()
     }
 }
 
 /// An open client.
 pub(crate) struct Store {
     wire: Arc<Wire>,
-    ranges: Ranges,
+    layout: Layout,
     parallelism: Parallelism,
-    routing: Routing,
     prefetch_max: usize,
 }
 
@@ -135,10 +130,9 @@ impl Store {
         config.validate()?;
         Ok(Self {
             parallelism: config.parallelism,
-            routing: config.routing,
             prefetch_max: config.prefetch_max,
             wire: Arc::new(Wire::new(&config, tracer)?),
-            ranges: Ranges::default(),
+            layout: Layout::default(),
         })
     }
 
@@ -159,13 +153,12 @@ impl Store {
         loop {
             match self.once(&operation, query, &fold).await {
                 Err(StoreError::RangesGone) if refreshes < RANGE_REFRESHES_MAX => {
-                    self.ranges.forget().await;
+                    self.layout.forget_ranges().await;
                     refreshes += 1;
                 }
                 Err(error) => {
-                    // A store that comes back may have other partitions.
                     if matches!(error, StoreError::Unreachable(_) | StoreError::RangesGone) {
-                        self.ranges.forget().await;
+                        self.layout.forget().await;
                     }
                     return Err(error);
                 }
@@ -184,13 +177,7 @@ impl Store {
         D: DeserializeOwned + Send + 'static,
         A: Default,
     {
-        let targets = match self.routing {
-            Routing::PartitionKey => vec![Target::Key(json!([query.partition_key]).to_string())],
-            Routing::EveryRange => {
-                let ranges = self.ranges.get(&self.wire, &operation.parent).await?;
-                ranges.iter().cloned().map(Target::Range).collect()
-            }
-        };
+        let targets = self.targets(operation, query).await?;
         let slots = self.parallelism.bounded(targets.len());
         let mut pages = fan_out::start::<D>(&self.wire, operation, targets, slots, self.prefetch_max);
         let mut folded = A::default();
@@ -198,5 +185,15 @@ impl Store {
             documents.into_iter().for_each(|document| fold(&mut folded, document));
         }
         Ok(folded)
+    }
+
+    /// The filter decides: the range of the partition key if it fixes that, else every range.
+    async fn targets(&self, operation: &Operation, query: &Query) -> Result<Vec<Target>, StoreError> {
+        let key = self.layout.key(&self.wire, &operation.parent).await?;
+        if let Some(key) = query.partition_key(&key) {
+            return Ok(vec![Target::Key(key.to_string())]);
+        }
+        let ranges = self.layout.ranges(&self.wire, &operation.parent).await?;
+        Ok(ranges.iter().cloned().map(Target::Range).collect())
     }
 }

@@ -6,7 +6,11 @@ use opentelemetry::trace::{SpanContext, TraceContextExt as _, Tracer as _};
 use tokio::sync::{Barrier, Notify};
 
 use super::*;
-use crate::testing::{Asked, Fake, Recorded, Told, attribute, url_of_nobody};
+use crate::testing::{Asked, Fake, Recorded, Told, attribute, described, url_of_nobody};
+
+/// The partition key of a container of which the query's filter says nothing, and of one whose key it fixes.
+const BY_ID: &str = "id";
+const BY_OWNER: &str = "ownerId";
 
 const TEXT: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId";
 const RANGE: &str = "x-ms-documentdb-partitionkeyrangeid";
@@ -24,6 +28,11 @@ fn page(documents: &[u32]) -> Told {
 
 fn throttled(wait_ms: u64) -> Told {
     Told::new(429, "").with("x-ms-retry-after-ms", wait_ms).with("x-ms-substatus", 3200).with("x-ms-request-charge", 0)
+}
+
+/// What a store was asked, its container's description aside.
+fn asked_of(fake: &Fake) -> Vec<Asked> {
+    fake.asked().into_iter().filter(|asked| !asked.is_description()).collect()
 }
 
 fn is_listing(asked: &Asked) -> bool {
@@ -49,7 +58,7 @@ impl Client {
     }
 
     async fn ask(&self) -> Result<Vec<u32>, StoreError> {
-        let query = Query { text: TEXT, partition_key: "o0001".into(), parameters: vec![("@ownerId", "o0001".into())] };
+        let query = Query { text: TEXT, filter: vec![("ownerId", "o0001".into())] };
         self.store.query(&self.parent, &query, Vec::push).await
     }
 
@@ -64,20 +73,17 @@ fn config(url: &BaseUrl) -> StoreConfig {
         database: "d".to_owned(),
         container: "c".to_owned(),
         parallelism: Parallelism::Serial,
-        routing: Routing::EveryRange,
         connections_max: 100,
         prefetch_max: 100,
     }
 }
 
-fn by_key(url: &BaseUrl) -> StoreConfig {
-    StoreConfig { routing: Routing::PartitionKey, ..config(url) }
-}
-
 /// A store of `count` ranges that each hold their own number.
 async fn own_numbers(count: usize) -> Fake {
-    Fake::with(move |asked| async move { if is_listing(&asked) { ranges(count) } else { page(&[range_of(&asked)]) } })
-        .await
+    Fake::container(BY_ID, move |asked| async move {
+        if is_listing(&asked) { ranges(count) } else { page(&[range_of(&asked)]) }
+    })
+    .await
 }
 
 #[tokio::test]
@@ -87,9 +93,9 @@ async fn a_query_asks_every_range_and_lists_the_ranges_once() {
     let expected: Vec<u32> = (0..9).collect();
     assert_eq!(client.ask().await, Ok(expected.clone()));
     assert_eq!(client.ask().await, Ok(expected));
-    assert_eq!(fake.asked().iter().filter(|asked| is_listing(asked)).count(), 1);
+    assert_eq!(asked_of(&fake).iter().filter(|asked| is_listing(asked)).count(), 1);
 
-    let post = &fake.asked()[1];
+    let post = &asked_of(&fake)[1];
     assert_eq!(post.path, "/dbs/d/colls/c/docs");
     assert_eq!(post.header("content-type"), Some("application/query+json"));
     assert_eq!(post.header("x-ms-documentdb-isquery"), Some("true"));
@@ -100,10 +106,10 @@ async fn a_query_asks_every_range_and_lists_the_ranges_once() {
 
 #[tokio::test]
 async fn a_query_by_partition_key_asks_once_and_needs_no_ranges() {
-    let fake = Fake::with(async |_| page(&[7]).with("x-ms-session-token", "4:-1#12")).await;
-    let client = Client::of(by_key(&fake.url));
+    let fake = Fake::container(BY_OWNER, async |_| page(&[7]).with("x-ms-session-token", "4:-1#12")).await;
+    let client = Client::of(config(&fake.url));
     assert_eq!(client.ask().await, Ok(vec![7]));
-    let asked = fake.asked();
+    let asked = asked_of(&fake);
     assert_eq!(asked.len(), 1);
     assert_eq!((asked[0].header(KEY), asked[0].header(RANGE)), (Some(r#"["o0001"]"#), None));
     let span = client.recorded.spans("query c").pop().unwrap();
@@ -112,11 +118,11 @@ async fn a_query_by_partition_key_asks_once_and_needs_no_ranges() {
 
 #[tokio::test]
 async fn a_throttled_request_waits_as_told_nine_times_and_gives_up() {
-    let fake = Fake::with(async |_| throttled(3)).await;
-    let client = Client::of(by_key(&fake.url));
+    let fake = Fake::container(BY_OWNER, async |_| throttled(3)).await;
+    let client = Client::of(config(&fake.url));
     let wait = Duration::from_millis(3);
     assert_eq!(client.ask().await, Err(StoreError::Throttled { retries: 9, retry_after: wait }));
-    let asked = fake.asked();
+    let asked = asked_of(&fake);
     assert_eq!(asked.len(), 10);
     assert!(asked.windows(2).all(|pair| pair[1].at - pair[0].at >= wait), "no retry comes early");
 
@@ -138,25 +144,25 @@ async fn a_throttled_request_waits_as_told_nine_times_and_gives_up() {
 
 #[tokio::test]
 async fn a_wait_beyond_the_deadline_is_not_begun() {
-    let fake = Fake::with(async |_| throttled(30_001)).await;
-    let client = Client::of(by_key(&fake.url));
+    let fake = Fake::container(BY_OWNER, async |_| throttled(30_001)).await;
+    let client = Client::of(config(&fake.url));
     let retry_after = Duration::from_millis(30_001);
     assert_eq!(client.ask().await, Err(StoreError::Throttled { retries: 0, retry_after }));
-    assert_eq!(fake.asked().len(), 1);
+    assert_eq!(asked_of(&fake).len(), 1);
 }
 
 #[tokio::test]
 async fn a_request_that_is_let_through_after_a_wait_succeeds() {
-    let fake = Fake::with(async |asked| if asked.number < 9 { throttled(0) } else { page(&[1]) }).await;
-    let client = Client::of(by_key(&fake.url));
+    let fake = Fake::container(BY_OWNER, async |asked| if asked.number < 9 { throttled(0) } else { page(&[1]) }).await;
+    let client = Client::of(config(&fake.url));
     assert_eq!(client.ask().await, Ok(vec![1]));
-    assert_eq!(fake.asked().len(), 10);
+    assert_eq!(asked_of(&fake).len(), 10);
 }
 
 /// A store of `count` ranges that responds only when `together` requests are in flight.
 async fn only_together(count: usize, together: usize) -> Fake {
     let barrier = Arc::new(Barrier::new(together));
-    Fake::with(move |asked| {
+    Fake::container(BY_ID, move |asked| {
         let barrier = Arc::clone(&barrier);
         async move {
             if is_listing(&asked) {
@@ -202,7 +208,7 @@ async fn the_wait_for_a_connection_is_in_no_span() {
 #[tokio::test]
 async fn results_come_in_the_order_of_the_ranges_whichever_responds_first() {
     let last = Arc::new(Notify::new());
-    let fake = Fake::with(move |asked| {
+    let fake = Fake::container(BY_ID, move |asked| {
         let last = Arc::clone(&last);
         async move {
             if is_listing(&asked) {
@@ -223,7 +229,7 @@ async fn results_come_in_the_order_of_the_ranges_whichever_responds_first() {
 
 #[tokio::test]
 async fn pages_follow_each_other_by_continuation() {
-    let fake = Fake::with(async |asked| {
+    let fake = Fake::container(BY_ID, async |asked| {
         if is_listing(&asked) {
             return ranges(2);
         }
@@ -246,7 +252,7 @@ async fn documents_before_their_turn_are_bounded() {
     // task's hands.
     let (second, finished) = (Arc::new(Notify::new()), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let seen = Arc::clone(&finished);
-    let fake = Fake::with(move |asked| {
+    let fake = Fake::container(BY_ID, move |asked| {
         let (second, seen) = (Arc::clone(&second), Arc::clone(&seen));
         async move {
             if is_listing(&asked) {
@@ -277,7 +283,7 @@ async fn documents_before_their_turn_are_bounded() {
 
 #[tokio::test]
 async fn ranges_that_changed_are_listed_again_and_the_query_starts_over() {
-    let fake = Fake::with(async |asked| match asked.number {
+    let fake = Fake::container(BY_ID, async |asked| match asked.number {
         0 => ranges(2),
         1 => page(&[100]),
         2 => Told::new(410, ""),
@@ -288,20 +294,21 @@ async fn ranges_that_changed_are_listed_again_and_the_query_starts_over() {
     let client = Client::of(config(&fake.url));
     assert_eq!(client.ask().await, Ok(vec![0, 1, 2]), "what came before the change does not count twice");
     assert_eq!(client.ask().await, Ok(vec![0, 1, 2]));
-    assert_eq!(fake.asked().iter().filter(|asked| is_listing(asked)).count(), 2);
+    assert_eq!(asked_of(&fake).iter().filter(|asked| is_listing(asked)).count(), 2);
 }
 
 #[tokio::test]
 async fn ranges_that_change_for_ever_end_the_query() {
-    let fake = Fake::with(async |asked| if is_listing(&asked) { ranges(1) } else { Told::new(410, "") }).await;
+    let fake =
+        Fake::container(BY_ID, async |asked| if is_listing(&asked) { ranges(1) } else { Told::new(410, "") }).await;
     let client = Client::of(config(&fake.url));
     assert_eq!(client.ask().await, Err(StoreError::RangesGone));
-    assert_eq!(fake.asked().len(), 4);
+    assert_eq!(asked_of(&fake).len(), 4);
 }
 
 #[tokio::test]
 async fn after_a_broken_connection_the_ranges_are_listed_again() {
-    let fake = Fake::with(async |asked| match asked.number {
+    let fake = Fake::container(BY_ID, async |asked| match asked.number {
         0 => ranges(1),
         // Ends the connection without a response.
         1 => std::panic::resume_unwind(Box::new("cut")),
@@ -314,6 +321,22 @@ async fn after_a_broken_connection_the_ranges_are_listed_again() {
     let span = client.recorded.spans("query c").pop().unwrap();
     assert_eq!(attribute(&span, "error.type").as_deref(), Some("connection"));
     assert_eq!(client.ask().await, Ok(vec![0, 1]));
+}
+
+#[tokio::test]
+async fn a_store_that_comes_back_with_another_partition_key_is_asked_by_it() {
+    let fake = Fake::with(async |asked| match asked.number {
+        0 => described(BY_ID),
+        1 => ranges(1),
+        2 => std::panic::resume_unwind(Box::new("cut")),
+        3 => described(BY_OWNER),
+        _ => page(&[7]),
+    })
+    .await;
+    let client = Client::of(config(&fake.url));
+    assert!(client.ask().await.is_err());
+    assert_eq!(client.ask().await, Ok(vec![7]));
+    assert_eq!(fake.asked()[4].header(KEY), Some(r#"["o0001"]"#));
 }
 
 #[tokio::test]
@@ -359,7 +382,7 @@ async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_resp
     ] {
         for is_listing_told in [true, false] {
             let told = told.clone();
-            let fake = Fake::with(move |asked| {
+            let fake = Fake::container(BY_ID, move |asked| {
                 let told = if is_listing(&asked) && !is_listing_told { ranges(1) } else { told.clone() };
                 async move { told }
             })
@@ -368,7 +391,7 @@ async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_resp
         }
     }
     let fake = Fake::start(&[(200, "{}")]).await;
-    assert!(matches!(Client::of(by_key(&fake.url)).ask().await, Err(StoreError::Malformed(_))));
+    assert!(matches!(Client::of(config(&fake.url)).ask().await, Err(StoreError::Malformed(_))));
     let nobody = url_of_nobody().await;
     assert!(matches!(Client::of(config(&nobody)).ask().await, Err(StoreError::Unreachable(_))));
 }

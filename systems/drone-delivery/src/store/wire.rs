@@ -79,6 +79,7 @@ pub(super) struct Wire {
     /// One permit for each request that may be under way. The wait for one is in no attempt's span.
     places: Semaphore,
     place: ContainerAddress,
+    container: Uri,
     documents: Uri,
     ranges: Uri,
 }
@@ -98,15 +99,25 @@ impl Wire {
                 address: address.to_owned(),
                 port,
             },
+            container: config.url.at(&container)?,
             documents,
             ranges: config.url.at(&format!("{container}/pkranges"))?,
         })
     }
 
+    /// The description of the container.
+    pub(super) async fn container(&self, parent: &Context) -> Result<Vec<u8>, StoreError> {
+        self.description(&self.container, parent).await
+    }
+
     /// The description of the container's ranges.
     pub(super) async fn ranges(&self, parent: &Context) -> Result<Vec<u8>, StoreError> {
+        self.description(&self.ranges, parent).await
+    }
+
+    async fn description(&self, url: &Uri, parent: &Context) -> Result<Vec<u8>, StoreError> {
         let _place = self.place_on_the_wire().await?;
-        let reply = outgoing::get(&self.client, &self.tracer, parent, self.ranges.clone(), 0).await;
+        let reply = outgoing::get(&self.client, &self.tracer, parent, url.clone(), 0).await;
         let reply = reply.map_err(|error| unreachable(&error))?;
         match reply.status {
             StatusCode::OK => Ok(reply.body.to_vec()),
