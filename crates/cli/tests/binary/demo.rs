@@ -128,7 +128,9 @@ fn figures_hold(run: &Path, said: &str) {
         serde_json::from_str(&ask(run, "select value from conclusions where key = 'comparison'")).unwrap();
     let variants: Vec<Measured> = comparison["variants"].as_array().unwrap().iter().map(Measured::of).collect();
     assert_eq!(variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(), VARIANTS);
-    for (variant, (charge, calls)) in variants.iter().zip([(29.0, 9.0), (29.0, 9.0), (29.0, 9.0), (3.4, 1.0), (3.4, 1.0)]) {
+    for (variant, (charge, calls)) in
+        variants.iter().zip([(29.0, 9.0), (29.0, 9.0), (29.0, 9.0), (3.4, 1.0), (3.4, 1.0)])
+    {
         assert!(is_near(variant.charge, charge), "{variant:?}, expected {charge} request units per operation\n{said}");
         assert!(is_near(variant.calls, calls), "{variant:?}, expected {calls} successful calls per operation\n{said}");
     }

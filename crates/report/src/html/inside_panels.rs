@@ -105,11 +105,12 @@ impl Draw<'_> {
     }
 
     pub(super) fn cpu(&self, panel: &Panel) -> String {
-        let title = format!("CPU: average and maximum over replicas · {}", panel.label);
+        let title = format!("CPU: average and maximum over replicas, and the machine · {}", panel.label);
         let mut chart = self.chart(&title, &self.scales.cpu, "% of its limit or of one thread", panel);
         let [average, maximum] = &panel.insides.cpu;
         chart.lines.push(Line::named("average", "c0", average));
         chart.lines.push(Line::named("maximum", "c1", maximum));
+        chart.lines.push(Line::named("machine", "c2", &panel.insides.machine));
         figure(&chart)
     }
 }
@@ -131,7 +132,7 @@ mod tests {
             "Mean duration of operations · parallel",
             "Responses of azure.cosmosdb: success and 429 · baseline",
             "Throughput spent per physical partition · partition-key",
-            "CPU: average and maximum over replicas · more-throughput",
+            "CPU: average and maximum over replicas, and the machine · more-throughput",
         ] {
             assert_eq!(html.matches(&format!("<figcaption>{title}<")).count(), 1, "{title}");
         }

@@ -54,6 +54,8 @@ pub(super) struct Insides {
     pub(super) responses: [Vec<Xy>; 3],
     /// Average and maximum over replicas, per cent.
     pub(super) cpu: [Vec<Xy>; 2],
+    /// How busy the whole machine was, in percent.
+    pub(super) machine: Vec<Xy>,
     pub(super) throughput: Throughput,
 }
 
@@ -123,14 +125,15 @@ impl Insides {
         Self {
             operations: subjects.operations.iter().map(line).collect(),
             responses: responses(evidence, subjects.calls, &clock),
-            cpu: cpu(evidence, &clock),
+            cpu: cpu_of_replicas(evidence, &clock),
+            machine: cpu_of_machine(evidence, &clock),
             throughput: throughput(evidence, subjects.partitions_max, &clock),
         }
     }
 
     /// How many lines there are to draw.
     pub(super) fn lines(&self) -> usize {
-        self.operations.len() + self.responses.len() + self.cpu.len() + self.throughput.partitions.len() + 2
+        self.operations.len() + self.responses.len() + self.cpu.len() + self.throughput.partitions.len() + 3
     }
 }
 
@@ -185,7 +188,7 @@ fn is_one_level(evidence: &TrialEvidence, first_ns: i64, second_ns: i64) -> bool
 
 /// How busy the replicas of the services were: of each, CPU ÷ its limit (the machine where it has none) or the share
 /// of its busiest thread, whichever is larger. At each sample the mean and the largest over all replicas.
-fn cpu(evidence: &TrialEvidence, clock: &Clock) -> [Vec<Xy>; 2] {
+fn cpu_of_replicas(evidence: &TrialEvidence, clock: &Clock) -> [Vec<Xy>; 2] {
     let mut busy: BTreeMap<(i64, &str, u32), f64> = BTreeMap::new();
     let is_service = |series: &&Series| !series.key.service.is_empty() && series.key.service != names::GENERATOR;
     for series in evidence.series.iter().filter(is_service) {
@@ -200,8 +203,15 @@ fn cpu(evidence: &TrialEvidence, clock: &Clock) -> [Vec<Xy>; 2] {
         }
     }
     let shares = busy.into_iter().map(|((time_ns, ..), share)| (time_ns, share));
-    let [average, maximum] = over_instants(shares, clock);
-    [average, maximum]
+    over_instants(shares, clock)
+}
+
+/// How busy the whole machine was, in percent.
+fn cpu_of_machine(evidence: &TrialEvidence, clock: &Clock) -> Vec<Xy> {
+    let of_host = evidence.series.iter().filter(|series| series.key.name == names::HOST_CPU_UTILIZATION);
+    let points = of_host.flat_map(|series| &series.points);
+    let drawn = points.filter(|point| point.value.is_finite() && clock.is_drawn(point.time_ns));
+    drawn.map(|point| (clock.at(point.time_ns), point.value * 100.0)).collect()
 }
 
 /// Cores that a replica may use.
@@ -316,6 +326,20 @@ mod tests {
         let subjects = Subjects::new(&outcome.evidence);
         // The gateway uses 50 % of its limit; the store 30 % of two cores, but 40 % of one thread.
         assert_eq!(Insides::new(&outcome.evidence.trials[0], &subjects).cpu, [vec![(0.0, 45.0)], vec![(0.0, 50.0)]]);
+    }
+
+    #[test]
+    fn the_machine_is_as_busy_as_all_of_its_cores() {
+        let mut outcome = drones::outcome();
+        let trial = &mut outcome.evidence.trials[0];
+        trial.series.truncate(1);
+        trial.series[0].key.name = names::HOST_CPU_UTILIZATION.to_owned();
+        trial.series[0].points.truncate(1);
+        trial.series[0].points[0].value = 0.83;
+        let subjects = Subjects::new(&outcome.evidence);
+        let drawn: Vec<f64> =
+            Insides::new(&outcome.evidence.trials[0], &subjects).machine.iter().map(|(_, share)| *share).collect();
+        assert_eq!(drawn, [83.0]);
     }
 
     #[test]
