@@ -53,3 +53,21 @@ fn newest() -> Option<PathBuf> {
     });
     files.max().map(|(_, path)| path)
 }
+
+/// The run files and files of evidence in a folder, by name.
+pub(crate) fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, crate::exit::Failure> {
+    let cannot = |error: &std::io::Error| {
+        crate::exit::Failure::new(format!("cannot read the folder {}: {error}", folder.display()))
+    };
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot(&error))?;
+    let is_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.is_file() && (name.ends_with(".narrows") || name.ends_with(".json.gz"))
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_run).collect();
+    if files.is_empty() {
+        return Err(crate::exit::Failure::new(format!("{} holds no run", folder.display())));
+    }
+    files.sort();
+    Ok(files)
+}

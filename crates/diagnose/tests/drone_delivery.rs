@@ -167,12 +167,14 @@ fn outcome() -> Outcome {
         measure: Measure::CallsPerOperation,
         metric: None,
         values: vec![("test-1".into(), 11.0)],
+        fitted: vec![("test-1".into(), "store_delay_ms".into())],
         remark: String::new(),
     };
     let published = Published {
         source: "An article".into(),
         service: Some("dronescheduler".into()),
         operation: Some(OPERATION.into()),
+        found: String::new(),
         figures: vec![figure],
     };
     conclude(

@@ -10,6 +10,7 @@ use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
 use narrows_model::proof::Proof;
+use narrows_model::published::Notes;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
 use narrows_predict::Order;
@@ -41,6 +42,21 @@ pub fn outcome(path: &Path) -> Result<Outcome, Error> {
 /// When the file cannot be read, when no trial is meant, and when nothing was recorded at that time.
 pub fn outcome_of(path: &Path, selection: &Selection) -> Result<Outcome, Error> {
     concluded(path, selection).map(|(outcome, _)| outcome)
+}
+
+/// As [`outcome`], with other published figures and reasons of parameters than the run file keeps: `notes_of` gives those of
+/// the experiment of that name, for a run that is older than they are.
+///
+/// # Errors
+/// When the file cannot be read, and as `notes_of` does.
+pub fn outcome_beside<E: From<Error>>(
+    path: &Path,
+    notes_of: impl FnOnce(&str) -> Result<Notes, E>,
+) -> Result<Outcome, E> {
+    let evidence = evidence(path, TraceLimit::default())?;
+    let notes = notes_of(&evidence.run.experiment)?;
+    let own = Recorded::read(&evidence.run.experiment_source);
+    Ok(conclude(evidence, &Recorded { notes, ..own }))
 }
 
 /// The evidence of a run, as it is concluded from, with so many traces: from a run file, or from a file of evidence with

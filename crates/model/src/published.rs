@@ -33,6 +33,9 @@ pub struct Published {
     pub service: Option<String>,
     /// That operation's name; without it, durations and what was completed are those of all requests of the load.
     pub operation: Option<String>,
+    /// What those who published them found, in a few sentences; may be empty.
+    #[serde(default)]
+    pub found: String,
     /// The figures in the order of the file.
     pub figures: Vec<PublishedFigure>,
 }
@@ -47,6 +50,10 @@ pub struct PublishedFigure {
     pub metric: Option<String>,
     /// Variant and value, in the measure's unit.
     pub values: Vec<(String, f64)>,
+    /// Variants whose measured value was made to come out as published, and what was chosen so that it does: a parameter of
+    /// the experiment, mostly.
+    #[serde(default)]
+    pub fitted: Vec<(String, String)>,
     /// What a reader must know to compare, such as why the measured value differs; may be empty.
     pub remark: String,
 }
@@ -153,4 +160,7 @@ pub struct BesideCell {
     pub published: Option<f64>,
     /// The measured value.
     pub measured: Option<f64>,
+    /// What was chosen so that the measured value comes out as published; none where nothing was. Such a cell proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitted: Option<String>,
 }

@@ -18,6 +18,7 @@ mod load;
 mod measures;
 mod operations;
 mod recurring;
+pub mod results;
 mod score;
 mod spent;
 pub mod table;

@@ -2,6 +2,8 @@
 //!
 //! Each reference system has one; `crate::systems` lists them. A demo's objectives are missed by design, so a missed objective is no failure here.
 
+mod all;
+
 use std::path::{Path, PathBuf};
 
 use narrows_lab::experiment::{self, Experiment};
@@ -43,18 +45,32 @@ pub(crate) struct Arguments {
     /// Run only this variant; may be given several times
     #[arg(long, value_name = "NAME")]
     variant: Vec<String>,
+    /// Run every demo, and write what was published and what was measured as one page, in HTML and Markdown, below --out
+    /// [default: runs/results-DATE-TIME]
+    #[arg(long, conflicts_with_all = ["name", "keep", "open", "time_scale", "variant"])]
+    all: bool,
+    /// With --all: make the page from these runs instead of running; RUN may be a folder of them
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "all", conflicts_with = "full")]
+    from: Vec<PathBuf>,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.list {
         return super::print(&list());
     }
-    let demo = find(&arguments.name)?;
+    if arguments.all {
+        return all::execute(arguments);
+    }
+    one(arguments, find(&arguments.name)?, arguments.out.clone()).map(|_| Exit::Fine)
+}
+
+/// Runs one demo and returns its run file: `out`, or else one of its name and the time.
+fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let file = format!("{}.yaml", demo.name);
     let folder = Folder::with(demo.files)?;
     let experiment =
         experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors))?;
-    let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
+    let path = out.unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let page = page::beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
     let time_scale = arguments.time_scale.unwrap_or(length.time_scale);
@@ -80,7 +96,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.open {
         page::open(&page);
     }
-    Ok(Exit::Fine)
+    Ok(path)
 }
 
 fn find(name: &str) -> Result<&'static Demo, Failure> {

@@ -99,26 +99,11 @@ fn files(runs: &[String]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {
         if path.is_dir() {
-            files.extend(in_folder(&path)?);
+            files.extend(runs_folder::runs_in(&path)?);
         } else {
             files.push(runs_folder::find(Some(&path))?);
         }
     }
-    Ok(files)
-}
-
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = |error: &std::io::Error| Failure::new(format!("cannot read the folder {}: {error}", folder.display()));
-    let entries = std::fs::read_dir(folder).map_err(|error| cannot(&error))?;
-    let is_run = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        path.is_file() && (name.ends_with(".narrows") || name.ends_with(".json.gz"))
-    };
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_run).collect();
-    if files.is_empty() {
-        return Err(Failure::new(format!("{} holds no run", folder.display())));
-    }
-    files.sort();
     Ok(files)
 }
 

@@ -62,6 +62,31 @@ fn a_report_never_takes_the_run_files_place() {
     assert!(text(&unknown.stderr).contains("no variant is named `test-9`"), "{}", text(&unknown.stderr));
 }
 
+/// The page of the documentation is what the recorded runs give: no figure on it is written by hand.
+#[test]
+fn the_page_of_results_is_made_from_recorded_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bench = Bench::new("");
+    let made = bench.path("results");
+    let from = ["demo", "--all", "--from", "crates/diagnose/corpus/recorded", "--out"];
+    let demo = bench.narrows(&from).arg(&made).current_dir(&root).output().unwrap();
+    assert!(demo.status.success(), "{}", text(&demo.stderr));
+    let page = std::fs::read_to_string(made.with_extension("md")).unwrap();
+    let kept = std::fs::read_to_string(root.join("docs/results.md")).unwrap();
+    assert!(page == kept, "make docs/results.md again: narrows {} docs/results", from.join(" "));
+    assert!(std::fs::read_to_string(made.with_extension("html")).unwrap().contains("fitted: store_delay_ms"));
+}
+
+#[test]
+fn a_run_that_is_of_no_demo_is_refused_for_the_page() {
+    let bench = Bench::new("");
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/recorded");
+    let demo = bench.narrows(&["demo", "--all", "--from"]).arg(recorded).output().unwrap();
+    assert_eq!(demo.status.code(), Some(2));
+    let said = text(&demo.stderr);
+    assert!(said.contains(", expected one of the demos `customer-360`, `drone-delivery`"), "{said}");
+}
+
 #[test]
 fn the_report_is_opened_with_the_desktops_program() {
     let bench = Bench::new("");

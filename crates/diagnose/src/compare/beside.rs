@@ -20,7 +20,8 @@ pub(crate) fn beside(notes: &Notes, run: &RunEvidence, comparison: &Comparison) 
 fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, comparison: &Comparison) -> Beside {
     let cell = |variant: &VariantSummary| BesideCell {
         variant: variant.variant.clone(),
-        published: figure.values.iter().find(|(name, _)| *name == variant.variant).map(|(_, value)| *value),
+        published: of_variant(&figure.values, variant).copied(),
+        fitted: of_variant(&figure.fitted, variant).cloned(),
         measured: match &figure.metric {
             Some(name) => metric::measured(run, name, &variant.variant),
             None => measured(published, figure.measure, variant),
@@ -29,6 +30,10 @@ fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, compa
     let cells = comparison.variants.iter().map(cell).collect();
     let metric = figure.metric.as_ref().map(|name| metric::titled(run, name));
     Beside { measure: figure.measure, metric, cells, remark: figure.remark.clone() }
+}
+
+fn of_variant<'a, T>(values: &'a [(String, T)], variant: &VariantSummary) -> Option<&'a T> {
+    values.iter().find(|(name, _)| *name == variant.variant).map(|(_, value)| value)
 }
 
 fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -> Option<f64> {
@@ -110,12 +115,14 @@ mod tests {
             measure,
             metric: None,
             values: vec![("a".to_owned(), value)],
+            fitted: Vec::new(),
             remark: "Elsewhere.".into(),
         };
         let published = Published {
             source: "A journal".into(),
             service: Some("drones".into()),
             operation: operation.map(str::to_owned),
+            found: String::new(),
             figures: Measure::ALL.map(|measure| figure(measure, 7.0)).into(),
         };
         Notes { parameters: Vec::new(), published: Some(published) }

@@ -9,7 +9,7 @@ use narrows_model::published::{Measure, Notes, ParameterNote, Published, Publish
 
 use super::error::{Problem, Report};
 use super::grammar::{AMOUNT, EXPERIMENT, MANY, PARAMETERS, PUBLISHED, TEXT, VARIANTS};
-use super::key::{Key, Value, literal, required};
+use super::key::{Key, Value, literal, optional, required};
 use super::kind;
 use super::names::Names;
 use super::shape::{Branch, Field, Map, Named, Shape, Tagged};
@@ -26,10 +26,12 @@ const OPERATION: Key<(String, String)> = Key::optional(
      it, durations and `completed` are those of all requests of the load.",
 );
 
+const FOUND: Key<String> = Key::optional("found", TEXT, "What those who published them found, in a few sentences.");
+
 const FIGURES: Field =
     required("figures", Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure.");
 
-pub(super) const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FIGURES]));
+pub(super) const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, FIGURES]));
 
 const MEASURE: Key<Measure> = Key::required(
     "measure",
@@ -39,6 +41,13 @@ const MEASURE: Key<Measure> = Key::required(
 
 const REMARK: Key<String> =
     Key::optional("remark", TEXT, "What a reader must know to compare, such as why the measured value differs.");
+
+const FITTED: Field = optional(
+    "fitted",
+    by_variant(&TEXT.shape()),
+    "By variant, what was chosen so that the measured value comes out as published, such as a parameter. Reports \
+     mark these cells, which prove nothing.",
+);
 
 const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
 
@@ -59,7 +68,7 @@ const OF_METRIC: Field = required(
 /// Measures that are lengths of time and those that are numbers, as [`Measure`] has them.
 static FIGURE: Shape = Shape::Tagged(Tagged {
     tag: &MEASURE.field,
-    common: &[REMARK.field],
+    common: &[REMARK.field, FITTED],
     rules: &[],
     branches: &[
         figure_of("rate", &[NUMBERS]),
@@ -111,7 +120,8 @@ fn published(at: At<'_>) -> Option<Published> {
     let (service, operation) = at.read(&OPERATION).unzip();
     let figures = at.get(&FIGURES);
     let figures: Vec<PublishedFigure> = figures.iter().flat_map(At::items).filter_map(figure).collect();
-    let published = Published { source: at.read(&SOURCE)?, service, operation, figures };
+    let found = at.read(&FOUND).unwrap_or_default();
+    let published = Published { source: at.read(&SOURCE)?, service, operation, found, figures };
     Some(published)
 }
 
@@ -121,7 +131,10 @@ fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
     let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
     let remark = at.read(&REMARK).unwrap_or_default();
-    Some(PublishedFigure { measure, metric, values: values.collect(), remark })
+    let fitted = at.get(&FITTED);
+    let fitted =
+        fitted.iter().flat_map(At::entries).filter_map(|(variant, at)| Some((variant.to_owned(), at.value(TEXT)?)));
+    Some(PublishedFigure { measure, metric, values: values.collect(), fitted: fitted.collect(), remark })
 }
 
 /// The measure of that name.
@@ -143,9 +156,11 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
-        let (Some(known), Some(values)) = (&known, at.get(&NUMBERS)) else { continue };
-        for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
-            report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
+        let Some(known) = &known else { continue };
+        for values in [at.get(&NUMBERS), at.get(&FITTED)].into_iter().flatten() {
+            for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
+                report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
+            }
         }
     }
 }
@@ -222,8 +237,8 @@ mod tests {
     fn notes_are_read_in_the_measures_units() {
         let Recorded { notes: read, .. } = Recorded::read(
             "parameters: { a: 1, c: { value: 900, reason: too little }, b: { value: x, reason: so } }\n\
-             published:\n  source: A Guide\n  operation: web GET /\n  figures:\n\
-             \x20   - { measure: mean, values: { one: 669ms, two: soon }, remark: slower there }\n\
+             published:\n  source: A Guide\n  found: It was slow.\n  operation: web GET /\n  figures:\n\
+             \x20   - { measure: mean, values: { one: 669ms, two: soon }, fitted: { one: b }, remark: slower there }\n\
              \x20   - { measure: rate, values: { one: 19.5 } }\n\
              \x20   - { measure: speed, values: { one: 3 } }\n\
              \x20   - { measure: metric, metric: queue.length, values: { one: 4 } }\n",
@@ -232,11 +247,12 @@ mod tests {
         assert_eq!(shown, [("c", "900", "too little"), ("b", "x", "so")]);
         let published = read.published.unwrap();
         assert_eq!((published.source.as_str(), published.service.as_deref()), ("A Guide", Some("web")));
-        assert_eq!(published.operation.as_deref(), Some("GET /"));
+        assert_eq!((published.operation.as_deref(), published.found.as_str()), (Some("GET /"), "It was slow."));
         let [mean, rate, metric] = &published.figures[..] else { panic!("{:?}", published.figures) };
         assert_eq!((mean.measure, &mean.values[..]), (Measure::Mean, &[("one".to_owned(), 669e6)][..]));
         assert_eq!((mean.remark.as_str(), rate.remark.as_str()), ("slower there", ""));
         assert_eq!(rate.values, [("one".to_owned(), 19.5)]);
+        assert_eq!((&mean.fitted[..], &rate.fitted[..]), (&[("one".to_owned(), "b".to_owned())][..], &[][..]));
         assert_eq!((metric.metric.as_deref(), rate.metric.as_deref()), (Some("queue.length"), None));
     }
 

@@ -7,7 +7,7 @@
 use std::fmt::{self, Display, Write};
 
 /// Writes text with everything HTML gives a meaning to escaped.
-pub(super) struct Esc<T>(pub(super) T);
+pub(crate) struct Esc<T>(pub(crate) T);
 
 impl<T: AsRef<str>> Display for Esc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

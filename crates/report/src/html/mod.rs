@@ -7,7 +7,7 @@
 mod axis;
 mod background;
 mod charts;
-mod escape;
+pub(crate) mod escape;
 mod findings;
 mod inside_panels;
 mod insides;
@@ -35,10 +35,10 @@ use narrows_model::comparison::Outcome;
 use narrows_model::run::RunState;
 
 use crate::figures::{instant, plural};
-use escape::Esc;
+pub(crate) use escape::Esc;
 use palette::Palette;
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 /// A longer sentence is set smaller, in characters.
 const LEAD_CHARACTERS: usize = 280;
 const SCRIPT: &str = include_str!("script.js");

@@ -14,7 +14,7 @@ published:
     - { measure: mean, values: { baseline: 669, other: 1ms } }
     - { measure: rates, values: { baseline: 1 } }
     - { measure: p95, values: { baseline: 1s }, remark: [slow] }
-    - { measure: p95, values: { baseline: 1s }, note: x }
+    - { measure: p95, values: { baseline: 1s }, fitted: { othr: n }, note: x }
     - { measure: rate, values: { baseline: 3ms } }
     - { measure: metric, metric: queue.length, values: { baseline: 3 } }
     - { measure: metric, metric: queue.length, values: { baseline: 3 } }
@@ -35,8 +35,10 @@ published:
       hint: did you mean `rate`?
     e.yaml:21:57: published.figures[2].remark: expected a text, found a list
     e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first on line 21
-    e.yaml:22:49: published.figures[3]: unknown key `note`
-      hint: known: `remark`, `values`, `measure`
+    e.yaml:22:59: published.figures[3].fitted: unknown variant `othr`
+      hint: known: `baseline`
+    e.yaml:22:70: published.figures[3]: unknown key `note`
+      hint: known: `remark`, `fitted`, `values`, `measure`
     e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
     e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
     e.yaml:26:7: published.figures[7]: `metric` is missing

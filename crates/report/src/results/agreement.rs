@@ -1,0 +1,73 @@
+//! Which figures agree with what was published. Machines differ, so a figure that has a ratio to the first variant is
+//! compared by that; what a request costs is compared as it is; counts grow with the length of a run and are not compared.
+
+use narrows_model::published::{Beside, BesideCell, Measure};
+
+use super::Agreement;
+use crate::measures;
+
+/// How far a measured figure may be from the published one, as a share of it.
+const TOLERANCE: f64 = 0.2;
+
+/// The figures of these rows that nothing was fitted to, by whether they are within 20 % of what was published.
+pub(super) fn of(rows: &[Beside]) -> Agreement {
+    let mut agreement = Agreement::default();
+    for row in rows {
+        for (index, cell) in row.cells.iter().enumerate().filter(|(_, cell)| cell.fitted.is_none()) {
+            let Some((published, measured, shown)) = compared(row, index, cell) else { continue };
+            if (measured / published - 1.0).abs() <= TOLERANCE {
+                agreement.within += 1;
+            } else {
+                let name = format!("{} of {}", measures::name(row), cell.variant);
+                agreement.outside.push([name, shown(published), shown(measured)]);
+            }
+        }
+    }
+    agreement
+}
+
+type Shown = fn(f64) -> String;
+
+/// What is compared of a cell, and how it is written.
+fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, Shown)> {
+    let is_cost =
+        matches!(row.measure, Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation);
+    if is_cost {
+        let (published, measured) = (cell.published?, cell.measured?);
+        return (published > 0.0).then_some((published, measured, crate::figures::number));
+    }
+    let is_ratio = measures::has_ratio(row.measure) || row.measure.is_duration();
+    let first = row.cells.first().filter(|_| is_ratio && index > 0)?;
+    let ratio = |of: fn(&BesideCell) -> Option<f64>| {
+        let ratio = of(cell)? / of(first)?;
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    };
+    let shown: Shown = |ratio| format!("×{}", narrows_model::units::three(ratio));
+    Some((ratio(|cell| cell.published)?, ratio(|cell| cell.measured)?, shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::drones;
+
+    #[test]
+    fn ratios_and_costs_are_compared_and_what_was_fitted_is_not() {
+        let mut rows = drones::outcome().beside;
+        let agreement = of(&rows);
+        let named = |agreement: &Agreement| agreement.outside.iter().map(|[name, ..]| name.clone()).collect::<Vec<_>>();
+        assert_eq!(agreement.within, 9);
+        assert_eq!(
+            named(&agreement),
+            [
+                "throughput of more-throughput",
+                "throughput of parallel",
+                "throughput of partition-key",
+                "mean duration of partition-key"
+            ]
+        );
+        assert_eq!(agreement.outside[0][1..], ["×1.21".to_owned(), "×1.73".to_owned()]);
+        rows[0].cells[1].fitted = Some("delay".to_owned());
+        assert_eq!(named(&of(&rows)).len(), 3);
+    }
+}

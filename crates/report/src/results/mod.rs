@@ -1,0 +1,80 @@
+//! Published and measured figures of several systems on one page: what was published, what was measured, and which of it was
+//! made to come out so.
+//!
+//! A page is gathered from outcomes once and written as Markdown or as HTML, so that both say the same.
+
+mod agreement;
+mod gather;
+mod html;
+mod markdown;
+
+use narrows_model::comparison::Outcome;
+
+/// What a page of results is made from, and what it says about itself.
+#[derive(Debug)]
+pub struct Source<'a> {
+    /// The run of each system.
+    pub outcomes: &'a [Outcome],
+    /// The command that makes the page again.
+    pub command: &'a str,
+}
+
+/// The page as Markdown. Ends with a line feed.
+pub fn markdown(source: &Source<'_>) -> String {
+    markdown::page(&gather::results(source))
+}
+
+/// The page as HTML, from doctype to `</html>`; it needs nothing else.
+pub fn html(source: &Source<'_>) -> String {
+    html::page(&gather::results(source))
+}
+
+/// Everything that the page says.
+struct Results {
+    command: String,
+    machine: String,
+    systems: Vec<System>,
+}
+
+/// One system of the page.
+struct System {
+    name: String,
+    /// When it ran, and how long its load was beside the experiment's.
+    run: String,
+    source: String,
+    /// What the team found who published the figures.
+    team: String,
+    /// Variant, and what Narrows found to be its bottleneck.
+    found: Vec<(String, String)>,
+    variants: Vec<String>,
+    rows: Vec<Row>,
+    /// Change, predicted and measured throughput, predicted and measured mean.
+    predictions: Vec<[String; 4]>,
+    agreement: Agreement,
+}
+
+/// A published figure over all variants.
+struct Row {
+    name: String,
+    cells: Vec<Cell>,
+    remark: String,
+}
+
+/// What was published and what was measured; texts, empty where there is nothing.
+struct Cell {
+    published: String,
+    /// The published value ÷ the first variant's.
+    published_ratio: String,
+    measured: String,
+    measured_ratio: String,
+    /// What was chosen so that it comes out.
+    fitted: Option<String>,
+}
+
+/// How many figures that nothing was fitted to agree.
+#[derive(Default)]
+struct Agreement {
+    within: usize,
+    /// Figure and variant, published, measured.
+    outside: Vec<[String; 3]>,
+}
