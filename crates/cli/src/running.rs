@@ -30,6 +30,8 @@ pub(crate) struct Wanted<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
+    /// Text that fits on two screens.
+    Brief,
     Json,
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Fa
     let outcome = narrows_lab::conclude::outcome(wanted.path)?;
     commands::print(&match wanted.form {
         Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+        Form::Brief => format!("\n{}", narrows_report::text::brief(&outcome, commands::style())),
         Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
     })?;
     Ok((ended, outcome))

@@ -4,6 +4,7 @@
 //! printed, no clock is read, and no judgement is made. What is counted on the way, such as the lines of a chart, is
 //! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
+mod bottleneck;
 mod caveats;
 mod checked;
 pub mod ci;

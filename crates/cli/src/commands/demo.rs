@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Run only this variant; may be given several times
     #[arg(long, value_name = "NAME")]
     variant: Vec<String>,
+    /// Print all that the run showed, as `narrows run` does; the page has it either way
+    #[arg(long)]
+    verbose: bool,
     /// Run every demo, and write what was published and what was measured as one page, in HTML and Markdown, below --out
     /// [default: runs/results-DATE-TIME]
     #[arg(long, conflicts_with_all = ["name", "keep", "open", "time_scale", "variant"])]
@@ -86,7 +89,7 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
         time_scale,
         path: &path,
         begin: Begin::Fresh,
-        form: Form::Text,
+        form: if arguments.verbose { Form::Text } else { Form::Brief },
     })?;
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` shows it again", path.display())));

@@ -72,11 +72,12 @@ fn row(row: &Beside) -> String {
         .enumerate()
         .map(|(index, cell)| {
             format!(
-                "<td class=\"n\"><i>{}</i>{}</td><td class=\"n\"><b>{}</b>{}</td>",
+                "<td class=\"n\"><i>{}</i>{}</td><td class=\"n\"><b>{}</b>{}{}</td>",
                 measures::value(row.measure, cell.published),
                 ratio(index, |cell| cell.published),
                 measures::value(row.measure, cell.measured),
-                ratio(index, |cell| cell.measured)
+                ratio(index, |cell| cell.measured),
+                fitted(cell)
             )
         })
         .collect();
@@ -90,6 +91,12 @@ fn row(row: &Beside) -> String {
     };
     let class = if remark.is_empty() { "" } else { " class=\"remarked\"" };
     format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>{remark}", Esc(&measures::name(row)))
+}
+
+/// What the measured value was made to come out by.
+fn fitted(cell: &BesideCell) -> String {
+    let by = cell.fitted.as_ref();
+    by.map_or(String::new(), |by| format!("<small class=\"fitted\">fitted: {}</small>", Esc(cut(by, TEXT_CHARS_MAX))))
 }
 
 #[cfg(test)]

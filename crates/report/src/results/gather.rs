@@ -1,14 +1,14 @@
 //! From the outcomes of runs to what the page says.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::narrow_place;
 use narrows_model::prediction::Scored;
 use narrows_model::published::{Beside, BesideCell};
 use narrows_model::units;
 
 use super::{Cell, Results, Row, Source, System, agreement};
+use crate::bottleneck::bottlenecks;
 use crate::figures::instant;
-use crate::{limits, measures};
+use crate::measures;
 
 pub(super) fn results(source: &Source<'_>) -> Results {
     Results {
@@ -46,25 +46,12 @@ fn system(outcome: &Outcome) -> System {
         run: format!("{}{length}", instant(run.started_ns)),
         source: measures::source(outcome).to_owned(),
         team: outcome.notes.published.as_ref().map_or(String::new(), |published| published.found.clone()),
-        found: found(outcome),
+        found: bottlenecks(outcome).into_iter().map(|one| (one.variant.to_owned(), one.what)).collect(),
         variants: outcome.comparison.variants.iter().map(|variant| variant.variant.clone()).collect(),
         rows: outcome.beside.iter().map(row).collect(),
         predictions: outcome.scored.iter().filter_map(prediction).collect(),
         agreement: agreement::of(&outcome.beside),
     }
-}
-
-/// The bottleneck of each trial: its narrow place, or what else was found of the system, or the verdict on its limit.
-fn found(outcome: &Outcome) -> Vec<(String, String)> {
-    let trials = outcome.evidence.trials.iter().zip(&outcome.findings).zip(&outcome.limits);
-    trials
-        .map(|((trial, findings), limit)| {
-            let of_system = || findings.iter().find(|finding| !finding.role.is_about_experiment());
-            let finding = narrow_place(findings).or_else(of_system);
-            let found = finding.map_or_else(|| limits::sentence(limit), |finding| finding.title.clone());
-            (trial.trial.label(), found)
-        })
-        .collect()
 }
 
 fn row(row: &Beside) -> Row {

@@ -4,8 +4,7 @@ use super::{Cell, Results, Row, System};
 use crate::html::{Esc, STYLE};
 
 /// What reports do not have.
-const OWN_STYLE: &str = ".fitted { white-space: normal; min-width: 7rem; margin-left: auto }\n\
-                         .scroll, section > ul { margin-top: 1.2rem }\n";
+const OWN_STYLE: &str = ".scroll, section > ul { margin-top: 1.2rem }\n";
 
 pub(super) fn page(results: &Results) -> String {
     let systems: String = results.systems.iter().map(system).collect();

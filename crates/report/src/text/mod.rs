@@ -3,6 +3,7 @@
 //! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
+mod brief;
 mod check;
 mod diff;
 mod findings;
@@ -25,6 +26,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
 
+pub use brief::brief;
 pub use check::check;
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
@@ -63,7 +65,7 @@ pub enum Color {
 pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let width = style.width.max(WIDTH_MIN);
     let paint = Paint(style.color);
-    let sections = [
+    join([
         header(outcome, paint, width),
         table::variants(&outcome.comparison, paint, width),
         load::all(outcome, paint, width),
@@ -80,7 +82,11 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         findings::all(outcome, paint, width),
         caveats(outcome, paint, width),
         sentence(outcome, paint, width),
-    ];
+    ])
+}
+
+/// The sections that are not empty, with an empty line between them.
+fn join<const N: usize>(sections: [String; N]) -> String {
     let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
     sections.join("\n")
 }

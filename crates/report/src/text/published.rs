@@ -31,9 +31,20 @@ pub(super) fn parameters(outcome: &Outcome, paint: Paint, width: usize) -> Strin
     out
 }
 
-/// The figures, `published → measured` in each cell; empty when none are published. As many variants stand beside each
+/// The figures, `published → measured` in each cell; empty when none are published, and without the variants of which none
+/// is. As many variants stand beside each
 /// other as the width has room for.
 pub(super) fn beside(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let mut out = figures(outcome, paint, width);
+    for row in outcome.beside.iter().filter(|row| !row.remark.is_empty()) {
+        let text = format!("{}: {}", clean(&measures::name(row)), row.remark);
+        out += &hanging("remark", &paint.dim("remark"), &text, 0, width);
+    }
+    out
+}
+
+/// The same without remarks.
+pub(super) fn figures(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let Some(first) = outcome.beside.first() else { return String::new() };
     let source = match measures::source(outcome) {
         "" => "elsewhere",
@@ -45,49 +56,60 @@ pub(super) fn beside(outcome: &Outcome, paint: Paint, width: usize) -> String {
         |operation| format!(" Durations and calls are those of {operation}."),
     );
     let mut out: String = wrap(&clean(&lead), width).iter().map(|line| format!("{}\n", paint.dim(line))).collect();
-    let variants = first.cells.len().min(VARIANTS_MAX);
+    let is_published = |at: &usize| outcome.beside.iter().any(|row| published_at(row, *at).is_some());
+    let variants: Vec<usize> = (0..first.cells.len()).filter(is_published).take(VARIANTS_MAX).collect();
     let fits = |columns: &usize| {
-        let tables = groups(variants, *columns).map(|group| table(outcome, group, Paint(super::Color::Never), UNBOUND));
+        let tables = variants.chunks(*columns).map(|group| table(outcome, group, Paint(super::Color::Never), UNBOUND));
         tables.collect::<String>().lines().all(|line| line.chars().count() <= width)
     };
-    let columns = (1..=variants).rev().find(fits).unwrap_or(1);
-    let tables: Vec<String> = groups(variants, columns).map(|group| table(outcome, group, paint, width)).collect();
+    let columns = (1..=variants.len()).rev().find(fits).unwrap_or(1);
+    let tables: Vec<String> = variants.chunks(columns).map(|group| table(outcome, group, paint, width)).collect();
     out += &tables.join("\n");
-    for row in outcome.beside.iter().filter(|row| !row.remark.is_empty()) {
-        let text = format!("{}: {}", clean(&measures::name(row)), row.remark);
-        out += &hanging("remark", &paint.dim("remark"), &text, 0, width);
+    out + &fitted(outcome, paint, width)
+}
+
+/// What the marked figures were made to come out by; empty where none was.
+fn fitted(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let mut by: Vec<&str> =
+        outcome.beside.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.fitted.as_deref()).collect();
+    by.sort_unstable();
+    by.dedup();
+    if by.is_empty() {
+        return String::new();
     }
-    out
+    let text = format!("* made to come out by what was chosen for it: {}", clean(&by.join(", ")));
+    wrap(&text, width).iter().map(|line| format!("{}\n", paint.dim(line))).collect()
 }
 
 /// Wider than any table.
 const UNBOUND: usize = u16::MAX as usize;
 
-fn groups(variants: usize, columns: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..variants).step_by(columns.max(1)).map(move |from| from..(from + columns).min(variants))
+fn published_at(row: &Beside, at: usize) -> Option<f64> {
+    row.cells.get(at)?.published
 }
 
-fn table(outcome: &Outcome, group: std::ops::Range<usize>, paint: Paint, width: usize) -> String {
+fn table(outcome: &Outcome, group: &[usize], paint: Paint, width: usize) -> String {
     let Some(first) = outcome.beside.first() else { return String::new() };
     let mut header = vec![("published → measured".to_owned(), Align::Left)];
-    header.extend(first.cells[group.clone()].iter().map(|cell| (clean(&cell.variant), Align::Right)));
+    header.extend(group.iter().map(|at| (clean(&first.cells[*at].variant), Align::Right)));
     let mut rows = Vec::new();
     for row in &outcome.beside {
         let cell = |index: usize| {
             let of = |value: fn(&BesideCell) -> Option<f64>| row.cells.get(index).and_then(value);
             let [published, measured] = [of(|cell| cell.published), of(|cell| cell.measured)];
-            pair(measures::value(row.measure, published), measures::value(row.measure, measured))
+            let mark = if row.cells.get(index).is_some_and(|cell| cell.fitted.is_some()) { "*" } else { "" };
+            pair(measures::value(row.measure, published), measures::value(row.measure, measured) + mark)
         };
         let mut cells = vec![clean(&measures::name(row))];
-        cells.extend(group.clone().map(cell));
+        cells.extend(group.iter().copied().map(cell));
         rows.push(cells);
-        rows.extend(ratios(row, &group, &first.cells[0].variant));
+        rows.extend(ratios(row, group, &first.cells[0].variant));
     }
     render(&header, &rows, paint, width)
 }
 
 /// The row of ratios to the first variant under a row that has them.
-fn ratios(row: &Beside, group: &std::ops::Range<usize>, first: &str) -> Option<Vec<String>> {
+fn ratios(row: &Beside, group: &[usize], first: &str) -> Option<Vec<String>> {
     let ratio = |index: usize| {
         let of = |value: fn(&BesideCell) -> Option<f64>| measures::ratio(row, index, value);
         match [of(|cell| cell.published), of(|cell| cell.measured)] {
@@ -97,7 +119,7 @@ fn ratios(row: &Beside, group: &std::ops::Range<usize>, first: &str) -> Option<V
             }
         }
     };
-    let cells: Vec<String> = group.clone().map(ratio).collect();
+    let cells: Vec<String> = group.iter().copied().map(ratio).collect();
     let is_told = measures::has_ratio(row.measure) && cells.iter().any(|cell| !cell.is_empty());
     is_told.then(|| [vec![format!("  vs {}", clean(first))], cells].concat())
 }
@@ -153,6 +175,23 @@ mod tests {
         outcome.notes.published.as_mut().unwrap().operation = None;
         let text = beside(&outcome, Paint(Color::Never), 200);
         assert!(text.contains("this run. Durations are those that clients saw."), "{text}");
+    }
+
+    #[test]
+    fn a_variant_of_which_nothing_is_published_has_no_column() {
+        let mut outcome = drones::outcome();
+        outcome.beside.iter_mut().for_each(|row| row.cells[3].published = None);
+        let text = figures(&outcome, Paint(Color::Never), 200);
+        assert!(text.contains("parallel") && !text.contains("partition-key"), "{text}");
+    }
+
+    #[test]
+    fn what_was_made_to_come_out_is_marked() {
+        let mut outcome = drones::outcome();
+        outcome.beside[0].cells[1].fitted = Some("store_delay_ms".to_owned());
+        let text = figures(&outcome, Paint(Color::Never), 200);
+        assert!(text.contains("23.0/s → 45.0/s*"), "{text}");
+        assert!(text.ends_with("* made to come out by what was chosen for it: store_delay_ms\n"), "{text}");
     }
 
     #[test]

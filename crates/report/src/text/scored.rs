@@ -14,16 +14,28 @@ const ROWS_MAX: usize = 12;
 
 /// The table; empty when no variant made a change that was predicted.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    if outcome.scored.is_empty() {
+    table(&outcome.scored.iter().collect::<Vec<_>>(), paint, width)
+}
+
+/// The same of each variant and the one right after it, which is how a series of fixes is read.
+pub(super) fn steps(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let variants = &outcome.comparison.variants;
+    let place = |name: &str| variants.iter().position(|variant| variant.variant == name);
+    let is_step = |scored: &&Scored| place(&scored.before).map(|at| at + 1) == place(&scored.after);
+    table(&outcome.scored.iter().filter(is_step).collect::<Vec<_>>(), paint, width)
+}
+
+fn table(scored: &[&Scored], paint: Paint, width: usize) -> String {
+    if scored.is_empty() {
         return String::new();
     }
     let names = ["predicted → measured", "change", "rate", "error", "mean", "error", "90 %"];
     let align = |at: usize| if at < 2 || at == names.len() - 1 { Align::Left } else { Align::Right };
     let header: Vec<(String, Align)> =
         names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), align(at))).collect();
-    let rows: Vec<Vec<String>> = outcome.scored.iter().take(ROWS_MAX).filter_map(row).collect();
+    let rows: Vec<Vec<String>> = scored.iter().take(ROWS_MAX).filter_map(|one| row(one)).collect();
     let mut out = render(&header, &rows, paint, width);
-    if let Some(more) = outcome.scored.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
+    if let Some(more) = scored.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
         out += &format!("{}\n", paint.dim(&format!("{} in the page", plural(more, "more", "more"))));
     }
     out
@@ -78,5 +90,15 @@ mod tests {
         outcome.scored = vec![fixture::scored("as-is", "fixed"); ROWS_MAX + 2];
         let text = all(&outcome, Paint(Color::Never), 120);
         assert!(text.ends_with("2 more in the page\n"), "{text}");
+    }
+
+    #[test]
+    fn steps_are_of_variants_that_follow_each_other() {
+        let mut outcome = fixture::outcome();
+        let names: Vec<String> = outcome.comparison.variants.iter().map(|variant| variant.variant.clone()).collect();
+        outcome.scored = vec![fixture::scored(&names[0], &names[1]), fixture::scored(&names[1], &names[0])];
+        let text = steps(&outcome, Paint(Color::Never), 120);
+        assert!(text.contains(&format!("{} → {}", names[0], names[1])), "{text}");
+        assert!(!text.contains(&format!("{} → {}", names[1], names[0])), "{text}");
     }
 }
