@@ -66,6 +66,17 @@ pub(super) fn check_consistency(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
+/// `x-ms-cosmos-supported-serialization-formats`: whether the client reads binary JSON and no text.
+pub(super) fn wants_binary(headers: &HeaderMap) -> Result<bool, Failure> {
+    const NAME: &str = "x-ms-cosmos-supported-serialization-formats";
+    let Some(formats) = text(headers, NAME)? else { return Ok(false) };
+    let has = |format: &str| formats.split(',').any(|named| named.trim().eq_ignore_ascii_case(format));
+    match (has("JsonText"), has("CosmosBinary")) {
+        (false, false) => Err(unusable(NAME, formats, "JsonText or CosmosBinary among the formats")),
+        (is_text_read, _) => Ok(!is_text_read),
+    }
+}
+
 /// `x-ms-documentdb-partitionkeyrangeid`: a range's number.
 pub(super) fn range(headers: &HeaderMap) -> Result<Option<u32>, Failure> {
     number(headers, "x-ms-documentdb-partitionkeyrangeid", "a range's number")
