@@ -90,7 +90,13 @@ impl Reply {
 
     /// The session token of a partition: its range and its log sequence number.
     pub(super) fn with_session(self, range: u32, lsn: u64) -> Self {
-        self.with("x-ms-session-token", format!("{range}:-1#{lsn}"))
+        self.with_sessions(&[(range, lsn)])
+    }
+
+    /// The session tokens of several partitions.
+    pub(super) fn with_sessions(self, partitions: &[(u32, u64)]) -> Self {
+        let tokens = partitions.iter().map(|(range, lsn)| format!("{range}:-1#{lsn}"));
+        self.with("x-ms-session-token", tokens.collect::<Vec<_>>().join(","))
     }
 
     pub(super) fn into_response(self) -> Response<Body> {

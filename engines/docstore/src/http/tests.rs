@@ -320,6 +320,7 @@ mod fuzz;
 mod lifetime;
 mod pages;
 mod restart;
+mod sorted;
 mod splits;
 mod tls;
 mod walks;

@@ -103,10 +103,10 @@ impl<'a> Reader<'a> {
             item(self, depth + 1)?;
             count += 1;
         }
-        if let Extent::End(end, expected) = extent {
-            if self.cursor.at() != end || expected.is_some_and(|expected| expected != count) {
-                return Err(self.damaged("an array or object of the length and count it says"));
-            }
+        if let Extent::End(end, expected) = extent
+            && (self.cursor.at() != end || expected.is_some_and(|expected| expected != count))
+        {
+            return Err(self.damaged("an array or object of the length and count it says"));
         }
         self.write(&[*close])
     }

@@ -38,7 +38,7 @@ const NAMES: [&str; 22] = [
     "if-modified-since",
 ];
 
-const VALUES: [&str; 26] = [
+const VALUES: [&str; 27] = [
     "[\"o1\"]",
     "[]",
     "[{}]",
@@ -55,6 +55,7 @@ const VALUES: [&str; 26] = [
     "1.0.18446744073709551615.4294967295.18446744073709551615",
     "2.0.3fffffffffffffffffffffffffffffff.1.2",
     "2.3fffffffffffffffffffffffffffffff",
+    "3.0.3.1.2.W1sxXV0",
     "05C1",
     "FF",
     "{\"maxThroughput\": 4000}",
