@@ -1,3 +1,5 @@
+//! Every form that is read, by its bytes; and buffers that were encoded, damaged or are random.
+
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
