@@ -1,5 +1,6 @@
 //! Programs in other languages: installed once by the package clients of their languages, then run.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -19,13 +20,15 @@ pub const NPM_INSTALL: &[&[&str]] =
 /// The longest that one command may take, in seconds.
 const TIMEOUT_S: &str = "900";
 /// What package clients print when their index cannot be reached.
-const UNREACHABLE: [&str; 6] = [
+const UNREACHABLE: [&str; 8] = [
     "Failed to establish a new connection",
     "Temporary failure in name resolution",
     "EAI_AGAIN",
     "ENOTFOUND",
     "ECONNREFUSED",
     "ETIMEDOUT",
+    "Could not resolve host",
+    "Could not connect to server",
 ];
 
 /// A program and what it needs.
@@ -59,18 +62,30 @@ impl ForeignProgram<'_> {
         }
         let folder = self.folder(root);
         let done = folder.join("installed");
+        let lock = self.locked(&folder);
         if !done.exists() && !self.install_in(&folder) {
             skip(&format!("{name}: the package index cannot be reached"));
             return None;
         }
         std::fs::write(done, "").unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        drop(lock);
         Some(folder)
+    }
+
+    /// A file that one test at a time has, of those that run the same program at once.
+    fn locked(&self, folder: &Path) -> File {
+        let locked = || {
+            std::fs::create_dir_all(folder)?;
+            let file = File::create(folder.join("lock"))?;
+            file.lock()?;
+            Ok::<_, std::io::Error>(file)
+        };
+        locked().unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
     }
 
     /// Whether it is installed; it is not if the package index cannot be reached.
     fn install_in(&self, folder: &Path) -> bool {
         let failed = |error: std::io::Error| -> ! { panic!("{}: {error}", folder.display()) };
-        std::fs::create_dir_all(folder).unwrap_or_else(|error| failed(error));
         for (name, text) in self.files {
             std::fs::write(folder.join(name), text).unwrap_or_else(|error| failed(error));
         }

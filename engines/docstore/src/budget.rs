@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_waits_as_told_finds_the_next_second_and_nobody_sooner(
+        fn a_client_that_waits_as_told_finds_the_next_second_and_no_earlier_one_does(
             partition in 0_u32..1_000,
             more in 1_u32..1_000,
             now_ns in 0_u64..1_000_000_000_000,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_serving::export;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{AsyncInstrument, Meter, MeterProvider};
+use opentelemetry::metrics::{AsyncInstrument, AsyncInstrumentBuilder, Meter, MeterProvider};
 use opentelemetry_sdk::metrics::{Instrument, SdkMeterProvider, Stream};
 use tokio::sync::oneshot;
 
@@ -91,34 +91,25 @@ impl Export {
 }
 
 fn observe(meter: &Meter, store: &Arc<Store>) {
-    for Metric { name, unit, description, value } in METRICS {
-        match value {
-            Value::Sum(value) => drop(
-                meter
-                    .f64_observable_counter(name)
-                    .with_unit(unit)
-                    .with_description(description)
-                    .with_callback(observing(store, value))
-                    .build(),
-            ),
-            Value::Count(value) => drop(
-                meter
-                    .u64_observable_counter(name)
-                    .with_unit(unit)
-                    .with_description(description)
-                    .with_callback(observing(store, value))
-                    .build(),
-            ),
-            Value::Gauge(value) => drop(
-                meter
-                    .f64_observable_gauge(name)
-                    .with_unit(unit)
-                    .with_description(description)
-                    .with_callback(observing(store, value))
-                    .build(),
-            ),
+    for metric in METRICS {
+        let name = metric.name;
+        match metric.value {
+            Value::Sum(value) => drop(observed(meter.f64_observable_counter(name), &metric, store, value).build()),
+            Value::Count(value) => drop(observed(meter.u64_observable_counter(name), &metric, store, value).build()),
+            Value::Gauge(value) => drop(observed(meter.f64_observable_gauge(name), &metric, store, value).build()),
         }
     }
+}
+
+/// The instrument of a metric, ready to be built.
+fn observed<'m, I, T: 'static>(
+    instrument: AsyncInstrumentBuilder<'m, I, T>,
+    metric: &Metric,
+    store: &Arc<Store>,
+    value: fn(&Usage) -> T,
+) -> AsyncInstrumentBuilder<'m, I, T> {
+    let described = instrument.with_unit(metric.unit).with_description(metric.description);
+    described.with_callback(observing(store, value))
 }
 
 /// A callback that observes `value` of each partition there is or was.

@@ -1,7 +1,7 @@
 //! One request: the time it is booked at, and how much of what it saw the disk still has to take.
 //!
 //! Writes can be seen as soon as they are made, before the disk has them. A response therefore leaves only once the disk has
-//! everything that the request saw, be it its own write or another's, so nobody can learn of what is then lost.
+//! everything that the request saw, be it its own write or another's, so no response tells of what is then lost.
 
 use std::cell::Cell;
 use std::time::Duration;

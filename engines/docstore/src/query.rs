@@ -107,7 +107,7 @@ impl Selection {
     }
 
     /// The number of the first document a page needs.
-    pub(crate) fn first(&self, progress: Progress) -> u64 {
+    pub(crate) fn first(&self, progress: &Progress) -> u64 {
         Run::first(&self.query, progress)
     }
 
@@ -115,17 +115,26 @@ impl Selection {
     pub(crate) fn page<'d>(
         &self,
         documents: impl Iterator<Item = (u64, &'d str)>,
-        progress: Progress,
+        progress: &Progress,
         limit: usize,
     ) -> Result<Batch, TooMuchWork> {
         let admits = |document: &Value| self.restrictions.iter().all(|restriction| restriction.admits(document));
         let admits: Option<&dyn Fn(&Value) -> bool> = if self.restrictions.is_empty() { None } else { Some(&admits) };
-        Run::new(&self.query, &self.parameters, self.now_ticks).page(documents, admits, progress, limit)
+        self.run().page(documents, admits, progress, limit)
+    }
+
+    /// One page from the pages that several partitions gave after `progress`.
+    pub(crate) fn merged(&self, pages: Vec<Batch>, progress: &Progress, limit: usize) -> Batch {
+        self.run().merged(pages, progress, limit)
+    }
+
+    fn run(&self) -> Run<'_> {
+        Run::new(&self.query, &self.parameters, self.now_ticks)
     }
 
     /// Whether the query has a result on this JSON object alone.
     pub(crate) fn matches(&self, text: &str) -> Result<bool, TooMuchWork> {
-        Ok(!self.page(std::iter::once((0, text)), Progress::default(), 1)?.items.is_empty())
+        Ok(!self.page(std::iter::once((0, text)), &Progress::default(), 1)?.items.is_empty())
     }
 
     /// Whether results of several partitions have to be merged rather than put one after another.
@@ -133,9 +142,15 @@ impl Selection {
         sql::is_merged(&self.query)
     }
 
-    /// Whether a page says how far it came by the number of results, which only counts over the same documents.
+    /// Whether a page may say how far it came by the number of results alone, which only counts over the same documents.
     pub(crate) fn is_gathered(&self) -> bool {
         sql::is_gathered(&self.query)
+    }
+
+    /// Whether this can be a progress of its pages.
+    pub(crate) fn has(&self, progress: &Progress) -> bool {
+        let is_sorted = sql::is_sorted(&self.query);
+        progress.after.as_ref().is_none_or(|after| is_sorted && after.keys() == self.query.order_by.len())
     }
 
     /// How clients merge the query over partitions.

@@ -84,7 +84,8 @@ fn in_container(
         return Err(Failure::bad_request(message).with_sub_status(SUB_STATUS_CONTAINER_MISMATCH));
     }
     headers::check_consistency(headers)?;
-    match (part, method.as_str()) {
+    let wants_binary = headers::wants_binary(headers)?;
+    let reply = match (part, method.as_str()) {
         (Part::Container, "GET") => Ok(containers::read(container)),
         (Part::Container, "PUT") => containers::replace(store, container, body),
         (Part::Container, "DELETE") => containers::delete(store, database, container),
@@ -99,5 +100,7 @@ fn in_container(
         (Part::Ranges, _) => Err(Failure::method(method, "GET")),
         (Part::Documents, _) => Err(Failure::method(method, "GET or POST")),
         (Part::Document { .. }, _) => Err(Failure::method(method, "GET, PUT, PATCH or DELETE")),
-    }
+    }?;
+    let is_of_documents = matches!(part, Part::Documents | Part::Document { .. });
+    Ok(if wants_binary && is_of_documents { reply.in_binary() } else { reply })
 }

@@ -4,12 +4,14 @@ use std::str::FromStr;
 
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::response::Failure;
 use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
-use crate::sql::Progress;
+use crate::sql::{Progress, Standing};
 
 /// Documents on a page when the client leaves the number to the store.
 const DEFAULT_PAGE_ITEMS: usize = 100;
@@ -17,6 +19,10 @@ const MAX_PAGE_ITEMS: usize = 1_000;
 const CONTINUATION: &str = "x-ms-continuation";
 /// What a query's continuation of this form begins with.
 const CONTINUATION_VERSION: &str = "1";
+/// The same with the values of the last result in its order.
+const SORTED_VERSION: &str = "3";
+/// Longer values of a sorted result would make a header that clients and proxies refuse.
+const MAX_SORT_BYTES: usize = 4_096;
 
 /// The value of `name`, if it is there and text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Failure> {
@@ -66,6 +72,17 @@ pub(super) fn check_consistency(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
+/// `x-ms-cosmos-supported-serialization-formats`: whether the client reads binary JSON and no text.
+pub(super) fn wants_binary(headers: &HeaderMap) -> Result<bool, Failure> {
+    const NAME: &str = "x-ms-cosmos-supported-serialization-formats";
+    let Some(formats) = text(headers, NAME)? else { return Ok(false) };
+    let has = |format: &str| formats.split(',').any(|named| named.trim().eq_ignore_ascii_case(format));
+    match (has("JsonText"), has("CosmosBinary")) {
+        (false, false) => Err(unusable(NAME, formats, "JsonText or CosmosBinary among the formats")),
+        (is_text_read, _) => Ok(!is_text_read),
+    }
+}
+
 /// `x-ms-documentdb-partitionkeyrangeid`: a range's number.
 pub(super) fn range(headers: &HeaderMap) -> Result<Option<u32>, Failure> {
     number(headers, "x-ms-documentdb-partitionkeyrangeid", "a range's number")
@@ -91,17 +108,35 @@ pub(super) fn unusable_continuation(value: &str) -> Failure {
     unusable(CONTINUATION, value, "a continuation this store has given")
 }
 
-/// The continuation for [`continuation`] to read.
-pub(super) fn continuation_of(range: u32, progress: Progress) -> String {
-    let Progress { number, row, emitted } = progress;
-    format!("{CONTINUATION_VERSION}.{range}.{number}.{row}.{emitted}")
+/// The continuation for [`continuation`] to read. The values of a sorted result go into it unless they are long.
+pub(super) fn continuation_of(range: u32, progress: &Progress) -> String {
+    let Progress { number, row, emitted, after } = progress;
+    let sorted = after.as_deref().map(|after| (after, after.keys_text()));
+    match sorted.filter(|(_, keys)| keys.len() <= MAX_SORT_BYTES) {
+        None => format!("{CONTINUATION_VERSION}.{range}.{number}.{row}.{emitted}"),
+        Some((Standing { number, row, .. }, keys)) => {
+            let keys = URL_SAFE_NO_PAD.encode(keys);
+            format!("{SORTED_VERSION}.{range}.{number}.{row}.{emitted}.{keys}")
+        }
+    }
 }
 
 fn read_progress(value: &str) -> Option<(u32, Progress)> {
     let parts: Vec<&str> = value.split('.').collect();
-    let [CONTINUATION_VERSION, range, number, row, emitted] = parts.as_slice() else { return None };
-    let (row, emitted) = (row.parse().ok()?, emitted.parse().ok()?);
-    Some((range.parse().ok()?, Progress { number: number.parse().ok()?, row, emitted }))
+    let (range, number, row, emitted, keys) = match *parts.as_slice() {
+        [CONTINUATION_VERSION, range, number, row, emitted] => (range, number, row, emitted, None),
+        [SORTED_VERSION, range, number, row, emitted, keys] => (range, number, row, emitted, Some(keys)),
+        _ => return None,
+    };
+    let (number, row, emitted) = (number.parse().ok()?, row.parse().ok()?, emitted.parse().ok()?);
+    let progress = match keys {
+        None => Progress { number, row, emitted, after: None },
+        Some(keys) => {
+            let after = Standing::from_keys(&URL_SAFE_NO_PAD.decode(keys).ok()?, number, row)?;
+            Progress { emitted, after: Some(Box::new(after)), ..Progress::default() }
+        }
+    };
+    Some((range.parse().ok()?, progress))
 }
 
 /// `x-ms-start-epk` and `x-ms-end-epk`: the hashes of partition keys a query is for, as digits.

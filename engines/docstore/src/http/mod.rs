@@ -5,6 +5,7 @@
 //! and the connections by [`connections::limits`].
 
 mod batch;
+mod binary_json;
 mod containers;
 mod databases;
 mod descriptions;
@@ -177,7 +178,7 @@ impl Service {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.gate.admit(&head.method, head.uri.path(), &head.headers, since.as_secs())?;
         let route = Route::parse(head.uri.path())?;
-        let body = read(body).await?;
+        let body = as_text(read(body).await?)?;
         let journal = self.store.journal();
         journal.room().await;
         let (result, seen) = {
@@ -190,6 +191,17 @@ impl Service {
         journal.durable(seen).await?;
         result
     }
+}
+
+/// A body as JSON text, also if a client sent it as binary JSON.
+fn as_text(body: Bytes) -> Result<Bytes, Failure> {
+    if !binary_json::is_binary(&body) {
+        return Ok(body);
+    }
+    binary_json::text(&body, MAX_BODY_BYTES).map(Bytes::from).map_err(|fault| match fault {
+        binary_json::Fault::TooLarge => Failure::too_large(MAX_BODY_BYTES),
+        damaged => Failure::bad_request(&format!("the body is {damaged}")),
+    })
 }
 
 async fn read(body: Body) -> Result<Bytes, Failure> {

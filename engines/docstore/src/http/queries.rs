@@ -2,7 +2,8 @@
 //!
 //! A query names its partition by a range id or by a partition key. Without either, a query whose filter fixes the
 //! partition key goes to the range of these keys, if it is one. A query across partitions whose results need no merging is
-//! served range after range, if the client allows that and does not want to ask them in parallel. Every other query is
+//! served range after range, if the client allows that and does not want to ask them in parallel. Sorted results that began
+//! on one range are merged here once that has been split. Every other query is
 //! refused with sub-status 1004, which makes a client request the query plan and ask the ranges itself; the plan names only
 //! ranges that can have results.
 
@@ -13,6 +14,7 @@ use super::documents::partition;
 use super::headers;
 use super::response::{Failure, Reply};
 use super::walk::Walk;
+use crate::charge::Charge;
 use crate::container::Container;
 use crate::moment::Moment;
 use crate::partition::{Done, Partition};
@@ -59,14 +61,17 @@ fn page_of(
     range: u32,
 ) -> Result<Reply, Failure> {
     let (earlier, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
-    if earlier.is_some_and(|(from, _)| from != range) && !goes_on_elsewhere(container, selection, range) {
+    let (from, progress) = earlier.unwrap_or((range, Progress::default()));
+    if !selection.has(&progress) {
+        return Err(headers::unusable_continuation(headers::continuation_text(headers)?.unwrap_or_default()));
+    }
+    if from != range && progress.after.is_none() && !goes_on_elsewhere(container, selection, range) {
         return Err(continuation_before_split());
     }
-    let progress = earlier.map(|(_, progress)| progress).unwrap_or_default();
-    let done = partition(container, range)?.query(moment, selection, progress, limit)?;
+    let done = partition(container, range)?.query(moment, selection, &progress, limit)?;
     let (reply, next) = results(container, range, done)?;
     Ok(match next {
-        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(range, progress)),
+        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(range, &progress)),
         None => reply,
     })
 }
@@ -88,7 +93,7 @@ fn page_anywhere(
         Some(range) => page_of(moment, container, headers, selection, range),
         // A client that is sent to the query plan would begin anew, and repeat the results it has.
         None if selection.is_merged() && headers::continuation_text(headers)?.is_some() => {
-            Err(continuation_before_split())
+            merged_page(moment, container, headers, selection)
         }
         None => Err(across_ranges(container, selection)),
     }
@@ -103,8 +108,8 @@ fn goes_on_elsewhere(container: &Container, selection: &Selection, range: u32) -
 }
 
 fn continuation_before_split() -> Failure {
-    let message = "the partition was split since the continuation was given, and results that are sorted or grouped cannot \
-                   go on in its parts: start the query again";
+    let message = "the partition was split since the continuation was given, and results that are grouped or distinct, or \
+                   sorted by long values, cannot go on in its parts: start the query again";
     Failure::bad_request(message)
 }
 
@@ -119,12 +124,46 @@ fn walked_page(
     let places = places(container, selection);
     let is_wanted =
         |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
-    let query = |partition: &Partition, progress| partition.query(moment, selection, progress, limit);
+    let query = |partition: &Partition, progress: Progress| partition.query(moment, selection, &progress, limit);
     let (range, done) = walk.step(container, is_wanted, query)?;
     let (reply, next) = results(container, range.id, done)?;
     let next = walk.after(range.span.min(), range.span.end(), next);
     Ok(match next.filter(|walk| walk.has_more(container, is_wanted)) {
         Some(walk) => reply.with("x-ms-continuation", walk.text()),
+        None => reply,
+    })
+}
+
+/// A page of sorted results that began on one range which has been split since: the first of what its parts have.
+fn merged_page(
+    moment: &Moment,
+    container: &Container,
+    headers: &HeaderMap,
+    selection: &Selection,
+) -> Result<Reply, Failure> {
+    let (earlier, limit) = (headers::continuation(headers)?, headers::page_items(headers)?);
+    let (from, progress) =
+        earlier.filter(|(_, progress)| progress.after.is_some()).ok_or_else(continuation_before_split)?;
+    if !selection.has(&progress) {
+        return Err(headers::unusable_continuation(headers::continuation_text(headers)?.unwrap_or_default()));
+    }
+    let places = places(container, selection);
+    let is_wanted =
+        |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
+    let query = |partition: &Partition, _| partition.query(moment, selection, &progress, limit);
+    let (mut pages, mut charge, mut session) = (Vec::new(), Charge::ZERO, Vec::new());
+    let mut walk = Some(Walk::default());
+    while let Some(here) = walk.filter(|walk| walk.has_more(container, is_wanted)) {
+        let (range, done) = here.step(container, is_wanted, query)?;
+        charge = charge + done.charge;
+        session.push((range.id, done.lsn));
+        pages.push(done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(charge))?);
+        walk = here.after(range.span.min(), range.span.end(), None);
+    }
+    let Batch { items, next, .. } = selection.merged(pages, &progress, limit);
+    let reply = reply_of(container, charge, &items).with_sessions(&session);
+    Ok(match next {
+        Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(from, &progress)),
         None => reply,
     })
 }
@@ -137,11 +176,13 @@ fn results(
 ) -> Result<(Reply, Option<Progress>), Failure> {
     let batch = done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(done.charge))?;
     let Batch { items, next, .. } = batch;
+    Ok((reply_of(container, done.charge, &items).with_session(range, done.lsn), next))
+}
+
+fn reply_of(container: &Container, charge: Charge, items: &[Box<str>]) -> Reply {
     let (rid, count) = (&container.rid, items.len());
     let body = format!("{{\"_rid\":\"{rid}\",\"Documents\":[{}],\"_count\":{count}}}", items.join(","));
-    let reply =
-        Reply::new(StatusCode::OK, done.charge, body).with("x-ms-item-count", count).with_session(range, done.lsn);
-    Ok((reply, next))
+    Reply::new(StatusCode::OK, charge, body).with("x-ms-item-count", count)
 }
 
 /// The plan of a query, for a client that merges the results of several ranges.

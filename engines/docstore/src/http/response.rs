@@ -10,6 +10,7 @@ use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::binary_json;
 use crate::charge::Charge;
 use crate::storage::Unavailable;
 
@@ -30,13 +31,15 @@ static RESPONSES: AtomicU64 = AtomicU64::new(1);
 pub(super) struct Reply {
     status: StatusCode,
     charge: Charge,
-    body: String,
+    body: Vec<u8>,
+    /// What `body` is, as a content type.
+    kind: &'static str,
     headers: Vec<(HeaderName, String)>,
 }
 
 impl Reply {
     pub(super) fn new(status: StatusCode, charge: Charge, body: String) -> Self {
-        Self { status, charge, body, headers: Vec::new() }
+        Self { status, charge, body: body.into_bytes(), kind: "application/json", headers: Vec::new() }
     }
 
     /// A resource that was created, with its nominal charge.
@@ -72,13 +75,28 @@ impl Reply {
 
     /// The same response for a client that asked for no content.
     pub(super) fn without_body(mut self) -> Self {
-        self.body = String::new();
+        self.body = Vec::new();
+        self
+    }
+
+    /// The same response for a client that reads binary JSON and no text.
+    pub(super) fn in_binary(mut self) -> Self {
+        if let Ok(bytes) = binary_json::encoded(&self.body) {
+            self.body = bytes;
+            self.kind = "application/octet-stream";
+        }
         self
     }
 
     /// The session token of a partition: its range and its log sequence number.
     pub(super) fn with_session(self, range: u32, lsn: u64) -> Self {
-        self.with("x-ms-session-token", format!("{range}:-1#{lsn}"))
+        self.with_sessions(&[(range, lsn)])
+    }
+
+    /// The session tokens of several partitions.
+    pub(super) fn with_sessions(self, partitions: &[(u32, u64)]) -> Self {
+        let tokens = partitions.iter().map(|(range, lsn)| format!("{range}:-1#{lsn}"));
+        self.with("x-ms-session-token", tokens.collect::<Vec<_>>().join(","))
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
@@ -87,7 +105,7 @@ impl Reply {
         let mut response = Response::new(Body::from(reply.body));
         *response.status_mut() = reply.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         for (name, value) in reply.headers {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);

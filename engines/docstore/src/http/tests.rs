@@ -311,6 +311,7 @@ fn the_store_responds_on_a_socket() {
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
 }
 
+mod binary;
 mod containers;
 mod damage;
 mod documents;
@@ -319,6 +320,7 @@ mod fuzz;
 mod lifetime;
 mod pages;
 mod restart;
+mod sorted;
 mod splits;
 mod tls;
 mod walks;

@@ -17,7 +17,7 @@ use crate::sql::Progress;
 const VERSION: &str = "2";
 
 /// A place in a walk. Ranges below `min` are done.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Walk {
     min: u128,
     /// Ascending by their ends: the first for the range that was read last, the others for what it was split from.
@@ -25,7 +25,7 @@ pub(super) struct Walk {
 }
 
 /// Up to `end`, and from the end of the mark before, documents before `progress` are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Mark {
     end: u128,
     progress: Progress,
@@ -44,7 +44,7 @@ impl Walk {
         let place = |digits: &str| u128::from_str_radix(digits, 16).ok();
         let mark = |parts: &[&str]| {
             let [end, number, row] = parts else { return None };
-            let progress = Progress { number: number.parse().ok()?, row: row.parse().ok()?, emitted: 0 };
+            let progress = Progress { number: number.parse().ok()?, row: row.parse().ok()?, ..Progress::default() };
             Some(Mark { end: place(end)?, progress })
         };
         let walk = Self { min: place(min)?, marks: marks.chunks(3).map(mark).collect::<Option<_>>()? };
@@ -76,7 +76,7 @@ impl Walk {
 
     /// Where to begin in a range that starts at `min`.
     fn progress_in(&self, min: u128) -> Progress {
-        self.marks.iter().find(|mark| min < mark.end).map(|mark| mark.progress).unwrap_or_default()
+        self.marks.iter().find(|mark| min < mark.end).map(|mark| mark.progress.clone()).unwrap_or_default()
     }
 
     /// Where to go on after a page of the range from `min` to `end`.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn progress(number: u64) -> Progress {
-        Progress { number, row: 2, emitted: 0 }
+        Progress { number, row: 2, ..Progress::default() }
     }
 
     fn after(walk: &Walk, range: (u128, u128), next: Option<u64>) -> Walk {

@@ -13,7 +13,7 @@ impl Partition {
         &self,
         moment: &Moment,
         selection: &Selection,
-        progress: Progress,
+        progress: &Progress,
         limit: usize,
     ) -> Result<Done<Result<Batch, TooMuchWork>>, Refused> {
         self.metered(moment, |state| {
@@ -29,7 +29,7 @@ impl Partition {
 }
 
 impl State {
-    fn query(&self, selection: &Selection, progress: Progress, limit: usize) -> Result<Batch, TooMuchWork> {
+    fn query(&self, selection: &Selection, progress: &Progress, limit: usize) -> Result<Batch, TooMuchWork> {
         let first = self.position_of(selection.first(progress));
         let mut lists: Vec<Vec<u32>> = selection.indexed().iter().map(|equality| self.holders(equality)).collect();
         lists.sort_by_key(Vec::len);

@@ -20,8 +20,8 @@ fn selection(sql: &str, parameters: Json) -> Selection {
 fn pages(selection: &Selection, limit: usize) -> String {
     let (mut results, mut progress) = (Vec::new(), Progress::default());
     loop {
-        let documents = (0..).zip(DOCUMENTS).skip(selection.first(progress) as usize);
-        let batch = selection.page(documents, progress, limit).unwrap();
+        let documents = (0..).zip(DOCUMENTS).skip(selection.first(&progress) as usize);
+        let batch = selection.page(documents, &progress, limit).unwrap();
         assert!(batch.items.len() <= limit);
         results.extend(batch.items.iter().map(ToString::to_string));
         match batch.next {
@@ -45,7 +45,7 @@ fn check(cases: &[(&str, &str)]) {
 fn projections_keep_the_digits_of_whole_numbers() {
     let document = r#"{"id":"1","big":9007199254740993,"list":[-9007199254740995]}"#;
     let results = |sql: &str| {
-        let batch = selection(sql, json!([])).page(std::iter::once((0, document)), Progress::default(), 10).unwrap();
+        let batch = selection(sql, json!([])).page(std::iter::once((0, document)), &Progress::default(), 10).unwrap();
         batch.items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     };
     for (sql, expected) in [
@@ -96,7 +96,7 @@ fn ranges_of_texts_and_dates() {
         ),
         ("SELECT VALUE DateTimeDiff('day', c.at, '2027-01-01T00:00:00Z') FROM c WHERE c.id = '3'", "8"),
     ] {
-        let batch = selection(sql, json!([])).page((0..).zip(DATES), Progress::default(), 10).unwrap();
+        let batch = selection(sql, json!([])).page((0..).zip(DATES), &Progress::default(), 10).unwrap();
         let found: Vec<String> = batch.items.iter().map(ToString::to_string).collect();
         assert_eq!(found.join(","), expected, "{sql}");
     }
@@ -241,7 +241,7 @@ fn work_is_bounded() {
         "SELECT VALUE LENGTH(s) FROM c JOIN x IN c.a JOIN (SELECT VALUE REPLICATE('x', 2000000)) AS s WHERE false",
     ];
     for sql in bombs {
-        let result = selection(sql, json!([])).page([(0, document.as_str())].into_iter(), Progress::default(), 10);
+        let result = selection(sql, json!([])).page([(0, document.as_str())].into_iter(), &Progress::default(), 10);
         assert_eq!(result.map(|batch| batch.items.len()), Err(TooMuchWork), "{sql}");
     }
 }

@@ -21,6 +21,7 @@ mod plan;
 mod print;
 mod rows;
 mod run;
+mod standing;
 mod value;
 
 use std::fmt;
@@ -28,7 +29,8 @@ use std::fmt;
 pub(crate) use evaluate::Parameters;
 pub(crate) use keys::{Equality, equalities};
 pub(crate) use plan::{Features, Plan, is_merged};
-pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run, is_gathered};
+pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run, is_gathered, is_sorted};
+pub(crate) use standing::Standing;
 pub(crate) use value::Value;
 
 /// Reads `query` and checks it, or says where it leaves the language.

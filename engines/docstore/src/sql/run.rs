@@ -2,9 +2,9 @@
 //!
 //! A query without groups, order and DISTINCT streams: a page ends wherever it is full and the next goes on from the
 //! document and row where it ended. The others are computed from all documents for each page, of which the page is a
-//! part. Either way [`Progress`] says how far the pages have come.
+//! part: sorted documents from the one after the last that was given, groups and distinct results by their count. Either
+//! way [`Progress`] says how far the pages have come.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
@@ -12,6 +12,7 @@ use super::aggregates::Accumulator;
 use super::ast::{Bound, Expression, Projection, Query, Rows};
 use super::evaluate::{Context, Frame, Scope};
 use super::rows::{self, Flow};
+use super::standing::Standing;
 use super::value::Value;
 use super::{Parameters, TooMuchWork};
 
@@ -21,7 +22,7 @@ pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 const PAGE_STEPS: u64 = 10_000_000;
 
 /// How far the pages of a query have come on one partition.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Progress {
     /// The number of the document to go on with.
     pub(crate) number: u64,
@@ -29,12 +30,22 @@ pub(crate) struct Progress {
     pub(crate) row: u32,
     /// Results that earlier pages gave or skipped.
     pub(crate) emitted: u64,
+    /// The last of these, of results that are sorted.
+    pub(crate) after: Option<Box<Standing>>,
+}
+
+impl Progress {
+    fn at(number: u64, row: u32, emitted: u64) -> Self {
+        Self { number, row, emitted, after: None }
+    }
 }
 
 /// One page.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) items: Vec<Box<str>>,
+    /// Where each item stands, if the query [`is_sorted`].
+    standings: Vec<Standing>,
     /// Where the next page starts, if there may be one.
     pub(crate) next: Option<Progress>,
     /// Documents that were read for this page and are no item of it.
@@ -84,7 +95,7 @@ impl<'q> Run<'q> {
     }
 
     /// The first document a page needs.
-    pub(crate) fn first(query: &Query, progress: Progress) -> u64 {
+    pub(crate) fn first(query: &Query, progress: &Progress) -> u64 {
         if is_gathered(query) { 0 } else { progress.number }
     }
 
@@ -93,7 +104,7 @@ impl<'q> Run<'q> {
         &self,
         documents: impl Iterator<Item = (u64, &'d str)>,
         admits: Option<&dyn Fn(&Value) -> bool>,
-        progress: Progress,
+        progress: &Progress,
         limit: usize,
     ) -> Result<Batch, TooMuchWork> {
         if is_gathered(self.query) {
@@ -107,7 +118,7 @@ impl<'q> Run<'q> {
         &self,
         documents: impl Iterator<Item = (u64, &'d str)>,
         admits: Option<&dyn Fn(&Value) -> bool>,
-        progress: Progress,
+        progress: &Progress,
         limit: usize,
     ) -> Result<Batch, TooMuchWork> {
         let mut stream = Stream { run: self, limit, bytes: 0, emitted: progress.emitted, batch: Batch::default() };
@@ -118,13 +129,13 @@ impl<'q> Run<'q> {
                 break;
             }
             if self.context.steps() > PAGE_STEPS {
-                stream.batch.next = Some(Progress { number, row: skipped, emitted: stream.emitted });
+                stream.batch.next = Some(Progress::at(number, skipped, stream.emitted));
                 break;
             }
             let before = stream.emitted;
             let flow = if as_is {
                 self.context.work(1)?;
-                stream.offer(Progress { number, row: 0, emitted: before }, text.into())
+                stream.offer(Progress::at(number, 0, before), text.into())
             } else {
                 self.rows_of(&mut stream, number, text, admits, skipped)?
             };
@@ -153,7 +164,7 @@ impl<'q> Run<'q> {
             }
             let output = if is_whole(self.query) { Some(text.into()) } else { projected(self.query, frame)? };
             let Some(output) = output else { return Ok(ControlFlow::Continue(())) };
-            Ok(stream.offer(Progress { number, row: row - 1, emitted: stream.emitted }, output))
+            Ok(stream.offer(Progress::at(number, row - 1, stream.emitted), output))
         })
     }
 
@@ -161,34 +172,68 @@ impl<'q> Run<'q> {
         &self,
         documents: impl Iterator<Item = (u64, &'d str)>,
         admits: Option<&dyn Fn(&Value) -> bool>,
-        progress: Progress,
+        progress: &Progress,
         limit: usize,
     ) -> Result<Batch, TooMuchWork> {
-        let begin = self.window.skip.saturating_add(progress.emitted);
-        let needed = begin.saturating_add(limit as u64).saturating_add(1).min(self.window.end);
-        let mut gathering = Gathering::new(self.query, needed);
+        // Results from the front that are given or skipped, if where the last one stands does not say it.
+        let begin = if progress.after.is_some() { 0 } else { self.window.skip.saturating_add(progress.emitted) };
+        let end = begin.saturating_add(self.left(progress));
+        let needed = begin.saturating_add(limit as u64).saturating_add(1).min(end);
+        let mut gathering = Gathering::new(self.query, needed, progress.after.as_deref());
         let mut read = 0;
-        for (_, text) in documents {
+        for (number, text) in documents {
             read += 1;
             let Some(document) = self.read(text, admits)? else { continue };
             let whole = is_whole(self.query).then_some(text);
+            gathering.start(number);
             let _ = each_match(self.query, &self.frame(&document), &mut |frame| gathering.take(frame, whole))?;
         }
-        let results = gathering.finish(&self.frame(&Value::Undefined))?;
-        let mut batch = Batch { examined: if progress.emitted == 0 { read } else { 0 }, ..Batch::default() };
+        let results = gathering.finish(&self.frame(&Value::Undefined))?.into_iter();
+        let results = results.take(usize::try_from(end).unwrap_or(usize::MAX));
+        let results = results.skip(usize::try_from(begin).unwrap_or(usize::MAX));
+        let batch = self.filled(results.map(|result| (result.standing, result.text)), progress, limit);
+        Ok(Batch { examined: if progress.emitted == 0 { read } else { 0 }, ..batch })
+    }
+
+    /// How many results the window lets through after `progress`.
+    fn left(&self, progress: &Progress) -> u64 {
+        self.window.end.saturating_sub(self.window.skip.saturating_add(progress.emitted))
+    }
+
+    /// A page of the first of these results, which come after `progress`.
+    fn filled(&self, results: impl Iterator<Item = (Standing, Box<str>)>, progress: &Progress, limit: usize) -> Batch {
+        let mut batch = Batch::default();
         let mut bytes = 0;
-        let rest = results.into_iter().take(usize::try_from(self.window.end).unwrap_or(usize::MAX));
-        for item in rest.skip(usize::try_from(begin).unwrap_or(usize::MAX)) {
+        for (standing, item) in results {
             let full = batch.items.len() >= limit || bytes + item.len() > MAX_PAGE_BYTES;
             if full && !batch.items.is_empty() {
-                let emitted = progress.emitted + batch.items.len() as u64;
-                batch.next = Some(Progress { number: 0, row: 0, emitted });
+                let next = Progress::at(0, 0, progress.emitted + batch.items.len() as u64);
+                batch.next = Some(Progress { after: batch.standings.last().cloned().map(Box::new), ..next });
                 break;
             }
             bytes += item.len();
             batch.items.push(item);
+            if is_sorted(self.query) {
+                batch.standings.push(standing);
+            }
         }
-        Ok(batch)
+        batch
+    }
+
+    /// One page from the pages of several partitions after the same `progress` of a query that [`is_sorted`].
+    pub(crate) fn merged(&self, pages: Vec<Batch>, progress: &Progress, limit: usize) -> Batch {
+        let is_more_there = pages.iter().any(|page| page.next.is_some());
+        let pages = pages.into_iter().flat_map(|page| page.standings.into_iter().zip(page.items));
+        let mut results: Vec<(Standing, Box<str>)> = pages.collect();
+        results.sort_by(|(one, _), (other, _)| one.order(other, &self.query.order_by));
+        results.truncate(usize::try_from(self.left(progress)).unwrap_or(usize::MAX));
+        let mut batch = self.filled(results.into_iter(), progress, limit);
+        let emitted = progress.emitted + batch.items.len() as u64;
+        let is_within = emitted < self.window.end.saturating_sub(self.window.skip);
+        if let Some(last) = batch.standings.last().filter(|_| is_more_there && is_within && batch.next.is_none()) {
+            batch.next = Some(Progress { after: Some(Box::new(last.clone())), ..Progress::at(0, 0, emitted) });
+        }
+        batch
     }
 
     fn read(&self, text: &str, admits: Option<&dyn Fn(&Value) -> bool>) -> Result<Option<Value>, TooMuchWork> {
@@ -237,6 +282,11 @@ pub(crate) fn is_gathered(query: &Query) -> bool {
     query.distinct || query.is_grouped() || !query.order_by.is_empty()
 }
 
+/// Whether results are rows in an order, each of which stands where its values say.
+pub(crate) fn is_sorted(query: &Query) -> bool {
+    !query.order_by.is_empty() && !query.distinct && !query.is_grouped()
+}
+
 /// Whether each result is a document as it is stored.
 fn is_whole(query: &Query) -> bool {
     let [source] = query.sources.as_slice() else { return false };
@@ -275,6 +325,11 @@ struct Gathering<'q> {
     query: &'q Query,
     /// Results that are of use, from the first in order.
     needed: u64,
+    /// Results up to here were given.
+    after: Option<&'q Standing>,
+    /// The document and row that is being taken.
+    number: u64,
+    row: u32,
     results: Vec<Sorted>,
     seen: HashSet<String>,
     groups: Vec<Group>,
@@ -282,7 +337,7 @@ struct Gathering<'q> {
 }
 
 struct Sorted {
-    keys: Vec<Value>,
+    standing: Standing,
     text: Box<str>,
     /// Equal for equal results; only there for DISTINCT.
     canonical: String,
@@ -295,9 +350,14 @@ struct Group {
 }
 
 impl<'q> Gathering<'q> {
-    fn new(query: &'q Query, needed: u64) -> Self {
+    fn new(query: &'q Query, needed: u64, after: Option<&'q Standing>) -> Self {
         let (seen, places) = (HashSet::new(), HashMap::new());
-        Self { query, needed, results: Vec::new(), seen, groups: Vec::new(), places }
+        Self { query, needed, after, number: 0, row: 0, results: Vec::new(), seen, groups: Vec::new(), places }
+    }
+
+    /// The rows of document number `number` come next.
+    fn start(&mut self, number: u64) {
+        (self.number, self.row) = (number, 0);
     }
 
     fn take(&mut self, frame: &Frame<'_>, whole: Option<&str>) -> Flow {
@@ -317,13 +377,18 @@ impl<'q> Gathering<'q> {
         for key in &self.query.order_by {
             keys.push(frame.owned(&key.expression)?);
         }
+        let standing = Standing { keys, number: self.number, row: self.row };
+        self.row += 1;
+        if self.after.is_some_and(|after| standing.order(after, &self.query.order_by).is_le()) {
+            return Ok(());
+        }
         let canonical = if self.query.distinct { value.canonical() } else { String::new() };
         // Without an order, the first of equal results is the one that counts.
-        if self.query.distinct && keys.is_empty() && !self.seen.insert(canonical.clone()) {
+        if self.query.distinct && standing.keys.is_empty() && !self.seen.insert(canonical.clone()) {
             return Ok(());
         }
         let text = whole.map_or_else(|| value.to_string().into(), Box::from);
-        self.results.push(Sorted { keys, text, canonical });
+        self.results.push(Sorted { standing, text, canonical });
         // Half of what was sorted goes each time, so sorting in between costs no more than sorting once.
         let most = usize::try_from(self.needed).unwrap_or(usize::MAX);
         if !self.query.distinct && self.results.len() / 2 > most.max(1_000) {
@@ -356,17 +421,11 @@ impl<'q> Gathering<'q> {
 
     fn sort(&mut self) {
         let order_by = &self.query.order_by;
-        self.results.sort_by(|one, other| {
-            let orders = one.keys.iter().zip(&other.keys).zip(order_by).map(|((one, other), key)| {
-                let order = one.order(other);
-                if key.descending { order.reverse() } else { order }
-            });
-            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        });
+        self.results.sort_by(|one, other| one.standing.order(&other.standing, order_by));
     }
 
     /// All results in their order, before the window.
-    fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<Box<str>>, TooMuchWork> {
+    fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<Sorted>, TooMuchWork> {
         if self.query.is_grouped() {
             // Aggregates without GROUP BY have one group even of no rows.
             if self.groups.is_empty() && self.query.group_by.is_empty() {
@@ -386,7 +445,7 @@ impl<'q> Gathering<'q> {
             let mut seen = HashSet::new();
             self.results.retain(|result| seen.insert(result.canonical.clone()));
         }
-        Ok(self.results.into_iter().map(|result| result.text).collect())
+        Ok(self.results)
     }
 }
 
@@ -422,13 +481,13 @@ fn in_row(
 pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, TooMuchWork> {
     let window = Window::of(query, frame.context);
     if is_gathered(query) {
-        let mut gathering = Gathering::new(query, window.end);
+        let mut gathering = Gathering::new(query, window.end, None);
         let _ = each_match(query, frame, &mut |frame| gathering.take(frame, None))?;
-        let texts = gathering.finish(frame)?;
-        let within = texts.iter().take(usize::try_from(window.end).unwrap_or(usize::MAX));
+        let results = gathering.finish(frame)?;
+        let within = results.iter().take(usize::try_from(window.end).unwrap_or(usize::MAX));
         let within = within.skip(usize::try_from(window.skip).unwrap_or(usize::MAX));
         // What was printed as JSON reads as JSON.
-        return Ok(within.filter_map(|text| serde_json::from_str(text).ok()).collect());
+        return Ok(within.filter_map(|result| serde_json::from_str(&result.text).ok()).collect());
     }
     let (mut values, mut seen) = (Vec::new(), 0);
     let _ = each_match(query, frame, &mut |frame| {

@@ -23,7 +23,10 @@ struct Store {
 impl Store {
     /// Starts it with these options and waits until it is open.
     fn start(bench: &Bench, options: &[&str]) -> Self {
-        let port = free_port();
+        Self::start_at(free_port(), bench, options)
+    }
+
+    fn start_at(port: u16, bench: &Bench, options: &[&str]) -> Self {
         let number = port.to_string();
         let arguments = [&["engine", "docstore", "--port", &number], options].concat();
         let (process, lines) = bench.start_until(&arguments, "listens on");
@@ -35,6 +38,13 @@ impl Store {
         stream.read_to_string(&mut response).unwrap();
         assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         store
+    }
+
+    /// Kills it and starts another one with these options at the same port.
+    fn killed_and_started_again(mut self, bench: &Bench, options: &[&str]) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        Self::start_at(self.port, bench, options)
     }
 
     fn end(mut self) {

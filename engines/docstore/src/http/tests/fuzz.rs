@@ -13,7 +13,7 @@ use super::*;
 const CASES: u64 = 3_000;
 const SEED: u64 = 7;
 
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "x-ms-documentdb-partitionkey",
     "x-ms-documentdb-partitionkeyrangeid",
     "x-ms-documentdb-isquery",
@@ -31,6 +31,7 @@ const NAMES: [&str; 22] = [
     "x-ms-start-epk",
     "x-ms-end-epk",
     "x-ms-consistency-level",
+    "x-ms-cosmos-supported-serialization-formats",
     "x-ms-session-token",
     "a-im",
     "if-match",
@@ -38,7 +39,7 @@ const NAMES: [&str; 22] = [
     "if-modified-since",
 ];
 
-const VALUES: [&str; 26] = [
+const VALUES: [&str; 28] = [
     "[\"o1\"]",
     "[]",
     "[{}]",
@@ -55,10 +56,12 @@ const VALUES: [&str; 26] = [
     "1.0.18446744073709551615.4294967295.18446744073709551615",
     "2.0.3fffffffffffffffffffffffffffffff.1.2",
     "2.3fffffffffffffffffffffffffffffff",
+    "3.0.3.1.2.W1sxXV0",
     "05C1",
     "FF",
     "{\"maxThroughput\": 4000}",
     "Session",
+    "CosmosBinary",
     "0:-1#3",
     "Incremental Feed",
     "*",
@@ -100,6 +103,16 @@ fn damaged(text: &str, other: &str, chance: &mut Chance) -> String {
     characters.into_iter().collect()
 }
 
+/// A body as binary JSON, if it is JSON at all, with some of its bytes changed.
+fn binary(body: &str, chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = binary_json::encoded(body.as_bytes()).unwrap_or_else(|_| vec![0x80, 0xE0]);
+    for _ in 0..chance.below(4) {
+        let at = 1 + chance.below(bytes.len() - 1);
+        bytes[at] = chance.below(256) as u8;
+    }
+    bytes
+}
+
 fn cases() -> u64 {
     std::env::var("NARROWS_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
 }
@@ -130,7 +143,8 @@ fn fuzz_every_request_gets_a_response() {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (body, other) = (chance.pick(&BODIES), chance.pick(&BODIES));
         let body = damaged(body, other, &mut chance);
-        let reply = send(&service, method.clone(), path, &headers, body.as_bytes());
+        let bytes = if chance.below(4) == 0 { binary(&body, &mut chance) } else { body.clone().into_bytes() };
+        let reply = send(&service, method.clone(), path, &headers, &bytes);
         let expected = [200, 201, 204, 207, 304, 400, 404, 405, 409, 410, 412, 413, 429];
         assert!(
             expected.contains(&reply.status),

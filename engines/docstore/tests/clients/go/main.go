@@ -1,4 +1,5 @@
-// Microsoft's client for Go against the store whose address is the first argument, every response checked.
+// Microsoft's client for Go against the store whose address is the first argument, every response checked; after the argument
+// "load", under load.
 //
 // The second argument is the certificate that it trusts. The client itself merges no results of several partitions: what it
 // gets of a query across them is what the store gives.
@@ -216,15 +217,25 @@ func queries(items *azcosmos.ContainerClient) {
 	refused(http.StatusBadRequest, err)
 }
 
-func aSplitInTheMiddleOfAQuery(database *azcosmos.DatabaseClient) {
-	items := create(database, "split", 10_000)
-	fill(items)
-	found := ask[int](items, azcosmos.NewPartitionKey(), "SELECT VALUE c.n FROM c", 10, func(page int) {
+// raise splits the container's one partition after the fourth page.
+func raise(items *azcosmos.ContainerClient) func(page int) {
+	return func(page int) {
 		if page == 3 {
 			must(items.ReplaceThroughput(ctx, azcosmos.NewManualThroughputProperties(40_000), nil))
 		}
-	})
-	expect(sorted(found), everything())
+	}
+}
+
+func aSplitInTheMiddleOfASortedQuery(database *azcosmos.DatabaseClient) {
+	items := create(database, "sorted", 10_000)
+	fill(items)
+	expect(ask[int](items, azcosmos.NewPartitionKey(), "SELECT VALUE c.n FROM c ORDER BY c.n", 10, raise(items)), everything())
+}
+
+func aSplitInTheMiddleOfAQuery(database *azcosmos.DatabaseClient) {
+	items := create(database, "split", 10_000)
+	fill(items)
+	expect(sorted(ask[int](items, azcosmos.NewPartitionKey(), "SELECT VALUE c.n FROM c", 10, raise(items))), everything())
 	provisioned, _ := must(items.ReadThroughput(ctx, nil)).ThroughputProperties.ManualThroughput()
 	expect(provisioned, int32(40_000))
 	queries(items)
@@ -242,6 +253,10 @@ func aThrottledClientRetries(database *azcosmos.DatabaseClient, seen *refusals) 
 }
 
 func main() {
+	if os.Args[1] == "load" {
+		load(os.Args[2])
+		return
+	}
 	seen := &refusals{}
 	client := client(os.Args[1], os.Args[2], seen)
 	must(client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "go"}, nil))
@@ -253,6 +268,7 @@ func main() {
 	batches(items)
 	queries(items)
 	aSplitInTheMiddleOfAQuery(database)
+	aSplitInTheMiddleOfASortedQuery(database)
 	aThrottledClientRetries(database, seen)
 	must(database.Delete(ctx, nil))
 }

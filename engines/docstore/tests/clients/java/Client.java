@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.IntConsumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -140,14 +141,21 @@ class Client {
 
     /** The results of a query in pages of 7, each by a query of its own that continues the one before. */
     static List<Integer> numbers(CosmosContainer items, PartitionKey key, String sql) {
+        return numbers(items, key, sql, page -> { });
+    }
+
+    /** The same, with something to do after each page. */
+    static List<Integer> numbers(CosmosContainer items, PartitionKey key, String sql, IntConsumer between) {
         CosmosQueryRequestOptions options = new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(3);
         if (key != null) options.setPartitionKey(key);
         List<Integer> found = new ArrayList<>();
         String token = null;
+        int pages = 0;
         do {
             FeedResponse<Integer> page = items.queryItems(query(sql), options, Integer.class).iterableByPage(token, 7).iterator().next();
             found.addAll(page.getResults());
             token = page.getContinuationToken();
+            between.accept(++pages);
         } while (token != null);
         return found;
     }
@@ -189,6 +197,16 @@ class Client {
         expect(ascending(found), EVERYTHING);
         expect(items.readThroughput().getProperties().getManualThroughput(), 40_000);
         queries(items);
+        expect(items.getFeedRanges().size(), 4);
+    }
+
+    static void aSplitInTheMiddleOfASortedQuery(CosmosDatabase database) {
+        CosmosContainer items = create(database, "sorted", 10_000);
+        fill(items);
+        IntConsumer raise = page -> {
+            if (page == 3) items.replaceThroughput(ThroughputProperties.createManualThroughput(40_000));
+        };
+        expect(numbers(items, null, "SELECT VALUE c.n FROM c ORDER BY c.n", raise), EVERYTHING);
         expect(items.getFeedRanges().size(), 4);
     }
 
@@ -242,6 +260,7 @@ class Client {
             batches(items);
             queries(items);
             aSplitInTheMiddleOfAQuery(database);
+            aSplitInTheMiddleOfASortedQuery(database);
             aThrottledClientRetries(database, arguments[0]);
             database.delete();
         }

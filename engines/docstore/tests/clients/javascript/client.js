@@ -77,29 +77,37 @@ async function queries(items, maxDegreeOfParallelism) {
 }
 
 // The numbers of all items, read in pages that each continue from the token of the one before.
-async function pages(items, between = async () => {}) {
+async function pages(items, between = async () => {}, order = "") {
   const found = [];
   let continuationToken;
   for (let page = 0; page < count; page++) {
-    const iterator = items.items.query("SELECT VALUE c.n FROM c", { maxItemCount: 10, continuationToken });
+    const iterator = items.items.query(`SELECT VALUE c.n FROM c ${order}`, { maxItemCount: 10, continuationToken });
     const response = await iterator.fetchNext();
     found.push(...response.resources);
     continuationToken = response.continuationToken;
     if (!continuationToken) break;
     await between(page);
   }
-  return ascending(found);
+  return found;
+}
+
+// Splits the container's one partition after the fourth page.
+const raiseThroughput = (items) => async (page) => {
+  if (page !== 3) return;
+  const { resource: offer } = await items.readOffer();
+  offer.content.offerThroughput = 40000;
+  await items.database.client.offer(offer.id).replace(offer);
+};
+
+async function aSplitInTheMiddleOfASortedQuery(database) {
+  const items = await create(database, "sorted", 10000);
+  assert.deepEqual(await pages(items, raiseThroughput(items), "ORDER BY c.n"), everything);
+  assert.equal((await items.readPartitionKeyRanges().fetchAll()).resources.length, 4);
 }
 
 async function aSplitInTheMiddleOfAQuery(database) {
   const items = await create(database, "split", 10000);
-  const raise = async (page) => {
-    if (page !== 3) return;
-    const { resource: offer } = await items.readOffer();
-    offer.content.offerThroughput = 40000;
-    await database.client.offer(offer.id).replace(offer);
-  };
-  assert.deepEqual(await pages(items, raise), everything);
+  assert.deepEqual(ascending(await pages(items, raiseThroughput(items))), everything);
   for (const maxDegreeOfParallelism of [0, 3, -1]) await queries(items, maxDegreeOfParallelism);
   assert.equal((await items.items.readAll().fetchAll()).resources.length, count);
 }
@@ -134,8 +142,9 @@ async function main() {
   await aChangeThatSomebodyElseHasOvertaken(items);
   await batches(items);
   for (const maxDegreeOfParallelism of [0, 3, -1]) await queries(items, maxDegreeOfParallelism);
-  assert.deepEqual(await pages(items), everything);
+  assert.deepEqual(ascending(await pages(items)), everything);
   await aSplitInTheMiddleOfAQuery(database);
+  await aSplitInTheMiddleOfASortedQuery(database);
   await aThrottledClientRetries(database);
   await database.delete();
   client.dispose();

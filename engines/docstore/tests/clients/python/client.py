@@ -105,17 +105,18 @@ def queries_across_partitions(items):
     expect(len(ask("SELECT c.id FROM c JOIN tag IN c.tags")), sum(n % 3 for n in everything))
 
 
-def pages(items, between=lambda page: None):
+def pages(items, between=lambda page: None, order=""):
     """The numbers of all items, read in pages that each continue from the token of the one before."""
+    sql = f"SELECT * FROM c {order}"
     found, token = [], None
     for page in range(ITEMS):
-        pages = items.query_items("SELECT * FROM c", enable_cross_partition_query=True, max_item_count=10).by_page(token)
+        pages = items.query_items(sql, enable_cross_partition_query=True, max_item_count=10).by_page(token)
         found += [read["n"] for read in next(pages)]
         token = pages.continuation_token
         if not token:
             break
         between(page)
-    return sorted(found)
+    return found
 
 
 def lists_and_changes(items):
@@ -132,11 +133,20 @@ def a_split_in_the_middle_of_a_query(database):
         if page == 3:
             expect(items.replace_throughput(40_000).offer_throughput, 40_000)
 
-    expect(pages(items, raise_throughput), list(range(ITEMS)))
+    expect(sorted(pages(items, raise_throughput)), list(range(ITEMS)))
     expect(sorted(read["n"] for read in items.read_all_items()), list(range(ITEMS)))
     expect(items.read_item("1", "o1")["n"], 1)
     ordered = items.query_items("SELECT VALUE c.n FROM c ORDER BY c.n", enable_cross_partition_query=True)
     expect(list(ordered), list(range(ITEMS)))
+
+
+def a_split_in_the_middle_of_a_sorted_query(database):
+    items = database.create_container("sorted", PartitionKey("/owner"), offer_throughput=10_000)
+    for n in range(ITEMS):
+        items.create_item(item(n))
+    raise_throughput = lambda page: page == 3 and items.replace_throughput(40_000)
+    expect(pages(items, raise_throughput, "ORDER BY c.n"), list(range(ITEMS)))
+    expect(len(list(items.read_feed_ranges())), 4)
 
 
 def a_throttled_client_retries(database):
@@ -167,9 +177,10 @@ def main():
     batches(items)
     queries_of_one_partition(items)
     queries_across_partitions(items)
-    expect(pages(items), list(range(ITEMS)))
+    expect(sorted(pages(items)), list(range(ITEMS)))
     lists_and_changes(items)
     a_split_in_the_middle_of_a_query(database)
+    a_split_in_the_middle_of_a_sorted_query(database)
     a_throttled_client_retries(database)
     hierarchical_keys(database)
     client.delete_database("python")
