@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::failure::{Failure, FailureKind};
+use crate::hub::fence::Fence;
 use crate::hub::inbox::Inbox;
-use crate::ids::PartitionId;
 use crate::partition::{Input, TaskKey};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 use crate::program::{ActivityCall, ActivityFuture, Program};
@@ -37,7 +37,8 @@ pub(super) enum Duty {
 
 /// An activity that is to run, and for whom.
 pub(super) struct Task {
-    pub(super) partition: PartitionId,
+    /// Of the partition, as it runs now: what it is when it runs next has nothing to do with this.
+    pub(super) inbox: Arc<Inbox>,
     pub(super) key: TaskKey,
     pub(super) call: ActivityCall,
 }
@@ -57,22 +58,17 @@ pub(super) struct Activities {
     queue: Mutex<Queue>,
     bell: Condvar,
     program: Arc<dyn Program>,
-    inboxes: Vec<Arc<Inbox>>,
+    fence: Option<Arc<Fence>>,
     runtime: Handle,
 }
 
 impl Activities {
-    pub(super) fn new(program: Arc<dyn Program>, inboxes: Vec<Arc<Inbox>>, runtime: Handle) -> Self {
-        Self { queue: Mutex::default(), bell: Condvar::new(), program, inboxes, runtime }
+    pub(super) fn new(program: Arc<dyn Program>, fence: Option<Arc<Fence>>, runtime: Handle) -> Self {
+        Self { queue: Mutex::default(), bell: Condvar::new(), program, fence, runtime }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The runtime of activities that wait.
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
     }
 
     /// Puts activities in.
@@ -144,8 +140,10 @@ impl Activities {
     /// The life of one thread.
     pub(super) fn work(&self, duty: Duty) {
         let _context = self.runtime.enter();
-        while let Some(Task { partition, key, call }) = self.next(duty) {
-            let Some(inbox) = self.inboxes.get(usize::from(partition.0)) else { continue };
+        while let Some(Task { inbox, key, call }) = self.next(duty) {
+            if inbox.is_closed() || self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+                continue;
+            }
             let name = call.name.clone();
             let begun = catch_unwind(AssertUnwindSafe(|| {
                 let mut run = self.program.run(call);
@@ -155,13 +153,12 @@ impl Activities {
                 }
             }));
             match begun {
-                Ok(Begun::Ended(result)) => done(inbox, key, result),
+                Ok(Begun::Ended(result)) => done(&inbox, key, result),
                 Ok(Begun::Waits(run)) => {
-                    let inbox = Arc::clone(inbox);
                     let guarded = Guarded { run, name: name.as_str().to_owned() };
                     self.runtime.spawn(async move { done(&inbox, key, guarded.await) });
                 }
-                Err(panic) => done(inbox, key, Err(panicked(name.as_str(), &*panic))),
+                Err(panic) => done(&inbox, key, Err(panicked(name.as_str(), &*panic))),
             }
         }
     }
