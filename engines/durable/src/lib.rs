@@ -85,6 +85,7 @@ mod hub;
 mod ids;
 mod message;
 mod model;
+mod node;
 mod observe;
 mod offline;
 mod options;
@@ -104,6 +105,7 @@ pub use model::{
     EntityType, EventWait, ExternalEvent, Join2, Join3, JoinAll, LockGuard, LockRequest, Orchestration, Registry,
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
+pub use node::{Node, NodeOptions, NodeView, OwnedPartition, PartitionLoad};
 pub use observe::{Observed, SPANS_OPEN_MAX};
 pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
