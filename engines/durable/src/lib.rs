@@ -69,8 +69,10 @@
 //!
 //! # Limits
 //!
-//! No distribution over processes: one process holds all partitions of a hub. No quotas per instance. Instances stay
-//! in memory until they are purged, and [`HubOptions::instance_bytes_max`] bounds them.
+//! A [`Hub`] is one process with all partitions. Several processes run one together as [`Node`]s, each with some of the
+//! partitions, over a store that they share ([`store::SharedStore`]); there are up to 64 partitions, fixed when the hub is
+//! created. No quotas per instance. Instances stay in memory until they are purged, and
+//! [`HubOptions::instance_bytes_max`] bounds them.
 
 pub mod codec;
 pub mod partition;

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use crate::failure::{Failure, FailureKind};
 use crate::hub::fence::Fence;
 use crate::hub::inbox::Inbox;
+use crate::ids::PartitionId;
 use crate::partition::{Input, TaskKey};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 use crate::program::{ActivityCall, ActivityFuture, Program};
@@ -37,6 +38,7 @@ pub(super) enum Duty {
 
 /// An activity that is to run, and for whom.
 pub(super) struct Task {
+    pub(super) partition: PartitionId,
     /// Of the partition, as it runs now: what it is when it runs next has nothing to do with this.
     pub(super) inbox: Arc<Inbox>,
     pub(super) key: TaskKey,
@@ -140,8 +142,12 @@ impl Activities {
     /// The life of one thread.
     pub(super) fn work(&self, duty: Duty) {
         let _context = self.runtime.enter();
-        while let Some(Task { inbox, key, call }) = self.next(duty) {
-            if inbox.is_closed() || self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+        while let Some(Task { partition, inbox, key, call }) = self.next(duty) {
+            if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+                // The partition does not wait for what was not begun: it stops, and is recovered.
+                inbox.fail(Fence::error(partition));
+            }
+            if inbox.is_closed() {
                 continue;
             }
             let name = call.name.clone();

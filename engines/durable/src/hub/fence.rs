@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::ids::PartitionId;
+use crate::store::{Location, StoreError};
+
 /// A lease that runs out unless it is renewed.
 #[derive(Debug)]
 pub(crate) struct Fence {
@@ -46,6 +49,12 @@ impl Fence {
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.until_ns.load(Ordering::Relaxed).checked_sub(Tick::now().0)?;
         (left > 0).then(|| Duration::from_nanos(left))
+    }
+
+    /// The reason why a partition stops that finds it run out.
+    pub(crate) fn error(partition: PartitionId) -> StoreError {
+        let (place, reason) = (Location::Partition { partition }, "the lease of this node has run out".to_owned());
+        StoreError::Io { action: "go on with", place, reason, is_full: false }
     }
 
     /// Whether the lease runs.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::error::Error;
 use crate::hub::activities::Task;
 use crate::hub::clock::Clock;
+use crate::hub::fence::Fence;
 use crate::hub::inbox::{Closing, Inbox};
 use crate::hub::keeper::{Chore, Chores, Kept};
 use crate::hub::log::Log;
@@ -16,7 +17,7 @@ use crate::hub::tenure::Engine;
 use crate::hub::{guarded, panicked};
 use crate::ids::{Epoch, PartitionId, Position, Time};
 use crate::partition::{Crossing, Effect, Input, Partition};
-use crate::store::{Batching, Location, StoreError};
+use crate::store::{Batching, StoreError};
 
 /// How long a partition that waits for a moment sleeps without a look at the clock, which may be set meanwhile.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
@@ -161,9 +162,7 @@ impl Shell {
         if self.engine.fence.as_ref().is_none_or(|fence| fence.holds()) {
             return true;
         }
-        let place = Location::Partition { partition: self.id };
-        let reason = "the lease of this node has run out".to_owned();
-        self.inbox.fail(StoreError::Io { action: "go on with", place, reason, is_full: false });
+        self.inbox.fail(Fence::error(self.id));
         false
     }
 
@@ -177,7 +176,9 @@ impl Shell {
         }
         for effect in partition.effects().drain(..) {
             match effect {
-                Effect::Run(key, call) => tasks.push(Task { inbox: Arc::clone(&self.inbox), key, call }),
+                Effect::Run(key, call) => {
+                    tasks.push(Task { partition: self.id, inbox: Arc::clone(&self.inbox), key, call })
+                }
                 Effect::Respond(reply, response) => {
                     // A client that has gone away does not need its response.
                     let _ = reply.send(response);

@@ -298,6 +298,7 @@ impl Keeper {
                 *owner = Owner { partition, epoch: tenure.epoch, node: Some(self.shared.options.name.clone()) };
                 self.counted[at] = 0;
                 self.shared.directory.own(self.owners.clone());
+                self.here().for_each(|tenure| tenure.repeat(Some(partition)));
             }
         }
         // A partition that another node has taken first is no error.

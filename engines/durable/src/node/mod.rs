@@ -14,6 +14,7 @@ mod calls;
 mod control;
 mod directory;
 mod exchange;
+mod metrics;
 mod moves;
 mod options;
 mod parts;
@@ -21,6 +22,8 @@ mod record;
 mod serve;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_chaos;
 #[cfg(test)]
 mod unreliable;
 mod view;
@@ -106,7 +109,7 @@ impl Node {
         let fence = Arc::new(Fence::new(node.silence()));
         let meters = hub::meters(&hub, &post);
         let runtime = hub::runtime(&hub)?;
-        let requests_max = hub.requests_max;
+        let (requests_max, instruments) = (hub.requests_max, hub.meter.clone());
         let base: Arc<dyn Store> = Arc::clone(&store) as _;
         let (engine, keeper) = hub::engine(base, Arc::new(program), hub, &post, Some(Arc::clone(&fence)), &runtime)?;
         let handle = runtime.handle();
@@ -135,6 +138,9 @@ impl Node {
             parts: Parts::default(),
             control: Control::default(),
         });
+        if let Some(meter) = &instruments {
+            metrics::observe(meter, &shared);
+        }
         match begin(&shared) {
             Ok(control) => {
                 let running = Mutex::new(Some(Running { control, keeper, runtime }));
@@ -195,9 +201,7 @@ impl Node {
     /// The partitions that run here now, in order.
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionId> {
-        let post = self.shared.engine.post();
-        let runs = |id: &PartitionId| post.inbox(*id).is_some_and(|inbox| !inbox.is_closed());
-        post.partitions().filter(runs).collect()
+        self.shared.running()
     }
 
     /// How long the node may still act without another beat; `None` if its lease has run out, and it does nothing until it
@@ -302,6 +306,13 @@ impl Shared {
         self.exchange.prune();
         self.parts.prune(|run| self.directory.is_alive(run));
         self.served.prune(|run| self.directory.is_alive(run));
+    }
+
+    /// The partitions that run here, in order.
+    fn running(&self) -> Vec<PartitionId> {
+        let post = self.engine.post();
+        let runs = |id: &PartitionId| post.inbox(*id).is_some_and(|inbox| !inbox.is_closed());
+        post.partitions().filter(runs).collect()
     }
 
     fn end(&self) {

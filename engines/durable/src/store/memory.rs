@@ -32,7 +32,7 @@ struct Log {
     /// Whether the owner of that epoch holds it still.
     owner: Option<String>,
     begins: u64,
-    frames: Vec<Vec<u8>>,
+    frames: Vec<Arc<[u8]>>,
 }
 
 impl Log {
@@ -112,7 +112,7 @@ impl Store for MemoryStore {
             return Err(StoreError::Conflict { partition, ends: log.ends(), at: at.0 });
         }
         batch.check(|| Location::Frame { partition, position: at.0 })?;
-        log.frames.extend(batch.frames().map(<[u8]>::to_vec));
+        log.frames.extend(batch.frames().map(Arc::from));
         Ok(())
     }
 
@@ -122,10 +122,13 @@ impl Store for MemoryStore {
         if from.0 < log.begins {
             return Err(StoreError::Missing { partition, begins: log.begins, wanted: from.0 });
         }
-        for (position, frame) in (log.begins..).zip(&log.frames).filter(|(position, _)| *position >= from.0) {
+        let (begins, ends, frames) = (log.begins, log.ends(), log.frames.clone());
+        // What is done with a frame may read blobs.
+        drop(state);
+        for (position, frame) in (begins..).zip(&frames).filter(|(position, _)| *position >= from.0) {
             visit(Position(position), frame)?;
         }
-        Ok(Position(log.ends()))
+        Ok(Position(ends))
     }
 
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
@@ -227,6 +230,23 @@ mod tests {
         assert!(matches!(store.append(P, epoch, Position(1), &batch), Err(StoreError::Fenced { .. })));
         store.release(P, later).expect("given back");
         assert_eq!(store.owners().expect("read"), [Owner { partition: P, epoch: later, node: None }]);
+    }
+
+    #[test]
+    fn blobs_can_be_read_while_a_log_is() {
+        let store = MemoryStore::new();
+        let epoch = store.acquire(P, "a").expect("taken");
+        let mut batch = FrameBatch::default();
+        batch.push(b"frame");
+        store.append(P, epoch, Position(0), &batch).expect("appended");
+        store.put_blob("p0/payload/0", b"payload").expect("kept");
+        let mut read = Vec::new();
+        let mut visit = |_, _: &[u8]| {
+            read.push(store.get_blob("p0/payload/0")?);
+            Ok(())
+        };
+        store.read(P, Position(0), &mut visit).expect("read");
+        assert_eq!(read, [Some(b"payload".to_vec())]);
     }
 
     #[test]
