@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Shared;
 use super::balance::goal;
 use super::directory::Peer;
 use super::moves::{self, Leave};
 use super::record::{Members, PartitionLoad, Record};
+use super::{NodeOptions, Shared};
 use crate::codec::FORMAT;
 use crate::error::Error;
 use crate::hub::{Tenure, Tick};
@@ -17,8 +17,17 @@ use crate::store::{Owner, StoreError};
 
 /// How often partitions look for messages that were lost, at most.
 const REPEAT: Duration = Duration::from_millis(200);
+/// How soon after a beat another one follows that reads what others have just said.
+const NEWS: Duration = Duration::from_millis(50);
 /// Partitions that are recovered at the same time.
 const TAKING_MAX: usize = 4;
+
+/// After so many leases of silence a node that has crashed is forgotten.
+const FORGET_LEASES: u32 = 20;
+
+fn lease_ms(options: &NodeOptions) -> u64 {
+    u64::try_from(options.lease.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// What has become of a move.
 pub(super) enum Moved {
@@ -30,6 +39,7 @@ pub(super) enum Moved {
 struct Mail {
     moved: Vec<Moved>,
     has_news: bool,
+    has_moved: bool,
     ending: Option<Leave>,
 }
 
@@ -68,6 +78,11 @@ impl Control {
         self.bell.notify_one();
     }
 
+    /// Has the thread look again at what should be where.
+    fn turn(&self) {
+        self.lock().has_moved = true;
+    }
+
     /// Has the thread give everything back and end.
     pub(super) fn end(&self, how: Leave) {
         self.lock().ending = Some(how);
@@ -84,7 +99,8 @@ impl Control {
 
     fn wait(&self, until: Instant) -> Mail {
         let timeout = until.saturating_duration_since(Instant::now());
-        let is_quiet = |mail: &mut Mail| mail.moved.is_empty() && !mail.has_news && mail.ending.is_none();
+        let is_quiet =
+            |mail: &mut Mail| mail.moved.is_empty() && !mail.has_news && !mail.has_moved && mail.ending.is_none();
         let waited = self.bell.wait_timeout_while(self.lock(), timeout, is_quiet);
         std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
@@ -114,6 +130,7 @@ pub(super) struct Keeper {
     not_before: Vec<Instant>,
     beats: u64,
     beat_due: Instant,
+    beaten: Instant,
     repeat_due: Instant,
     /// Events that each partition had counted, and when.
     counted: Vec<u64>,
@@ -132,6 +149,7 @@ impl Keeper {
             not_before: vec![now; count],
             beats: 0,
             beat_due: now,
+            beaten: now,
             repeat_due: now,
             counted: vec![0; count],
             counted_at: now,
@@ -142,7 +160,7 @@ impl Keeper {
     /// Beats once, before the thread begins.
     ///
     /// # Errors
-    /// If the store is out of reach, or a node of another format is alive.
+    /// If the store is out of reach, or a node with another format or lease is alive.
     pub(super) fn join(&mut self) -> Result<(), Error> {
         self.beat()?;
         let silence = self.shared.options.silence();
@@ -151,6 +169,11 @@ impl Keeper {
                 let value = format!("{FORMAT}");
                 let expected = format!("{}, the format of node {name}", member.record.format);
                 return Err(Error::BadOption { option: "format", value, expected });
+            }
+            let (ours, theirs) = (lease_ms(&self.shared.options), member.record.lease_ms);
+            if ours != theirs {
+                let (value, expected) = (format!("{ours} ms"), format!("{theirs} ms, the lease of node {name}"));
+                return Err(Error::BadOption { option: "lease", value, expected });
             }
         }
         Ok(self.look()?)
@@ -167,17 +190,22 @@ impl Keeper {
                 Some(Leave::Orderly) => return self.leave(),
                 None => {}
             }
-            if !self.step(mail.has_news) {
+            if !self.step(mail.has_news, mail.has_moved) {
                 return self.end(Leave::AtOnce);
             }
         }
     }
 
     /// Does what is due. Says whether the node goes on.
-    fn step(&mut self, has_news: bool) -> bool {
+    fn step(&mut self, has_news: bool, has_moved: bool) -> bool {
         let now = Instant::now();
+        if has_news {
+            // A node may have come, or be about to leave.
+            self.beat_due = self.beat_due.min(self.beaten + NEWS);
+        }
         let is_due = now >= self.beat_due;
         if is_due {
+            self.beaten = now;
             self.beat_due = now + self.shared.options.beat();
             // A beat that fails is tried again; without one for long enough the lease runs out.
             let _ = self.beat();
@@ -190,7 +218,7 @@ impl Keeper {
             self.leave_all(Leave::AtOnce);
             return true;
         }
-        if is_due || has_news {
+        if is_due || has_news || has_moved {
             // As with a beat.
             let _ = self.look();
         }
@@ -217,6 +245,11 @@ impl Keeper {
             (name.clone(), Peer { run: member.record.run, address: member.record.address.clone() })
         };
         let peers: BTreeMap<String, Peer> = alive.map(peer).collect();
+        let is_forgotten = |member: &super::record::Member| member.age(now) > self.shared.options.lease * FORGET_LEASES;
+        for (name, _) in self.members.all().filter(|(_, member)| is_forgotten(member)) {
+            // If that fails, the next beat tries it again.
+            let _ = self.shared.store.forget(name);
+        }
         self.shared.directory.meet(peers);
         self.shared.prune();
         let members = self.members.clone();
@@ -245,6 +278,7 @@ impl Keeper {
             beat: self.beats,
             address: self.shared.exchange.address(),
             format: FORMAT,
+            lease_ms: lease_ms(&self.shared.options),
             version: self.shared.options.version.clone(),
             is_leaving: self.is_leaving,
             loads,
@@ -311,7 +345,7 @@ impl Keeper {
             None => drop(seen.errors.remove(&partition)),
         });
         self.places[at] = place;
-        self.shared.control.news();
+        self.shared.control.turn();
         self.shared.directory.changed();
     }
 

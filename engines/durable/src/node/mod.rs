@@ -147,6 +147,8 @@ impl Node {
                 Ok(Self { client, shared, running })
             }
             Err(error) => {
+                // If that fails it is forgotten later.
+                let _ = shared.store.forget(&shared.options.name);
                 shared.end();
                 let _ = keeper.join();
                 runtime.shutdown_background();

@@ -19,6 +19,8 @@ pub(super) struct Record {
     pub(super) address: String,
     /// The format of its frames.
     pub(super) format: u16,
+    /// Its lease, milliseconds.
+    pub(super) lease_ms: u64,
     /// The version of its program, for people.
     pub(super) version: String,
     /// Whether it is giving all its partitions back.
@@ -95,7 +97,16 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let said = |run, beat| {
             let (address, version) = (String::new(), String::new());
-            let record = Record { run, beat, address, format: 1, version, is_leaving: false, loads: Vec::new() };
+            let record = Record {
+                run,
+                beat,
+                address,
+                format: 1,
+                lease_ms: 5_000,
+                version,
+                is_leaving: false,
+                loads: Vec::new(),
+            };
             vec![("a".to_owned(), serde_json::to_vec(&record).expect("a record")), ("b".to_owned(), b"{".to_vec())]
         };
         let mut members = Members::default();
