@@ -78,6 +78,26 @@ pub enum Error {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// A partition went to another node before it took the request up; nothing was done.
+    #[error("partition {partition} has moved to another node; nothing was done")]
+    Moved {
+        /// The partition.
+        partition: PartitionId,
+    },
+    /// No node had the partition for as long as a request may take; nothing was done.
+    #[error("no node has had partition {partition} for {waited_ms} ms; nothing was done")]
+    Unavailable {
+        /// The partition.
+        partition: PartitionId,
+        /// How long it was waited for.
+        waited_ms: u64,
+    },
+    /// The node that had the partition was lost before it responded, and to do the same again could do it twice.
+    #[error("the node of partition {partition} was lost before it responded; whether the request was done is unknown")]
+    Unknown {
+        /// The partition.
+        partition: PartitionId,
+    },
     /// The hub is closed or closing.
     #[error("the hub is closed")]
     Closed,

@@ -69,8 +69,10 @@
 //!
 //! # Limits
 //!
-//! No distribution over processes: one process holds all partitions of a hub. No quotas per instance. Instances stay
-//! in memory until they are purged, and [`HubOptions::instance_bytes_max`] bounds them.
+//! A [`Hub`] is one process with all partitions. Several processes run one together as [`Node`]s, each with some of the
+//! partitions, over a store that they share ([`store::SharedStore`]); there are up to 64 partitions, fixed when the hub is
+//! created. No quotas per instance. Instances stay in memory until they are purged, and
+//! [`HubOptions::instance_bytes_max`] bounds them.
 
 pub mod codec;
 pub mod partition;
@@ -85,6 +87,7 @@ mod hub;
 mod ids;
 mod message;
 mod model;
+mod node;
 mod observe;
 mod offline;
 mod options;
@@ -104,6 +107,7 @@ pub use model::{
     EntityType, EventWait, ExternalEvent, Join2, Join3, JoinAll, LockGuard, LockRequest, Orchestration, Registry,
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
+pub use node::{Node, NodeOptions, NodeView, OwnedPartition, PartitionLoad};
 pub use observe::{Observed, SPANS_OPEN_MAX};
 pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};

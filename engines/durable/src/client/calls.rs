@@ -9,10 +9,10 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::client::{Filter, InstanceView, Page, Start};
 use crate::error::Error;
 use crate::event::Event;
-use crate::hub::Inbox;
+use crate::hub::Post;
 use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
-use crate::message::{Message, MessageKind};
-use crate::partition::{Input, Request, RequestKind, Response, Values};
+use crate::message::{Message, MessageKind, Reuse};
+use crate::partition::{Input, Reply, Request, RequestKind, Response, Values};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 
 /// Starts that go to a partition as one request.
@@ -27,35 +27,64 @@ pub struct Client {
     hub: Arc<Ways>,
 }
 
+/// Takes requests to where their partitions are, where that may be another node.
+pub(crate) trait Carry: Send + Sync {
+    /// Takes a request away, and sees to it that it is responded to, unless the response is no longer wanted.
+    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Again, reply: Reply);
+}
+
+/// Whether a request may be made again that may have been done already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// It changes nothing, or nothing more.
+    Yes,
+    /// It may; it is refused then because the instance exists already, and so was done.
+    UntilItExists,
+    /// It could be done twice, or be responded to in another way.
+    No,
+}
+
 struct Ways {
-    inboxes: Vec<Arc<Inbox>>,
+    post: Arc<Post>,
+    carrier: Option<Arc<dyn Carry>>,
     permits: Vec<Semaphore>,
     runtime: Handle,
 }
 
 impl Client {
-    pub(crate) fn new(inboxes: Vec<Arc<Inbox>>, requests_max: usize, runtime: Handle) -> Self {
-        let permits = inboxes.iter().map(|_| Semaphore::new(requests_max)).collect();
-        Self { hub: Arc::new(Ways { inboxes, permits, runtime }) }
+    pub(crate) fn new(post: Arc<Post>, carrier: Option<Arc<dyn Carry>>, requests_max: usize, runtime: Handle) -> Self {
+        let permits = post.partitions().map(|_| Semaphore::new(requests_max)).collect();
+        Self { hub: Arc::new(Ways { post, carrier, permits, runtime }) }
     }
 
     fn partitions(&self) -> u16 {
-        u16::try_from(self.hub.inboxes.len()).unwrap_or(u16::MAX)
+        self.hub.post.count()
     }
 
     async fn request(&self, partition: PartitionId, kind: RequestKind) -> Result<Response, Error> {
+        let again = if is_look(&kind) { Again::Yes } else { Again::No };
+        self.request_again(partition, kind, again).await
+    }
+
+    async fn request_again(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Response, Error> {
         let at = usize::from(partition.0);
         let _permit = self.hub.permits[at].acquire().await.map_err(|_| Error::Closed)?;
-        self.put(partition, kind)?.await.unwrap_or(Err(Error::Closed))
+        self.put(partition, kind, again)?.await.unwrap_or(Err(Error::Closed))
     }
 
     fn put(
         &self,
         partition: PartitionId,
         kind: RequestKind,
+        again: Again,
     ) -> Result<oneshot::Receiver<Result<Response, Error>>, Error> {
         let (reply, response) = oneshot::channel();
-        let put = self.hub.inboxes[usize::from(partition.0)].push(Input::Request(Request { kind, reply }));
+        if let Some(carrier) = &self.hub.carrier {
+            carrier.carry(partition, kind, again, reply);
+            return Ok(response);
+        }
+        let inbox = self.hub.post.inbox(partition).ok_or(Error::Closed)?;
+        let put = inbox.push(Input::Request(Request { kind, reply }));
         put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))?;
         Ok(response)
     }
@@ -73,9 +102,10 @@ impl Client {
     /// # Errors
     /// [`Error::Exists`] as [`Start::reuse`] says, [`Error::Full`], [`Error::PayloadTooLarge`].
     pub async fn start(&self, start: Start) -> Result<InstanceId, Error> {
+        let again = again_of(&start);
         let message = to_message(start)?;
         let id = message.to.clone();
-        self.request_of(&id, RequestKind::Deliver(message)).await?;
+        self.request_again(id.partition(self.partitions()), RequestKind::Deliver(message), again).await?;
         Ok(id)
     }
 
@@ -85,7 +115,9 @@ impl Client {
     /// [`Error::Closed`] or [`Error::Stopped`] if the hub cannot say what became of them.
     pub async fn start_many(&self, starts: Vec<Start>) -> Result<Vec<Result<InstanceId, Error>>, Error> {
         let mut results: Vec<Result<InstanceId, Error>> = Vec::with_capacity(starts.len());
-        let mut lots: Vec<Vec<(usize, Message)>> = self.hub.inboxes.iter().map(|_| Vec::new()).collect();
+        let again =
+            if starts.iter().all(|start| again_of(start) != Again::No) { Again::UntilItExists } else { Again::No };
+        let mut lots: Vec<Vec<(usize, Message)>> = self.hub.post.partitions().map(|_| Vec::new()).collect();
         let mut under_way = Vec::new();
         for (at, start) in starts.into_iter().enumerate() {
             match to_message(start) {
@@ -95,14 +127,14 @@ impl Client {
                     let lot = &mut lots[usize::from(partition.0)];
                     lot.push((at, message));
                     if lot.len() == STARTS_PER_REQUEST_MAX {
-                        under_way.push(self.put_lot(partition, std::mem::take(lot)).await?);
+                        under_way.push(self.put_lot(partition, std::mem::take(lot), again).await?);
                     }
                 }
                 Err(error) => results.push(Err(error)),
             }
         }
         for (partition, lot) in (0..).map(PartitionId).zip(lots) {
-            under_way.push(self.put_lot(partition, lot).await?);
+            under_way.push(self.put_lot(partition, lot, again).await?);
         }
         for (places, response) in under_way {
             let Response::Each(each) = response.await.unwrap_or(Err(Error::Closed))? else { continue };
@@ -119,11 +151,12 @@ impl Client {
         &self,
         partition: PartitionId,
         lot: Vec<(usize, Message)>,
+        again: Again,
     ) -> Result<(Vec<usize>, oneshot::Receiver<Result<Response, Error>>), Error> {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();
-        Ok((places, self.put(partition, RequestKind::DeliverEach(messages))?))
+        Ok((places, self.put(partition, RequestKind::DeliverEach(messages), again)?))
     }
 
     /// Waits until an orchestration has ended, durably.
@@ -132,7 +165,7 @@ impl Client {
     /// [`Error::NotFound`]; [`Error::TimedOut`] after `timeout`.
     pub async fn wait(&self, id: &InstanceId, timeout: Duration) -> Result<InstanceView, Error> {
         let partition = id.partition(self.partitions());
-        let mut response = self.put(partition, RequestKind::Wait(id.clone()))?;
+        let mut response = self.put(partition, RequestKind::Wait(id.clone()), Again::Yes)?;
         let alarm = {
             let _context = self.hub.runtime.enter();
             tokio::time::sleep(timeout)
@@ -142,7 +175,7 @@ impl Client {
             result = &mut response => view_of(result.unwrap_or(Err(Error::Closed)), id),
             () = alarm => {
                 drop(response);
-                self.put(partition, RequestKind::Forget(id.clone()))?;
+                self.put(partition, RequestKind::Forget(id.clone()), Again::Yes)?;
                 let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(Error::TimedOut { instance: id.clone(), waited_ms })
             }
@@ -321,6 +354,31 @@ impl Client {
     }
 }
 
+/// Whether a request changes nothing.
+fn is_look(kind: &RequestKind) -> bool {
+    match kind {
+        RequestKind::Wait(_)
+        | RequestKind::Forget(_)
+        | RequestKind::Get(_)
+        | RequestKind::History(_)
+        | RequestKind::State(_)
+        | RequestKind::Query { .. }
+        | RequestKind::Count(..) => true,
+        RequestKind::Deliver(_) | RequestKind::DeliverEach(_) | RequestKind::Purge(_) | RequestKind::PurgeAll(..) => {
+            false
+        }
+    }
+}
+
+/// A start under an identifier that is drawn for it alone may be made again: if it was done, the identifier is taken.
+fn again_of(start: &Start) -> Again {
+    match (start.reuse, &start.id) {
+        (Reuse::Ignore, _) => Again::Yes,
+        (_, None) => Again::UntilItExists,
+        _ => Again::No,
+    }
+}
+
 fn view_of(response: Result<Response, Error>, id: &InstanceId) -> Result<InstanceView, Error> {
     match response? {
         Response::View(Some(view)) => Ok(*view),
@@ -335,6 +393,8 @@ fn to_message(start: Start) -> Result<Message, Error> {
     } else {
         name
     };
+    // Nobody else has an identifier that is drawn here; should it be taken, the start was done.
+    let reuse = if id.is_none() && reuse != Reuse::Ignore { Reuse::Never } else { reuse };
     let to = id.map_or_else(random_id, Ok)?;
     let input = checked(input)?;
     Ok(Message { to, kind: MessageKind::Start { name, version, input, parent: None, at, reuse } })

@@ -10,10 +10,14 @@ mod frame;
 mod input;
 mod message;
 mod output;
+mod packet;
+mod request;
+mod response;
 
 pub use event::{Events, put_event};
 pub use frame::{EntityDelta, Entry, FrameWriter, KEPT, Patch, read_frame};
 pub use message::{get_message, put_message};
+pub(crate) use packet::{Outcome, Packet, RemoteRequest};
 
 use crate::ids::PartitionId;
 use crate::payload::Payload;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::failure::{Failure, FailureKind};
+use crate::hub::fence::Fence;
 use crate::hub::inbox::Inbox;
 use crate::ids::PartitionId;
 use crate::partition::{Input, TaskKey};
@@ -38,6 +39,8 @@ pub(super) enum Duty {
 /// An activity that is to run, and for whom.
 pub(super) struct Task {
     pub(super) partition: PartitionId,
+    /// Of the partition, as it runs now: what it is when it runs next has nothing to do with this.
+    pub(super) inbox: Arc<Inbox>,
     pub(super) key: TaskKey,
     pub(super) call: ActivityCall,
 }
@@ -57,22 +60,17 @@ pub(super) struct Activities {
     queue: Mutex<Queue>,
     bell: Condvar,
     program: Arc<dyn Program>,
-    inboxes: Vec<Arc<Inbox>>,
+    fence: Option<Arc<Fence>>,
     runtime: Handle,
 }
 
 impl Activities {
-    pub(super) fn new(program: Arc<dyn Program>, inboxes: Vec<Arc<Inbox>>, runtime: Handle) -> Self {
-        Self { queue: Mutex::default(), bell: Condvar::new(), program, inboxes, runtime }
+    pub(super) fn new(program: Arc<dyn Program>, fence: Option<Arc<Fence>>, runtime: Handle) -> Self {
+        Self { queue: Mutex::default(), bell: Condvar::new(), program, fence, runtime }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The runtime of activities that wait.
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
     }
 
     /// Puts activities in.
@@ -144,8 +142,14 @@ impl Activities {
     /// The life of one thread.
     pub(super) fn work(&self, duty: Duty) {
         let _context = self.runtime.enter();
-        while let Some(Task { partition, key, call }) = self.next(duty) {
-            let Some(inbox) = self.inboxes.get(usize::from(partition.0)) else { continue };
+        while let Some(Task { partition, inbox, key, call }) = self.next(duty) {
+            if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+                // The partition does not wait for what was not begun: it stops, and is recovered.
+                inbox.fail(Fence::error(partition));
+            }
+            if inbox.is_closed() {
+                continue;
+            }
             let name = call.name.clone();
             let begun = catch_unwind(AssertUnwindSafe(|| {
                 let mut run = self.program.run(call);
@@ -155,13 +159,12 @@ impl Activities {
                 }
             }));
             match begun {
-                Ok(Begun::Ended(result)) => done(inbox, key, result),
+                Ok(Begun::Ended(result)) => done(&inbox, key, result),
                 Ok(Begun::Waits(run)) => {
-                    let inbox = Arc::clone(inbox);
                     let guarded = Guarded { run, name: name.as_str().to_owned() };
                     self.runtime.spawn(async move { done(&inbox, key, guarded.await) });
                 }
-                Err(panic) => done(inbox, key, Err(panicked(name.as_str(), &*panic))),
+                Err(panic) => done(&inbox, key, Err(panicked(name.as_str(), &*panic))),
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::ids::InstanceId;
 use crate::store::StoreError;
 
 /// How long user code may hold its partition up before that is reported.
-pub(super) const HELD_UP: Duration = Duration::from_secs(5);
+pub(crate) const HELD_UP: Duration = Duration::from_secs(5);
 
 /// How a partition does.
 #[derive(Clone, Debug)]
@@ -25,10 +25,12 @@ pub enum Health {
     },
     /// It has stopped, and does nothing any more until the hub is opened again.
     Stopped(StoreError),
+    /// Another node of the hub has it, or takes it; `None` while it is free.
+    Elsewhere(Option<String>),
 }
 
 /// `held_up` is how long a turn may take.
-pub(super) fn of(inbox: &Inbox, meter: &Meter, held_up: Duration) -> Health {
+pub(crate) fn of(inbox: &Inbox, meter: &Meter, held_up: Duration) -> Health {
     if let Some(error) = inbox.failure() {
         return Health::Stopped(error);
     }

@@ -65,15 +65,6 @@ impl Inbox {
         Ok(())
     }
 
-    /// Puts inputs in, unless the partition is closing.
-    pub(super) fn push_all(&self, inputs: impl Iterator<Item = Input>) {
-        let mut state = self.lock();
-        if state.closing.is_none() && state.failed.is_none() {
-            state.inputs.extend(inputs);
-            self.wake(state);
-        }
-    }
-
     pub(super) fn confirm(&self, durable: Position) {
         let mut state = self.lock();
         state.durable = durable;
@@ -96,6 +87,12 @@ impl Inbox {
     /// Why the partition has stopped, if it has.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.lock().failed.clone()
+    }
+
+    /// Whether the partition takes nothing in any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        let state = self.lock();
+        state.closing.is_some() || state.failed.is_some()
     }
 
     pub(super) fn close(&self, closing: Closing) {

@@ -19,7 +19,7 @@ pub(super) const WAITING_MAX: usize = 8;
 /// The requests of partitions.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
-    Finish(PartitionId, Finished),
+    Finish(PartitionId, Finished, Kept),
 }
 
 pub(super) type Chores = SyncSender<Chore>;
@@ -31,7 +31,7 @@ pub(super) struct Kept {
 }
 
 /// Does chores until no more are requested.
-pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Kept]) {
+pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>) {
     let mut failed: HashSet<PartitionId> = HashSet::new();
     for chore in chores {
         match chore {
@@ -40,8 +40,7 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
                     failed.insert(partition);
                 }
             }
-            Chore::Finish(partition, finished) => {
-                let Some(kept) = partitions.get(usize::from(partition.0)) else { continue };
+            Chore::Finish(partition, finished, kept) => {
                 if failed.remove(&partition) || store.put_blob(&finished.name, &finished.list).is_err() {
                     kept.meter.snapshot_failed();
                     continue;
@@ -58,8 +57,7 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
 /// neither it nor the log behind it refers to.
 pub(crate) fn spent(store: &dyn Store, finished: &Finished) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
-    let mut parts = store.list_blobs(&finished.parts).unwrap_or_default();
-    parts.retain(|name| *name != finished.name && !finished.parts_kept.contains(name));
+    let mut parts = finished.spent_parts(store.list_blobs(&finished.parts).unwrap_or_default());
     parts.extend(spent_payloads(store, finished));
     parts
 }
@@ -111,15 +109,17 @@ mod tests {
             list: base.to_string().into_bytes(),
             before: Position(base),
             parts: PARTS.to_owned(),
+            epoch: None,
             parts_kept,
             payloads: "p0/payload/".to_owned(),
             payloads_before: 0,
             payloads_kept: Vec::new(),
         };
-        chores.send(Chore::Finish(OURS, finished)).expect("room");
-        drop(chores);
         let meter = Arc::new(Meter::default());
-        keep(store, &due, &[Kept { log: Arc::default(), meter: Arc::clone(&meter) }]);
+        let kept = Kept { log: Arc::default(), meter: Arc::clone(&meter) };
+        chores.send(Chore::Finish(OURS, finished, kept)).expect("room");
+        drop(chores);
+        keep(store, &due);
         meter.read().snapshots == 1
     }
 

@@ -10,7 +10,7 @@ use crate::partition::{Counts, Worksite};
 
 /// Counts of one partition, kept by its threads.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     counts: Mutex<Counts>,
     commits: AtomicU64,
     commit_frames: AtomicU64,
@@ -136,7 +136,7 @@ impl Meter {
         self.snapshots_failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self) -> PartitionStats {
+    pub(crate) fn read(&self) -> PartitionStats {
         PartitionStats {
             counts: *self.counts.lock().unwrap_or_else(PoisonError::into_inner),
             commits: self.commits.load(Ordering::Relaxed),

@@ -10,6 +10,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Histogram, Meter as Instruments};
 
 use crate::client::Status;
+use crate::hub::Post;
 use crate::hub::inbox::Inbox;
 use crate::hub::meter::{Meter, PartitionStats};
 use crate::ids::PartitionId;
@@ -58,22 +59,23 @@ impl CommitMetrics {
     }
 }
 
-/// The figures that callbacks read. They do not keep them alive.
+/// The figures that callbacks read, of the partitions that run here. They do not keep them alive.
 #[derive(Clone)]
 pub(super) struct Watched {
-    partitions: Arc<[(Weak<Meter>, Weak<Inbox>)]>,
+    meters: Arc<[Weak<Meter>]>,
+    post: Weak<Post>,
 }
 
 impl Watched {
-    pub(super) fn new(meters: &[Arc<Meter>], inboxes: &[Arc<Inbox>]) -> Self {
-        let pair = |(meter, inbox): (&Arc<Meter>, &Arc<Inbox>)| (Arc::downgrade(meter), Arc::downgrade(inbox));
-        Self { partitions: meters.iter().zip(inboxes).map(pair).collect() }
+    pub(super) fn new(meters: &[Arc<Meter>], post: &Arc<Post>) -> Self {
+        Self { meters: meters.iter().map(Arc::downgrade).collect(), post: Arc::downgrade(post) }
     }
 
     fn each(&self, mut each: impl FnMut(&Meter, &Inbox, KeyValue)) {
-        for (at, (meter, inbox)) in (0_i64..).zip(self.partitions.iter()) {
-            if let (Some(meter), Some(inbox)) = (meter.upgrade(), inbox.upgrade()) {
-                each(&meter, &inbox, KeyValue::new(PARTITION, at));
+        let Some(post) = self.post.upgrade() else { return };
+        for (id, meter) in post.partitions().zip(self.meters.iter()) {
+            if let (Some(meter), Some(inbox)) = (meter.upgrade(), post.inbox(id)) {
+                each(&meter, &inbox, KeyValue::new(PARTITION, i64::from(id.0)));
             }
         }
     }

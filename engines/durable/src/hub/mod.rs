@@ -6,13 +6,16 @@
 mod activities;
 pub(crate) mod clock;
 pub(crate) mod crossing;
-mod health;
+mod fence;
+pub(crate) mod health;
 mod inbox;
 pub(crate) mod keeper;
 mod log;
 mod meter;
 mod metrics;
+mod post;
 mod shell;
+mod tenure;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -26,24 +29,25 @@ mod tests_of_metrics;
 #[cfg(test)]
 mod tests_of_mismatch;
 
-use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
+pub(crate) use post::Post;
 pub(crate) use shell::now;
 
+pub(crate) use fence::{Fence, Tick};
+pub(crate) use meter::Meter;
+pub(crate) use post::Away;
+pub(crate) use tenure::{Engine, Recovering, Tenure};
+
 use activities::{Activities, Duty};
-use inbox::Closing;
-use keeper::Kept;
-use log::{Log, Target};
-use meter::Meter;
 use metrics::{CommitMetrics, Watched};
-use shell::{Recovered, Shell};
+use shell::Recovered;
 
 use crate::client::Client;
 use crate::codec::FORMAT;
@@ -57,19 +61,14 @@ use crate::store::{Batching, HubShape, Location, Store, StoreError};
 /// A running hub. Dropping it closes it.
 pub struct Hub {
     client: Client,
-    store: Arc<dyn Store>,
-    inboxes: Vec<Arc<Inbox>>,
-    logs: Vec<Arc<Log>>,
+    engine: Arc<Engine>,
     meters: Vec<Arc<Meter>>,
-    epochs: Vec<Epoch>,
-    activities: Arc<Activities>,
     running: Mutex<Option<Running>>,
 }
 
 /// What is there only while the hub runs.
 struct Running {
-    partitions: Vec<JoinHandle<()>>,
-    logs: Vec<JoinHandle<()>>,
+    partitions: Vec<Tenure>,
     keeper: JoinHandle<()>,
     runtime: tokio::runtime::Runtime,
 }
@@ -103,134 +102,27 @@ impl Hub {
     fn start(
         store: Arc<dyn Store>,
         program: Arc<dyn Program>,
-        mut options: HubOptions,
+        options: HubOptions,
         epochs: Vec<Epoch>,
     ) -> Result<Self, Error> {
-        if store.batching() == Batching::EachStep {
-            options.mode = Mode::PersistFirst;
-        }
-        let count = epochs.len();
-        let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
-        let logs: Vec<Arc<Log>> = (0..count).map(|_| Arc::default()).collect();
-        let commits = |at| options.meter.as_ref().map(|meter| CommitMetrics::new(meter, partition(at)));
-        let meters: Vec<Arc<Meter>> = (0..count).map(|at| Arc::new(Meter::new(commits(at)))).collect();
-        if let Some(meter) = &options.meter {
-            metrics::observe(meter, &Watched::new(&meters, &inboxes));
-        }
+        let count = u16::try_from(epochs.len()).unwrap_or(u16::MAX);
         let runtime = runtime(&options)?;
-        let activities = Activities::new(Arc::clone(&program), inboxes.clone(), runtime.handle().clone());
-        let client = Client::new(inboxes.clone(), options.requests_max, runtime.handle().clone());
-        let hub = Self {
-            client,
-            store,
-            inboxes,
-            logs,
-            meters,
-            epochs,
-            activities: Arc::new(activities),
-            running: Mutex::default(),
-        };
-        hub.spawn(&program, &options, runtime)?;
-        Ok(hub)
-    }
-
-    /// Starts all threads. Partitions begin to work only once all have recovered and agree, so that an error leaves
-    /// nothing done: their threads end when they are not told to go.
-    fn spawn(
-        &self,
-        program: &Arc<dyn Program>,
-        options: &HubOptions,
-        runtime: tokio::runtime::Runtime,
-    ) -> Result<(), Error> {
-        let (chores, chores_due) = sync_channel(keeper::WAITING_MAX);
-        let count = self.epochs.len();
-        let (go, gone) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
-        let (ready, recovered) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
-        let mut partitions = Vec::new();
-        for (at, (ready, gone)) in ready.into_iter().zip(gone).enumerate() {
-            let id = partition(at);
-            let shell = Shell {
-                id,
-                count: u16::try_from(count).unwrap_or(u16::MAX),
-                batching: self.store.batching(),
-                store: Arc::clone(&self.store),
-                program: Arc::clone(program),
-                options: options.clone(),
-                inboxes: self.inboxes.clone(),
-                log: Arc::clone(&self.logs[at]),
-                activities: Arc::clone(&self.activities),
-                chores: chores.clone(),
-                meter: Arc::clone(&self.meters[at]),
-                clock: RefCell::default(),
-                begun: Instant::now(),
-            };
-            partitions.push(thread(format!("partition-{id}"), move || shell.run(ready, &gone))?);
-        }
-        drop(chores);
-        let all: Vec<Result<Recovered, StoreError>> =
-            recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let cleared = |ends| (0..count).try_for_each(|at| stopped::clear(&*self.store, partition(at))).map(|()| ends);
-        let ends = match agreed(all).and_then(cleared) {
-            Ok(ends) => ends,
+        let post = Arc::new(Post::new(count, None));
+        let meters = meters(&options, &post);
+        let (engine, keeper) = engine(store, program, options, &post, None, &runtime)?;
+        let client = Client::new(post, None, engine.options.requests_max, runtime.handle().clone());
+        let partitions = match start_all(&engine, &epochs, &meters) {
+            Ok(partitions) => partitions,
             Err(error) => {
-                // They have the store, which is free once they have ended.
-                drop(go);
-                partitions.into_iter().for_each(|thread| drop(thread.join()));
+                engine.activities.close();
+                engine.end_chores();
+                let _ = keeper.join();
                 runtime.shutdown_background();
-                return Err(error.into());
+                return Err(error);
             }
         };
-        let logs = self.spawn_logs(&ends)?;
-        for go in go {
-            // A thread that does not take it has died, which its inbox says.
-            let _ = go.send(());
-        }
-        let keeper = self.spawn_keeper(chores_due)?;
-        self.spawn_activities(options.activity_threads)?;
-        let running = Running { partitions, logs, keeper, runtime };
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
-        Ok(())
-    }
-
-    fn spawn_logs(&self, ends: &[Position]) -> Result<Vec<JoinHandle<()>>, Error> {
-        let spawn = |(at, end): (usize, &Position)| {
-            let (log, inbox) = (Arc::clone(&self.logs[at]), Arc::clone(&self.inboxes[at]));
-            let meter = Arc::clone(&self.meters[at]);
-            inbox.confirm(*end);
-            let id = partition(at);
-            let target = Target { store: Arc::clone(&self.store), partition: id, epoch: self.epochs[at], end: *end };
-            let (store, inboxes) = (Arc::clone(&self.store), self.inboxes.clone());
-            thread(format!("log-{id}"), move || {
-                let written = guarded(|| log::write(&log, target, &inbox, &meter));
-                if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
-                    log.close();
-                    stop(&*store, &inboxes, id, &error);
-                }
-            })
-        };
-        ends.iter().enumerate().map(spawn).collect()
-    }
-
-    fn spawn_keeper(&self, due: std::sync::mpsc::Receiver<keeper::Chore>) -> Result<JoinHandle<()>, Error> {
-        let kept: Vec<Kept> = self
-            .logs
-            .iter()
-            .zip(&self.meters)
-            .map(|(log, meter)| Kept { log: Arc::clone(log), meter: Arc::clone(meter) })
-            .collect();
-        let store = Arc::clone(&self.store);
-        thread("keeper".to_owned(), move || keeper::keep(&*store, &due, &kept))
-    }
-
-    /// These threads are not waited for: user code may never return.
-    fn spawn_activities(&self, count: usize) -> Result<(), Error> {
-        for at in 0..count {
-            let activities = Arc::clone(&self.activities);
-            thread(format!("activity-{at}"), move || activities.work(Duty::Regular))?;
-        }
-        let watch = Arc::clone(&self.activities).watch();
-        self.activities.runtime().spawn(watch);
-        Ok(())
+        let running = Mutex::new(Some(Running { partitions, keeper, runtime }));
+        Ok(Self { client, engine, meters, running })
     }
 
     /// Sends requests to this hub. Clients are cheap to clone and outlive the hub; their calls then
@@ -248,7 +140,11 @@ impl Hub {
     }
 
     fn health_beyond(&self, held_up: Duration) -> Vec<Health> {
-        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter, held_up)).collect()
+        let each = self.engine.post.partitions().zip(&self.meters);
+        let of = |(id, meter): (PartitionId, &Arc<Meter>)| {
+            self.engine.post.inbox(id).map(|inbox| health::of(&inbox, meter, held_up))
+        };
+        each.filter_map(of).collect()
     }
 
     /// The hub in figures, as of each partition's last turn.
@@ -264,39 +160,30 @@ impl Hub {
     /// [`Error::Stopped`] if a partition had stopped, so that not all that was taken in is durable; [`Error::Store`] if
     /// the store refuses to take the partitions back.
     pub fn close(&self) -> Result<(), Error> {
-        self.end(Closing::Orderly)
+        self.end(Tenure::close)
     }
 
     /// Stops at once and loses everything that is not durable yet, as a crash would. For tests.
     pub fn halt(&self) {
-        self.logs.iter().for_each(|log| log.halt());
         // A crash would not give the partitions back either, so an error of the store does not matter.
-        let _ = self.end(Closing::AtOnce);
+        let _ = self.end(Tenure::halt);
     }
 
-    fn end(&self, closing: Closing) -> Result<(), Error> {
+    fn end(&self, end: impl Fn(&Tenure)) -> Result<(), Error> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { partitions, logs, keeper, runtime }) = running else { return Ok(()) };
-        self.activities.close();
-        self.inboxes.iter().for_each(|inbox| inbox.close(closing));
-        for thread in partitions {
-            // A thread that panicked has nothing more to say.
-            let _ = thread.join();
-        }
-        self.logs.iter().for_each(|log| log.close());
-        for thread in logs.into_iter().chain([keeper]) {
-            let _ = thread.join();
-        }
+        let Some(Running { partitions, keeper, runtime }) = running else { return Ok(()) };
+        self.engine.activities.close();
+        partitions.iter().for_each(&end);
+        let owned: Vec<(PartitionId, Epoch)> = partitions.iter().map(|tenure| (tenure.id, tenure.epoch)).collect();
+        let failures: Vec<Error> = partitions.into_iter().filter_map(Tenure::ended).collect();
+        self.engine.end_chores();
+        let _ = keeper.join();
         runtime.shutdown_background();
         let mut released = Ok(());
-        for (at, epoch) in self.epochs.iter().enumerate() {
-            released = released.and(self.store.release(partition(at), *epoch));
+        for (partition, epoch) in owned {
+            released = released.and(self.engine.store.release(partition, epoch));
         }
-        let stopped = |(at, inbox): (usize, &Arc<Inbox>)| {
-            inbox.failure().map(|source| Error::Stopped { partition: partition(at), source })
-        };
-        let stopped = self.inboxes.iter().enumerate().find_map(stopped);
-        stopped.map_or(released.map_err(Error::from), Err)
+        failures.into_iter().next().map_or(released.map_err(Error::from), Err)
     }
 }
 
@@ -314,26 +201,69 @@ fn give_back(store: &dyn Store, epochs: &[Epoch]) {
     }
 }
 
+/// Figures of each partition, which are observed if there is something to observe them with.
+pub(crate) fn meters(options: &HubOptions, post: &Arc<Post>) -> Vec<Arc<Meter>> {
+    let commits = |id| options.meter.as_ref().map(|meter| CommitMetrics::new(meter, id));
+    let meters: Vec<Arc<Meter>> = post.partitions().map(|id| Arc::new(Meter::new(commits(id)))).collect();
+    if let Some(meter) = &options.meter {
+        metrics::observe(meter, &Watched::new(&meters, post));
+    }
+    meters
+}
+
+/// What partitions share, with its threads: the keeper, which is waited for in the end, and those of activities, which
+/// are not, because user code may never return.
+pub(crate) fn engine(
+    store: Arc<dyn Store>,
+    program: Arc<dyn Program>,
+    mut options: HubOptions,
+    post: &Arc<Post>,
+    fence: Option<Arc<Fence>>,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(Arc<Engine>, JoinHandle<()>), Error> {
+    if store.batching() == Batching::EachStep {
+        options.mode = Mode::PersistFirst;
+    }
+    let (chores, due) = sync_channel(keeper::WAITING_MAX);
+    let kept_in = Arc::clone(&store);
+    let keeper = thread("keeper".to_owned(), move || keeper::keep(&*kept_in, &due))?;
+    let activities = Arc::new(Activities::new(Arc::clone(&program), fence.clone(), runtime.handle().clone()));
+    for at in 0..options.activity_threads {
+        let activities = Arc::clone(&activities);
+        thread(format!("activity-{at}"), move || activities.work(Duty::Regular))?;
+    }
+    runtime.spawn(Arc::clone(&activities).watch());
+    let (post, chores) = (Arc::clone(post), Mutex::new(Some(chores)));
+    Ok((Arc::new(Engine { store, program, options, post, fence, activities, chores }), keeper))
+}
+
+/// Starts all partitions, which begin to work once all have recovered and agree.
+fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> Result<Vec<Tenure>, Error> {
+    let mut starting = Vec::new();
+    for ((id, epoch), meter) in engine.post.partitions().zip(epochs).zip(meters) {
+        starting.push(Recovering::start(engine, id, *epoch, meter)?);
+    }
+    let all: Vec<Result<Recovered, StoreError>> = starting.iter().map(Recovering::recovered).collect();
+    let cleared = |ends| engine.post.partitions().try_for_each(|id| stopped::clear(&*engine.store, id)).map(|()| ends);
+    match agreed(all).and_then(cleared) {
+        Ok(ends) => {
+            // Each sends the others what they may have missed as soon as it works.
+            starting.iter().for_each(|partition| partition.admit(engine));
+            starting.into_iter().zip(ends).map(|(partition, end)| partition.go(engine, end)).collect()
+        }
+        Err(error) => {
+            // They have the store, which is free once they have ended.
+            starting.into_iter().for_each(Recovering::give_up);
+            Err(error.into())
+        }
+    }
+}
+
 /// Where the logs end, if all partitions have recovered and none has lost what another knows of.
 fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, StoreError> {
     let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
     crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
     Ok(all.iter().map(|recovered| recovered.end).collect())
-}
-
-/// Stops a partition: it fails all its calls, and the other partitions fail the waits that may need it.
-fn stop(store: &dyn Store, inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
-    let is_first = inboxes[usize::from(partition.0)].failure().is_none();
-    for (at, inbox) in inboxes.iter().enumerate() {
-        if at == usize::from(partition.0) {
-            inbox.fail(error.clone());
-        } else {
-            inbox.warn(partition, error.clone());
-        }
-    }
-    if is_first {
-        stopped::note(store, partition, error, now());
-    }
 }
 
 /// Runs something of the engine or of user code, and gives what a panic said.
@@ -353,11 +283,11 @@ fn partition(at: usize) -> PartitionId {
     PartitionId(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
-fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+pub(crate) fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     std::thread::Builder::new().name(name).spawn(run).map_err(|error| system("start a thread of", &error))
 }
 
-fn runtime(options: &HubOptions) -> Result<tokio::runtime::Runtime, Error> {
+pub(crate) fn runtime(options: &HubOptions) -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.activity_threads)
         .thread_name("activities-waiting")

@@ -6,18 +6,18 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
-use crate::hub::activities::{Activities, Task};
+use crate::hub::activities::Task;
 use crate::hub::clock::Clock;
+use crate::hub::fence::Fence;
 use crate::hub::inbox::{Closing, Inbox};
-use crate::hub::keeper::{Chore, Chores};
+use crate::hub::keeper::{Chore, Chores, Kept};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
-use crate::hub::{guarded, panicked, stop};
-use crate::ids::{PartitionId, Position, Time};
-use crate::options::HubOptions;
+use crate::hub::tenure::Engine;
+use crate::hub::{guarded, panicked};
+use crate::ids::{Epoch, PartitionId, Position, Time};
 use crate::partition::{Crossing, Effect, Input, Partition};
-use crate::program::Program;
-use crate::store::{Batching, Store, StoreError};
+use crate::store::{Batching, StoreError};
 
 /// How long a partition that waits for a moment sleeps without a look at the clock, which may be set meanwhile.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
@@ -25,14 +25,11 @@ const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 /// Everything one partition's thread works with.
 pub(super) struct Shell {
     pub(super) id: PartitionId,
-    pub(super) count: u16,
+    pub(super) epoch: Epoch,
     pub(super) batching: Batching,
-    pub(super) store: Arc<dyn Store>,
-    pub(super) program: Arc<dyn Program>,
-    pub(super) options: HubOptions,
-    pub(super) inboxes: Vec<Arc<Inbox>>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) inbox: Arc<Inbox>,
     pub(super) log: Arc<Log>,
-    pub(super) activities: Arc<Activities>,
     pub(super) chores: Chores,
     pub(super) meter: Arc<Meter>,
     pub(super) clock: RefCell<Clock>,
@@ -40,10 +37,10 @@ pub(super) struct Shell {
 }
 
 /// The result of recovering a partition.
-pub(super) struct Recovered {
+pub(crate) struct Recovered {
     /// Where its log ends.
-    pub(super) end: Position,
-    pub(super) crossings: Vec<Crossing>,
+    pub(crate) end: Position,
+    pub(crate) crossings: Vec<Crossing>,
 }
 
 impl Recovered {
@@ -76,33 +73,35 @@ impl Shell {
         let _ = ready.send(recovered);
         let (Ok(mut partition), Ok(())) = (partition, go.recv()) else { return };
         if let Err(panic) = guarded(|| self.work(&mut partition)) {
-            stop(&*self.store, &self.inboxes, self.id, &panicked(self.id, &panic));
-            let (mut inputs, inbox) = (Vec::new(), &self.inboxes[usize::from(self.id.0)]);
-            inbox.take(&mut inputs, Position(0), Some(Duration::ZERO));
+            self.engine.stop(self.id, &self.inbox, &panicked(self.id, &panic));
+            let mut inputs = Vec::new();
+            self.inbox.take(&mut inputs, Position(0), Some(Duration::ZERO));
             self.stop(&mut partition, &mut inputs, &stopped(self.id, &panicked(self.id, &panic)));
             self.meter.turn_ended();
         }
     }
 
     fn recover(&self) -> Result<Partition, StoreError> {
-        let mut partition =
-            Partition::new(self.id, self.count, Arc::clone(&self.program), Arc::clone(&self.store), &self.options);
+        let Engine { store, program, options, post, .. } = &*self.engine;
+        let mut partition = Partition::new(self.id, post.count(), Arc::clone(program), Arc::clone(store), options);
         partition.report_to(self.meter.worksite());
+        if post.is_shared() {
+            partition.own_blobs(self.epoch);
+        }
         let begin = Instant::now();
-        partition.recover(&*self.store)?;
+        partition.recover(&**store)?;
         self.meter.recovered(begin.elapsed());
         self.meter.turned(partition.counts());
         Ok(partition)
     }
 
     fn work(&self, partition: &mut Partition) {
-        let inbox = &self.inboxes[usize::from(self.id.0)];
         let mut inputs = Vec::new();
         let mut tasks = Vec::new();
         let mut durable = partition.position();
         self.carry_out(partition, &mut tasks);
         loop {
-            let news = inbox.take(&mut inputs, durable, self.timeout(partition));
+            let news = self.inbox.take(&mut inputs, durable, self.timeout(partition));
             if news.closing == Some(Closing::AtOnce) {
                 return;
             }
@@ -149,7 +148,7 @@ impl Shell {
             self.meter.turn_ended();
             if let Some(fault) = partition.fault() {
                 // The loop finds it at its next look into the inbox; until then nothing leaves.
-                return stop(&*self.store, &self.inboxes, self.id, &fault);
+                return self.engine.stop(self.id, &self.inbox, &fault);
             }
             self.carry_out(partition, tasks);
             if left.peek().is_none() {
@@ -158,39 +157,54 @@ impl Shell {
         }
     }
 
+    /// Whether this process may act for the partition. If not, the partition stops, and nothing more leaves it.
+    fn may_act(&self) -> bool {
+        if self.engine.fence.as_ref().is_none_or(|fence| fence.holds()) {
+            return true;
+        }
+        self.inbox.fail(Fence::error(self.id));
+        false
+    }
+
     fn carry_out(&self, partition: &mut Partition, tasks: &mut Vec<Task>) {
+        if partition.effects().is_empty() {
+            return;
+        }
+        if !self.may_act() {
+            // Those who wait for a response learn that it will not come.
+            return partition.effects().clear();
+        }
         for effect in partition.effects().drain(..) {
             match effect {
-                Effect::Run(key, call) => tasks.push(Task { partition: self.id, key, call }),
+                Effect::Run(key, call) => {
+                    tasks.push(Task { partition: self.id, inbox: Arc::clone(&self.inbox), key, call })
+                }
                 Effect::Respond(reply, response) => {
                     // A client that has gone away does not need its response.
                     let _ = reply.send(response);
                 }
                 Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
                 Effect::Acknowledge { to, up_to } => {
-                    // A partition that has stopped learns the same when it is opened again.
-                    let _ = self.inboxes[usize::from(to.0)].push(Input::Acknowledged { by: self.id, up_to });
+                    self.engine.post.send(to, Input::Acknowledged { by: self.id, up_to });
                 }
                 Effect::Keep(name, bytes) => self.chore(Chore::Keep(self.id, name, bytes)),
-                Effect::Finish(finished) => self.chore(Chore::Finish(self.id, finished)),
+                Effect::Finish(finished) => {
+                    let kept = Kept { log: Arc::clone(&self.log), meter: Arc::clone(&self.meter) };
+                    self.chore(Chore::Finish(self.id, finished, kept));
+                }
             }
         }
-        self.activities.push(tasks);
+        self.engine.activities.push(tasks);
     }
 
     fn hand_over(&self, to: PartitionId, first: u64, messages: Vec<crate::message::Message>) {
-        let from = self.id;
-        let inbox = &self.inboxes[usize::from(to.0)];
+        let (from, post) = (self.id, &self.engine.post);
         if self.batching == Batching::Group {
-            // A partition that has stopped is sent the same again when it is opened again.
-            let _ = inbox.push(Input::Messages { from, first, messages });
-            return;
+            return post.send(to, Input::Messages { from, first, messages });
         }
-        inbox.push_all((first..).zip(messages).map(|(first, message)| Input::Messages {
-            from,
-            first,
-            messages: vec![message],
-        }));
+        for (first, message) in (first..).zip(messages) {
+            post.send(to, Input::Messages { from, first, messages: vec![message] });
+        }
     }
 
     fn chore(&self, chore: Chore) {
@@ -201,9 +215,8 @@ impl Shell {
     /// Waits until all is durable, responds to those who waited for that, and reports to the others that the hub is
     /// closed.
     fn finish(&self, partition: &mut Partition, inputs: &mut Vec<Input>, mut durable: Position) {
-        let inbox = &self.inboxes[usize::from(self.id.0)];
         while durable < partition.position() {
-            let news = inbox.take(inputs, durable, None);
+            let news = self.inbox.take(inputs, durable, None);
             if news.failed.is_some() || news.closing == Some(Closing::AtOnce) {
                 break;
             }
@@ -218,6 +231,8 @@ impl Shell {
     fn stop(&self, partition: &mut Partition, inputs: &mut Vec<Input>, error: &Error) {
         partition.stop(error);
         self.respond_only(partition);
+        // Nothing of these was begun.
+        let error = if self.engine.post.is_shared() { &Error::Moved { partition: self.id } } else { error };
         for input in inputs.drain(..) {
             if let Input::Request(request) = input {
                 let _ = request.reply.send(Err(error.clone()));
@@ -227,6 +242,9 @@ impl Shell {
     }
 
     fn respond_only(&self, partition: &mut Partition) {
+        if !self.may_act() {
+            return partition.effects().clear();
+        }
         for effect in partition.effects().drain(..) {
             if let Effect::Respond(reply, response) = effect {
                 let _ = reply.send(response);

@@ -39,6 +39,12 @@ pub enum Input {
         /// How.
         result: Result<Payload, Failure>,
     },
+    /// Messages and their acknowledgements may be lost on their way to other processes: what was handed over and is not
+    /// acknowledged is to be handed over again.
+    Repeat {
+        /// To this partition, at once; `None` means to each that has acknowledged nothing since the last time.
+        to: Option<PartitionId>,
+    },
     /// A client's request.
     Request(Request),
 }
@@ -74,7 +80,7 @@ pub struct Request {
 }
 
 /// What clients can request of one partition.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum RequestKind {
     /// Deliver a message; the response is [`Response::Done`].
     Deliver(Message),

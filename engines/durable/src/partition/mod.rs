@@ -77,6 +77,7 @@ pub(crate) use outbox::Crossing;
 use outbox::Outbox;
 use purge::Purge;
 use size::Measure;
+pub(crate) use size::room;
 use snapshot::Snapshots;
 use spill::Spiller;
 use table::Table;
@@ -282,6 +283,12 @@ impl Partition {
                 self.hand_over(by);
             }
             Input::Acknowledged { .. } => {}
+            Input::Repeat { to: Some(to) } if self.outbox.knows(to) => self.repeat(to),
+            Input::Repeat { to: Some(_) } => {}
+            Input::Repeat { to: None } => {
+                let stuck: Vec<PartitionId> = self.outbox.stuck().collect();
+                stuck.into_iter().for_each(|to| self.repeat(to));
+            }
             Input::Request(request) => self.request(request),
         }
     }
@@ -447,6 +454,15 @@ impl Partition {
             if messages.is_empty() {
                 return;
             }
+            self.effects.push(Effect::Send { to, first, messages });
+        }
+    }
+
+    /// Hands over again the first lot of what a partition has not acknowledged; the rest follows once it does.
+    fn repeat(&mut self, to: PartitionId) {
+        self.outbox.again(to);
+        let (first, messages) = self.outbox.hand_over(to, self.bounds.lot);
+        if !messages.is_empty() {
             self.effects.push(Effect::Send { to, first, messages });
         }
     }

@@ -50,6 +50,8 @@ struct Lane {
     arrived: u64,
     /// As far as the log knows.
     arrived_logged: u64,
+    /// The last number known to have arrived when it was last looked for what is stuck.
+    arrived_seen: u64,
     /// The last number taken from there.
     taken: u64,
     /// As far as the log, or the frame being written, knows.
@@ -108,6 +110,21 @@ impl Outbox {
         (first, messages)
     }
 
+    /// Counts messages that have not arrived as not handed over.
+    pub(super) fn again(&mut self, to: PartitionId) {
+        let lane = self.lane(to);
+        lane.handed = lane.arrived.max(lane.sent - lane.open.len() as u64);
+    }
+
+    /// Partitions that have been handed messages and have acknowledged nothing since this was last called.
+    pub(super) fn stuck(&mut self) -> impl Iterator<Item = PartitionId> + '_ {
+        self.lanes.iter_mut().enumerate().filter_map(|(at, lane)| {
+            let is_stuck = lane.handed > lane.arrived && lane.arrived == lane.arrived_seen;
+            lane.arrived_seen = lane.arrived;
+            is_stuck.then(|| partition(at))
+        })
+    }
+
     /// The last number given to a message for a partition.
     pub(super) fn sent(&mut self, to: PartitionId) -> u64 {
         self.lane(to).sent
@@ -133,6 +150,7 @@ impl Outbox {
             bytes += room(&message) as u64;
         }
         lane.arrived = lane.arrived.max(up_to);
+        lane.handed = lane.handed.max(up_to);
         self.bytes -= bytes;
     }
 
@@ -256,6 +274,29 @@ mod tests {
         outbox.allow(to, 2);
         assert_eq!(outbox.hand_over(to, 9), (2, vec![message("b")]));
         assert_eq!(outbox.send(to, message("c")), 3);
+    }
+
+    #[test]
+    fn what_a_silent_receiver_was_handed_is_handed_over_again() {
+        let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
+        for reason in ["a", "b", "c"] {
+            outbox.send(to, message(reason));
+        }
+        outbox.allow(to, 2);
+        assert_eq!(outbox.stuck().count(), 0, "nothing was handed over");
+        assert_eq!(outbox.hand_over(to, 9).1.len(), 2);
+        outbox.arrived(to, 1);
+        assert_eq!(outbox.stuck().count(), 0, "it has just acknowledged one");
+        assert_eq!(outbox.stuck().collect::<Vec<_>>(), [to]);
+        outbox.again(to);
+        outbox.allow(to, 3);
+        assert_eq!(outbox.hand_over(to, 1), (2, vec![message("b")]));
+        outbox.arrived(to, 2);
+        assert_eq!(outbox.hand_over(to, 9), (3, vec![message("c")]));
+        outbox.again(to);
+        outbox.arrived(to, 3);
+        assert!(outbox.hand_over(to, 9).1.is_empty());
+        assert_eq!(outbox.stuck().count(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
 use crate::partition::input::{Effect, TaskKey};
-use crate::partition::snapshot::{Parts, list_name};
+use crate::partition::snapshot::{Parts, list_name, list_prefix};
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
 use crate::payload::Payload;
 use crate::program::ActivityCall;
@@ -77,9 +77,7 @@ impl Partition {
         store: &dyn Store,
         lost: &mut Lost<'_>,
     ) -> Result<Option<Parts>, StoreError> {
-        let name = list_name(self.id);
-        let Some(list) = store.get_blob(&name)? else { return Ok(None) };
-        let parts: Parts = serde_json::from_slice(&list).map_err(|error| damaged(&name, error.to_string()))?;
+        let Some(parts) = self.latest_parts(store)? else { return Ok(None) };
         self.recover_part(store, &parts.whole)?;
         for part in &parts.parts {
             self.recover_part(store, &part.name).or_else(&mut *lost)?;
@@ -87,6 +85,21 @@ impl Partition {
         // Instances that came and went while it was taken are in none of its parts.
         self.table.restore_next(parts.end);
         Ok(Some(parts))
+    }
+
+    /// The list of the latest snapshot. Nodes leave a list each.
+    fn latest_parts(&self, store: &dyn Store) -> Result<Option<Parts>, StoreError> {
+        let mut latest: Option<(u64, u64, Parts)> = None;
+        let prefix = list_prefix(self.id);
+        for name in std::iter::once(list_name(self.id)).chain(store.list_blobs(&prefix)?) {
+            let Some(list) = store.get_blob(&name)? else { continue };
+            let parts: Parts = serde_json::from_slice(&list).map_err(|error| damaged(&name, error.to_string()))?;
+            let epoch = name.strip_prefix(&prefix).and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
+            if latest.as_ref().is_none_or(|(base, of, _)| (*base, *of) < (parts.base, epoch)) {
+                latest = Some((parts.base, epoch, parts));
+            }
+        }
+        Ok(latest.map(|(_, _, parts)| parts))
     }
 
     fn recover_part(&mut self, store: &dyn Store, name: &str) -> Result<(), StoreError> {

@@ -97,7 +97,7 @@ impl Measure {
 }
 
 /// About how many bytes a message takes in memory.
-pub(super) fn room(message: &Message) -> usize {
+pub(crate) fn room(message: &Message) -> usize {
     size_of::<Message>() + Measure::IN_MEMORY.message(message)
 }
 

@@ -5,17 +5,25 @@
 //! `base` on, and passes over what the part of an instance has already. The list of parts is written last, once the
 //! log is durable beyond all of them; only then is the log cut, and only then are blobs deleted that nothing refers
 //! to any more.
+//!
+//! The store fences appends to logs, but not blobs. Where nodes share a store, one that has lost the partition without
+//! knowing it may still write and delete some. So the names of all that a node writes hold its epoch, it deletes nothing
+//! of later ones, and of several lists the one of the latest position counts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{EntityDelta, Events, FrameWriter, Inline};
-use crate::ids::{PartitionId, Position, Time};
+use crate::ids::{Epoch, PartitionId, Position, Time};
 use crate::partition::Partition;
 use crate::partition::gate::Gated;
 use crate::partition::input::Effect;
 use crate::partition::spill::{References, blob_prefix};
 use crate::partition::table::{Instance, Kind};
 
+/// The numbers of the large payloads of one epoch differ in so many bits.
+const NUMBERS_BITS: u32 = 40;
+/// The last epoch that has numbers of its own.
+const EPOCH_MAX: u64 = u64::MAX >> (NUMBERS_BITS + 1);
 /// Bytes of one part after which it is closed.
 const PART_BYTES: usize = 2 << 20;
 
@@ -30,6 +38,8 @@ pub struct Finished {
     pub before: Position,
     /// The prefix of the names of the list and of parts.
     pub parts: String,
+    /// The epoch that the names hold, where nodes share the store: nothing of later ones may be deleted.
+    pub epoch: Option<Epoch>,
     /// The parts of this snapshot; nothing refers to others afterwards.
     pub parts_kept: Vec<String>,
     /// The prefix of the names of large payloads; a number follows.
@@ -79,6 +89,8 @@ impl Parts {
 #[derive(Debug)]
 pub(super) struct Snapshots {
     partition: PartitionId,
+    /// What names are to hold.
+    pub(super) epoch: Option<Epoch>,
     after_bytes: u64,
     /// [`PART_BYTES`], unless a simulation makes it smaller.
     pub(super) part_bytes: usize,
@@ -99,13 +111,18 @@ pub(super) fn list_name(partition: PartitionId) -> String {
     format!("{}list", part_prefix(partition))
 }
 
+/// The names of lists that hold an epoch begin so.
+pub(super) fn list_prefix(partition: PartitionId) -> String {
+    format!("{}-", list_name(partition))
+}
+
 fn part_prefix(partition: PartitionId) -> String {
     format!("p{partition}/snapshot/")
 }
 
 impl Snapshots {
     pub(super) fn new(partition: PartitionId, after_bytes: u64) -> Self {
-        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None }
+        Self { partition, epoch: None, after_bytes, part_bytes: PART_BYTES, written: 0, run: None }
     }
 
     pub(super) fn written(&mut self, bytes: u64) {
@@ -117,11 +134,47 @@ impl Snapshots {
     }
 
     fn part_name(&self, base: u64, part: usize) -> String {
-        format!("{}{base}-{part}", part_prefix(self.partition))
+        let prefix = part_prefix(self.partition);
+        self.epoch
+            .map_or_else(|| format!("{prefix}{base}-{part}"), |epoch| format!("{prefix}{}-{base}-{part}", epoch.0))
+    }
+
+    fn list_name(&self) -> String {
+        let name = list_name(self.partition);
+        self.epoch.map_or_else(|| name.clone(), |epoch| format!("{name}-{}", epoch.0))
+    }
+}
+
+impl Finished {
+    /// Whether the list or part of this name belongs to an earlier snapshot, whose owner has finished with it. A list
+    /// without an epoch says nothing of its age, and stays.
+    fn is_past(&self, name: &str) -> bool {
+        let Some(epoch) = self.epoch else { return true };
+        let rest = name.strip_prefix(&self.parts).unwrap_or_default();
+        let numbers: Vec<u64> = rest.split('-').filter_map(|number| number.parse().ok()).collect();
+        match numbers[..] {
+            // A list or part of a node.
+            [of] | [of, _, _] => of <= epoch.0,
+            [base, _] => base <= self.before.0,
+            _ => false,
+        }
+    }
+
+    /// Those of `names`, which begin with [`parts`](Self::parts), that nothing needs any more.
+    pub(crate) fn spent_parts(&self, mut names: Vec<String>) -> Vec<String> {
+        names.retain(|name| *name != self.name && !self.parts_kept.contains(name) && self.is_past(name));
+        names
     }
 }
 
 impl Partition {
+    /// Has the names of all blobs that the partition writes hold the epoch of its owner. Must be called before it is
+    /// recovered.
+    pub(crate) fn own_blobs(&mut self, epoch: Epoch) {
+        self.snapshots.epoch = Some(epoch);
+        self.spiller.restore_next(epoch.0.min(EPOCH_MAX) << NUMBERS_BITS);
+    }
+
     /// Takes the next slice of a snapshot, or begins one if the log has grown enough. Nothing is open in the frame.
     pub(super) fn snapshot_step(&mut self) {
         match &self.snapshots.run {
@@ -212,10 +265,11 @@ impl Partition {
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();
         self.effects.push(Effect::Finish(Finished {
-            name: list_name(self.id),
+            name: self.snapshots.list_name(),
             list,
             before: Position(run.parts.base),
             parts: part_prefix(self.id),
+            epoch: self.snapshots.epoch,
             parts_kept: run.parts.names().collect(),
             payloads: blob_prefix(self.id),
             payloads_before: run.payloads_before,
@@ -280,6 +334,27 @@ mod tests {
         let part = |first, at| Part { name: String::new(), first, at };
         let parts = Parts { base: 5, whole: String::new(), parts: vec![part(0, 7), part(100, 9)], end: 150 };
         assert_eq!([0, 99, 100, 149, 150].map(|handle| parts.taken_at(handle)), [7, 7, 9, 9, 0]);
+    }
+
+    #[test]
+    fn a_node_deletes_nothing_of_later_epochs() {
+        let mut finished = Finished {
+            name: "p0/snapshot/list-7".into(),
+            list: Vec::new(),
+            before: Position(50),
+            parts: "p0/snapshot/".into(),
+            epoch: Some(Epoch(7)),
+            parts_kept: vec!["p0/snapshot/7-50-0".into()],
+            payloads: "p0/payload/".into(),
+            payloads_before: 0,
+            payloads_kept: Vec::new(),
+        };
+        let names = ["40-0", "60-0", "6-40-0", "7-50-0", "7-30-0", "8-50-0", "list", "list-6", "list-7", "list-8"];
+        let all = || names.iter().map(|name| format!("p0/snapshot/{name}")).collect();
+        let past = ["40-0", "6-40-0", "7-30-0", "list-6"].map(|name| format!("p0/snapshot/{name}"));
+        assert_eq!(finished.spent_parts(all()), past);
+        finished.epoch = None;
+        assert_eq!(finished.spent_parts(all()).len(), names.len() - 2);
     }
 
     #[test]

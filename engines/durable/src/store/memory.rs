@@ -3,16 +3,18 @@
 //! Nothing here survives the process. What survives a [`crash`](MemoryStore::crash) is what a disk would have kept.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::memory_bus::MemoryBus;
 use super::names::check_blob_name;
-use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
+use super::{Batching, Bus, FrameBatch, HubShape, Location, Owner, SharedStore, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
-/// Logs and blobs in memory.
+/// Logs and blobs in memory, which several nodes of one process may share.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    bus: MemoryBus,
 }
 
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ struct State {
     shape: Option<HubShape>,
     logs: HashMap<PartitionId, Log>,
     blobs: BTreeMap<String, Vec<u8>>,
+    /// What nodes say about themselves.
+    said: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +32,7 @@ struct Log {
     /// Whether the owner of that epoch holds it still.
     owner: Option<String>,
     begins: u64,
-    frames: Vec<Vec<u8>>,
+    frames: Vec<Arc<[u8]>>,
 }
 
 impl Log {
@@ -108,7 +112,7 @@ impl Store for MemoryStore {
             return Err(StoreError::Conflict { partition, ends: log.ends(), at: at.0 });
         }
         batch.check(|| Location::Frame { partition, position: at.0 })?;
-        log.frames.extend(batch.frames().map(<[u8]>::to_vec));
+        log.frames.extend(batch.frames().map(Arc::from));
         Ok(())
     }
 
@@ -118,10 +122,13 @@ impl Store for MemoryStore {
         if from.0 < log.begins {
             return Err(StoreError::Missing { partition, begins: log.begins, wanted: from.0 });
         }
-        for (position, frame) in (log.begins..).zip(&log.frames).filter(|(position, _)| *position >= from.0) {
+        let (begins, ends, frames) = (log.begins, log.ends(), log.frames.clone());
+        // What is done with a frame may read blobs.
+        drop(state);
+        for (position, frame) in (begins..).zip(&frames).filter(|(position, _)| *position >= from.0) {
             visit(Position(position), frame)?;
         }
-        Ok(Position(log.ends()))
+        Ok(Position(ends))
     }
 
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
@@ -153,5 +160,118 @@ impl Store for MemoryStore {
 
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         Ok(self.state().blobs.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+    }
+}
+
+/// Checks a node's name: that of a blob without `/`.
+fn check_node_name(node: &str) -> Result<(), StoreError> {
+    check_blob_name(node)?;
+    if node.contains('/') { Err(StoreError::BadName { name: node.to_owned() }) } else { Ok(()) }
+}
+
+impl SharedStore for MemoryStore {
+    fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        check_node_name(node)?;
+        let mut state = self.state();
+        state.said.insert(node.to_owned(), said.to_vec());
+        Ok(state.said.iter().map(|(node, said)| (node.clone(), said.clone())).collect())
+    }
+
+    fn forget(&self, node: &str) -> Result<(), StoreError> {
+        check_node_name(node)?;
+        self.state().said.remove(node);
+        Ok(())
+    }
+
+    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        let state = self.state();
+        let partitions = (0..state.shape.map_or(0, |shape| shape.partitions)).map(PartitionId);
+        let owner = |partition| {
+            let log = state.logs.get(&partition);
+            let (epoch, node) = log.map_or((0, None), |log| (log.epoch, log.owner.clone()));
+            Owner { partition, epoch: Epoch(epoch), node }
+        };
+        Ok(partitions.map(owner).collect())
+    }
+
+    fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        if log.epoch != seen.0 {
+            return Err(StoreError::Fenced { partition, ours: seen.0, theirs: log.epoch });
+        }
+        log.epoch += 1;
+        log.owner = Some(node.to_owned());
+        Ok(Epoch(log.epoch))
+    }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        Arc::new(self.bus.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: PartitionId = PartitionId(0);
+
+    #[test]
+    fn one_of_two_that_saw_the_same_epoch_takes_a_partition() {
+        let store = MemoryStore::new();
+        store.open_or_create(HubShape { partitions: 1, format: 1 }).expect("a hub");
+        assert_eq!(store.owners().expect("read"), [Owner { partition: P, epoch: Epoch(0), node: None }]);
+        let epoch = store.take(P, Epoch(0), "a").expect("taken");
+        assert!(matches!(store.take(P, Epoch(0), "b"), Err(StoreError::Fenced { ours: 0, theirs: 1, .. })));
+        let mut batch = FrameBatch::default();
+        batch.push(b"frame");
+        store.append(P, epoch, Position(0), &batch).expect("appended");
+        let later = store.take(P, epoch, "b").expect("taken");
+        assert!(matches!(store.append(P, epoch, Position(1), &batch), Err(StoreError::Fenced { .. })));
+        store.release(P, later).expect("given back");
+        assert_eq!(store.owners().expect("read"), [Owner { partition: P, epoch: later, node: None }]);
+    }
+
+    #[test]
+    fn blobs_can_be_read_while_a_log_is() {
+        let store = MemoryStore::new();
+        let epoch = store.acquire(P, "a").expect("taken");
+        let mut batch = FrameBatch::default();
+        batch.push(b"frame");
+        store.append(P, epoch, Position(0), &batch).expect("appended");
+        store.put_blob("p0/payload/0", b"payload").expect("kept");
+        let mut read = Vec::new();
+        let mut visit = |_, _: &[u8]| {
+            read.push(store.get_blob("p0/payload/0")?);
+            Ok(())
+        };
+        store.read(P, Position(0), &mut visit).expect("read");
+        assert_eq!(read, [Some(b"payload".to_vec())]);
+    }
+
+    #[test]
+    fn nodes_hear_what_all_said_last_until_they_are_forgotten() {
+        let store = MemoryStore::new();
+        store.say("b", b"1").expect("said");
+        store.say("b", b"2").expect("said");
+        let all = store.say("a", b"3").expect("said");
+        assert_eq!(all, [("a".to_owned(), b"3".to_vec()), ("b".to_owned(), b"2".to_vec())]);
+        store.forget("b").expect("forgotten");
+        assert_eq!(store.say("a", b"4").expect("said").len(), 1);
+        assert!(matches!(store.say("a/b", b""), Err(StoreError::BadName { .. })));
+    }
+
+    #[test]
+    fn what_is_sent_is_received_until_the_line_is_dropped() {
+        let (store, got) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
+        let into = Arc::clone(&got);
+        let receive = move |message| into.lock().expect("a lock").push(message);
+        let there = store.bus().open("b", Arc::new(receive)).expect("a line");
+        let here = store.bus().open("a", Arc::new(|_| {})).expect("a line");
+        here.send(there.address(), bytes::Bytes::from_static(b"hello")).expect("sent");
+        assert_eq!(*got.lock().expect("a lock"), [&b"hello"[..]]);
+        let address = there.address().to_owned();
+        drop(there);
+        assert!(here.send(&address, bytes::Bytes::new()).is_err());
     }
 }

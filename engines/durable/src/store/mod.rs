@@ -21,6 +21,7 @@ mod faults;
 pub(crate) mod files;
 mod holder;
 mod memory;
+mod memory_bus;
 mod names;
 mod shared;
 

@@ -5,6 +5,8 @@
 //! long a message takes and whether it comes twice, when activities run, what time it is, when a partition stops, when
 //! all memory is lost. What clients request is drawn too, and so are the bounds of the engine, small enough to be met.
 //!
+//! In some schedules partitions run on several nodes: messages between them are lost, and partitions move one by one.
+//!
 //! What the engine says to the outside is held against an [`audit`] of the durable log. In the end all comes to rest,
 //! and the [`verdict`] looks at what is there.
 //!
@@ -15,6 +17,7 @@ mod code;
 mod damage;
 mod digest;
 mod disk;
+mod moves;
 mod node;
 mod outside;
 mod trace;

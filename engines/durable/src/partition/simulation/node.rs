@@ -19,6 +19,8 @@ use crate::store::{Batching, Store};
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) partitions: u16,
+    /// Whether partitions run on several nodes.
+    pub(super) is_shared: bool,
     pub(super) batching: Batching,
     pub(super) options: HubOptions,
     /// Bytes of large payloads, which are kept beside the log; 0 if there are none.
@@ -51,6 +53,7 @@ impl Setting {
         };
         Self {
             partitions: 1 + chance.below(4) as u16,
+            is_shared: chance.one_in(2),
             batching,
             options,
             large_bytes,

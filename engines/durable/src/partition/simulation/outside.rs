@@ -120,6 +120,10 @@ impl World {
         }
         let way = self.chance.pick(&ways);
         let Some(input) = self.ways.get_mut(&way).and_then(VecDeque::pop_front) else { return false };
+        if self.loses(way) {
+            self.trace.step(format!("{way:?} loses something"));
+            return true;
+        }
         self.trace.step(format!("{way:?} delivers"));
         if let Input::Messages { from, first, messages } = &input
             && self.chance.one_in(10)

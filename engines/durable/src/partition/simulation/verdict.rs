@@ -20,6 +20,10 @@ pub(super) struct Tally {
     pub(super) steps: u64,
     pub(super) crashes: u64,
     pub(super) stops: u64,
+    /// Times that a partition went to another node while the others carried on.
+    pub(super) moves: u64,
+    /// Messages and acknowledgements that were lost on their way.
+    pub(super) lost: u64,
     pub(super) damages: u64,
     /// Times that the hub was opened without the code of its orchestrations.
     pub(super) misfits: u64,
@@ -43,6 +47,8 @@ impl Tally {
             steps: self.steps + other.steps,
             crashes: self.crashes + other.crashes,
             stops: self.stops + other.stops,
+            moves: self.moves + other.moves,
+            lost: self.lost + other.lost,
             damages: self.damages + other.damages,
             misfits: self.misfits + other.misfits,
             damages_borne: self.damages_borne + other.damages_borne,
@@ -62,6 +68,8 @@ impl Tally {
         let Self {
             crashes,
             stops,
+            moves,
+            lost,
             damages,
             misfits,
             snapshots,
@@ -73,7 +81,7 @@ impl Tally {
             left_unknown,
             ..
         } = *self;
-        let happened = [crashes, stops, damages, misfits, snapshots, replays];
+        let happened = [crashes, stops, moves, lost, damages, misfits, snapshots, replays];
         let done = [orchestrations, notes, events_raised, oversized, left_unknown];
         happened.iter().chain(&done).all(|count| *count > 0)
     }
@@ -90,7 +98,7 @@ impl World {
         self.new_timers_are_not_late();
         for _ in 0..ROUNDS_MAX {
             self.round();
-            if self.is_still() && !self.wake() {
+            if self.is_still() && !self.repeat_all() && !self.wake() {
                 return;
             }
         }

@@ -76,6 +76,7 @@ impl World {
         // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
         weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3)), usize::from(chance.one_in(2))]);
+        weights.extend(if setting.is_shared { [1 + chance.below(4), 4 + chance.below(16)] } else { [0, 0] });
         weights[TURN] += 4;
         weights.iter_mut().take(CRASH).for_each(|weight| *weight *= 10);
         let mut trace = Trace::new(shown);
@@ -132,7 +133,9 @@ impl World {
             8 => self.pass_time(),
             9 => self.crash(),
             10 => self.stop(at),
-            _ => self.set_clock(),
+            11 => self.set_clock(),
+            12 => self.relocate(at),
+            _ => self.repeat(at),
         }
     }
 
@@ -403,7 +406,7 @@ impl World {
         (0..self.nodes.len()).for_each(|at| self.carry_out(at));
     }
 
-    fn recovered(&self, id: PartitionId, store: Arc<dyn Store>) -> Partition {
+    pub(super) fn recovered(&self, id: PartitionId, store: Arc<dyn Store>) -> Partition {
         let mut partition = self.setting.partition(id, &self.program, Arc::clone(&store));
         partition.recover(&*store).expect("what the disk holds can be read");
         partition

@@ -1,0 +1,183 @@
+//! One partition that runs in this process: how it is started and how it is stopped.
+//!
+//! It has two threads, for its state machine and for its log. They begin to work only once the partition has recovered
+//! and is told to, so that an error before that leaves nothing done.
+
+use std::cell::RefCell;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use super::activities::Activities;
+use super::fence::Fence;
+use super::inbox::Closing;
+use super::keeper::Chores;
+use super::log::{self, Log, Target};
+use super::meter::Meter;
+use super::shell::{Recovered, Shell};
+use super::{Inbox, Post, died, guarded, now, panicked, thread};
+use crate::error::Error;
+use crate::ids::{Epoch, PartitionId, Position};
+use crate::options::HubOptions;
+use crate::partition::Input;
+use crate::program::Program;
+use crate::stopped;
+use crate::store::{Store, StoreError};
+
+/// What all partitions of a process share.
+pub(crate) struct Engine {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) program: Arc<dyn Program>,
+    pub(super) options: HubOptions,
+    pub(super) post: Arc<Post>,
+    /// Where several processes share the store: whether this one may act.
+    pub(super) fence: Option<Arc<Fence>>,
+    pub(super) activities: Arc<Activities>,
+    /// `None` once no more chores are taken.
+    pub(super) chores: Mutex<Option<Chores>>,
+}
+
+impl Engine {
+    /// The inboxes of all partitions.
+    pub(crate) fn post(&self) -> &Arc<Post> {
+        &self.post
+    }
+
+    /// Lets activities end as soon as their threads have nothing in hand.
+    pub(crate) fn end_activities(&self) {
+        self.activities.close();
+    }
+
+    /// Lets the keeper end once the partitions have.
+    pub(crate) fn end_chores(&self) {
+        *self.chores.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Stops a partition and notes why in the store.
+    pub(super) fn stop(&self, partition: PartitionId, own: &Inbox, error: &StoreError) {
+        if self.post.stop(partition, own, error) {
+            stopped::note(&*self.store, partition, error, now());
+        }
+    }
+}
+
+/// A partition whose thread recovers it.
+pub(crate) struct Recovering {
+    id: PartitionId,
+    epoch: Epoch,
+    inbox: Arc<Inbox>,
+    log: Arc<Log>,
+    meter: Arc<Meter>,
+    shell: JoinHandle<()>,
+    recovered: Receiver<Result<Recovered, StoreError>>,
+    go: SyncSender<()>,
+}
+
+impl Recovering {
+    /// Starts the thread of a partition that this process owns.
+    pub(crate) fn start(
+        engine: &Arc<Engine>,
+        id: PartitionId,
+        epoch: Epoch,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, Error> {
+        let (ready, recovered) = sync_channel(1);
+        let (go, gone) = sync_channel(1);
+        let (inbox, log) = (Arc::<Inbox>::default(), Arc::<Log>::default());
+        let chores = engine.chores.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)?;
+        let shell = Shell {
+            id,
+            epoch,
+            batching: engine.store.batching(),
+            engine: Arc::clone(engine),
+            inbox: Arc::clone(&inbox),
+            log: Arc::clone(&log),
+            chores,
+            meter: Arc::clone(meter),
+            clock: RefCell::default(),
+            begun: Instant::now(),
+        };
+        let shell = thread(format!("partition-{id}"), move || shell.run(ready, &gone))?;
+        Ok(Self { id, epoch, inbox, log, meter: Arc::clone(meter), shell, recovered, go })
+    }
+
+    /// Waits until the partition is as its log says.
+    pub(crate) fn recovered(&self) -> Result<Recovered, StoreError> {
+        self.recovered.recv().unwrap_or_else(|_| Err(died()))
+    }
+
+    /// Lets inputs in, which wait until the partition works.
+    pub(crate) fn admit(&self, engine: &Engine) {
+        engine.post.put(self.id, Some(Arc::clone(&self.inbox)));
+    }
+
+    /// Lets the thread end with nothing done.
+    pub(crate) fn give_up(self) {
+        drop(self.go);
+        // A thread that panicked has nothing more to say.
+        let _ = self.shell.join();
+    }
+
+    /// Lets the partition work, whose log ends at `end`.
+    pub(crate) fn go(self, engine: &Arc<Engine>, end: Position) -> Result<Tenure, Error> {
+        let Self { id, epoch, inbox, log, meter, shell, go, .. } = self;
+        inbox.confirm(end);
+        let target = Target { store: Arc::clone(&engine.store), partition: id, epoch, end };
+        let tenure = (Arc::clone(engine), Arc::clone(&inbox), Arc::clone(&log), meter);
+        let writer = thread(format!("log-{id}"), move || {
+            let (engine, inbox, log, meter) = tenure;
+            let written = guarded(|| log::write(&log, target, &inbox, &meter));
+            if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
+                log.close();
+                engine.stop(id, &inbox, &error);
+            }
+        })?;
+        // A thread that does not take it has died, which its inbox says.
+        let _ = go.send(());
+        Ok(Tenure { id, epoch, inbox, log, shell, writer })
+    }
+}
+
+/// A partition that runs.
+pub(crate) struct Tenure {
+    pub(crate) id: PartitionId,
+    pub(crate) epoch: Epoch,
+    inbox: Arc<Inbox>,
+    log: Arc<Log>,
+    shell: JoinHandle<()>,
+    writer: JoinHandle<()>,
+}
+
+impl Tenure {
+    /// Has the partition take nothing more in and end.
+    pub(crate) fn close(&self) {
+        self.inbox.close(Closing::Orderly);
+    }
+
+    /// Has the partition end at once, without what is not durable yet.
+    pub(crate) fn halt(&self) {
+        self.log.halt();
+        self.inbox.close(Closing::AtOnce);
+    }
+
+    /// Why it has stopped, if it has.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        self.inbox.failure()
+    }
+
+    /// Has the partition look at what it has sent to `to`, or to all, that was not acknowledged.
+    pub(crate) fn repeat(&self, to: Option<PartitionId>) {
+        // One that ends has nothing to repeat.
+        let _ = self.inbox.push(Input::Repeat { to });
+    }
+
+    /// Waits until a partition that was told to end has ended. Returns why it had stopped before, if it had.
+    pub(crate) fn ended(self) -> Option<Error> {
+        // A thread that panicked has nothing more to say.
+        let _ = self.shell.join();
+        self.log.close();
+        let _ = self.writer.join();
+        self.inbox.failure().map(|source| Error::Stopped { partition: self.id, source })
+    }
+}

@@ -1,0 +1,201 @@
+//! Requests of this node's clients: to partitions here, or over the bus to the node that has them.
+//!
+//! A request that got no response is sent again under the same number to the same run of a node, which does it once. Only
+//! if that node is lost is it not known whether the request was done. It is then made again if that changes nothing more,
+//! and refused as unknown otherwise.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::directory::{Directory, Peer};
+use super::exchange::Exchange;
+use crate::client::{Again, Carry};
+use crate::codec::{Outcome, Packet, RemoteRequest};
+use crate::error::Error;
+use crate::hub::Post;
+use crate::ids::PartitionId;
+use crate::partition::{Input, Reply, Request, RequestKind, Response};
+
+/// After so long without a response a request is sent again.
+const REPEAT: Duration = Duration::from_millis(250);
+/// How long a request waits for news of its partition before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// A response that is waited for, and from which run of a node.
+struct Awaited {
+    from: u64,
+    outcome: oneshot::Sender<Outcome>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    awaited: BTreeMap<u64, Awaited>,
+}
+
+/// What clients of this node have requested.
+pub(super) struct Calls {
+    run: u64,
+    timeout: Duration,
+    post: Arc<Post>,
+    directory: Arc<Directory>,
+    exchange: Arc<Exchange>,
+    runtime: Handle,
+    open: Mutex<Open>,
+}
+
+impl Calls {
+    pub(super) fn new(
+        run: u64,
+        timeout: Duration,
+        post: Arc<Post>,
+        directory: Arc<Directory>,
+        exchange: Arc<Exchange>,
+        runtime: Handle,
+    ) -> Self {
+        Self { run, timeout, post, directory, exchange, runtime, open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a response in, if it is waited for.
+    pub(super) fn respond(&self, number: u64, outcome: Outcome) {
+        if let Some(awaited) = self.open().awaited.remove(&number) {
+            // The client may have gone away just now.
+            let _ = awaited.outcome.send(outcome);
+        }
+    }
+
+    async fn request(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Response, Error> {
+        let begun = Instant::now();
+        let mut changes = self.directory.watch();
+        let mut may_be_done = false;
+        loop {
+            changes.mark_unchanged();
+            let outcome = match (self.post.inbox(partition), self.directory.home(partition)) {
+                (Some(inbox), _) => self.here(partition, &inbox, kind.clone()).await,
+                (None, Some(peer)) if peer.run != self.run => self.there(partition, &peer, kind.clone()).await,
+                _ => Outcome::NotDone,
+            };
+            match outcome {
+                Outcome::Done(result) if may_be_done && again == Again::UntilItExists => return done_before(result),
+                Outcome::Done(result) => return result,
+                Outcome::Lost if again == Again::No => return Err(Error::Unknown { partition }),
+                Outcome::Lost => may_be_done = true,
+                Outcome::NotDone => {}
+            }
+            // A wait has a timeout of its own.
+            if begun.elapsed() >= self.timeout && !matches!(kind, RequestKind::Wait(_)) {
+                let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let is_unknown = may_be_done && again != Again::Yes;
+                return Err(if is_unknown {
+                    Error::Unknown { partition }
+                } else {
+                    Error::Unavailable { partition, waited_ms }
+                });
+            }
+            // Either way it is tried again.
+            let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await;
+        }
+    }
+
+    async fn here(&self, partition: PartitionId, inbox: &crate::hub::Inbox, kind: RequestKind) -> Outcome {
+        let (reply, response) = oneshot::channel();
+        if inbox.push(Input::Request(Request { kind, reply })).is_err() {
+            return Outcome::NotDone;
+        }
+        outcome_of(partition, response).await
+    }
+
+    async fn there(&self, partition: PartitionId, peer: &Peer, kind: RequestKind) -> Outcome {
+        let (outcome, mut response) = oneshot::channel();
+        let call = Call::begin(self, peer, outcome);
+        let (number, address) = (call.number, self.exchange.address());
+        loop {
+            let settled = self.open().awaited.keys().next().copied().unwrap_or(number);
+            let (address, kind) = (address.clone(), kind.clone());
+            let request = RemoteRequest { from: self.run, address, to: peer.run, number, settled, partition, kind };
+            self.exchange.send(&peer.address, &Packet::Request(request));
+            match tokio::time::timeout(REPEAT, &mut response).await {
+                Ok(outcome) => return outcome.unwrap_or(Outcome::Lost),
+                Err(_) if !self.directory.is_alive(peer.run) => return Outcome::Lost,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// A request that another node is doing. Dropping it before there is a response tells that node.
+struct Call<'a> {
+    calls: &'a Calls,
+    peer: &'a Peer,
+    number: u64,
+}
+
+impl<'a> Call<'a> {
+    fn begin(calls: &'a Calls, peer: &'a Peer, outcome: oneshot::Sender<Outcome>) -> Self {
+        let mut open = calls.open();
+        open.next += 1;
+        let number = open.next;
+        open.awaited.insert(number, Awaited { from: peer.run, outcome });
+        Self { calls, peer, number }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let removed = self.calls.open().awaited.remove(&self.number);
+        if removed.is_some_and(|awaited| self.calls.directory.is_alive(awaited.from)) {
+            let cancel = Packet::Cancel { from: self.calls.run, number: self.number };
+            self.calls.exchange.send(&self.peer.address, &cancel);
+        }
+    }
+}
+
+/// What became of a request that a partition of this process has in its inbox.
+pub(super) async fn outcome_of(
+    partition: PartitionId,
+    response: oneshot::Receiver<Result<Response, Error>>,
+) -> Outcome {
+    match response.await {
+        Ok(Err(Error::Moved { partition: of })) if of == partition => Outcome::NotDone,
+        // It was taken up, and the partition ended before it was durable.
+        Ok(Err(Error::Closed | Error::Stopped { .. })) | Err(_) => Outcome::Lost,
+        Ok(response) => Outcome::Done(response),
+    }
+}
+
+/// The response to a start that may have been made before: if the instance exists, it was.
+fn done_before(result: Result<Response, Error>) -> Result<Response, Error> {
+    match result {
+        Err(Error::Exists { .. }) => Ok(Response::Done),
+        Ok(Response::Each(each)) => {
+            let done = |result| if matches!(result, Err(Error::Exists { .. })) { Ok(()) } else { result };
+            Ok(Response::Each(each.into_iter().map(done).collect()))
+        }
+        other => other,
+    }
+}
+
+/// Carries requests out as tasks, which end when their clients go away.
+pub(super) struct Carrier(pub(super) Arc<Calls>);
+
+impl Carry for Carrier {
+    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Again, mut reply: Reply) {
+        let calls = Arc::clone(&self.0);
+        self.0.runtime.spawn(async move {
+            tokio::select! {
+                biased;
+                result = calls.request(partition, kind, again) => drop(reply.send(result)),
+                () = reply.closed() => {}
+            }
+        });
+    }
+}

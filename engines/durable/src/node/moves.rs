@@ -1,0 +1,86 @@
+//! Partitions that come to this node and leave it. Each move has a thread of its own, so that none holds up beats.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::control::Moved;
+use crate::error::Error;
+use crate::hub::{Recovering, Tenure, thread};
+use crate::ids::{Epoch, PartitionId};
+use crate::stopped;
+use crate::store::StoreError;
+
+/// How a partition leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leave {
+    /// All that it has taken in becomes durable, and it is free for others at once.
+    Orderly,
+    /// It stops at once, because it is lost or has failed.
+    AtOnce,
+}
+
+/// Begins to take a partition whose epoch is `seen`.
+pub(super) fn take(shared: &Arc<Shared>, partition: PartitionId, seen: Epoch) -> Result<(), Error> {
+    let shared = Arc::clone(shared);
+    let run = move || {
+        let taken = taken(&shared, partition, seen);
+        shared.control.moved(Moved::Taken(partition, taken));
+        shared.exchange.announce();
+    };
+    thread(format!("take-{partition}"), run).map(drop)
+}
+
+fn taken(shared: &Arc<Shared>, partition: PartitionId, seen: Epoch) -> Result<Tenure, Error> {
+    let epoch = shared.store.take(partition, seen, &shared.options.name)?;
+    let tenure = recovered(shared, partition, epoch);
+    if tenure.is_err() {
+        // It is free for who can recover it. Otherwise it is this node's, which tries again.
+        let _ = shared.store.release(partition, epoch);
+    }
+    tenure
+}
+
+fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch) -> Result<Tenure, Error> {
+    let starting = Recovering::start(&shared.engine, partition, epoch, &shared.meters[usize::from(partition.0)])?;
+    let recovered = starting.recovered();
+    let cleared = recovered.and_then(|recovered| stopped::clear(&*shared.store, partition).map(|()| recovered));
+    match cleared {
+        Ok(recovered) => {
+            starting.admit(&shared.engine);
+            starting.go(&shared.engine, recovered.end)
+        }
+        Err(error) => {
+            starting.give_up();
+            Err(error.into())
+        }
+    }
+}
+
+/// Begins to end a partition.
+pub(super) fn leave(shared: &Arc<Shared>, tenure: Tenure, how: Leave) -> Result<(), Error> {
+    let (shared, id) = (Arc::clone(shared), tenure.id);
+    let run = move || {
+        let left = left(&shared, tenure, how);
+        shared.control.moved(Moved::Left(id, left));
+        shared.exchange.announce();
+    };
+    thread(format!("leave-{id}"), run).map(drop)
+}
+
+fn left(shared: &Arc<Shared>, tenure: Tenure, how: Leave) -> Result<(), StoreError> {
+    let (id, epoch) = (tenure.id, tenure.epoch);
+    match how {
+        Leave::Orderly => tenure.close(),
+        Leave::AtOnce => tenure.halt(),
+    }
+    let failure = tenure.failure();
+    let ended = tenure.ended();
+    shared.engine.post().put(id, None);
+    match (how, failure, ended) {
+        (Leave::Orderly, None, None) => shared.store.release(id, epoch),
+        // It is taken anew, by whoever is to have it.
+        (_, Some(error), _) => Err(error),
+        (_, None, Some(Error::Stopped { source, .. })) => Err(source),
+        (_, None, _) => Ok(()),
+    }
+}

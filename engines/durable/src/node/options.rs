@@ -1,0 +1,76 @@
+//! The settings of a node.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::store::check_blob_name;
+
+/// The longest name of a node, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+/// The shortest lease.
+const LEASE_MIN: Duration = Duration::from_millis(100);
+/// The longest.
+const LEASE_MAX: Duration = Duration::from_secs(3600);
+/// The longest version, in bytes.
+const VERSION_BYTES_MAX: usize = 100;
+
+/// The settings of a node of a hub.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeOptions {
+    /// What the node is called, 1 to 100 bytes of `a-z 0-9 - .`. No other node may be called so: one that is opened
+    /// under the name of another takes its place. Default: a name that no other node has.
+    pub name: String,
+    /// How long a node may be silent before the others take its partitions, 100 ms to one hour; for all nodes of a hub
+    /// the same. Default: 5 s. A node says five times as often that it is alive.
+    pub lease: Duration,
+    /// How long a request may wait for a partition that no node has. Default: 30 s.
+    pub request_timeout: Duration,
+    /// The version of the program, for people: at most 100 bytes. Default: empty.
+    pub version: String,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            name: format!("node-{}-{:08x}", std::process::id(), super::random() >> 32),
+            lease: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(30),
+            version: String::new(),
+        }
+    }
+}
+
+impl NodeOptions {
+    /// How often the node says that it is alive.
+    pub(super) fn beat(&self) -> Duration {
+        self.lease / 5
+    }
+
+    /// After so long without a beat of its own a node acts no more, and after so long without a beat of another it takes
+    /// the other's partitions. Others see a beat one beat late at most.
+    pub(super) fn silence(&self) -> Duration {
+        self.lease - self.beat()
+    }
+
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for the first that is outside its range.
+    pub fn check(&self) -> Result<(), Error> {
+        let is_name = check_blob_name(&self.name).is_ok() && !self.name.contains('/');
+        if !is_name || self.name.len() > NAME_BYTES_MAX {
+            let expected = format!("1 to {NAME_BYTES_MAX} characters of a-z 0-9 - and .");
+            return Err(Error::BadOption { option: "name", value: self.name.chars().take(64).collect(), expected });
+        }
+        if !(LEASE_MIN..=LEASE_MAX).contains(&self.lease) {
+            let (value, expected) = (format!("{:?}", self.lease), format!("{LEASE_MIN:?} to {LEASE_MAX:?}"));
+            return Err(Error::BadOption { option: "lease", value, expected });
+        }
+        if self.version.len() > VERSION_BYTES_MAX {
+            let (value, expected) = (format!("{} bytes", self.version.len()), format!("at most {VERSION_BYTES_MAX}"));
+            return Err(Error::BadOption { option: "version", value, expected });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! What nodes say about themselves, and which of them are alive.
+//!
+//! A record counts up with every beat. A node is alive as long as its record changes; how long ago it last did is timed
+//! by whoever reads it, with a clock of its own. So nothing depends on clocks that agree.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// What a node says about itself.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// A number that no other run of any node has.
+    pub(super) run: u64,
+    /// How often it has said something.
+    pub(super) beat: u64,
+    /// Where it receives messages.
+    pub(super) address: String,
+    /// The format of its frames.
+    pub(super) format: u16,
+    /// Its lease, milliseconds.
+    pub(super) lease_ms: u64,
+    /// The version of its program, for people.
+    pub(super) version: String,
+    /// Whether it is giving all its partitions back.
+    pub(super) is_leaving: bool,
+    /// What its partitions do.
+    pub(super) loads: Vec<PartitionLoad>,
+}
+
+/// How much a partition has to do, as its node says it.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PartitionLoad {
+    /// The partition.
+    pub partition: u16,
+    /// Activities under way and waiting, and messages that have not arrived.
+    pub pending: u64,
+    /// Instances it holds.
+    pub instances: u64,
+    /// Events per second since the beat before.
+    pub events_per_s: f64,
+}
+
+/// A node that has said something and is not forgotten.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) record: Record,
+    changed: Instant,
+}
+
+impl Member {
+    /// How long ago its record was seen to change.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.changed)
+    }
+}
+
+/// All nodes, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members {
+    all: BTreeMap<String, Member>,
+}
+
+impl Members {
+    /// Takes in what all nodes said last. Records that cannot be read are passed over.
+    pub(super) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
+        let mut all = BTreeMap::new();
+        for (name, bytes) in said {
+            let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { continue };
+            let same = |member: &&Member| member.record.run == record.run && member.record.beat == record.beat;
+            let changed = self.all.get(&name).filter(same).map_or(now, |member| member.changed);
+            all.insert(name, Member { record, changed });
+        }
+        self.all = all;
+    }
+
+    /// All of them, in order of their names.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
+        self.all.iter()
+    }
+
+    /// Those that have not been silent for `silence`.
+    pub(super) fn alive(&self, now: Instant, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
+        self.all.iter().filter(move |(_, member)| member.age(now) < silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_alive_as_long_as_its_record_changes() {
+        let (begin, silence) = (Instant::now(), Duration::from_secs(4));
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let said = |run, beat| {
+            let (address, version) = (String::new(), String::new());
+            let record = Record {
+                run,
+                beat,
+                address,
+                format: 1,
+                lease_ms: 5_000,
+                version,
+                is_leaving: false,
+                loads: Vec::new(),
+            };
+            vec![("a".to_owned(), serde_json::to_vec(&record).expect("a record")), ("b".to_owned(), b"{".to_vec())]
+        };
+        let mut members = Members::default();
+        let alive = |members: &Members, now| members.alive(now, silence).count();
+        members.hear(said(1, 5), at(0));
+        members.hear(said(1, 5), at(3));
+        assert_eq!((alive(&members, at(3)), alive(&members, at(4))), (1, 0), "what it says is old");
+        members.hear(said(1, 6), at(5));
+        assert_eq!(alive(&members, at(8)), 1);
+        members.hear(said(2, 6), at(9));
+        assert_eq!(alive(&members, at(12)), 1, "another run of it has begun");
+        members.hear(Vec::new(), at(12));
+        assert_eq!(alive(&members, at(12)), 0, "it is forgotten");
+    }
+}
