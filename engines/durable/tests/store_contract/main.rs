@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod nats;
 mod postgres;
 mod servers;
 mod shared;
@@ -127,7 +128,11 @@ fn truncated_frames_are_missing_and_the_rest_stays() {
         assert!(matches!(read(&*store, 0), Err(StoreError::Missing { .. })), "{:?}", subject.kind);
         store.append(P, epoch, Position(60), &batch(60..61, 5000)).unwrap();
         drop(store);
-        assert_frames(&*subject.open(), 40, 61, 5000, subject.kind);
+        let store = subject.open();
+        assert_frames(&*store, 40, 61, 5000, subject.kind);
+        let epoch = store.acquire(P, "heir").unwrap();
+        store.append(P, epoch, Position(61), &batch(61..62, 5000)).unwrap();
+        assert_frames(&*store, 40, 62, 5000, subject.kind);
     }
 }
 
@@ -227,6 +232,7 @@ fn every_write_may_fail() {
                     Kind::Postgres | Kind::PostgresEachStep => {
                         write_until_it_fails(Arc::new(subject.open_postgres().unwrap()), at, fault)
                     }
+                    Kind::Nats => write_until_it_fails(Arc::new(subject.open_nats().unwrap()), at, fault),
                 };
                 let store = subject.open();
                 let frames = read(&*store, 0).unwrap();

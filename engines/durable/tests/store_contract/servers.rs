@@ -1,11 +1,12 @@
 //! Servers of a test's own: on free ports of the loopback interface, in a scratch folder, ended when dropped.
 
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use narrows_testing::postgres_programs;
+use narrows_testing::{has_programs, postgres_programs};
 
 /// How long something may take that happens in the end.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
@@ -94,6 +95,92 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// A NATS server with JetStream.
+pub(crate) struct Nats {
+    folder: tempfile::TempDir,
+    port: u16,
+    /// Further arguments, which make it part of a cluster.
+    arguments: Vec<String>,
+    server: Option<Child>,
+}
+
+impl Nats {
+    /// None, and says so, where it is not installed.
+    pub(crate) fn start() -> Option<Self> {
+        if !has_programs(&["nats-server"]) {
+            return None;
+        }
+        let mut nats =
+            Self { folder: tempfile::tempdir().unwrap(), port: free_port(), arguments: vec![], server: None };
+        nats.run();
+        Some(nats)
+    }
+
+    /// Three servers that keep the same.
+    pub(crate) fn start_cluster() -> Option<Vec<Self>> {
+        if !has_programs(&["nats-server"]) {
+            return None;
+        }
+        let routes = [free_port(), free_port(), free_port()].map(|port| format!("nats://127.0.0.1:{port}"));
+        let server = |route: &String| {
+            let arguments = ["--cluster_name", "test", "--cluster", route, "--routes", &routes.join(",")];
+            let name = ["--name".to_owned(), format!("server-{}", free_port())];
+            let arguments = arguments.map(str::to_owned).into_iter().chain(name).collect();
+            let mut nats = Self { folder: tempfile::tempdir().unwrap(), port: free_port(), arguments, server: None };
+            nats.run();
+            nats
+        };
+        Some(routes.iter().map(server).collect())
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    pub(crate) fn run(&mut self) {
+        let mut command = Command::new("nats-server");
+        command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "--user", USER, "--pass", PASSWORD]);
+        command.arg("-sd").arg(self.folder.path()).args(&self.arguments);
+        command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
+        self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(begun.elapsed() < WAIT, "not in time: a connection to NATS");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the server as a crash does.
+    pub(crate) fn kill(&mut self) {
+        end(&mut self.server.take().unwrap());
+    }
+
+    /// The text that opens a hub.
+    pub(crate) fn url(&self, hub: &str) -> String {
+        self.url_with_password(hub, PASSWORD)
+    }
+
+    /// The same with another password.
+    pub(crate) fn url_with_password(&self, hub: &str, password: &str) -> String {
+        format!("nats://{USER}:{password}@127.0.0.1:{}/{hub}", self.port)
+    }
+
+    /// Publishes a message as any other client may, and waits until the server has it.
+    pub(crate) fn publish(&self, subject: &str, payload: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let connect = format!("CONNECT {{\"verbose\":false,\"user\":\"{USER}\",\"pass\":\"{PASSWORD}\"}}");
+        let publish = format!("PUB {subject} reply.nowhere {}\r\n{payload}", payload.len());
+        stream.write_all(format!("{connect}\r\n{publish}\r\nPING\r\n").as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        assert!(lines.any(|line| line.unwrap() == "PONG"));
+    }
+}
+
+impl Drop for Nats {
     fn drop(&mut self) {
         if self.server.is_some() {
             self.kill();

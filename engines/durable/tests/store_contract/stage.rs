@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use narrows_durable::store::{
-    ClassicStore, FileStore, FileStoreOptions, MemoryStore, PostgresStore, PostgresStoreOptions, SharedStore, Store,
-    StoreError,
+    ClassicStore, FileStore, FileStoreOptions, MemoryStore, NatsStore, NatsStoreOptions, PostgresStore,
+    PostgresStoreOptions, SharedStore, Store, StoreError,
 };
 
 use crate::SHAPE;
-use crate::servers::Postgres;
+use crate::servers::{Nats, Postgres};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Kind {
@@ -19,22 +19,24 @@ pub(crate) enum Kind {
     Classic,
     Postgres,
     PostgresEachStep,
+    Nats,
 }
 
 /// The servers of a test.
 pub(crate) struct Stage {
-    pub(crate) postgres: Option<Postgres>,
+    postgres: Option<Postgres>,
+    nats: Option<Nats>,
     hubs: AtomicU32,
 }
 
 impl Stage {
     pub(crate) fn start() -> Self {
-        Self { postgres: Postgres::start(), hubs: AtomicU32::new(0) }
+        Self { postgres: Postgres::start(), nats: Nats::start(), hubs: AtomicU32::new(0) }
     }
 
     /// Without servers.
     pub(crate) fn local() -> Self {
-        Self { postgres: None, hubs: AtomicU32::new(0) }
+        Self { postgres: None, nats: None, hubs: AtomicU32::new(0) }
     }
 
     /// An empty store of each kind for which there is a server.
@@ -46,7 +48,8 @@ impl Stage {
     /// Those that several processes open at once.
     pub(crate) fn shared(&self) -> Vec<Subject<'_>> {
         let postgres = self.postgres.iter().flat_map(|_| [Kind::Postgres, Kind::PostgresEachStep]);
-        postgres.map(|kind| self.subject(kind)).collect()
+        let nats = self.nats.iter().map(|_| Kind::Nats);
+        postgres.chain(nats).map(|kind| self.subject(kind)).collect()
     }
 
     fn subject(&self, kind: Kind) -> Subject<'_> {
@@ -74,6 +77,7 @@ impl Subject<'_> {
             Kind::Files => Arc::new(FileStore::open(self.folder.path(), small_segments())?),
             Kind::Classic => Arc::new(ClassicStore::open(self.database())?),
             Kind::Postgres | Kind::PostgresEachStep => Arc::new(self.open_postgres()?),
+            Kind::Nats => Arc::new(self.open_nats()?),
         })
     }
 
@@ -86,6 +90,7 @@ impl Subject<'_> {
     pub(crate) fn open_shared(&self) -> Arc<dyn SharedStore> {
         let store: Arc<dyn SharedStore> = match self.kind {
             Kind::Postgres | Kind::PostgresEachStep => Arc::new(self.open_postgres().unwrap()),
+            Kind::Nats => Arc::new(self.open_nats().unwrap()),
             kind => panic!("{kind:?} is not shared"),
         };
         store.open_or_create(SHAPE).unwrap();
@@ -96,6 +101,10 @@ impl Subject<'_> {
         let url = self.stage.postgres.as_ref().unwrap().url(&self.hub);
         let batching = if self.kind == Kind::PostgresEachStep { "&batching=each-step" } else { "" };
         PostgresStore::open(&format!("{url}{batching}"), PostgresStoreOptions::default())
+    }
+
+    pub(crate) fn open_nats(&self) -> Result<NatsStore, StoreError> {
+        NatsStore::open(&self.stage.nats.as_ref().unwrap().url(&self.hub), NatsStoreOptions::default())
     }
 
     pub(crate) fn database(&self) -> PathBuf {

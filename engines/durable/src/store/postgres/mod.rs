@@ -13,7 +13,6 @@ mod calls;
 mod create;
 mod failure;
 mod options;
-mod row;
 mod session;
 mod sql;
 
@@ -24,9 +23,9 @@ use std::sync::Arc;
 
 use self::calls::{Act, Calls};
 use self::options::Address;
-use self::row::Key;
 use self::session::Values;
 use super::names::check_blob_name;
+use super::remote::row::{self, Key};
 use super::remote::{check_node_name, check_said, refused};
 use super::tcp_bus::TcpBus;
 use super::{Batching, Bus, FrameBatch, HubShape, Line, Owner, Receive, SharedStore, Store, StoreError, Visit};

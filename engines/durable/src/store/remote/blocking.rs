@@ -22,6 +22,13 @@ impl Blocking {
         Ok(Self { runtime: Some(runtime) })
     }
 
+    /// Lets a future run beside the calls, until the store is dropped.
+    pub(in crate::store) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(future);
+        }
+    }
+
     /// What the future gives; `None` if it panicked.
     pub(in crate::store) fn run<F>(&self, future: F) -> Option<F::Output>
     where

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod names;
+pub(super) mod row;
 
 pub(super) use blocking::Blocking;
 pub(super) use names::{check_hub_name, check_node_name, check_said};

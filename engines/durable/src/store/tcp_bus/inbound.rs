@@ -6,6 +6,9 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle};
 
 use super::head::{Head, read_message};
 use super::{MESSAGE_BYTES_MAX, TIMEOUT};
@@ -13,6 +16,8 @@ use crate::store::Receive;
 
 /// Connections that are open at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 512;
+/// How long a connection is silent before the system checks whether the other side is there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Lets connections in until it is dropped.
@@ -98,7 +103,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
                 let _ = let_in(shared, number, stream);
             }
             // Out of files, most likely: others may be closed in the meantime.
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
     }
 }
@@ -128,6 +133,9 @@ impl Shared {
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
         let (sender, connection) = Head::read(&mut reader, &self.secret)?;
         stream.set_read_timeout(None)?;
+        // The connection of a machine that has vanished ends, and frees its place.
+        set_socket_keepalive(stream, true)?;
+        set_tcp_keepidle(stream, KEEPALIVE)?;
         let newest = Arc::clone(lock(&self.senders).entry(sender).or_default());
         let received = self.receive_from(&mut reader, &newest, connection);
         let mut senders = lock(&self.senders);

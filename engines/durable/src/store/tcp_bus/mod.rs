@@ -71,7 +71,7 @@ impl TcpLine {
         }
         // Nodes that are gone leave idle places.
         if peers.len() >= PEERS_MAX {
-            peers.retain(|_, peer| !peer.is_idle());
+            peers.retain(|_, peer| !peer.close_if_idle());
         }
         if peers.len() >= PEERS_MAX {
             let reason = format!("{PEERS_MAX} nodes are being sent to already");

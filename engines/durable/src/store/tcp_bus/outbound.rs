@@ -71,10 +71,14 @@ impl Peer {
         Ok(())
     }
 
-    /// Whether nothing waits or is being written.
-    pub(super) fn is_idle(&self) -> bool {
-        let queue = self.lock();
-        queue.messages.is_empty() && !queue.is_writing
+    /// Ends the thread if nothing waits or is being written, and says whether.
+    pub(super) fn close_if_idle(&self) -> bool {
+        let mut queue = self.lock();
+        queue.is_closed |= queue.messages.is_empty() && !queue.is_writing;
+        let is_closed = queue.is_closed;
+        drop(queue);
+        self.changed.notify_all();
+        is_closed
     }
 
     /// Ends the thread. What waits is dropped.

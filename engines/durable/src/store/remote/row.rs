@@ -1,23 +1,23 @@
-//! A batch of frames as one row: the lengths of the frames (u32, little-endian), then their bytes. The checksum also
+//! A batch of frames as one value, a row or a message: the lengths of the frames (u32, little-endian), then their bytes. The checksum also
 //! covers where the row belongs, so that a row in the place of another is found out.
 
 use crate::ids::PartitionId;
 use crate::store::FrameBatch;
 
 /// The largest number of frames in a row.
-pub(super) const FRAMES_MAX: usize = 1 << 20;
+pub(in crate::store) const FRAMES_MAX: usize = 1 << 20;
 const LENGTH_BYTES: usize = 4;
 
 /// Where a row belongs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    pub(super) partition: PartitionId,
-    pub(super) position: u64,
-    pub(super) epoch: u64,
+pub(in crate::store) struct Key {
+    pub(in crate::store) partition: PartitionId,
+    pub(in crate::store) position: u64,
+    pub(in crate::store) epoch: u64,
 }
 
 /// The bytes of a row.
-pub(super) fn encode(batch: &FrameBatch) -> Vec<u8> {
+pub(in crate::store) fn encode(batch: &FrameBatch) -> Vec<u8> {
     let mut row = Vec::with_capacity(batch.len() * LENGTH_BYTES + batch.bytes());
     for frame in batch.frames() {
         row.extend_from_slice(&u32::try_from(frame.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -27,7 +27,7 @@ pub(super) fn encode(batch: &FrameBatch) -> Vec<u8> {
 }
 
 /// The checksum of a row's bytes.
-pub(super) fn checksum(key: Key, frames: u64, row: &[u8]) -> u32 {
+pub(in crate::store) fn checksum(key: Key, frames: u64, row: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&key.partition.0.to_le_bytes());
     for number in [key.position, key.epoch, frames] {
@@ -38,7 +38,7 @@ pub(super) fn checksum(key: Key, frames: u64, row: &[u8]) -> u32 {
 }
 
 /// The frames of a row.
-pub(super) fn decode(frames: u64, row: &[u8]) -> Result<Vec<&[u8]>, String> {
+pub(in crate::store) fn decode(frames: u64, row: &[u8]) -> Result<Vec<&[u8]>, String> {
     let count = usize::try_from(frames).ok().filter(|count| (1..=FRAMES_MAX).contains(count));
     let lengths = count.and_then(|count| row.get(..count * LENGTH_BYTES));
     let lengths = lengths.ok_or_else(|| format!("{} bytes cannot hold {frames} frames", row.len()))?;
