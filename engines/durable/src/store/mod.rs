@@ -23,14 +23,23 @@ mod holder;
 mod memory;
 mod memory_bus;
 mod names;
+mod nats;
+mod open;
+mod postgres;
+mod remote;
 mod shared;
+mod tcp_bus;
 
 pub use classic::ClassicStore;
 pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
 pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name};
+pub use nats::{NatsStore, NatsStoreOptions};
+pub use open::open_shared;
+pub use postgres::{PostgresStore, PostgresStoreOptions};
 pub use shared::{Bus, Line, Owner, Receive, SharedStore};
+pub use tcp_bus::TcpBus;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -287,7 +296,12 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Damaged { place: Location::Row { .. }, .. } => Some("restore the database from a copy"),
+            Self::Damaged { place: Location::Row { .. } | Location::Remote { .. }, .. } => {
+                Some("restore the database from a copy")
+            }
+            Self::Io { action: "open", place: Location::Remote { .. }, .. } => {
+                Some("see that the server runs and can be reached from here, and that user and password are right")
+            }
             Self::Damaged { .. } | Self::Missing { .. } => {
                 Some("restore the folder from a copy, or see what `narrows orchestrations repair HUB` can save")
             }
@@ -317,6 +331,13 @@ pub enum Location {
         /// Table and key.
         row: String,
     },
+    /// Something on a server.
+    Remote {
+        /// The server and the hub, without user and password.
+        server: String,
+        /// What it is about.
+        what: String,
+    },
     /// A partition as a whole.
     Partition {
         /// Which.
@@ -342,6 +363,7 @@ impl fmt::Display for Location {
             Self::File { path, offset: Some(offset) } => write!(f, "{} at byte {offset}", path.display()),
             Self::File { path, offset: None } => write!(f, "{}", path.display()),
             Self::Row { database, row } => write!(f, "{row} of {}", database.display()),
+            Self::Remote { server, what } => write!(f, "{what} of {server}"),
             Self::Partition { partition } => write!(f, "partition {partition}"),
             Self::Log { partition } => write!(f, "the log of partition {partition}"),
             Self::Frame { partition, position } => write!(f, "frame {position} of partition {partition}"),

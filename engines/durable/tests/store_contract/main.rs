@@ -2,67 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod nats;
+mod postgres;
+mod servers;
+mod shared;
+mod stage;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use narrows_durable::codec::{FORMAT, FrameWriter};
-use narrows_durable::store::{
-    ClassicStore, Fault, FaultyStore, FileStore, FileStoreOptions, FrameBatch, HubShape, MemoryStore, Store, StoreError,
-};
+use narrows_durable::store::{ClassicStore, Fault, FaultyStore, FileStore, FrameBatch, HubShape, Store, StoreError};
 use narrows_durable::{Epoch, PartitionId, Position, Time};
+
+use crate::stage::{Kind, Stage, Subject, small_segments};
 
 const P: PartitionId = PartitionId(0);
 const SHAPE: HubShape = HubShape { partitions: 2, format: FORMAT };
-
-/// A store, and how the same one is opened again after the process has ended.
-struct Subject {
-    folder: tempfile::TempDir,
-    memory: Arc<MemoryStore>,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
-    Memory,
-    Files,
-    Classic,
-}
-
-impl Subject {
-    fn all() -> [Self; 3] {
-        [Kind::Memory, Kind::Files, Kind::Classic].map(|kind| Self {
-            folder: tempfile::tempdir().unwrap(),
-            memory: Arc::new(MemoryStore::new()),
-            kind,
-        })
-    }
-
-    fn try_open(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(match self.kind {
-            Kind::Memory => {
-                self.memory.crash();
-                Arc::clone(&self.memory) as Arc<dyn Store>
-            }
-            Kind::Files => Arc::new(FileStore::open(self.folder.path(), small_segments())?),
-            Kind::Classic => Arc::new(ClassicStore::open(self.database())?),
-        })
-    }
-
-    fn open(&self) -> Arc<dyn Store> {
-        let store = self.try_open().unwrap();
-        store.open_or_create(SHAPE).unwrap();
-        store
-    }
-
-    fn database(&self) -> std::path::PathBuf {
-        self.folder.path().join("hub.db")
-    }
-}
-
-/// So small that a few frames fill one.
-fn small_segments() -> FileStoreOptions {
-    FileStoreOptions { segment_bytes: 64 << 10 }
-}
 
 /// A frame that is really one, which `classic` takes apart; `bytes` says how long it is, about.
 fn frame(number: u64, bytes: usize) -> Vec<u8> {
@@ -98,7 +54,8 @@ fn assert_frames(store: &dyn Store, from: u64, to: u64, bytes: usize, of: Kind) 
 
 #[test]
 fn frames_come_back_in_order_and_unchanged_also_in_another_process() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         assert_eq!(store.open_or_create(SHAPE).unwrap(), SHAPE);
         assert_eq!(read(&*store, 0).unwrap(), []);
@@ -119,7 +76,8 @@ fn frames_come_back_in_order_and_unchanged_also_in_another_process() {
 
 #[test]
 fn a_former_owner_is_fenced_off_and_changes_nothing() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         let first = store.acquire(P, "first").unwrap();
         store.append(P, first, Position(0), &batch(0..2, 1)).unwrap();
@@ -142,7 +100,8 @@ fn a_former_owner_is_fenced_off_and_changes_nothing() {
 
 #[test]
 fn an_append_that_is_not_for_the_end_is_refused() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         let epoch = store.acquire(P, "test").unwrap();
         store.append(P, epoch, Position(0), &batch(0..2, 1)).unwrap();
@@ -156,7 +115,8 @@ fn an_append_that_is_not_for_the_end_is_refused() {
 
 #[test]
 fn truncated_frames_are_missing_and_the_rest_stays() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         let epoch = store.acquire(P, "test").unwrap();
         for at in 0..60 {
@@ -168,13 +128,18 @@ fn truncated_frames_are_missing_and_the_rest_stays() {
         assert!(matches!(read(&*store, 0), Err(StoreError::Missing { .. })), "{:?}", subject.kind);
         store.append(P, epoch, Position(60), &batch(60..61, 5000)).unwrap();
         drop(store);
-        assert_frames(&*subject.open(), 40, 61, 5000, subject.kind);
+        let store = subject.open();
+        assert_frames(&*store, 40, 61, 5000, subject.kind);
+        let epoch = store.acquire(P, "heir").unwrap();
+        store.append(P, epoch, Position(61), &batch(61..62, 5000)).unwrap();
+        assert_frames(&*store, 40, 62, 5000, subject.kind);
     }
 }
 
 #[test]
 fn segments_that_are_used_again_do_not_show_what_they_held() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         let epoch = store.acquire(P, "test").unwrap();
         for at in 0..400 {
@@ -189,7 +154,8 @@ fn segments_that_are_used_again_do_not_show_what_they_held() {
 
 #[test]
 fn an_append_larger_than_a_segment_has_room() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         let epoch = store.acquire(P, "test").unwrap();
         store.append(P, epoch, Position(0), &batch(0..1, 10)).unwrap();
@@ -204,7 +170,8 @@ fn an_append_larger_than_a_segment_has_room() {
 
 #[test]
 fn blobs_are_replaced_listed_and_forgotten() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         assert_eq!(store.get_blob("p0/payload/1").unwrap(), None);
         for (name, bytes) in [("p0/payload/1", &b"old"[..]), ("p0/payload/2", b""), ("p1/x", b"other")] {
@@ -229,7 +196,8 @@ fn blobs_are_replaced_listed_and_forgotten() {
 
 #[test]
 fn the_shape_of_a_hub_stays() {
-    for subject in Subject::all() {
+    let stage = Stage::start();
+    for subject in stage.all() {
         let store = subject.open();
         store.open_or_create(SHAPE).unwrap();
         let other = HubShape { partitions: 7, ..SHAPE };
@@ -247,9 +215,10 @@ fn the_shape_of_a_hub_stays() {
 /// go on behind it.
 #[test]
 fn every_write_may_fail() {
+    let stage = Stage::start();
     for fault in Fault::ALL {
         for at in 0..14 {
-            for subject in Subject::all() {
+            for subject in stage.all() {
                 let acknowledged = match subject.kind {
                     Kind::Memory => write_until_it_fails(Arc::clone(&subject.memory), at, fault),
                     Kind::Files => {
@@ -260,6 +229,10 @@ fn every_write_may_fail() {
                         let classic = ClassicStore::open(subject.database()).unwrap();
                         write_until_it_fails(Arc::new(classic), at, fault)
                     }
+                    Kind::Postgres | Kind::PostgresEachStep => {
+                        write_until_it_fails(Arc::new(subject.open_postgres().unwrap()), at, fault)
+                    }
+                    Kind::Nats => write_until_it_fails(Arc::new(subject.open_nats().unwrap()), at, fault),
                 };
                 let store = subject.open();
                 let frames = read(&*store, 0).unwrap();
@@ -292,7 +265,8 @@ fn write_until_it_fails<S: Store>(inner: Arc<S>, at: u64, fault: Fault) -> u64 {
 
 #[test]
 fn a_store_that_is_open_cannot_be_opened_by_another() {
-    for subject in Subject::all().into_iter().filter(|subject| subject.kind != Kind::Memory) {
+    let stage = Stage::local();
+    for subject in stage.all().into_iter().filter(|subject| matches!(subject.kind, Kind::Files | Kind::Classic)) {
         let store = subject.open();
         store.open_or_create(SHAPE).unwrap();
         // SQLite finds out when it first reads.
@@ -303,7 +277,8 @@ fn a_store_that_is_open_cannot_be_opened_by_another() {
 
 #[test]
 fn a_bit_that_flipped_in_what_was_acknowledged_is_an_error_with_its_place() {
-    for subject in Subject::all().into_iter().filter(|subject| subject.kind == Kind::Files) {
+    let stage = Stage::local();
+    for subject in stage.all().into_iter().filter(|subject| subject.kind == Kind::Files) {
         write_ten(&subject);
         let path = subject.folder.path().join("p0").join(format!("log-{:020}", 0));
         let whole = std::fs::read(&path).unwrap();
@@ -325,7 +300,7 @@ fn a_bit_that_flipped_in_what_was_acknowledged_is_an_error_with_its_place() {
     }
 }
 
-fn write_ten(subject: &Subject) {
+fn write_ten(subject: &Subject<'_>) {
     let store = subject.open();
     let epoch: Epoch = store.acquire(P, "test").unwrap();
     for at in 0..10 {

@@ -1,0 +1,296 @@
+//! The connection to the servers, and the few requests that the store makes on it.
+
+use std::time::{Duration, Instant};
+
+use async_nats::Client;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
+use async_nats::jetstream::{Context, ContextBuilder};
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+
+use super::options::{Address, NatsStoreOptions};
+use crate::store::remote::pause;
+use crate::store::{Location, StoreError};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Room that the headers of a message take.
+const HEADERS_BYTES: usize = 1 << 10;
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Commands that wait for the connection, and messages that wait for a receiver.
+const WAITING_MAX: usize = 256;
+const RECEIVED_MAX: usize = 4096;
+/// The errors of JetStream that say that there is no more room, by their codes.
+const FULL: [&str; 3] = ["10047", "10023", "10028"];
+
+/// What a message is to follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Behind {
+    /// Anything.
+    Any,
+    /// The last message of the stream.
+    Last(u64),
+    /// The last message of its subject; 0 if there is none.
+    LastOfSubject(u64),
+}
+
+/// Why a request failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Failed {
+    /// The message that it was to follow is not the last one any more.
+    Moved,
+    /// There was no response, or none that helps. It can be tried again.
+    Lost(String),
+    /// There is no such stream.
+    NoStream,
+}
+
+impl Failed {
+    /// The error for the caller of the store.
+    pub(super) fn at(self, action: &'static str, place: Location) -> StoreError {
+        let reason = match self {
+            Self::NoStream => {
+                let what = "there are no streams of a hub (a hub is created when it is first opened)".to_owned();
+                return StoreError::Foreign { place, what };
+            }
+            Self::Moved => "another node wrote at the same time".to_owned(),
+            Self::Lost(reason) => reason,
+        };
+        let is_full = FULL.iter().any(|code| reason.contains(code));
+        StoreError::Io { action, place, reason, is_full }
+    }
+}
+
+/// A message of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) sequence: u64,
+    pub(super) payload: Bytes,
+}
+
+/// The connection.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) client: Client,
+    context: Context,
+    retry_timeout: Duration,
+}
+
+impl Link {
+    /// Connects, once.
+    pub(super) async fn open(address: &Address, options: &NatsStoreOptions) -> Result<Self, String> {
+        let mut connect = async_nats::ConnectOptions::new()
+            .name("narrows-durable")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .request_timeout(Some(options.call_timeout))
+            .client_capacity(WAITING_MAX)
+            .subscription_capacity(RECEIVED_MAX);
+        if let Some((user, password)) = &address.user {
+            connect = connect.user_and_password(user.clone(), password.clone());
+        }
+        let servers: Result<Vec<async_nats::ServerAddr>, _> = address.servers.iter().map(|text| text.parse()).collect();
+        let servers = servers.map_err(|error: std::io::Error| error.to_string())?;
+        let client = tokio::time::timeout(CONNECT_TIMEOUT, connect.connect(servers)).await;
+        let client = client
+            .map_err(|_| format!("no connection within {} ms", CONNECT_TIMEOUT.as_millis()))?
+            .map_err(|error| innermost(&error))?;
+        let context = ContextBuilder::new().timeout(options.call_timeout).build(client.clone());
+        Ok(Self { client, context, retry_timeout: options.retry_timeout })
+    }
+
+    /// The largest body of a message.
+    pub(super) fn body_bytes_max(&self) -> usize {
+        let server = self.client.server_info().max_payload;
+        server.min(MESSAGE_BYTES_MAX).saturating_sub(HEADERS_BYTES + super::record::HEAD_BYTES).max(1)
+    }
+
+    /// Makes a stream, or leaves the one of this name as it is.
+    pub(super) async fn make_stream(&self, config: Config) -> Result<(), Failed> {
+        let mut retry = self.retry();
+        loop {
+            let Err(error) = self.context.get_or_create_stream(config.clone()).await else { return Ok(()) };
+            // Another node may have made it in the meantime.
+            if self.context.get_stream(&config.name).await.is_ok() {
+                return Ok(());
+            }
+            retry.after(Failed::Lost(innermost(&error))).await?;
+        }
+    }
+
+    /// Adds a message to the stream of its subject; its sequence number. It is added once, also if it is sent again.
+    pub(super) async fn publish(
+        &self,
+        stream: &str,
+        subject: &str,
+        payload: Bytes,
+        behind: Behind,
+    ) -> Result<u64, Failed> {
+        let mut retry = self.retry();
+        loop {
+            match self.publish_once(subject, payload.clone(), behind).await {
+                Ok(sequence) => return Ok(sequence),
+                Err(Failed::Moved) if retry.attempts > 0 => {
+                    let found = match behind {
+                        Behind::Last(last) => self.at(stream, last + 1).await?,
+                        Behind::Any | Behind::LastOfSubject(_) => self.last(stream, subject).await?,
+                    };
+                    let is_ours = |found: &Found| found.payload == payload;
+                    return found.filter(is_ours).map(|found| found.sequence).ok_or(Failed::Moved);
+                }
+                Err(failed) => retry.after(failed).await?,
+            }
+        }
+    }
+
+    async fn publish_once(&self, subject: &str, payload: Bytes, behind: Behind) -> Result<u64, Failed> {
+        let message = PublishMessage::build().payload(payload);
+        let message = match behind {
+            Behind::Any => message,
+            Behind::Last(sequence) => message.expected_last_sequence(sequence),
+            Behind::LastOfSubject(sequence) => message.expected_last_subject_sequence(sequence),
+        };
+        let failed = |error: PublishError| match error.kind() {
+            PublishErrorKind::WrongLastSequence => Failed::Moved,
+            _ => Failed::Lost(innermost(&error)),
+        };
+        let sent = self.context.send_publish(subject.to_owned(), message).await.map_err(failed)?;
+        sent.await.map(|acknowledged| acknowledged.sequence).map_err(failed)
+    }
+
+    /// The message of a number, if it is there.
+    pub(super) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Found>, Failed> {
+        self.get(stream, Which::At(sequence)).await
+    }
+
+    /// The last message of a subject.
+    pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
+        self.get(stream, Which::Last(subject)).await
+    }
+
+    /// The first message of a subject.
+    pub(super) async fn first(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
+        self.get(stream, Which::First(subject)).await
+    }
+
+    async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, Failed> {
+        let stream = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            let request = stream.raw_message_builder();
+            let request = match which {
+                Which::At(sequence) => request.sequence(sequence),
+                Which::Last(subject) => request.last_by_subject(subject),
+                Which::First(subject) => request.sequence(1).next_by_subject(subject),
+            };
+            let error = match request.send().await {
+                Ok(found) => return Ok(Some(Found { sequence: found.sequence, payload: found.payload })),
+                Err(error) => error,
+            };
+            match error.kind() {
+                LastRawMessageErrorKind::NoMessageFound => return Ok(None),
+                LastRawMessageErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    return Err(Failed::NoStream);
+                }
+                _ => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+    }
+
+    /// The number of the last message of a stream.
+    pub(super) async fn last_sequence(&self, stream: &str) -> Result<u64, Failed> {
+        let stream = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            match stream.get_info().await {
+                Ok(info) => return Ok(info.state.last_sequence),
+                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+    }
+
+    /// The subjects of a stream that fit a filter.
+    pub(super) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Failed> {
+        let stream = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            let found = match stream.info_with_subjects(filter).await {
+                Ok(pages) => pages.try_collect::<Vec<_>>().await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => return Ok(found.into_iter().map(|(subject, _)| subject).collect()),
+                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+    }
+
+    /// Forgets messages of a subject, all or those before a number.
+    pub(super) async fn purge(&self, stream: &str, subject: &str, before: Option<u64>) -> Result<(), Failed> {
+        let stream = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            let purge = stream.purge().filter(subject);
+            let purged = match before {
+                Some(before) => purge.sequence(before).await,
+                None => purge.await,
+            };
+            match purged {
+                Ok(_) => return Ok(()),
+                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+    }
+
+    async fn stream(&self, name: &str) -> Result<Stream<()>, Failed> {
+        self.context.get_stream_no_info(name).await.map_err(|error| Failed::Lost(innermost(&error)))
+    }
+
+    fn retry(&self) -> Retry {
+        Retry { begun: Instant::now(), timeout: self.retry_timeout, attempts: 0 }
+    }
+}
+
+/// Which message of a stream.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    At(u64),
+    Last(&'a str),
+    First(&'a str),
+}
+
+/// Attempts of one call.
+struct Retry {
+    begun: Instant,
+    timeout: Duration,
+    /// How many have failed.
+    attempts: u32,
+}
+
+impl Retry {
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// Why the last one failed, if another would not help or the time for it is over.
+    async fn after(&mut self, failed: Failed) -> Result<(), Failed> {
+        self.attempts += 1;
+        let pause = pause(self.attempts);
+        if !matches!(failed, Failed::Lost(_)) || self.begun.elapsed() + pause > self.timeout {
+            return Err(failed);
+        }
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+}
+
+/// The cause at the bottom, which is what the server or the system said.
+fn innermost<E: std::error::Error>(error: &E) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = source.to_string();
+        next = source.source();
+    }
+    text
+}

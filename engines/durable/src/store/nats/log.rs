@@ -1,0 +1,230 @@
+//! The log of a partition: messages on its `.log` subject, each a batch of frames or a part of one.
+//!
+//! The parts of a batch are sent one after another, each behind the one before. A batch of which the last part is not
+//! there was never acknowledged; the next batch has its position.
+
+use super::link::{Behind, Failed, Found, Link};
+use super::record::{Head, Sort, decode, encode};
+use super::subjects::Subjects;
+use crate::ids::PartitionId;
+use crate::store::FrameBatch;
+use crate::store::remote::row;
+
+/// Messages that are fetched at a time, of at most 1 MiB each.
+const PAGE: u64 = 32;
+/// Messages that are looked at to find the end of a log: the parts of one batch that was cut short, about.
+const LOOKED_AT_MAX: u64 = 4096;
+/// Batches of which the owner remembers where they begin, to truncate the log there.
+const STARTS_MAX: usize = 1 << 14;
+
+/// What the owner of a partition knows of its log.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) epoch: u64,
+    /// The number of the last message of the stream.
+    pub(super) last: u64,
+    /// Where the log ends.
+    pub(super) ends: u64,
+    /// Whether an append had an unknown outcome.
+    pub(super) is_unsure: bool,
+    /// Position and message of beginnings of batches, in order.
+    starts: Vec<(u64, u64)>,
+}
+
+impl Held {
+    pub(super) fn new(epoch: u64, last: u64, ends: u64) -> Self {
+        Self { epoch, last, ends, ..Self::default() }
+    }
+
+    /// Remembers where a batch begins.
+    pub(super) fn begins(&mut self, position: u64, sequence: u64) {
+        if self.starts.last().is_some_and(|(last, _)| *last >= position) {
+            return;
+        }
+        self.starts.push((position, sequence));
+        if self.starts.len() > STARTS_MAX {
+            let mut is_kept = false;
+            self.starts.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+    }
+
+    /// The last known message before which nothing is needed if frames before `before` are not. The last batch stays.
+    pub(super) fn cut(&mut self, before: u64) -> Option<u64> {
+        let before = before.min(self.ends.saturating_sub(1));
+        let known = self.starts.partition_point(|(position, _)| *position <= before);
+        let (_, sequence) = *self.starts.get(known.checked_sub(1)?)?;
+        self.starts.drain(..known - 1);
+        Some(sequence)
+    }
+}
+
+/// Appends a batch behind `held.last`, which is moved.
+pub(super) async fn append(
+    link: &Link,
+    subjects: &Subjects,
+    partition: PartitionId,
+    held: &mut Held,
+    batch: &FrameBatch,
+) -> Result<(), Failed> {
+    let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
+    let bytes = row::encode(batch);
+    let parts = bytes.chunks(link.body_bytes_max());
+    let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut head = Head {
+        position: held.ends,
+        frames: short(batch.len()),
+        parts: short(parts.len()),
+        ..Head::new(Sort::Frames, partition, held.epoch)
+    };
+    let first = held.last + 1;
+    for part in parts {
+        let payload = encode(head, part);
+        held.last = link.publish(&stream, &subject, payload.into(), Behind::Last(held.last)).await?;
+        head.part += 1;
+    }
+    held.begins(held.ends, first);
+    held.ends += batch.len() as u64;
+    Ok(())
+}
+
+/// Tells all later owners that frames were given up, which only the present owner can, and forgets messages.
+pub(super) async fn truncate(
+    link: &Link,
+    subjects: &Subjects,
+    partition: PartitionId,
+    held: &mut Held,
+    before: u64,
+) -> Result<(), Failed> {
+    let stream = subjects.log_stream(partition);
+    let head = Head { position: before, ..Head::new(Sort::Cut, partition, held.epoch) };
+    let payload = encode(head, &crate::store::remote::unique_number().to_le_bytes());
+    let cut = subjects.of_partition(partition, "cut");
+    held.last = link.publish(&stream, &cut, payload.into(), Behind::Last(held.last)).await?;
+    if let Some(sequence) = held.cut(before) {
+        link.purge(&stream, &subjects.of_partition(partition, "log"), Some(sequence)).await?;
+        link.purge(&stream, &cut, Some(held.last)).await?;
+    }
+    Ok(())
+}
+
+/// Where a log ends, of which nothing is known: behind the last batch that is whole.
+pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId) -> Result<u64, Failed> {
+    let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
+    let mut behind = match link.last(&stream, &subject).await? {
+        Some(found) => found.sequence + 1,
+        // Server 2.9 does not find the last message of a subject if the one behind it was deleted.
+        None if link.first(&stream, &subject).await?.is_some() => link.last_sequence(&stream).await? + 1,
+        None => return Ok(0),
+    };
+    for _ in 0..LOOKED_AT_MAX {
+        behind = behind.saturating_sub(1);
+        if behind == 0 {
+            return Ok(0);
+        }
+        let Some(found) = link.at(&stream, behind).await? else { continue };
+        // What is damaged is reported by whoever reads the log.
+        let head = decode(&found.payload).map(|(head, _)| head).ok().filter(|head| head.sort == Sort::Frames);
+        match head {
+            Some(head) if head.part + 1 == head.parts => return Ok(head.position + u64::from(head.frames)),
+            Some(head) => behind = behind.saturating_sub(u64::from(head.part)),
+            None => {}
+        }
+    }
+    Err(Failed::Lost(format!("the end of the log is not among its last {LOOKED_AT_MAX} messages")))
+}
+
+/// Reads a page of messages from number `from` to `to`, at most [`PAGE`]; and the number to go on with.
+pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Result<(Vec<Found>, u64), Failed> {
+    use futures_util::{StreamExt as _, TryStreamExt as _};
+    let behind = to.min(from.saturating_add(PAGE - 1)) + 1;
+    let fetched = futures_util::stream::iter(from..behind).map(|sequence| link.at(stream, sequence));
+    let found: Vec<Option<Found>> = fetched.buffered(PAGE as usize).try_collect().await?;
+    Ok((found.into_iter().flatten().collect(), behind))
+}
+
+/// A batch out of its parts.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) head: Head,
+    /// The number of its first message.
+    pub(super) sequence: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Puts parts together.
+#[derive(Debug, Default)]
+pub(super) struct Joiner {
+    begun: Option<Batch>,
+}
+
+impl Joiner {
+    /// Takes the next message of a stream; the batch that it completes, if it does.
+    pub(super) fn push(&mut self, found: &Found) -> Result<Option<Batch>, String> {
+        let (head, body) = decode(&found.payload)?;
+        if head.sort != Sort::Frames {
+            self.begun = None;
+            return Ok(None);
+        }
+        if head.part == 0 {
+            self.begun = Some(Batch { head, sequence: found.sequence, bytes: body.to_vec() });
+        } else {
+            let begun = self.begun.as_mut();
+            let follows = |batch: &&mut Batch| {
+                let expected = Head { part: batch.head.part + 1, ..batch.head };
+                head == expected && found.sequence == batch.sequence + u64::from(head.part)
+            };
+            let batch = begun.filter(follows).ok_or("the part of the batch before it is missing")?;
+            batch.head.part = head.part;
+            batch.bytes.extend_from_slice(body);
+        }
+        if head.part + 1 < head.parts { Ok(None) } else { Ok(self.begun.take()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(sequence: u64, head: Head) -> Found {
+        Found { sequence, payload: encode(head, &sequence.to_le_bytes()).into() }
+    }
+
+    fn part(part: u32, parts: u32, position: u64) -> Head {
+        Head { part, parts, position, frames: 1, ..Head::new(Sort::Frames, PartitionId(0), 1) }
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_short_is_dropped_and_a_part_without_its_beginning_is_refused() {
+        let mut joiner = Joiner::default();
+        assert!(joiner.push(&found(1, part(0, 2, 0))).expect("taken").is_none());
+        assert!(joiner.push(&found(2, Head::new(Sort::Owner, PartitionId(0), 2))).expect("taken").is_none());
+        assert!(joiner.push(&found(3, part(0, 2, 0))).expect("taken").is_none());
+        let batch = joiner.push(&found(4, part(1, 2, 0))).expect("taken").expect("whole");
+        assert_eq!((batch.sequence, batch.bytes.len()), (3, 16));
+        assert!(joiner.push(&found(5, part(1, 2, 1))).is_err(), "without its beginning");
+        assert!(joiner.push(&found(6, part(0, 3, 1))).expect("taken").is_none());
+        assert!(joiner.push(&found(7, part(2, 3, 1))).is_err(), "without the one between");
+        assert!(joiner.push(&found(8, part(0, 2, 1))).expect("taken").is_none());
+        assert!(joiner.push(&found(10, part(1, 2, 1))).is_err(), "not next to it");
+    }
+
+    #[test]
+    fn a_log_is_cut_where_a_batch_begins_and_keeps_its_last() {
+        let mut held = Held::new(1, 0, 0);
+        for batch in 0..5 {
+            held.begins(batch * 10, 100 + batch);
+        }
+        held.ends = 50;
+        assert_eq!(held.cut(25), Some(102));
+        assert_eq!(held.cut(25), Some(102));
+        assert_eq!(held.cut(u64::MAX), Some(104));
+        assert_eq!(Held::new(1, 0, 7).cut(7), None);
+        for batch in 5..100_000 {
+            held.begins(batch * 10, 100 + batch);
+        }
+        assert!(held.starts.len() <= STARTS_MAX);
+    }
+}

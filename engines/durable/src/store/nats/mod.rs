@@ -1,0 +1,405 @@
+//! A store on NATS JetStream: a stream for each partition, which is its log and says who has it.
+//!
+//! An append is a message that is accepted only as the next one of its stream (`Nats-Expected-Last-Sequence`). Taking
+//! a partition adds a message to the same stream, behind which the former owner's next one does not fit: that is the
+//! fence. A message that is sent again, since its acknowledgement did not come, is accepted once.
+//!
+//! An acknowledgement means that the server has written the message, with more than one replica the majority of
+//! them, but not that it is on a disk: servers sync every two minutes (`sync_interval`). The end of a server's process
+//! loses nothing; the loss of its power may. What must survive that needs `replicas=3` on machines that do not fail
+//! together. A log that ends before what was acknowledged is refused by the owner that wrote it, not by a later one.
+
+mod blobs;
+mod bus;
+mod hub;
+mod link;
+mod log;
+mod options;
+mod owner;
+mod record;
+mod shared;
+mod subjects;
+
+pub use options::NatsStoreOptions;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use self::hub::LAYOUT;
+use self::link::{Failed, Link};
+use self::log::{Held, Joiner};
+use self::options::Address;
+use self::owner::Ownership;
+use self::subjects::Subjects;
+use super::names::check_blob_name;
+use super::remote::{Blocking, refused, row, unique_number};
+use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
+use crate::ids::{Epoch, PartitionId, Position};
+
+const DROP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A hub on NATS JetStream.
+#[derive(Clone, Debug)]
+pub struct NatsStore {
+    inner: Arc<Inner>,
+}
+
+/// What the stores, buses and lines of one connection share.
+#[derive(Debug)]
+struct Inner {
+    blocking: Blocking,
+    link: Link,
+    subjects: Subjects,
+    server: String,
+    session: i64,
+    replicas: usize,
+    held: Mutex<HashMap<PartitionId, Arc<tokio::sync::Mutex<Held>>>>,
+    is_alive: Mutex<bool>,
+}
+
+impl NatsStore {
+    /// Connects. `url` is `nats://user:password@host:port/hub`, the hub is `main` if none is named, further servers
+    /// follow the first after commas, and `?replicas=3` goes before `options`. Nothing is made before
+    /// [`Store::open_or_create`].
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the text is not as above, no server can be reached within 5 s, or it refuses user or
+    /// password. Errors and descriptions show no password.
+    pub fn open(url: &str, mut options: NatsStoreOptions) -> Result<Self, StoreError> {
+        let address = Address::parse(url, &mut options)?;
+        let server = address.server();
+        let place = || Location::Remote { server: server.clone(), what: "a connection".to_owned() };
+        let blocking = Blocking::start("nats-store").map_err(|error| refused("open", place(), error.to_string()))?;
+        let (replicas, subjects) = (options.replicas, Subjects::new(&address.hub));
+        let link = blocking
+            .run(async move { Link::open(&address, &options).await })
+            .unwrap_or_else(|| Err("the thread of the client has ended".to_owned()))
+            .map_err(|reason| refused("open", place(), reason))?;
+        let inner = Inner {
+            blocking,
+            link,
+            subjects,
+            server,
+            session: unique_number(),
+            replicas,
+            held: Mutex::default(),
+            is_alive: Mutex::new(false),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    fn place(&self, what: impl Into<String>) -> Location {
+        Location::Remote { server: self.inner.server.clone(), what: what.into() }
+    }
+
+    fn damaged(&self, what: impl Into<String>, why: impl Into<String>) -> StoreError {
+        StoreError::Damaged { place: self.place(what), what: why.into() }
+    }
+
+    /// Runs requests, which get the connection and the names of the hub.
+    fn call<T, F>(
+        &self,
+        action: &'static str,
+        what: impl Into<String>,
+        requests: impl FnOnce(Link, Subjects) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failed>> + Send + 'static,
+    {
+        let inner = &self.inner;
+        let result = inner.blocking.run(requests(inner.link.clone(), inner.subjects.clone()));
+        result
+            .unwrap_or_else(|| Err(Failed::Lost("the thread of the client has ended".to_owned())))
+            .map_err(|failed| failed.at(action, self.place(what)))
+    }
+
+    fn ownership(&self, partition: PartitionId) -> Result<Ownership, StoreError> {
+        let what = format!("partition {partition}");
+        let read = self.call("read", &what, move |link, subjects| async move {
+            match owner::read(&link, &subjects, partition).await {
+                Ok(found) => Ok(Ok(found)),
+                Err(owner::Unread::Failed(failed)) => Err(failed),
+                Err(owner::Unread::Damaged(sequence, why)) => Ok(Err((sequence, why))),
+            }
+        });
+        match read {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err((sequence, why))) => Err(self.damaged(format!("{what} at message {sequence}"), why)),
+            Err(StoreError::Foreign { place, .. }) => Err(self.unknown(place)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes that this store has a partition, where `before` still holds, and learns where its log ends.
+    fn own(&self, partition: PartitionId, before: Ownership, owner: &str) -> Result<Option<Epoch>, StoreError> {
+        let epoch = before.epoch + 1;
+        let after = Ownership { epoch, owner: Some(owner.to_owned()), session: self.inner.session, sequence: 0 };
+        let taken = self.call("take", format!("partition {partition}"), move |link, subjects| async move {
+            match owner::write(&link, &subjects, partition, &before, &after).await {
+                Ok(sequence) => Ok(Some((sequence, log::end(&link, &subjects, partition).await?))),
+                Err(Failed::Moved) => Ok(None),
+                Err(failed) => Err(failed),
+            }
+        })?;
+        let Some((sequence, ends)) = taken else { return Ok(None) };
+        let held = Arc::new(tokio::sync::Mutex::new(Held::new(epoch, sequence, ends)));
+        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, held);
+        Ok(Some(Epoch(epoch)))
+    }
+
+    /// What is known of a partition that this store has taken with this epoch.
+    fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<Held>>, StoreError> {
+        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
+        if let Some(held) = held {
+            let found = Arc::clone(&held);
+            let ours = self.inner.blocking.run(async move { found.lock().await.epoch });
+            if ours == Some(epoch.0) {
+                return Ok(held);
+            }
+        }
+        let theirs = self.ownership(partition)?.epoch;
+        Err(StoreError::Fenced { partition, ours: epoch.0, theirs })
+    }
+
+    /// The error of a write that met another's.
+    fn overtaken(&self, partition: PartitionId, epoch: Epoch, at: u64) -> StoreError {
+        let found = match self.ownership(partition) {
+            Ok(found) => found,
+            Err(error) => return error,
+        };
+        if found.epoch != epoch.0 || found.owner.is_none() {
+            return StoreError::Fenced { partition, ours: epoch.0, theirs: found.epoch };
+        }
+        let ends = self.call("read", format!("the log of partition {partition}"), move |link, subjects| async move {
+            log::end(&link, &subjects, partition).await
+        });
+        ends.map_or_else(|error| error, |ends| StoreError::Conflict { partition, ends, at })
+    }
+
+    /// Reads batches from message `from` to message `to`, and gives their frames to `visit`.
+    fn read_batches(
+        &self,
+        partition: PartitionId,
+        (from, to): (u64, u64),
+        wanted: Position,
+        visit: &mut Visit<'_>,
+    ) -> Result<Option<u64>, StoreError> {
+        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
+        let (mut joiner, mut next, mut sequence) = (Joiner::default(), None, from);
+        while sequence <= to {
+            let what = format!("the log of partition {partition} at message {sequence}");
+            let (page, behind) = self.call("read", what, move |link, subjects| async move {
+                log::page(&link, &subjects.log_stream(partition), sequence, to).await
+            })?;
+            sequence = behind;
+            for found in &page {
+                let place = || format!("message {} of partition {partition}", found.sequence);
+                let Some(batch) = joiner.push(found).map_err(|why| self.damaged(place(), why))? else { continue };
+                let (position, frames) = (batch.head.position, u64::from(batch.head.frames));
+                if batch.head.partition != partition || next.is_some_and(|next| next != position) {
+                    let why = format!("it holds frame {position}, expected {}", next.unwrap_or(position));
+                    return Err(self.damaged(place(), why));
+                }
+                if next.is_none() && wanted.0 < position {
+                    return Err(StoreError::Missing { partition, begins: position, wanted: wanted.0 });
+                }
+                let decoded = row::decode(frames, &batch.bytes).map_err(|why| self.damaged(place(), why))?;
+                for (position, frame) in (position..).zip(decoded).filter(|(position, _)| *position >= wanted.0) {
+                    visit(Position(position), frame)?;
+                }
+                next = Some(position + frames);
+                if let Some(held) = &held {
+                    // An append that is under way knows more.
+                    if let Ok(mut held) = held.try_lock() {
+                        held.begins(position, batch.sequence);
+                    }
+                }
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Store for NatsStore {
+    fn describe(&self) -> String {
+        self.inner.server.clone()
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Group
+    }
+
+    fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
+        self.make_streams(wanted)?;
+        let foreign = |what: String| StoreError::Foreign { place: self.place("the shape"), what };
+        let shape = self.shape()?.ok_or_else(|| foreign("there is none".to_owned()))?;
+        if shape.layout != LAYOUT {
+            return Err(foreign(format!("its streams are of layout {}, expected {LAYOUT}", shape.layout)));
+        }
+        if shape.format != wanted.format {
+            return Err(foreign(format!("its format is {}, expected {}", shape.format, wanted.format)));
+        }
+        self.make_logs(shape.partitions)?;
+        self.stay_alive()?;
+        Ok(HubShape { partitions: shape.partitions, format: shape.format })
+    }
+
+    /// Takes a partition that was given back, that this store holds, or whose owner's store has not said for six
+    /// seconds that it is open.
+    fn acquire(&self, partition: PartitionId, owner: &str) -> Result<Epoch, StoreError> {
+        let found = self.ownership(partition)?;
+        let by = found.owner.clone();
+        let is_free = by.is_none() || found.session == self.inner.session || !self.is_alive(found.session)?;
+        if is_free && let Some(epoch) = self.own(partition, found, owner)? {
+            return Ok(epoch);
+        }
+        let by = by.unwrap_or_else(|| "another process".to_owned());
+        Err(StoreError::InUse { place: self.place(format!("partition {partition}")), by })
+    }
+
+    fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
+        let before = self.ownership(partition)?;
+        let fenced = |theirs| StoreError::Fenced { partition, ours: epoch.0, theirs };
+        if before.epoch != epoch.0 || before.owner.is_none() {
+            return Err(fenced(before.epoch));
+        }
+        let after = Ownership { owner: None, ..before.clone() };
+        let written = self.call("release", format!("partition {partition}"), move |link, subjects| async move {
+            match owner::write(&link, &subjects, partition, &before, &after).await {
+                Ok(_) => Ok(true),
+                Err(Failed::Moved) => Ok(false),
+                Err(failed) => Err(failed),
+            }
+        })?;
+        if !written {
+            return Err(fenced(self.ownership(partition)?.epoch));
+        }
+        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+        Ok(())
+    }
+
+    fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
+        let what = || format!("the log of partition {partition} at {}", at.0);
+        batch.check(|| self.place(what()))?;
+        let held = self.held(partition, epoch)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let batch = batch.clone();
+        let appended = self.call("append to", what(), move |link, subjects| async move {
+            let mut held = held.lock().await;
+            if held.is_unsure {
+                return Err(Failed::Lost("an append before this one failed".to_owned()));
+            }
+            if held.ends != at.0 {
+                return Ok(Err(Some(held.ends)));
+            }
+            match log::append(&link, &subjects, partition, &mut held, &batch).await {
+                Ok(()) => Ok(Ok(())),
+                Err(failed) => {
+                    held.is_unsure = failed != Failed::Moved;
+                    if failed == Failed::Moved { Ok(Err(None)) } else { Err(failed) }
+                }
+            }
+        })?;
+        appended.map_err(|ends| match ends {
+            Some(ends) => StoreError::Conflict { partition, ends, at: at.0 },
+            None => self.overtaken(partition, epoch, at.0),
+        })
+    }
+
+    fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
+        let what = format!("the log of partition {partition}");
+        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
+        let range = self.call("read", &what, move |link, subjects| async move {
+            let known = match held {
+                Some(held) => held.lock().await.last,
+                None => 0,
+            };
+            let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
+            let last = link.last_sequence(&stream).await?;
+            if last < known {
+                return Err(Failed::Lost(format!("it ends at message {last}, and {known} was acknowledged")));
+            }
+            Ok((link.first(&stream, &subject).await?.map(|found| found.sequence), last))
+        })?;
+        let next = match range {
+            (Some(first), last) => self.read_batches(partition, (first, last), from, visit)?,
+            (None, _) => None,
+        };
+        Ok(Position(next.unwrap_or(0)))
+    }
+
+    fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
+        let held = self.held(partition, epoch)?;
+        let what = format!("the log of partition {partition}");
+        let is_cut = self.call("truncate", what, move |link, subjects| async move {
+            let mut held = held.lock().await;
+            match log::truncate(&link, &subjects, partition, &mut held, before.0).await {
+                Ok(()) => Ok(true),
+                Err(failed) => {
+                    held.is_unsure = failed != Failed::Moved;
+                    if failed == Failed::Moved { Ok(false) } else { Err(failed) }
+                }
+            }
+        })?;
+        if is_cut { Ok(()) } else { Err(self.overtaken(partition, epoch, before.0)) }
+    }
+
+    fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        check_blob_name(name)?;
+        let (blob, bytes) = (name.to_owned(), bytes.to_vec());
+        self.call("write", format!("blob {name}"), move |link, subjects| async move {
+            blobs::put(&link, &subjects, &blob, &bytes).await
+        })
+    }
+
+    fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        check_blob_name(name)?;
+        let blob = name.to_owned();
+        let got = self.call("read", format!("blob {name}"), move |link, subjects| async move {
+            match blobs::get(&link, &subjects, &blob).await {
+                Ok(bytes) => Ok(Ok(bytes)),
+                Err(blobs::Unread::Failed(failed)) => Err(failed),
+                Err(blobs::Unread::Damaged(why)) => Ok(Err(why)),
+            }
+        })?;
+        got.map_err(|why| self.damaged(format!("blob {name}"), why))
+    }
+
+    fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
+        check_blob_name(name)?;
+        let blob = name.to_owned();
+        self.call("delete", format!("blob {name}"), move |link, subjects| async move {
+            blobs::delete(&link, &subjects, &blob).await
+        })
+    }
+
+    fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let filter = self.inner.subjects.blobs(prefix);
+        let found = self.call("list", "blobs", move |link, subjects| async move {
+            link.subjects(&subjects.names_stream(), &filter).await
+        })?;
+        let names = found.iter().filter_map(|subject| self.inner.subjects.blob_of(subject));
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !*self.is_alive.lock().unwrap_or_else(PoisonError::into_inner) {
+            return;
+        }
+        let (link, subjects, session) = (self.link.clone(), self.subjects.clone(), self.session);
+        self.blocking.run(async move {
+            let (stream, subject) = (subjects.alive_stream(), subjects.alive(session));
+            let forgotten = link.purge(&stream, &subject, None);
+            // Without it, the store counts as alive for some seconds.
+            let _ = tokio::time::timeout(DROP_TIMEOUT, forgotten).await;
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! What nodes say about themselves, who has which partition, and their messages to each other.
+
+use std::sync::Arc;
+
+use super::NatsStore;
+use super::bus::NatsLine;
+use super::link::{Behind, Failed};
+use super::record::{Head, Sort, decode, encode};
+use crate::ids::{Epoch, PartitionId};
+use crate::store::remote::{check_node_name, check_said};
+use crate::store::{Bus, Line, Owner, Receive, SharedStore, StoreError};
+
+impl SharedStore for NatsStore {
+    fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        check_node_name(node)?;
+        let what = format!("what node {node} says");
+        check_said(said, || self.place(&what))?;
+        let (name, payload) = (node.to_owned(), encode(Head::new(Sort::Said, PartitionId(0), 0), said));
+        let found = self.call("write", what, move |link, subjects| async move {
+            let stream = subjects.names_stream();
+            link.publish(&stream, &subjects.node(&name), payload.into(), Behind::Any).await?;
+            let mut found = Vec::new();
+            for subject in link.subjects(&stream, &subjects.nodes()).await? {
+                // One that was forgotten in the meantime is not there.
+                found.extend(link.last(&stream, &subject).await?.map(|found| (subject, found.payload)));
+            }
+            Ok(found)
+        })?;
+        let mut all = Vec::new();
+        for (subject, payload) in &found {
+            let Some(name) = self.inner.subjects.node_of(subject) else { continue };
+            let (_, said) = decode(payload).map_err(|why| self.damaged(format!("what node {name} says"), why))?;
+            all.push((name, said.to_vec()));
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    fn forget(&self, node: &str) -> Result<(), StoreError> {
+        check_node_name(node)?;
+        let name = node.to_owned();
+        self.call("forget", format!("node {node}"), move |link, subjects| async move {
+            link.purge(&subjects.names_stream(), &subjects.node(&name), None).await
+        })
+    }
+
+    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        let place = || self.place("the shape");
+        let shape = self.shape()?.ok_or_else(|| Failed::NoStream.at("read", place()))?;
+        let owner = |partition| {
+            let found = self.ownership(partition)?;
+            Ok(Owner { partition, epoch: Epoch(found.epoch), node: found.owner })
+        };
+        (0..shape.partitions).map(PartitionId).map(owner).collect()
+    }
+
+    fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError> {
+        check_node_name(node)?;
+        let found = self.ownership(partition)?;
+        let epoch = found.epoch;
+        if epoch == seen.0 {
+            // It may have been given back in the meantime, with the same epoch.
+            for found in [Some(found), None] {
+                let found = found.map_or_else(|| self.ownership(partition), Ok)?;
+                if found.epoch != seen.0 {
+                    break;
+                }
+                if let Some(epoch) = self.own(partition, found, node)? {
+                    return Ok(epoch);
+                }
+            }
+        }
+        let theirs = self.ownership(partition)?.epoch;
+        Err(StoreError::Fenced { partition, ours: seen.0, theirs })
+    }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Bus for NatsStore {
+    fn open(&self, _node: &str, receive: Receive) -> Result<Box<dyn Line>, StoreError> {
+        Ok(Box::new(NatsLine::open(Arc::clone(&self.inner), receive)?))
+    }
+}

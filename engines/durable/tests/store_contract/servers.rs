@@ -1,0 +1,209 @@
+//! Servers of a test's own: on free ports of the loopback interface, in a scratch folder, ended when dropped.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use narrows_testing::{has_programs, postgres_programs};
+
+/// How long something may take that happens in the end.
+pub(crate) const WAIT: Duration = Duration::from_secs(60);
+
+/// Whose password a test knows.
+const USER: &str = "keeper";
+const PASSWORD: &str = "pass-w0rd";
+
+/// A PostgreSQL server.
+pub(crate) struct Postgres {
+    folder: tempfile::TempDir,
+    programs: PathBuf,
+    port: u16,
+    server: Option<Child>,
+}
+
+impl Postgres {
+    /// None, and says so, where PostgreSQL is not installed or tests with it are disabled.
+    pub(crate) fn start() -> Option<Self> {
+        let programs = postgres_programs()?;
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let password = folder.path().join("password");
+        std::fs::write(&password, PASSWORD).unwrap();
+        let mut making = unprivileged(&programs.join("initdb"));
+        making.arg("-D").arg(&data).args(["-A", "scram-sha-256", "-U", USER, "-N", "-E", "UTF8", "--no-locale"]);
+        making.arg("--pwfile").arg(&password).stdout(Stdio::null());
+        assert!(making.status().unwrap().success());
+        let mut postgres = Self { folder, programs, port: free_port(), server: None };
+        postgres.run();
+        Some(postgres)
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    pub(crate) fn run(&mut self) {
+        let begun = Instant::now();
+        while !self.is_ready() {
+            assert!(begun.elapsed() < WAIT, "not in time: a connection to PostgreSQL");
+            // One that ended by itself found that workers of a killed one before it were still there.
+            if self.server.as_mut().is_none_or(|server| server.try_wait().unwrap().is_some()) {
+                self.server = Some(self.launch());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.server.is_some() && self.sql("select 1").is_some()
+    }
+
+    fn launch(&self) -> Child {
+        let data = self.folder.path().join("data");
+        let mut command = unprivileged(&self.programs.join("postgres"));
+        command.arg("-D").arg(&data).args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        // What is tested here is not the disk.
+        command.args(["-c", "fsync=off", "-c"]).arg(format!("unix_socket_directories={}", data.display()));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Ends the server as a crash does.
+    pub(crate) fn kill(&mut self) {
+        end(&mut self.server.take().unwrap());
+    }
+
+    /// Runs a statement as a user at a terminal would; what it prints.
+    pub(crate) fn sql(&self, sql: &str) -> Option<String> {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args(["-qAtX", "-d", &self.url_of("postgres", USER, PASSWORD), "-c", sql]).stderr(Stdio::null());
+        let output = command.output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    }
+
+    /// The text that opens a hub.
+    pub(crate) fn url(&self, hub: &str) -> String {
+        format!("{}?hub={hub}", self.url_of("postgres", USER, PASSWORD))
+    }
+
+    /// The same with another password.
+    pub(crate) fn url_with_password(&self, hub: &str, password: &str) -> String {
+        format!("{}?hub={hub}", self.url_of("postgres", USER, password))
+    }
+
+    fn url_of(&self, database: &str, user: &str, password: &str) -> String {
+        format!("postgres://{user}:{password}@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// A NATS server with JetStream.
+pub(crate) struct Nats {
+    folder: tempfile::TempDir,
+    port: u16,
+    /// Further arguments, which make it part of a cluster.
+    arguments: Vec<String>,
+    server: Option<Child>,
+}
+
+impl Nats {
+    /// None, and says so, where it is not installed.
+    pub(crate) fn start() -> Option<Self> {
+        if !has_programs(&["nats-server"]) {
+            return None;
+        }
+        let mut nats =
+            Self { folder: tempfile::tempdir().unwrap(), port: free_port(), arguments: vec![], server: None };
+        nats.run();
+        Some(nats)
+    }
+
+    /// Three servers that keep the same.
+    pub(crate) fn start_cluster() -> Option<Vec<Self>> {
+        if !has_programs(&["nats-server"]) {
+            return None;
+        }
+        let routes = [free_port(), free_port(), free_port()].map(|port| format!("nats://127.0.0.1:{port}"));
+        let server = |route: &String| {
+            let arguments = ["--cluster_name", "test", "--cluster", route, "--routes", &routes.join(",")];
+            let name = ["--name".to_owned(), format!("server-{}", free_port())];
+            let arguments = arguments.map(str::to_owned).into_iter().chain(name).collect();
+            let mut nats = Self { folder: tempfile::tempdir().unwrap(), port: free_port(), arguments, server: None };
+            nats.run();
+            nats
+        };
+        Some(routes.iter().map(server).collect())
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    pub(crate) fn run(&mut self) {
+        let mut command = Command::new("nats-server");
+        command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "--user", USER, "--pass", PASSWORD]);
+        command.arg("-sd").arg(self.folder.path()).args(&self.arguments);
+        command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
+        self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(begun.elapsed() < WAIT, "not in time: a connection to NATS");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the server as a crash does.
+    pub(crate) fn kill(&mut self) {
+        end(&mut self.server.take().unwrap());
+    }
+
+    /// The text that opens a hub.
+    pub(crate) fn url(&self, hub: &str) -> String {
+        self.url_with_password(hub, PASSWORD)
+    }
+
+    /// The same with another password.
+    pub(crate) fn url_with_password(&self, hub: &str, password: &str) -> String {
+        format!("nats://{USER}:{password}@127.0.0.1:{}/{hub}", self.port)
+    }
+
+    /// Publishes a message as any other client may, and waits until the server has it.
+    pub(crate) fn publish(&self, subject: &str, payload: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let connect = format!("CONNECT {{\"verbose\":false,\"user\":\"{USER}\",\"pass\":\"{PASSWORD}\"}}");
+        let publish = format!("PUB {subject} reply.nowhere {}\r\n{payload}", payload.len());
+        stream.write_all(format!("{connect}\r\n{publish}\r\nPING\r\n").as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        assert!(lines.any(|line| line.unwrap() == "PONG"));
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
+
+fn end(server: &mut Child) {
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+/// A port that was free just now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// PostgreSQL refuses to run as root, so root runs it as somebody else in a user namespace.
+fn unprivileged(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-Ur", "--map-user=1000", "--map-group=1000"]).arg(program);
+    command
+}
