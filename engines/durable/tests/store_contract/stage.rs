@@ -88,13 +88,18 @@ impl Subject<'_> {
     }
 
     pub(crate) fn open_shared(&self) -> Arc<dyn SharedStore> {
-        let store: Arc<dyn SharedStore> = match self.kind {
+        let store = self.connect();
+        store.open_or_create(SHAPE).unwrap();
+        store
+    }
+
+    /// A shared store in which there may be no hub yet.
+    pub(crate) fn connect(&self) -> Arc<dyn SharedStore> {
+        match self.kind {
             Kind::Postgres | Kind::PostgresEachStep => Arc::new(self.open_postgres().unwrap()),
             Kind::Nats => Arc::new(self.open_nats().unwrap()),
             kind => panic!("{kind:?} is not shared"),
-        };
-        store.open_or_create(SHAPE).unwrap();
-        store
+        }
     }
 
     pub(crate) fn open_postgres(&self) -> Result<PostgresStore, StoreError> {
