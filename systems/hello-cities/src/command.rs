@@ -34,7 +34,8 @@ struct Hub {
 
 #[derive(Debug, clap::Args)]
 struct HubSettings {
-    /// What keeps the hub's state: files, classic or memory
+    /// What keeps the hub's state: files, classic, memory, or a server by its connection text, such as
+    /// postgres://user@host/database?hub=NAME or nats://host:4222/NAME
     #[arg(long, value_name = "KIND", default_value = "files")]
     store: StoreKind,
     /// Where; it must hold no orchestrations [default: a temporary folder that is removed afterwards]
@@ -100,7 +101,7 @@ impl Command {
 impl HubSettings {
     fn config(&self) -> Config {
         Config {
-            store: self.store,
+            store: self.store.clone(),
             folder: self.folder.clone(),
             partitions: self.partitions,
             activities: self.activities,

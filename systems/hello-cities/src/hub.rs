@@ -1,10 +1,11 @@
 //! The hub that workloads run on, and its store.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, Store};
+use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, Store, open_shared};
 use narrows_durable::{Client, Filter, Hub, HubOptions, Observed};
 use narrows_serving::Telemetry;
 
@@ -12,7 +13,7 @@ use crate::Error;
 use crate::code::{Activities, registry};
 
 /// What keeps the hub's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub enum StoreKind {
     /// The engine's log, in files.
     #[default]
@@ -21,17 +22,30 @@ pub enum StoreKind {
     Classic,
     /// Nothing: what the engine costs without a disk.
     Memory,
+    /// A server, PostgreSQL or NATS, by its connection text, which may hold a password.
+    Server(String),
 }
 
+/// How connection texts of servers begin.
+const SERVERS: [&str; 3] = ["postgres", "postgresql", "nats"];
+
 impl StoreKind {
-    /// Its name in commands.
+    /// Its name in figures: that of a server says what it is and not where.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Files => "files",
             Self::Classic => "classic",
             Self::Memory => "memory",
+            Self::Server(url) if url.starts_with("nats") => "nats",
+            Self::Server(_) => "postgres",
         }
+    }
+}
+
+impl fmt::Debug for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -39,8 +53,14 @@ impl FromStr for StoreKind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        if text.split_once("://").is_some_and(|(scheme, _)| SERVERS.contains(&scheme)) {
+            return Ok(Self::Server(text.to_owned()));
+        }
         [Self::Files, Self::Classic, Self::Memory].into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            Error::Setting { name: "store", value: text.to_owned(), expected: "files, classic or memory" }
+            let expected = "files, classic, memory, postgres://… or nats://…";
+            // What was meant as a connection text may hold a password.
+            let value = text.split_once("://").map_or(text, |(scheme, _)| scheme).to_owned();
+            Error::Setting { name: "store", value, expected }
         })
     }
 }
@@ -78,7 +98,7 @@ impl Held {
             return Err(Error::Setting { name: "sample", value: config.sample.to_string(), expected: "0 to 1" });
         }
         let (folder, scratch) = folder(config)?;
-        let store = store(config.store, &folder)?;
+        let store = store(&config.store, &folder)?;
         let batching = store.batching();
         let mut options = HubOptions::default();
         options.partitions = config.partitions.unwrap_or(options.partitions);
@@ -91,7 +111,7 @@ impl Held {
             Hub::open(store, code, options)?
         };
         let client = hub.client();
-        Ok(Self { hub, client, store: config.store, batching, _scratch: scratch })
+        Ok(Self { hub, client, store: config.store.clone(), batching, _scratch: scratch })
     }
 
     /// Refuses a hub that has orchestrations of an earlier process.
@@ -117,10 +137,24 @@ fn folder(config: &Config) -> Result<(PathBuf, Option<tempfile::TempDir>), Error
     Ok((scratch.path().to_owned(), Some(scratch)))
 }
 
-fn store(kind: StoreKind, folder: &std::path::Path) -> Result<Arc<dyn Store>, Error> {
+fn store(kind: &StoreKind, folder: &std::path::Path) -> Result<Arc<dyn Store>, Error> {
     Ok(match kind {
         StoreKind::Files => Arc::new(FileStore::open(folder, FileStoreOptions::default())?),
         StoreKind::Classic => Arc::new(ClassicStore::open(folder.join("hub.db"))?),
         StoreKind::Memory => Arc::new(MemoryStore::new()),
+        StoreKind::Server(url) => open_shared(url)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_told_without_its_password() {
+        let store: StoreKind = "postgres://narrows:secret@127.0.0.1/hubs?hub=a".parse().unwrap();
+        assert_eq!((store.as_str(), format!("{store:?}")), ("postgres", "postgres".to_owned()));
+        let refused = "mysql://narrows:secret@127.0.0.1/hubs".parse::<StoreKind>().unwrap_err().to_string();
+        assert!(refused.contains("mysql") && !refused.contains("secret"), "{refused}");
+    }
 }

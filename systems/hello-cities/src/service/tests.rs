@@ -53,7 +53,7 @@ impl Server {
 #[tokio::test]
 async fn every_workload_ends_with_the_events_that_the_engine_counted() {
     for store in [StoreKind::Files, StoreKind::Classic, StoreKind::Memory] {
-        let server = serve(store).await;
+        let server = serve(store.clone()).await;
         for (path, events, launching) in [
             ("hello-cities?n=60", 600, 0),
             ("hello-cities?n=60&launch=entities", 600, 50),
