@@ -17,6 +17,7 @@ import (
 	"reflect"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -243,13 +244,16 @@ func aSplitInTheMiddleOfAQuery(database *azcosmos.DatabaseClient) {
 
 func aThrottledClientRetries(database *azcosmos.DatabaseClient, seen *refusals) {
 	items, before := create(database, "throttled", 400), seen.count
-	for n := range 100 {
-		must(items.UpsertItem(ctx, of(n), text(numbered(n)), nil))
+	for n := range 6 {
+		// A write of this size takes more than the 400 request units of a second.
+		large := numbered(n)
+		large.Tags = []string{strings.Repeat("x", 70_000)}
+		must(items.UpsertItem(ctx, of(n), text(large), nil))
 	}
 	if seen.count == before {
-		panic("100 writes went through without a 429")
+		panic("6 large writes went through without a 429")
 	}
-	must(items.ReadItem(ctx, of(99), "99", nil))
+	must(items.ReadItem(ctx, of(5), "5", nil))
 }
 
 func main() {

@@ -10,10 +10,16 @@ from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, excep
 
 KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 ITEMS = 120
+LARGE = 6
 
 
 def item(n):
     return {"id": str(n), "owner": f"o{n % 20}", "n": n, "group": "abc"[n % 3], "tags": ["x"] * (n % 3)}
+
+
+def large(n):
+    """Its write takes more than the 400 request units of a second."""
+    return item(n) | {"filling": "x" * 70_000}
 
 
 def expect(found, expected):
@@ -152,11 +158,11 @@ def a_split_in_the_middle_of_a_sorted_query(database):
 def a_throttled_client_retries(database):
     items = database.create_container("throttled", PartitionKey("/owner"), offer_throughput=400)
     statuses = []
-    for n in range(100):
-        items.upsert_item(item(n), raw_response_hook=lambda reply: statuses.append(reply.http_response.status_code))
-    expect(statuses.count(201), 100)
-    assert 429 in statuses, "100 writes went through without a 429"
-    expect(items.read_item("99", "o19")["n"], 99)
+    for n in range(LARGE):
+        items.upsert_item(large(n), raw_response_hook=lambda reply: statuses.append(reply.http_response.status_code))
+    expect(statuses.count(201), LARGE)
+    assert 429 in statuses, f"{LARGE} large writes went through without a 429"
+    expect(items.read_item("5", "o5")["n"], 5)
 
 
 def hierarchical_keys(database):
