@@ -13,7 +13,7 @@ fn settings_that_make_no_sense_are_refused() {
         (&["once", "hello"][..], "expected hello-cities, fan-out-fan-in, counter, periodic or waiting"),
         (&["once", "--n", "0"], "n is \"0\", expected 1 to 10000000"),
         (&["once", "--launch", "later"], "expected direct, entities or one-by-one"),
-        (&["once", "--store", "tape"], "expected files, classic or memory"),
+        (&["once", "--store", "tape"], "expected files, classic, memory, postgres://… or nats://…"),
         (&["once", "--sample", "2"], "sample is \"2\", expected 0 to 1"),
         (&["once", "--partitions", "65"], "option partitions is 65, expected 1 to 64"),
         (&["hub", "--activities", "none"], "expected ordinary or idempotent"),

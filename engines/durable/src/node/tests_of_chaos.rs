@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use narrows_testing::Chance;
 
@@ -147,7 +147,7 @@ async fn counts(client: &Client) -> Counts {
 #[test]
 fn all_orders_are_counted_once_while_nodes_come_and_go() {
     let seed = std::env::var("NARROWS_NODES_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    eprintln!("NARROWS_NODES_SEED={seed}");
+    let repeats = format!("NARROWS_NODES_SEED={seed} repeats it");
     let mut chance = Chance::new(seed);
     let mut stage =
         Stage { store: Arc::default(), trouble: Arc::default(), nodes: Vec::new(), opened: 0, paused: None };
@@ -155,7 +155,6 @@ fn all_orders_are_counted_once_while_nodes_come_and_go() {
     stage.trouble.loses_one_in.store(30, Ordering::Relaxed);
     stage.trouble.delay_ms_max.store(3, Ordering::Relaxed);
     block(async {
-        let begun = Instant::now();
         let mut orders = Vec::new();
         for first in (0..ORDERS).step_by(ORDERS_PER_EVENT) {
             stage.happen(&mut chance);
@@ -165,15 +164,13 @@ fn all_orders_are_counted_once_while_nodes_come_and_go() {
         if let Some(paused) = stage.paused.take() {
             stage.trouble.resume(&paused);
         }
-        eprintln!("{} nodes, all started after {:?}", stage.opened, begun.elapsed());
         let client = stage.client(&mut chance);
         for order in &orders {
-            let view = client.wait(order, TIMEOUT).await.expect("ended");
-            assert_eq!(view.status, Status::Completed, "{order}: {:?}", view.output);
+            let view = client.wait(order, TIMEOUT).await.unwrap_or_else(|error| panic!("{order}: {error}; {repeats}"));
+            assert_eq!(view.status, Status::Completed, "{order}: {:?}; {repeats}", view.output);
         }
-        eprintln!("all ended after {:?}", begun.elapsed());
         let filter = Filter { statuses: vec![Status::Completed], ..Filter::default() };
-        assert_eq!(client.count(filter).await.expect("counted"), 2 * ORDERS, "orders and their parts");
+        assert_eq!(client.count(filter).await.expect("counted"), 2 * ORDERS, "orders and their parts; {repeats}");
         until("no message is under way", || {
             stage.nodes.iter().all(|node| {
                 let stats = node.stats().partitions;
@@ -183,7 +180,7 @@ fn all_orders_are_counted_once_while_nodes_come_and_go() {
         let counts = counts(&client).await;
         let wanted = orders.iter().flat_map(|order| ["part", "call", "signal"].map(|what| format!("{order}/{what}")));
         for token in wanted {
-            assert_eq!(counts.get(&token), Some(&1), "{token}");
+            assert_eq!(counts.get(&token), Some(&1), "{token}; {repeats}");
         }
         assert_eq!(counts.len(), 3 * orders.len());
         let page = client.query(Filter::default(), 10, Values::Without, None).await.expect("a page");
