@@ -2,13 +2,18 @@
 //!
 //! HTTP/1.1, and HTTP/2 by prior knowledge. How long a response may take is the service's own matter.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
-use hyper::body::Incoming;
+use axum::http;
+use axum::response::Response;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -35,43 +40,74 @@ pub fn limits(drain: Duration) -> Limits {
 /// How long the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// A server at work. In a box, what handles a request is compiled with the crate that makes the box and by that crate's
+/// profile; the body of an `async fn` is compiled with the crate that awaits it.
+pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Serves requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
-pub async fn serve(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
-    let accept = |stream| std::future::ready(Some((stream, router.clone())));
-    serve_over(listener, limits, stop, accept).await;
+pub fn serve(
+    listener: TcpListener,
+    limits: Limits,
+    router: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Serving {
+    serve_until(listener, limits, router, Box::pin(stop))
 }
 
-/// Serves as [`serve`] does, over the stream and by the router that `accept` makes of a connection. Without them it is
+fn serve_until(listener: TcpListener, limits: Limits, router: Router, stop: Serving) -> Serving {
+    Box::pin(async move {
+        let router = TowerToHyperService::new(router);
+        let respond = move |request| infallible(router.call(request));
+        let accept = |stream| std::future::ready(Some((stream, respond.clone())));
+        serve_over(listener, limits, stop, accept).await;
+    })
+}
+
+async fn infallible(responding: impl Future<Output = Result<Response, Infallible>>) -> Response {
+    let Ok(response) = responding.await;
+    response
+}
+
+/// Serves as [`serve`] does, over the stream and by the function that `accept` makes of a connection. Without them it is
 /// closed; what `accept` does counts towards the time of the first request.
-pub async fn serve_over<S, A>(
+pub async fn serve_over<S, A, R, F>(
     listener: TcpListener,
     limits: Limits,
     stop: impl Future<Output = ()>,
     accept: impl Fn(TcpStream) -> A,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Future<Output = Option<(S, Router)>> + Send + 'static,
+    A: Future<Output = Option<(S, R)>> + Send + 'static,
+    R: Fn(Request) -> F + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
 {
     let places = Places::new(limits);
     narrows_listener::serve(listener, &places, stop, |stream, connection| one(accept(stream), connection)).await;
 }
 
-async fn one<S>(accepting: impl Future<Output = Option<(S, Router)>>, connection: Arc<Connection>)
+async fn one<S, R, F>(accepting: impl Future<Output = Option<(S, R)>>, connection: Arc<Connection>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: Fn(Request) -> F + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
 {
-    let Some((stream, router)) = accepting.await else { return };
-    let (counting, router) = (Arc::clone(&connection), TowerToHyperService::new(router));
-    let service = service_fn(move |request: Request<Incoming>| {
+    let Some((stream, respond)) = accepting.await else { return };
+    let counting = Arc::clone(&connection);
+    let service = service_fn(move |request: http::Request<Incoming>| {
         let in_progress = counting.begin();
-        let response = router.call(request.map(|body| Timely::new(body, BODY_TIMEOUT)));
+        let responding = respond(request.map(body));
         async move {
-            let response = response.await;
+            let response = responding.await;
             drop(in_progress);
-            response
+            Ok::<_, Infallible>(response)
         }
     });
     let server = Builder::new(TokioExecutor::new());
     // A peer that breaks off or does not speak HTTP ends its own connection only.
     drop(drive(&connection, server.serve_connection(TokioIo::new(stream), service)).await);
+}
+
+/// Most requests have no body, and nothing has to be timed then.
+fn body(incoming: Incoming) -> Body {
+    if incoming.is_end_stream() { Body::empty() } else { Body::new(Timely::new(incoming, BODY_TIMEOUT)) }
 }

@@ -42,7 +42,7 @@ impl Service {
 
     /// Serves until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
         connections::serve(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
         self.telemetry.flush().await;
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,11 +31,16 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Takes callers until the sidecar stops, then lets them finish, but not for longer than the drain may take.
-pub(crate) async fn serve(hop: Arc<Hop>, listener: TcpListener, mut stop: Stop) {
-    let places = Places::new(hop.limits.of_listener());
-    let of_connections = stop.clone();
-    let serve_one = |stream, connection| one(Arc::clone(&hop), stream, connection, of_connections.clone());
-    narrows_listener::serve(listener, &places, stop.wait(), serve_one).await;
+///
+/// In a box, what handles a request is compiled with this crate and by its profile; the body of an `async fn` is compiled
+/// with the crate that awaits it.
+pub(crate) fn serve(hop: Arc<Hop>, listener: TcpListener, mut stop: Stop) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let places = Places::new(hop.limits.of_listener());
+        let of_connections = stop.clone();
+        let serve_one = |stream, connection| one(Arc::clone(&hop), stream, connection, of_connections.clone());
+        narrows_listener::serve(listener, &places, stop.wait(), serve_one).await;
+    })
 }
 
 async fn one(hop: Arc<Hop>, stream: TcpStream, connection: Arc<Connection>, stop: Stop) {

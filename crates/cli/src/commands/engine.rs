@@ -221,7 +221,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
         .build()
         .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
     let served = runtime.block_on(async {
-        let mut stop = std::pin::pin!(stop_signal()?);
+        let mut stop = Box::pin(stop_signal()?);
         let server = tokio::select! {
             () = &mut stop => return Ok(()),
             opened = Server::open(config) => opened?,

@@ -25,15 +25,14 @@ mod signature;
 mod tests;
 mod walk;
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::Request;
 use axum::http::Response;
 use tokio::net::TcpListener;
 
@@ -48,7 +47,7 @@ use crate::moment::Moment;
 use crate::store::Store;
 use crate::tls::{Scheme, Tls};
 use crate::{Access, Config, Error};
-use narrows_serving::connections;
+use narrows_serving::connections::{self, Serving};
 
 /// Cosmos DB's limit of a document.
 const MAX_BODY_BYTES: usize = 2 << 20;
@@ -115,28 +114,18 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::Serve`] if the store cannot be closed.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let Self { listener, address, access, latency, tls, store, export } = self;
         let service = Arc::new(Service { store: Arc::clone(&store), latency, gate: Gate::new(&access) });
         // A client goes on at the address that the account names, so that has the scheme of its connection.
-        let router = |scheme: Scheme| {
+        let served = |scheme: Scheme| {
             let endpoint = format!("{}://{address}/", scheme.name()).into();
-            Router::new().fallback(handle).with_state(Served { service: Arc::clone(&service), endpoint })
+            Served { service: Arc::clone(&service), endpoint }
         };
-        let (limits, plain) = (connections::limits(DRAIN_TIMEOUT), router(Scheme::Http));
+        let shutdown = Box::pin(shutdown);
         match tls {
-            None => connections::serve(listener, limits, plain, shutdown).await,
-            Some(tls) => {
-                let secure = router(Scheme::Https);
-                let accept = |stream| {
-                    let (tls, plain, secure) = (tls.clone(), plain.clone(), secure.clone());
-                    async move {
-                        let (scheme, stream) = tls.accept(stream).await?;
-                        Some((stream, if scheme == Scheme::Https { secure } else { plain }))
-                    }
-                };
-                connections::serve_over(listener, limits, shutdown, accept).await;
-            }
+            None => plain(listener, served(Scheme::Http), shutdown).await,
+            Some(tls) => both(listener, tls, (served(Scheme::Http), served(Scheme::Https)), shutdown).await,
         }
         if let Some(export) = export {
             export.finish().await;
@@ -144,6 +133,28 @@ impl Server {
         let closing = tokio::task::spawn_blocking(move || store.close());
         closing.await.map_err(|panicked| Error::Serve(panicked.into()))
     }
+}
+
+/// Serves HTTP. Like every [`Serving`], it is compiled with the crate that puts it into its box.
+fn plain(listener: TcpListener, served: Served, shutdown: Serving) -> Serving {
+    let accept = move |stream| {
+        let served = served.clone();
+        ready(Some((stream, move |request| handle(served.clone(), request))))
+    };
+    Box::pin(connections::serve_over(listener, connections::limits(DRAIN_TIMEOUT), shutdown, accept))
+}
+
+/// Serves HTTP by the first and HTTPS by the second.
+fn both(listener: TcpListener, tls: Tls, served: (Served, Served), shutdown: Serving) -> Serving {
+    let accept = move |stream| {
+        let (tls, (plain, secure)) = (tls.clone(), served.clone());
+        async move {
+            let (scheme, stream) = tls.accept(stream).await?;
+            let served = if scheme == Scheme::Https { secure } else { plain };
+            Some((stream, move |request| handle(served.clone(), request)))
+        }
+    };
+    Box::pin(connections::serve_over(listener, connections::limits(DRAIN_TIMEOUT), shutdown, accept))
 }
 
 /// The store and what surrounds it on the wire.
@@ -161,7 +172,7 @@ struct Served {
     endpoint: Arc<str>,
 }
 
-async fn handle(State(Served { service, endpoint }): State<Served>, request: Request) -> Response<Body> {
+async fn handle(Served { service, endpoint }: Served, request: Request) -> Response<Body> {
     service.respond(request, &endpoint).await
 }
 
@@ -205,6 +216,9 @@ fn as_text(body: Bytes) -> Result<Bytes, Failure> {
 }
 
 async fn read(body: Body) -> Result<Bytes, Failure> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         // Besides the limit, a body only fails with its connection, which then gets no response.

@@ -23,6 +23,9 @@ const SUB_STATUS_RANGE_GONE: u32 = 1002;
 /// "The partition is full."
 const SUB_STATUS_FULL: u32 = 1014;
 
+/// Headers that most responses have room for.
+const HEADERS: usize = 8;
+
 /// Numbers the responses of this process, for `x-ms-activity-id`.
 static RESPONSES: AtomicU64 = AtomicU64::new(1);
 
@@ -105,6 +108,7 @@ impl Reply {
         let mut response = Response::new(Body::from(reply.body));
         *response.status_mut() = reply.status;
         let headers = response.headers_mut();
+        headers.reserve(HEADERS);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         for (name, value) in reply.headers {
             if let Ok(value) = HeaderValue::try_from(value) {

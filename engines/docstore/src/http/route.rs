@@ -1,51 +1,54 @@
 //! What a path names. Clients put slashes at its ends or not, and address databases and containers by name or by resource id.
 
+use std::borrow::Cow;
+
 use super::response::Failure;
 
 /// A path the store knows; names are decoded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum Route<'a> {
     Account,
     Offers,
-    Offer { id: String },
+    Offer { id: Cow<'a, str> },
     Databases,
-    Database { database: String },
-    Containers { database: String },
-    InContainer { database: String, container: String, part: Part },
+    Database { database: Cow<'a, str> },
+    Containers { database: Cow<'a, str> },
+    InContainer { database: Cow<'a, str>, container: Cow<'a, str>, part: Part<'a> },
 }
 
 /// A container or what it holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Part<'a> {
     Container,
     Ranges,
     Documents,
-    Document { id: String },
+    Document { id: Cow<'a, str> },
 }
 
-impl Route {
+impl<'a> Route<'a> {
     /// Reads `path`.
-    pub(super) fn parse(path: &str) -> Result<Self, Failure> {
-        let names = path.split('/').filter(|name| !name.is_empty()).map(decoded).collect::<Option<Vec<String>>>();
-        let Some(names) = names else {
-            return Err(Failure::bad_request(&format!("the path {path:?} is not valid percent-encoded UTF-8")));
+    pub(super) fn parse(path: &'a str) -> Result<Self, Failure> {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let name = |name: &&'a str| {
+            decoded(name)
+                .ok_or_else(|| Failure::bad_request(&format!("the path {path:?} is not valid percent-encoded UTF-8")))
         };
-        Ok(match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        Ok(match names.as_slice() {
             [] => Self::Account,
             ["offers"] => Self::Offers,
-            ["offers", id] => Self::Offer { id: (*id).to_owned() },
+            ["offers", id] => Self::Offer { id: name(id)? },
             ["dbs"] => Self::Databases,
-            ["dbs", database] => Self::Database { database: (*database).to_owned() },
-            ["dbs", database, "colls"] => Self::Containers { database: (*database).to_owned() },
+            ["dbs", database] => Self::Database { database: name(database)? },
+            ["dbs", database, "colls"] => Self::Containers { database: name(database)? },
             ["dbs", database, "colls", container, rest @ ..] => {
                 let part = match rest {
                     [] => Part::Container,
                     ["pkranges"] => Part::Ranges,
                     ["docs"] => Part::Documents,
-                    ["docs", id] => Part::Document { id: (*id).to_owned() },
+                    ["docs", id] => Part::Document { id: name(id)? },
                     _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
                 };
-                let (database, container) = ((*database).to_owned(), (*container).to_owned());
+                let (database, container) = (name(database)?, name(container)?);
                 Self::InContainer { database, container, part }
             }
             _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
@@ -54,7 +57,10 @@ impl Route {
 }
 
 /// Undoes percent-encoding; None unless it is valid and gives UTF-8.
-pub(super) fn decoded(name: &str) -> Option<String> {
+pub(super) fn decoded(name: &str) -> Option<Cow<'_, str>> {
+    if !name.contains('%') {
+        return Some(Cow::Borrowed(name));
+    }
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
@@ -70,7 +76,7 @@ pub(super) fn decoded(name: &str) -> Option<String> {
             rest = tail;
         }
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]
@@ -79,8 +85,8 @@ mod tests {
 
     #[test]
     fn slashes_at_the_end_and_escapes_do_not_matter() {
-        let part = Part::Document { id: "a/%".to_owned() };
-        let expected = Route::InContainer { database: "d b".to_owned(), container: "c".to_owned(), part };
+        let part = Part::Document { id: "a/%".into() };
+        let expected = Route::InContainer { database: "d b".into(), container: "c".into(), part };
         assert_eq!(Route::parse("/dbs/d%20b/colls/c/docs/a%2F%25/").unwrap(), expected);
         assert_eq!(Route::parse("").unwrap(), Route::Account);
         assert_eq!(Route::parse("/dbs/").unwrap(), Route::Databases);

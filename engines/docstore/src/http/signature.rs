@@ -4,6 +4,8 @@
 //! REST reference describes. A link is signed as its path with names as they are or percent-encoded, or, for a client that
 //! addresses by resource id, as the last id in lower case; the store takes all three.
 
+use std::borrow::Cow;
+
 use axum::http::header::{AUTHORIZATION, DATE};
 use axum::http::{HeaderMap, Method};
 use base64::Engine;
@@ -85,8 +87,7 @@ impl<'a> Subject<'a> {
 
     /// The link in every form a client may have signed, at least one.
     fn links(&self) -> Vec<String> {
-        let names: Vec<String> =
-            self.link.iter().map(|part| decoded(part).unwrap_or_else(|| (*part).to_owned())).collect();
+        let names: Vec<_> = self.link.iter().map(|part| decoded(part).unwrap_or(Cow::Borrowed(part))).collect();
         let last = names.last().map(|name| name.to_lowercase()).unwrap_or_default();
         let mut links = vec![names.join("/"), self.link.join("/"), last];
         links.dedup();

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::resource_id::ContainerId;
 
+/// Before the digits of the entity tag, which is a quoted text in a text.
 const ETAG_BEGINS: &str = "\"_etag\":\"\\\"";
+/// After them, up to the comma before the time.
+const ETAG_ENDS: &str = "\\\"\",\"_attachments\":\"attachments/\"";
 const ETAG_DIGITS: usize = 8 + 1 + 16;
 
 /// What writes the system properties of a partition's documents.
@@ -29,16 +32,18 @@ impl Stamp {
         let path = self.container.path();
         let range = self.range;
         format!(
-            "\"_rid\":\"{rid}\",\"_self\":\"{path}docs/{rid}/\",{ETAG_BEGINS}{range:08x}-{lsn:016x}\\\"\",\
-             \"_attachments\":\"attachments/\",\"_ts\":{unix_s}"
+            "\"_rid\":\"{rid}\",\"_self\":\"{path}docs/{rid}/\",{ETAG_BEGINS}{range:08x}-{lsn:016x}{ETAG_ENDS},\"_ts\":{unix_s}"
         )
     }
 }
 
-/// The entity tag in a document's text, quotes included; the store writes it after every property of the client.
+/// The entity tag in a document's text, quotes included; the store writes its own properties after every property of the
+/// client.
 pub(crate) fn etag_of(text: &str) -> Option<String> {
-    let begin = text.rfind(ETAG_BEGINS)? + ETAG_BEGINS.len();
-    text.get(begin..begin + ETAG_DIGITS).map(|digits| format!("\"{digits}\""))
+    let (before_time, _) = text.rsplit_once(',')?;
+    let before_end = before_time.strip_suffix(ETAG_ENDS)?;
+    let digits = before_end.get(before_end.len().checked_sub(ETAG_DIGITS)?..)?;
+    Some(["\"", digits, "\""].concat())
 }
 
 #[cfg(test)]
