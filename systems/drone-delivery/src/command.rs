@@ -81,6 +81,9 @@ struct Dronescheduler {
     /// Documents of one query that are held before their partition's turn
     #[arg(long, value_name = "N", default_value_t = 100)]
     prefetch: usize,
+    /// How often a request that the store throttles is made again; 9 is the default of Microsoft's clients
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    max_retries: u32,
 }
 
 impl Command {
@@ -127,6 +130,7 @@ impl Dronescheduler {
             cpu_work: self.cpu_work_ms,
             connections_max: self.max_connections,
             prefetch_max: self.prefetch,
+            retries_max: self.max_retries,
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct Config {
     pub connections_max: usize,
     /// Documents of one query that are held ahead of the partition that is being drained, 1 to 100,000.
     pub prefetch_max: usize,
+    /// How often a request to the store is made again after 429.
+    pub retries_max: u32,
 }
 
 /// Listens on `port`, 0 for any.
@@ -73,6 +75,7 @@ fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
             parallelism: config.parallelism,
             connections_max: config.connections_max,
             prefetch_max: config.prefetch_max,
+            retries_max: config.retries_max,
         },
         telemetry.tracer(),
     )?;
@@ -192,6 +195,7 @@ mod tests {
             cpu_work: Duration::from_micros(10),
             connections_max: 1,
             prefetch_max: 100,
+            retries_max: 9,
         };
         let recorded = Recorded::default();
         let service = serve(router(config, &recorded.telemetry()).unwrap()).await;

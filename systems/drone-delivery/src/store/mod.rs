@@ -78,6 +78,8 @@ pub(crate) struct StoreConfig {
     pub(crate) parallelism: Parallelism,
     pub(crate) connections_max: usize,
     pub(crate) prefetch_max: usize,
+    /// Of one request for a page, after responses with 429.
+    pub(crate) retries_max: u32,
 }
 
 impl StoreConfig {

@@ -75,6 +75,7 @@ fn config(url: &BaseUrl) -> StoreConfig {
         parallelism: Parallelism::Serial,
         connections_max: 100,
         prefetch_max: 100,
+        retries_max: 9,
     }
 }
 

@@ -78,6 +78,7 @@ pub(super) struct Wire {
     tracer: SdkTracer,
     /// One permit for each request that may be under way. The wait for one is in no attempt's span.
     places: Semaphore,
+    retries_max: u32,
     place: ContainerAddress,
     container: Uri,
     documents: Uri,
@@ -93,6 +94,7 @@ impl Wire {
             client: Client::new(ATTEMPT_TIMEOUT, config.connections_max),
             tracer,
             places: Semaphore::new(config.connections_max),
+            retries_max: config.retries_max,
             place: ContainerAddress {
                 database: config.database.clone(),
                 container: config.container.clone(),
@@ -129,7 +131,7 @@ impl Wire {
         }
     }
 
-    /// A page, requested again after each 429 until the request's deadline.
+    /// A page, requested again after each 429 until the request's deadline or its last retry.
     pub(super) async fn page<D: DeserializeOwned>(
         &self,
         operation: &Operation,
@@ -137,7 +139,7 @@ impl Wire {
         continuation: Option<&HeaderValue>,
     ) -> Result<Page<D>, StoreError> {
         let mut resend = 0;
-        let mut timeout = Timeout::default();
+        let mut timeout = Timeout::new(self.retries_max);
         loop {
             let wait = match self.attempt(operation, target, continuation, resend).await? {
                 Outcome::Page(page) => return Ok(page),
