@@ -9,8 +9,13 @@ pub(crate) const SCHEMA: &str = include_str!("../schema.sql");
 pub const DEMO: Demo = Demo {
     name: "customer-360",
     about: "three services in a chain over PostgreSQL, without and with a proxy beside each",
-    short: Length { takes: "about 1 minute", time_scale: 0.1, repetitions: 1, variants: &[] },
-    full: Length { takes: "about 25 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
+    short: Length {
+        takes: "about 1 minute",
+        time_scale: 0.1,
+        repetitions: 1,
+        variants: &["plain-unthrottled", "sidecar-unthrottled", "plain-equal-rate", "sidecar-equal-rate"],
+    },
+    full: Length { takes: "about 45 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
     needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
     experiment: include_str!("../experiment.yaml"),
     files: &[("schema.sql", SCHEMA)],
