@@ -74,6 +74,42 @@ const GO: ForeignProgram<'_> = ForeignProgram {
     install: &[&["go", "build", "-o", "client", "."]],
 };
 
+const RUST: ForeignProgram<'_> = ForeignProgram {
+    name: "docstore-rust",
+    skip_variable: "NARROWS_TEST_SKIP_RUST",
+    needs: &["cargo"],
+    files: &[
+        ("main.rs", include_str!("../../../../../engines/docstore/tests/clients/rust/main.rs")),
+        ("load.rs", include_str!("../../../../../engines/docstore/tests/clients/rust/load.rs")),
+        ("Cargo.toml", include_str!("../../../../../engines/docstore/tests/clients/rust/Cargo.toml")),
+        ("Cargo.lock", include_str!("../../../../../engines/docstore/tests/clients/rust/Cargo.lock")),
+    ],
+    install: &[&["cargo", "build", "--quiet", "--locked", "--target-dir", "target"]],
+};
+
+const JAVA: ForeignProgram<'_> = ForeignProgram {
+    name: "docstore-java",
+    skip_variable: "NARROWS_TEST_SKIP_JAVA",
+    needs: &["java", "javac", "mvn"],
+    files: &[
+        ("Client.java", include_str!("../../../../../engines/docstore/tests/clients/java/Client.java")),
+        ("Load.java", include_str!("../../../../../engines/docstore/tests/clients/java/Load.java")),
+        ("pom.xml", include_str!("../../../../../engines/docstore/tests/clients/java/pom.xml")),
+    ],
+    install: &[
+        &[
+            "mvn",
+            "--quiet",
+            "--batch-mode",
+            "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
+            "-DoutputDirectory=lib",
+        ],
+        &["javac", "-cp", "lib/*", "Client.java", "Load.java"],
+    ],
+};
+
+const JAVA_CLIENT: [&str; 5] = ["java", "-XX:TieredStopAtLevel=1", "-cp", "lib/*:.", "Client"];
+
 #[test]
 fn python_azure_cosmos() {
     check(&PYTHON, &[".venv/bin/python", "client.py"], &EMPTY);
@@ -96,18 +132,12 @@ fn javascript_goes_on_when_the_store_comes_back() {
 
 #[test]
 fn rust_azure_data_cosmos() {
-    let program = ForeignProgram {
-        name: "docstore-rust",
-        skip_variable: "NARROWS_TEST_SKIP_RUST",
-        needs: &["cargo"],
-        files: &[
-            ("main.rs", include_str!("../../../../../engines/docstore/tests/clients/rust/main.rs")),
-            ("Cargo.toml", include_str!("../../../../../engines/docstore/tests/clients/rust/Cargo.toml")),
-            ("Cargo.lock", include_str!("../../../../../engines/docstore/tests/clients/rust/Cargo.lock")),
-        ],
-        install: &[&["cargo", "build", "--quiet", "--locked", "--target-dir", "target"]],
-    };
-    check(&program, &["target/debug/client"], &EMPTY);
+    check(&RUST, &["target/debug/client"], &EMPTY);
+}
+
+#[test]
+fn rust_goes_on_when_the_store_comes_back() {
+    check_restarts(&RUST, &["target/debug/client", "load"]);
 }
 
 #[test]
@@ -122,26 +152,12 @@ fn go_goes_on_when_the_store_comes_back() {
 
 #[test]
 fn java_azure_cosmos() {
-    let program = ForeignProgram {
-        name: "docstore-java",
-        skip_variable: "NARROWS_TEST_SKIP_JAVA",
-        needs: &["java", "javac", "mvn"],
-        files: &[
-            ("Client.java", include_str!("../../../../../engines/docstore/tests/clients/java/Client.java")),
-            ("pom.xml", include_str!("../../../../../engines/docstore/tests/clients/java/pom.xml")),
-        ],
-        install: &[
-            &[
-                "mvn",
-                "--quiet",
-                "--batch-mode",
-                "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
-                "-DoutputDirectory=lib",
-            ],
-            &["javac", "-cp", "lib/*", "Client.java"],
-        ],
-    };
-    check_over_tls(&program, &["java", "-XX:TieredStopAtLevel=1", "-cp", "lib/*:.", "Client"]);
+    check_over_tls(&JAVA, &JAVA_CLIENT);
+}
+
+#[test]
+fn java_goes_on_when_the_store_comes_back() {
+    check_restarts_over_tls(&JAVA, &JAVA_CLIENT);
 }
 
 /// A client under load, which ends with the value.
@@ -151,8 +167,8 @@ struct Load {
 }
 
 impl Load {
-    fn start(folder: &Path, command: &[&str], address: &str) -> Self {
-        let mut command = foreign_command(folder, &[command, &[address]].concat());
+    fn start(folder: &Path, command: &[&str]) -> Self {
+        let mut command = foreign_command(folder, command);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let acknowledged = BufReader::new(process.stdout.take().unwrap()).lines();
         Self { process, acknowledged }
@@ -182,17 +198,33 @@ impl Drop for Load {
     }
 }
 
-/// Kills the store in the middle of the client's load, twice, and starts it again at the same port.
+/// Runs `command` with the address of a store that is killed twice in the middle of the client's load and started again.
 fn check_restarts(program: &ForeignProgram<'_>, command: &[&str]) {
-    const WRITES: usize = 300;
     let Some(folder) = program.installed(env!("CARGO_TARGET_TMPDIR").as_ref()) else { return };
     let bench = Bench::new("");
     let kept = [&EMPTY[..], &["--dir", "data"]].concat();
-    let mut store = Store::start(&bench, &kept);
-    let mut load = Load::start(&folder, command, &format!("http://127.0.0.1:{}/", store.port));
+    let store = Store::start(&bench, &kept);
+    let address = format!("http://127.0.0.1:{}/", store.port);
+    kill_under(Load::start(&folder, &[command, &[&address]].concat()), store, &bench, &kept);
+}
+
+/// The same over TLS; `command` also gets the certificate to trust and the argument "load".
+fn check_restarts_over_tls(program: &ForeignProgram<'_>, command: &[&str]) {
+    let Some(folder) = program.installed(env!("CARGO_TARGET_TMPDIR").as_ref()) else { return };
+    let bench = Bench::new("");
+    let kept = [&EMPTY[..], &["--dir", "data", "--tls", "tls"]].concat();
+    let store = Store::start(&bench, &kept);
+    let (address, certificate) = (format!("https://localhost:{}/", store.port), bench.path("tls/certificate.pem"));
+    let arguments = [address.as_str(), certificate.to_str().unwrap(), "load"];
+    kill_under(Load::start(&folder, &[command, &arguments].concat()), store, &bench, &kept);
+}
+
+/// Kills the store in the middle of the load, twice, and starts it again at the same port.
+fn kill_under(mut load: Load, mut store: Store, bench: &Bench, options: &[&str]) {
+    const WRITES: usize = 300;
     for _ in 0..2 {
         load.expect(WRITES);
-        store = store.killed_and_started_again(&bench, &kept);
+        store = store.killed_and_started_again(bench, options);
     }
     load.expect(WRITES);
     load.finish();

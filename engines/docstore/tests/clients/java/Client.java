@@ -37,7 +37,7 @@ import java.util.stream.IntStream;
 
 /**
  * Microsoft's client for Java, in gateway mode, against the store whose address is the first argument, every response checked.
- * The second argument is the certificate that it trusts.
+ * The second argument is the certificate that it trusts; after both, the argument "load" puts it under load.
  */
 class Client {
     static final String KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
@@ -254,6 +254,10 @@ class Client {
 
     public static void main(String[] arguments) throws Exception {
         trust(arguments[1]);
+        if (arguments.length > 2) {
+            Load.run(arguments[0]);
+            System.exit(0);
+        }
         try (CosmosClient client = builder(arguments[0]).buildClient()) {
             client.createDatabase("java");
             CosmosDatabase database = client.getDatabase("java");

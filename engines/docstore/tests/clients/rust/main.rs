@@ -1,4 +1,7 @@
-//! Microsoft's client for Rust against the store whose address is the first argument, every response checked.
+//! Microsoft's client for Rust against the store whose address is the first argument, every response checked; after
+//! the argument "load", under load.
+
+mod load;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -199,11 +202,20 @@ async fn a_throttled_client_retries(database: &DatabaseClient) -> Result<()> {
     Ok(())
 }
 
+async fn connect(address: &str) -> Result<CosmosClient> {
+    let account = AccountReference::with_authentication_key(address.parse()?, KEY);
+    Ok(CosmosClient::builder().build(account, RoutingStrategy::PreferredRegions(Vec::new())).await?)
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    let address = std::env::args().nth(1).ok_or("the address is missing")?;
-    let account = AccountReference::with_authentication_key(address.parse()?, KEY);
-    let client = CosmosClient::builder().build(account, RoutingStrategy::PreferredRegions(Vec::new())).await?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let address = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["load", address] => return load::load(address).await,
+        [address] => address,
+        _ => return Err("expected the address, or \"load\" and the address".into()),
+    };
+    let client = connect(address).await?;
     client.create_database("rust", None).await?;
     let database = client.database_client("rust");
     let items = create(&database, "items", 90_000).await?;
