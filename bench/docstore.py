@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Measures the document store beside PostgreSQL `jsonb`, over their own protocols, on one machine, in one run.
 
-Both keep the same documents in memory and flush nothing; the store has so much throughput that it refuses no request. Each
-server is pinned to core 1 and this program to core 0. Point reads, upserts and queries within one partition key run in turn
-against one and the other, round after round. What is compared is requests per second of the server's CPU, from the kernel's
-accounting of its processes, so that neither this client's speed nor a busy neighbour counts for much. Latency is that of one
-connection with one request at a time, this client's own time included. Figures are medians over the rounds, with the least
-and the greatest in brackets.
+All keep the same documents and flush nothing; the store has so much throughput that it refuses no request. Each server is
+pinned to core 1 and this program to core 0. Point reads, upserts and queries within one partition key run against one server
+after the other, round after round. What is compared is requests per second of the server's CPU, from the kernel's accounting
+of its processes, so that neither this client's speed nor a busy neighbour counts for much. Latency is that of one connection
+with one request at a time, this client's own time included. Point reads are also made by 16 connections at a time, which keep
+the server's core busy: by eight of `narrows load` with two each and by `pgbench` with prepared statements. Figures are medians
+over the rounds, with the least and the greatest in brackets.
+
+FerretDB over SQLite takes part if `ferretdb` is on PATH and Python has `pymongo`. For version 1.24.2, get its source with
+`go mod download -json github.com/FerretDB/FerretDB@v1.24.2`, write `v1.24.2` into build/version/version.txt of a copy, and
+`go build ./cmd/ferretdb` there.
 
     cargo build --release
     bench/docstore.py                         # 20,000 documents, 5 rounds of 3 s each
@@ -17,6 +22,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -26,7 +32,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
+
+try:
+    import pymongo
+except ImportError:
+    pymongo = None
 
 ROOT = Path(__file__).resolve().parent.parent
 NARROWS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "narrows"
@@ -92,23 +104,34 @@ class Server:
     def cpu_seconds(self):
         return cpu_seconds(self.process.pid)
 
+    def fill(self, documents):
+        for number in range(documents):
+            self.upsert(number)
+
 
 class Docstore(Server):
     """The store in memory; a connection of HTTP/1.1 that is kept."""
 
     name = "docstore"
 
-    def __init__(self):
-        port = free_port()
-        plenty = ["--partitions", "64", "--throughput", "640000"]
-        self.start([NARROWS, "engine", "docstore", "--no-auth", "--documents", "0", "--port", port, *plenty])
-        self.stream = connect(port)
-        self.buffer = b""
+    def __init__(self, *options):
+        self.open(*options)
         self.items = "/dbs/dronedelivery/colls/utilization/docs"
         description = {"id": "bench", "partitionKey": {"paths": ["/owner"], "kind": "Hash", "version": 2}}
         headers = "x-ms-offer-throughput: 640000\r\n"
         self.request("POST", "/dbs/dronedelivery/colls", headers, json.dumps(description))
         self.items = "/dbs/dronedelivery/colls/bench/docs"
+
+    def open(self, *options):
+        port = free_port()
+        plenty = ["--partitions", "64", "--throughput", "640000"]
+        self.start([NARROWS, "engine", "docstore", "--no-auth", "--documents", "0", "--port", port, *plenty, *options])
+        self.stream = connect(port)
+        self.buffer = b""
+
+    def resident_kb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
 
     def request(self, method, path, headers="", body=""):
         body = body.encode()
@@ -142,6 +165,18 @@ class Docstore(Server):
         headers = self.key(number % OWNERS) + "x-ms-documentdb-is-upsert: true\r\n"
         return self.request("POST", self.items, headers, json.dumps(document(number)))
 
+    def reads_of_many(self, seconds):
+        """Reads by 16 connections, each pair of one document, so that no partition is throttled."""
+        port = self.stream.getpeername()[1]
+
+        def command(number):
+            url = f"http://127.0.0.1:{port}{self.items}/d{number}"
+            return [NARROWS, "load", "-c", "2", "-z", f"{seconds}s", "-H", self.key(number).strip(), "--json", url]
+
+        loads = [subprocess.Popen(command(number), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for number in range(8)]
+        results = [json.loads(load.communicate()[0]) for load in loads]
+        return sum(result["latency"]["count"] for result in results)
+
     def query(self, owner):
         headers = self.key(owner) + "x-ms-documentdb-isquery: true\r\ncontent-type: application/query+json\r\n"
         least = {"name": "@least", "value": 0}
@@ -174,6 +209,9 @@ class Postgres(Server):
         settings |= {"synchronous_commit": "off", "autovacuum": "on", "shared_buffers": "256MB"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self.start([programs[-1] / "postgres", "-D", data, *options], cwd=self.folder, **user)
+        ready = [programs[-1] / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        while subprocess.run(ready).returncode and self.process.poll() is None:
+            time.sleep(0.05)
         self.stream = connect(port)
         self.buffer = b""
         hello = struct.pack("!i", 196608) + b"user\0bench\0database\0postgres\0\0"
@@ -232,13 +270,60 @@ class Postgres(Server):
     def upsert(self, number):
         return self.run("upsert", f"o{number % OWNERS}", f"d{number}", json.dumps(document(number)))
 
+    def reads_of_many(self, seconds):
+        """The same by pgbench, which makes the text of a key in the statement."""
+        script = Path(self.folder) / "read.sql"
+        keys = "owner = 'o' || CAST(:n AS text) AND id = 'd' || CAST(:n AS text)"
+        script.write_text(f"\\set n random(0, 7)\nSELECT doc FROM documents WHERE {keys};\n")
+        port = self.stream.getpeername()[1]
+        command = ["pgbench", "-n", "-M", "prepared", "-c", "16", "-f", script, "-T", seconds, "-h", "127.0.0.1", "-p", port]
+        run = subprocess.run([*map(str, command), "-U", "bench", "postgres"], check=True, capture_output=True, text=True)
+        return int(re.search(r"transactions actually processed: (\d+)", run.stdout)[1])
+
     def query(self, owner):
         return self.run("query", f"o{owner}", 0)
 
 
+class FerretDb(Server):
+    """FerretDB over SQLite; a connection of MongoDB's protocol, by its client for Python."""
+
+    name = "ferretdb"
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="narrows-bench-")
+        port = free_port()
+        options = ["--handler", "sqlite", "--sqlite-url", f"file:{self.folder}/", "--state-dir", self.folder, "--telemetry", "disable"]
+        self.start(["ferretdb", "--listen-addr", f"127.0.0.1:{port}", "--debug-addr", "-", "--log-level", "error", *options])
+        connect(port).close()
+        self.documents = pymongo.MongoClient("127.0.0.1", port, maxPoolSize=1).bench.documents
+        self.documents.create_index([("owner", 1)])
+
+    def fill(self, documents):
+        # It looks through all documents for each that it replaces.
+        self.documents.insert_many(document(number) | {"_id": f"d{number}"} for number in range(documents))
+
+    def __exit__(self, *rest):
+        super().__exit__(*rest)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read(self, number):
+        return self.documents.find_one({"_id": f"d{number}"})
+
+    def upsert(self, number):
+        self.documents.replace_one({"_id": f"d{number}"}, document(number), upsert=True)
+
+    def query(self, owner):
+        return list(self.documents.find({"owner": f"o{owner}", "n": {"$gte": 0}}))
+
+
+def peers():
+    """What is installed beside PostgreSQL."""
+    return [FerretDb] if pymongo and shutil.which("ferretdb") else []
+
+
 def check(server, documents):
-    """Both give the same: a document by its key, and all of one owner."""
-    if b'"d7"' not in b"".join([server.read(7)] if isinstance(server, Docstore) else server.read(7)):
+    """All give the same: a document by its key, and all of one owner."""
+    if "d7" not in str(server.read(7)):
         sys.exit(f"error: {server.name} has no document d7")
     found = server.query(7)
     count = json.loads(found)["_count"] if isinstance(server, Docstore) else len(found)
@@ -263,6 +348,27 @@ def measure(server, kind, documents, seconds, chance):
     return len(took) / max(used, 1 / TICK), statistics.fmean(took), took[int(0.99 * len(took))]
 
 
+def measure_many(server, seconds):
+    """Point reads by 16 connections per second of the server's CPU."""
+    before = server.cpu_seconds()
+    reads = server.reads_of_many(max(1, round(seconds)))
+    return reads / (server.cpu_seconds() - before)
+
+
+def reopen(documents):
+    """Seconds from the start of the process to the first document of a folder, and bytes of memory per document."""
+    with tempfile.TemporaryDirectory(prefix="narrows-bench-") as folder:
+        with Docstore("--dir", folder, "--sync", "never") as store:
+            empty_kb = store.resident_kb()
+            store.fill(documents)
+        store.process.wait(30)
+        begun = time.perf_counter()
+        store.open("--dir", folder)
+        with store:
+            store.read(documents - 1)
+            return time.perf_counter() - begun, (store.resident_kb() - empty_kb) * 1024 / documents
+
+
 def spread(values, digits):
     return f"{statistics.median(values):,.{digits}f} [{min(values):,.{digits}f}–{max(values):,.{digits}f}]"
 
@@ -278,12 +384,12 @@ def main():
         sys.exit(f"error: {NARROWS} is missing\nhint: cargo build --release")
     os.sched_setaffinity(0, {CLIENT_CORE})
     chance = random.Random(chosen.seed)
-    results = {}
-    with Docstore() as docstore, Postgres() as postgres:
-        servers = [docstore, postgres]
+    results, many = {}, {}
+    with ExitStack() as stack:
+        servers = [stack.enter_context(kind()) for kind in [Docstore, Postgres, *peers()]]
+        docstore, postgres = servers[:2]
         for server in servers:
-            for number in range(chosen.documents):
-                server.upsert(number)
+            server.fill(chosen.documents)
             check(server, chosen.documents)
         postgres.simple("ANALYZE documents")
         for _ in range(chosen.rounds):
@@ -292,15 +398,24 @@ def main():
                     result = measure(server, kind, chosen.documents, chosen.seconds, chance)
                     results.setdefault((kind, server.name), []).append(result)
                 servers.reverse()
+            for server in (docstore, postgres):
+                many.setdefault(server.name, []).append(measure_many(server, chosen.seconds))
     print(f"{chosen.documents:,} documents of 600 bytes, {OWNERS:,} partition keys, {chosen.rounds} rounds of {chosen.seconds:g} s\n")
     print("| request | server | per second of the server's CPU | mean, ms | p99, ms |\n|---|---|---:|---:|---:|")
     for (kind, name), rounds in results.items():
         rates, means, p99s = zip(*rounds)
         print(f"| {kind} | {name} | {spread(rates, 0)} | {spread(means, 3)} | {spread(p99s, 3)} |")
+    for name, rates in many.items():
+        print(f"| read, 16 connections | {name} | {spread(rates, 0)} | | |")
     print()
+    pairs = zip(many["docstore"], many["postgres"])
+    print(f"read, 16 connections: docstore / postgres, per second of CPU: {spread([one / other for one, other in pairs], 2)}")
+    took, each = reopen(100_000)
+    print(f"100,000 documents in a folder: the first is read {took:.2f} s after the start, {each:,.0f} bytes of memory each")
     for kind in ("read", "upsert", "query"):
-        pairs = zip(results[kind, "docstore"], results[kind, "postgres"])
-        print(f"{kind}: docstore / postgres, per second of CPU: {spread([one[0] / other[0] for one, other in pairs], 2)}")
+        for name in (server.name for server in servers[1:]):
+            pairs = zip(results[kind, "docstore"], results[kind, name])
+            print(f"{kind}: docstore / {name}, per second of CPU: {spread([one[0] / other[0] for one, other in pairs], 2)}")
 
 
 main()
