@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 """Measures the document store beside PostgreSQL `jsonb`, over their own protocols, on one machine, in one run.
 
-All keep the same documents and flush nothing; the store has so much throughput that it refuses no request. Each server is
+Both keep the same documents and flush nothing; the store has so much throughput that it refuses no request. Each server is
 pinned to core 1 and this program to core 0. Point reads, upserts and queries within one partition key run against one server
 after the other, round after round. What is compared is requests per second of the server's CPU, from the kernel's accounting
 of its processes, so that neither this client's speed nor a busy neighbour counts for much. Latency is that of one connection
 with one request at a time, this client's own time included. Point reads are also made by 16 connections at a time, which keep
 the server's core busy: by eight of `narrows load` with two each and by `pgbench` with prepared statements. Figures are medians
 over the rounds, with the least and the greatest in brackets.
-
-FerretDB over SQLite takes part if `ferretdb` is on PATH and Python has `pymongo`. For version 1.24.2, get its source with
-`go mod download -json github.com/FerretDB/FerretDB@v1.24.2`, write `v1.24.2` into build/version/version.txt of a copy, and
-`go build ./cmd/ferretdb` there.
 
     cargo build --release
     bench/docstore.py                         # 20,000 documents, 5 rounds of 3 s each
@@ -32,13 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
-
-try:
-    import pymongo
-except ImportError:
-    pymongo = None
 
 ROOT = Path(__file__).resolve().parent.parent
 NARROWS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "narrows"
@@ -70,14 +60,14 @@ def document(number):
 
 
 def cpu_seconds(root):
-    """What a process and its descendants have used; those of PostgreSQL stay while their connection does."""
+    """What a process and its descendants have used, with those that have ended and been waited for."""
     parents, ticks = {}, {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        parents[int(entry)], ticks[int(entry)] = int(fields[1]), sum(map(int, fields[11:13]))
+        parents[int(entry)], ticks[int(entry)] = int(fields[1]), sum(map(int, fields[11:15]))
 
     def is_below(process):
         while process and process != root:
@@ -284,45 +274,8 @@ class Postgres(Server):
         return self.run("query", f"o{owner}", 0)
 
 
-class FerretDb(Server):
-    """FerretDB over SQLite; a connection of MongoDB's protocol, by its client for Python."""
-
-    name = "ferretdb"
-
-    def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="narrows-bench-")
-        port = free_port()
-        options = ["--handler", "sqlite", "--sqlite-url", f"file:{self.folder}/", "--state-dir", self.folder, "--telemetry", "disable"]
-        self.start(["ferretdb", "--listen-addr", f"127.0.0.1:{port}", "--debug-addr", "-", "--log-level", "error", *options])
-        connect(port).close()
-        self.documents = pymongo.MongoClient("127.0.0.1", port, maxPoolSize=1).bench.documents
-        self.documents.create_index([("owner", 1)])
-
-    def fill(self, documents):
-        # It looks through all documents for each that it replaces.
-        self.documents.insert_many(document(number) | {"_id": f"d{number}"} for number in range(documents))
-
-    def __exit__(self, *rest):
-        super().__exit__(*rest)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def read(self, number):
-        return self.documents.find_one({"_id": f"d{number}"})
-
-    def upsert(self, number):
-        self.documents.replace_one({"_id": f"d{number}"}, document(number), upsert=True)
-
-    def query(self, owner):
-        return list(self.documents.find({"owner": f"o{owner}", "n": {"$gte": 0}}))
-
-
-def peers():
-    """What is installed beside PostgreSQL."""
-    return [FerretDb] if pymongo and shutil.which("ferretdb") else []
-
-
 def check(server, documents):
-    """All give the same: a document by its key, and all of one owner."""
+    """Both give the same: a document by its key, and all of one owner."""
     if "d7" not in str(server.read(7)):
         sys.exit(f"error: {server.name} has no document d7")
     found = server.query(7)
@@ -352,6 +305,8 @@ def measure_many(server, seconds):
     """Point reads by 16 connections per second of the server's CPU."""
     before = server.cpu_seconds()
     reads = server.reads_of_many(max(1, round(seconds)))
+    # Processes of connections end.
+    time.sleep(0.5)
     return reads / (server.cpu_seconds() - before)
 
 
@@ -385,9 +340,8 @@ def main():
     os.sched_setaffinity(0, {CLIENT_CORE})
     chance = random.Random(chosen.seed)
     results, many = {}, {}
-    with ExitStack() as stack:
-        servers = [stack.enter_context(kind()) for kind in [Docstore, Postgres, *peers()]]
-        docstore, postgres = servers[:2]
+    with Docstore() as docstore, Postgres() as postgres:
+        servers = [docstore, postgres]
         for server in servers:
             server.fill(chosen.documents)
             check(server, chosen.documents)
@@ -398,7 +352,7 @@ def main():
                     result = measure(server, kind, chosen.documents, chosen.seconds, chance)
                     results.setdefault((kind, server.name), []).append(result)
                 servers.reverse()
-            for server in (docstore, postgres):
+            for server in servers:
                 many.setdefault(server.name, []).append(measure_many(server, chosen.seconds))
     print(f"{chosen.documents:,} documents of 600 bytes, {OWNERS:,} partition keys, {chosen.rounds} rounds of {chosen.seconds:g} s\n")
     print("| request | server | per second of the server's CPU | mean, ms | p99, ms |\n|---|---|---:|---:|---:|")
@@ -413,9 +367,8 @@ def main():
     took, each = reopen(100_000)
     print(f"100,000 documents in a folder: the first is read {took:.2f} s after the start, {each:,.0f} bytes of memory each")
     for kind in ("read", "upsert", "query"):
-        for name in (server.name for server in servers[1:]):
-            pairs = zip(results[kind, "docstore"], results[kind, name])
-            print(f"{kind}: docstore / {name}, per second of CPU: {spread([one[0] / other[0] for one, other in pairs], 2)}")
+        pairs = zip(results[kind, "docstore"], results[kind, "postgres"])
+        print(f"{kind}: docstore / postgres, per second of CPU: {spread([one[0] / other[0] for one, other in pairs], 2)}")
 
 
 main()
