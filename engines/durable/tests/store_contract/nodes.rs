@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use narrows_durable::{
     Activity, ActivityContext, Client, Ctx, EntityId, EntityOp, EntityType, Failure, HubOptions, InstanceId, Node,
-    NodeOptions, Orchestration, Registry, Status,
+    NodeOptions, Orchestration, Registry, Reuse, Status,
 };
 
 use crate::servers::WAIT;
@@ -56,8 +56,10 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// Safe to do again, because the client may ask the node that was just lost.
 async fn start(client: &Client, number: u64) {
-    client.start(ORDER.start(&number).unwrap().id(format!("order-{number}")).unwrap()).await.unwrap();
+    let start = ORDER.start(&number).unwrap().id(format!("order-{number}")).unwrap();
+    client.start(start.reuse(Reuse::Ignore)).await.unwrap();
 }
 
 /// Half of the orders are started before a node is lost and the others after it, through the nodes that are left.
