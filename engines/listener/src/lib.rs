@@ -22,7 +22,13 @@ mod connection;
 mod places;
 mod timely;
 
+use std::pin::Pin;
+
 pub use accept::{Limits, serve};
 pub use connection::{Connection, InProgress, drive};
 pub use places::Places;
 pub use timely::{Timely, TooSlow};
+
+/// A server at work. In a box, what handles a request is compiled with the crate that makes the box and by that crate's
+/// profile; the body of an `async fn` is compiled with the crate that awaits it.
+pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -4,7 +4,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+pub use narrows_listener::Serving;
 use narrows_listener::{Connection, Limits, Places, Timely, drive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,10 +39,6 @@ pub fn limits(drain: Duration) -> Limits {
 
 /// How long the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A server at work. In a box, what handles a request is compiled with the crate that makes the box and by that crate's
-/// profile; the body of an `async fn` is compiled with the crate that awaits it.
-pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
 pub fn serve(

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use narrows_listener::{Connection, Places};
+use narrows_listener::{Connection, Places, Serving};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
@@ -31,10 +30,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Takes callers until the sidecar stops, then lets them finish, but not for longer than the drain may take.
-///
-/// In a box, what handles a request is compiled with this crate and by its profile; the body of an `async fn` is compiled
-/// with the crate that awaits it.
-pub(crate) fn serve(hop: Arc<Hop>, listener: TcpListener, mut stop: Stop) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+pub(crate) fn serve(hop: Arc<Hop>, listener: TcpListener, mut stop: Stop) -> Serving {
     Box::pin(async move {
         let places = Places::new(hop.limits.of_listener());
         let of_connections = stop.clone();
