@@ -23,7 +23,7 @@ const SUB_STATUS_RANGE_GONE: u32 = 1002;
 /// "The partition is full."
 const SUB_STATUS_FULL: u32 = 1014;
 
-/// Headers that most responses have room for.
+/// Headers of most responses, at most.
 const HEADERS: usize = 8;
 
 /// Numbers the responses of this process, for `x-ms-activity-id`.
