@@ -144,6 +144,15 @@ async fn a_throttled_request_waits_as_told_nine_times_and_gives_up() {
 }
 
 #[tokio::test]
+async fn a_throttled_request_is_repeated_no_more_often_than_the_configuration_says() {
+    let fake = Fake::container(BY_OWNER, async |_| throttled(1)).await;
+    let client = Client::of(StoreConfig { retries_max: 2, ..config(&fake.url) });
+    let retry_after = Duration::from_millis(1);
+    assert_eq!(client.ask().await, Err(StoreError::Throttled { retries: 2, retry_after }));
+    assert_eq!(asked_of(&fake).len(), 3);
+}
+
+#[tokio::test]
 async fn a_wait_beyond_the_deadline_is_not_begun() {
     let fake = Fake::container(BY_OWNER, async |_| throttled(30_001)).await;
     let client = Client::of(config(&fake.url));
