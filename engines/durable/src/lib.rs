@@ -107,7 +107,7 @@ pub use model::{
     EntityType, EventWait, ExternalEvent, Join2, Join3, JoinAll, LockGuard, LockRequest, Orchestration, Registry,
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
-pub use node::{Node, NodeOptions, NodeView, OwnedPartition, PartitionLoad};
+pub use node::{Advice, AdviceReason, Node, NodeOptions, NodeView, NodeWatch, OwnedPartition, PartitionLoad, advise};
 pub use observe::{Observed, SPANS_OPEN_MAX};
 pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};

@@ -4,7 +4,7 @@
 //! partition, and other partitions send only what their logs have confirmed.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ids::{PartitionId, Position};
 use crate::partition::Input;
@@ -22,6 +22,10 @@ pub(super) enum Closing {
 #[derive(Default)]
 struct State {
     inputs: Vec<Input>,
+    /// When the first of them came.
+    first_at: Option<Instant>,
+    /// The longest that an input has waited since somebody last asked.
+    waited_max: Duration,
     is_asleep: bool,
     durable: Position,
     failed: Option<StoreError>,
@@ -59,6 +63,9 @@ impl Inbox {
         let mut state = self.lock();
         if state.closing.is_some() || state.failed.is_some() {
             return Err(state.failed.clone());
+        }
+        if state.inputs.is_empty() {
+            state.first_at = Some(Instant::now());
         }
         state.inputs.push(input);
         self.wake(state);
@@ -108,6 +115,13 @@ impl Inbox {
         self.lock().inputs.len()
     }
 
+    /// The longest that an input has waited since this was last asked, those that wait now included.
+    pub(crate) fn waited_max(&self) -> Duration {
+        let mut state = self.lock();
+        let waits = state.first_at.map_or(Duration::ZERO, |at| at.elapsed());
+        std::mem::take(&mut state.waited_max).max(waits)
+    }
+
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         if std::mem::take(&mut state.is_asleep) {
             drop(state);
@@ -137,6 +151,9 @@ impl Inbox {
             state.is_asleep = false;
         }
         std::mem::swap(inputs, &mut state.inputs);
+        if let Some(at) = state.first_at.take() {
+            state.waited_max = state.waited_max.max(at.elapsed());
+        }
         let elsewhere = state.elsewhere.take();
         News { durable: state.durable, failed: state.failed.clone(), elsewhere, closing: state.closing }
     }

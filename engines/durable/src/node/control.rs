@@ -264,6 +264,7 @@ impl Keeper {
         for (at, place) in self.places.iter().enumerate() {
             let Place::Here(tenure) = place else { continue };
             let counts = self.shared.meters[at].read().counts;
+            let waited = self.shared.engine.post().inbox(tenure.id).map_or(Duration::ZERO, |inbox| inbox.waited_max());
             let events = counts.events.saturating_sub(self.counted[at]);
             self.counted[at] = counts.events;
             loads.push(PartitionLoad {
@@ -271,6 +272,7 @@ impl Keeper {
                 pending: counts.activities_open + counts.outbox,
                 instances: counts.instances,
                 events_per_s: events as f64 / elapsed,
+                waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
             });
         }
         Record {

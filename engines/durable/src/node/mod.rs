@@ -9,6 +9,7 @@
 //! There is no consensus here and no leader: the store decides who takes a partition, everything else may be wrong for a
 //! while without harm.
 
+mod advice;
 mod balance;
 mod calls;
 mod control;
@@ -27,14 +28,17 @@ mod tests_of_chaos;
 #[cfg(test)]
 mod unreliable;
 mod view;
+mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use advice::{Advice, AdviceReason, advise};
 pub use options::NodeOptions;
 pub use record::PartitionLoad;
 pub use view::{NodeView, OwnedPartition};
+pub use watch::NodeWatch;
 
 use bytes::Bytes;
 

@@ -41,6 +41,8 @@ pub struct PartitionLoad {
     pub instances: u64,
     /// Events per second since the beat before.
     pub events_per_s: f64,
+    /// The longest that a request, message or result has waited for the partition since the beat before, milliseconds.
+    pub waited_ms: u64,
 }
 
 /// A node that has said something and is not forgotten.

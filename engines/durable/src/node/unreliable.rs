@@ -124,6 +124,10 @@ impl SharedStore for Unreliable {
         self.store().say(node, said)
     }
 
+    fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.store().said()
+    }
+
     fn forget(&self, node: &str) -> Result<(), StoreError> {
         self.store().forget(node)
     }

@@ -18,10 +18,20 @@ pub struct NodeView {
     pub address: String,
     /// How long ago it was last seen to be alive. It is lost once that is nearly as long as the lease.
     pub silent: Duration,
+    /// How long it may be silent before the others take its partitions.
+    pub lease: Duration,
     /// Whether it is giving its partitions back.
     pub is_leaving: bool,
     /// The partitions it has.
     pub partitions: Vec<OwnedPartition>,
+}
+
+impl NodeView {
+    /// Whether the others count it among those that are to have partitions.
+    #[must_use]
+    pub fn is_staying(&self) -> bool {
+        !self.is_leaving && self.silent < self.lease
+    }
 }
 
 /// A partition that a node has.
@@ -44,6 +54,7 @@ pub(super) fn of(name: &str, member: &Member, owners: &[Owner], now: Instant) ->
         version: member.record.version.clone(),
         address: member.record.address.clone(),
         silent: member.age(now),
+        lease: Duration::from_millis(member.record.lease_ms),
         is_leaving: member.record.is_leaving,
         partitions: owned
             .map(|owner| OwnedPartition { partition: owner.partition, epoch: owner.epoch, load: load(owner.partition) })

@@ -174,7 +174,12 @@ impl SharedStore for MemoryStore {
         check_node_name(node)?;
         let mut state = self.state();
         state.said.insert(node.to_owned(), said.to_vec());
-        Ok(state.said.iter().map(|(node, said)| (node.clone(), said.clone())).collect())
+        drop(state);
+        self.said()
+    }
+
+    fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.state().said.iter().map(|(node, said)| (node.clone(), said.clone())).collect())
     }
 
     fn forget(&self, node: &str) -> Result<(), StoreError> {

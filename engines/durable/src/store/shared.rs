@@ -22,6 +22,12 @@ pub trait SharedStore: Store {
     /// [`StoreError::Io`] or [`StoreError::BadName`].
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
+    /// What every node said last, sorted by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+
     /// Forgets what a node said, if it said anything.
     ///
     /// # Errors

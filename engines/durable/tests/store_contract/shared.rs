@@ -112,6 +112,7 @@ fn what_nodes_say_is_heard_until_they_are_forgotten() {
         two.forget("one").unwrap();
         two.forget("one").unwrap();
         assert_eq!(two.say("a-two.x", b"2").unwrap(), [said("a-two.x", b"2")]);
+        assert_eq!(one.said().unwrap(), [said("a-two.x", b"2")], "who only reads is no member");
         assert_eq!(one.say("one", b"back").unwrap().len(), 2, "who was forgotten is back when it says something");
         for bad in ["", "a/b", "A", "..", &"x".repeat(201)] {
             assert!(matches!(one.say(bad, b""), Err(StoreError::BadName { .. })), "{bad}");

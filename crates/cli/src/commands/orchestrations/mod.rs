@@ -2,12 +2,13 @@
 //!
 //! No code of the orchestrations is there, so nothing is run: `list` and `history` read, also beside the process that
 //! has the hub open; the others write their change into the log and leave the rest as it is. `repair` is for a hub that is
-//! damaged and does not open.
+//! damaged and does not open. `nodes` is for a hub on a server that several processes share.
 
 mod change;
 mod history;
 mod list;
 mod moment;
+mod nodes;
 mod purge;
 mod repair;
 mod store;
@@ -31,6 +32,8 @@ enum Action {
     List(list::Arguments),
     /// Show what happened to an orchestration, and when
     History(history::Arguments),
+    /// Show the nodes of a hub that several processes share: which partitions each has, and how much they have to do
+    Nodes(nodes::Arguments),
     /// End orchestrations and the sub-orchestrations they wait for
     Terminate(change::Arguments),
     /// Hold back events of orchestrations until they are resumed
@@ -64,6 +67,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     match &arguments.action {
         Action::List(arguments) => list::execute(arguments),
         Action::History(arguments) => history::execute(arguments),
+        Action::Nodes(arguments) => nodes::execute(arguments),
         Action::Terminate(arguments) => change::execute(arguments, change::Sort::Terminate),
         Action::Suspend(arguments) => change::execute(arguments, change::Sort::Suspend),
         Action::Resume(arguments) => change::execute(arguments, change::Sort::Resume),

@@ -16,9 +16,15 @@ impl SharedStore for NatsStore {
         let what = format!("what node {node} says");
         check_said(said, || self.place(&what))?;
         let (name, payload) = (node.to_owned(), encode(Head::new(Sort::Said, PartitionId(0), 0), said));
-        let found = self.call("write", what, move |link, subjects| async move {
+        self.call("write", what, move |link, subjects| async move {
+            link.publish(&subjects.names_stream(), &subjects.node(&name), payload.into(), Behind::Any).await
+        })?;
+        self.said()
+    }
+
+    fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let found = self.call("read", "what nodes say".to_owned(), move |link, subjects| async move {
             let stream = subjects.names_stream();
-            link.publish(&stream, &subjects.node(&name), payload.into(), Behind::Any).await?;
             let mut found = Vec::new();
             for subject in link.subjects(&stream, &subjects.nodes()).await? {
                 // One that was forgotten in the meantime is not there.

@@ -90,6 +90,18 @@ impl PostgresStore {
         StoreError::Damaged { place: self.calls.place(what), what: why.into() }
     }
 
+    /// What nodes said, of rows with name, checksum and bytes.
+    fn nodes_of(&self, rows: &[tokio_postgres::Row]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let node = |row: &tokio_postgres::Row| {
+            let (name, crc, said): (String, i64, Vec<u8>) = (row.get(0), row.get(1), row.get(2));
+            if crc != named_checksum(&name, &said) {
+                return Err(self.damaged(format!("what node {name} says"), "its checksum does not fit its bytes"));
+            }
+            Ok((name, said))
+        };
+        rows.iter().map(node).collect()
+    }
+
     /// The error of a statement that found another epoch than expected; `None` if it is as expected.
     fn fenced(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
         let found = self.partition(partition, 0)?;
@@ -290,16 +302,15 @@ impl SharedStore for PostgresStore {
         let values: Values =
             vec![Box::new(node.to_owned()), Box::new(named_checksum(node, said)), Box::new(said.to_vec())];
         let others = self.calls.of_hub(sql::SAY, values, Act::new("write", what()))?;
-        let mut all = vec![(node.to_owned(), said.to_vec())];
-        for row in &others.rows {
-            let (name, crc, said): (String, i64, Vec<u8>) = (row.get(0), row.get(1), row.get(2));
-            if crc != named_checksum(&name, &said) {
-                return Err(self.damaged(format!("what node {name} says"), "its checksum does not fit its bytes"));
-            }
-            all.push((name, said));
-        }
+        let mut all = self.nodes_of(&others.rows)?;
+        all.push((node.to_owned(), said.to_vec()));
         all.sort();
         Ok(all)
+    }
+
+    fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let found = self.calls.of_hub(sql::SAID, Vec::new(), Act::new("read", "table nodes"))?;
+        self.nodes_of(&found.rows)
     }
 
     fn forget(&self, node: &str) -> Result<(), StoreError> {

@@ -118,4 +118,5 @@ with mine as (
   insert into nodes (name, crc, said) values ($1::text, $2::bigint, $3::bytea)
   on conflict (name) do update set crc = excluded.crc, said = excluded.said)
 select name, crc, said from nodes where name <> $1::text";
+pub(super) const SAID: &str = "select name, crc, said from nodes order by name";
 pub(super) const FORGET: &str = "delete from nodes where name = $1::text";

@@ -1,0 +1,69 @@
+//! The nodes of a hub as seen by a process that is none of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::record::Members;
+use super::view::{self, NodeView};
+use crate::error::Error;
+use crate::ids::PartitionId;
+use crate::store::{Owner, SharedStore};
+
+/// Watches the nodes of a hub. It reads the store and writes nothing.
+///
+/// Whether a node is alive shows only by looking twice: a record that has not changed for a beat or two is that of a node
+/// that is silent.
+pub struct NodeWatch {
+    store: Arc<dyn SharedStore>,
+    members: Members,
+    owners: Vec<Owner>,
+}
+
+impl NodeWatch {
+    /// Looks for the first time.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if there is no hub, or the store is out of reach or damaged.
+    pub fn open(store: Arc<dyn SharedStore>) -> Result<Self, Error> {
+        let mut watch = Self { store, members: Members::default(), owners: Vec::new() };
+        watch.look()?;
+        Ok(watch)
+    }
+
+    /// Looks again.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the store is out of reach or damaged.
+    pub fn look(&mut self) -> Result<(), Error> {
+        self.members.hear(self.store.said()?, Instant::now());
+        self.owners = self.store.owners()?;
+        Ok(())
+    }
+
+    /// How long to watch until it is known which nodes are alive: two beats of the slowest node; zero without nodes.
+    #[must_use]
+    pub fn enough(&self) -> Duration {
+        let beats = self.nodes().into_iter().map(|node| node.lease * 2 / 5);
+        beats.max().unwrap_or_default()
+    }
+
+    /// All nodes that have not been forgotten, in order of their names. A node was silent since the look at which its
+    /// record was new.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeView> {
+        let now = Instant::now();
+        self.members.all().map(|(name, member)| view::of(name, member, &self.owners, now)).collect()
+    }
+
+    /// How many partitions the hub has.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// Partitions that no node has, in order.
+    #[must_use]
+    pub fn free(&self) -> Vec<PartitionId> {
+        self.owners.iter().filter(|owner| owner.node.is_none()).map(|owner| owner.partition).collect()
+    }
+}
