@@ -7,13 +7,14 @@ use crate::exit::{Failure, with_causes};
 /// What `narrows demo` runs when it is given no name.
 pub(crate) const DEFAULT_DEMO: &str = narrows_drone_delivery::DEMO.name;
 
-/// Each line is a variant's name and a crate that exports `Command` and `DEMO`, as `narrows_system` describes them.
+/// Each line is a variant's name, a crate that exports `Command`, and its demos, as `narrows_system` describes them. The
+/// first demo has the name of the system.
 macro_rules! systems {
-    ($($variant:ident: $system:ident,)*) => {
+    ($($variant:ident: $system:ident, $demo:ident $(and $further:ident)*;)*) => {
         /// The subcommands of `narrows system`.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum System {
-            $(#[command(name = $system::DEMO.name)] $variant($system::Command),)*
+            $(#[command(name = $system::$demo.name)] $variant($system::Command),)*
         }
 
         impl System {
@@ -26,13 +27,13 @@ macro_rules! systems {
         }
 
         /// The demos of all systems.
-        pub(crate) const DEMOS: &[&Demo] = &[$(&$system::DEMO),*];
+        pub(crate) const DEMOS: &[&Demo] = &[$(&$system::$demo, $(&$system::$further,)*)*];
     };
 }
 
 systems! {
-    Customer360: narrows_customer_360,
-    DroneDelivery: narrows_drone_delivery,
-    HelloCities: narrows_hello_cities,
-    Micron: narrows_micron,
+    Customer360: narrows_customer_360, DEMO;
+    DroneDelivery: narrows_drone_delivery, DEMO;
+    HelloCities: narrows_hello_cities, DEMO and DEMO_ON_NODES;
+    Micron: narrows_micron, DEMO;
 }

@@ -3,7 +3,7 @@
 /// The experiment, embedded, and what to say about it.
 #[derive(Debug)]
 pub struct Demo {
-    /// The name of the system and of its experiment.
+    /// The name of its experiment; that of the system, or one that begins with it.
     pub name: &'static str,
     /// What is tested, to follow "4 tests of".
     pub about: &'static str,

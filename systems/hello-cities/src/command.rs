@@ -1,6 +1,7 @@
 //! `narrows system hello-cities hub|once`: workloads of durable orchestrations, as a service or one by one.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use narrows_serving::stop_signal;
 use narrows_system::{Listening, Port, Started};
@@ -34,10 +35,16 @@ struct Hub {
 
 #[derive(Debug, clap::Args)]
 struct HubSettings {
-    /// What keeps the hub's state: files, classic, memory, or a server by its connection text, such as
-    /// postgres://user@host/database?hub=NAME or nats://host:4222/NAME
+    /// What keeps the hub's state: files, classic, memory, or a server that several processes may share, by its connection
+    /// text (postgres://user@host/database?hub=NAME, nats://host:4222/NAME) or as postgres, postgres-classic or nats
     #[arg(long, value_name = "KIND", default_value = "files")]
-    store: StoreKind,
+    store: String,
+    /// The server that `--store postgres` means, and `--store postgres-classic` with a transaction for each step
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
+    /// The server that `--store nats` means
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
     /// Where; it must hold no orchestrations [default: a temporary folder that is removed afterwards]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -50,6 +57,12 @@ struct HubSettings {
     /// The share of orchestrations whose spans are recorded
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     sample: f64,
+    /// The number of this process among those that share a hub on a server
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    node: u16,
+    /// Seconds that such a process may be silent before the others take its partitions; the same for all
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    lease: u64,
 }
 
 #[derive(Debug, clap::Args)]
@@ -85,13 +98,13 @@ impl Command {
             Service::Hub(hub) => {
                 let port = hub.port.number()?;
                 let stop = stop_signal()?;
-                let service = open(port, &hub.hub.config()).await?;
+                let service = open(port, &hub.hub.config()?).await?;
                 let address = service.address();
                 Ok(Started::Service(Listening::new("hub", address, service.run(stop))))
             }
             Service::Once(asked) => {
                 let plan = asked.plan()?;
-                let figures = once(&asked.hub.config(), &plan).await?;
+                let figures = once(&asked.hub.config()?, &plan).await?;
                 Ok(Started::Text(asked.text(&figures)?))
             }
         }
@@ -99,13 +112,33 @@ impl Command {
 }
 
 impl HubSettings {
-    fn config(&self) -> Config {
-        Config {
-            store: self.store.clone(),
+    fn config(&self) -> Result<Config, Error> {
+        Ok(Config {
+            store: self.store()?,
             folder: self.folder.clone(),
             partitions: self.partitions,
             activities: self.activities,
             sample: self.sample,
+            node: self.node,
+            lease: Duration::from_secs(self.lease),
+        })
+    }
+
+    fn store(&self) -> Result<StoreKind, Error> {
+        let server = |url: &Option<String>, expected| {
+            let missing = || Error::Setting { name: "store", value: self.store.clone(), expected };
+            url.clone().map(StoreKind::Server).ok_or_else(missing)
+        };
+        match self.store.as_str() {
+            "nats" => server(&self.nats, "--nats with the server's connection text beside it"),
+            "postgres" => server(&self.postgres, "--postgres with the server's connection text beside it"),
+            "postgres-classic" => {
+                let each_step =
+                    |url: &String| format!("{url}{}batching=each-step", if url.contains('?') { '&' } else { '?' });
+                let url = self.postgres.as_ref().map(each_step);
+                server(&url, "--postgres with the server's connection text beside it")
+            }
+            other => other.parse(),
         }
     }
 }

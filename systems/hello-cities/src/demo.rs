@@ -1,4 +1,4 @@
-//! The system's entry in `narrows demo`.
+//! The system's entries in `narrows demo`.
 
 use narrows_system::{Demo, Length};
 
@@ -15,5 +15,21 @@ pub const DEMO: Demo = Demo {
     full: Length { takes: "about 4 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
     needs: None,
     experiment: include_str!("../experiment.yaml"),
+    files: &[],
+};
+
+/// Several nodes that share a hub, with the engine's log and with a transaction for each step.
+pub const DEMO_ON_NODES: Demo = Demo {
+    name: "hello-cities-nodes",
+    about: "the same on 4, 8 and 12 nodes over NATS and PostgreSQL",
+    short: Length {
+        takes: "about 3 minutes",
+        time_scale: 1.0,
+        repetitions: 1,
+        variants: &["classic-4", "classic-12", "durable-4", "durable-8", "durable-12"],
+    },
+    full: Length { takes: "about 12 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+    needs: Some("NATS and PostgreSQL"),
+    experiment: include_str!("../nodes.yaml"),
     files: &[],
 };

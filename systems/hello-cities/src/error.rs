@@ -29,11 +29,11 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The folder holds orchestrations of an earlier process, with which figures would be mixed.
-    #[error("{folder} holds {count} orchestrations, expected an empty folder")]
+    /// The hub holds orchestrations of another process, with which figures would be mixed.
+    #[error("{place} holds {count} orchestrations, expected none")]
     NotEmpty {
-        /// The folder.
-        folder: String,
+        /// Where the hub is.
+        place: String,
         /// Orchestrations in it.
         count: u64,
     },
@@ -51,6 +51,9 @@ pub enum Error {
     /// The workload did not end in time.
     #[error("the workload has not ended after {} s", .0.as_secs())]
     Late(Duration),
+    /// The partitions of the hub have not spread over its nodes in time.
+    #[error("the partitions are not spread over the nodes after {} s", .0.as_secs())]
+    NotSpread(Duration),
     /// What the kernel says of this process cannot be read.
     #[error("cannot read {0}")]
     Process(&'static str),

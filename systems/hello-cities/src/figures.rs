@@ -15,6 +15,8 @@ pub struct Figures {
     pub store: &'static str,
     /// Partitions of the hub.
     pub partitions: usize,
+    /// Nodes that have partitions of it; 1 for a hub that is all in one process.
+    pub nodes: usize,
     /// Orchestrations, or signals of the counter.
     pub n: u64,
     /// Events, by [`Workload::events`](crate::Workload::events).
@@ -25,12 +27,12 @@ pub struct Figures {
     pub events_per_second: f64,
     /// Orchestrations ÷ seconds; none for signals.
     pub orchestrations_per_second: Option<f64>,
-    /// Bytes of log that were committed, for each event.
-    pub log_bytes_per_event: f64,
-    /// Commits that were waited for: groups of steps, or steps in a store that takes each alone.
-    pub commits: u64,
-    /// Microseconds of processor time of the whole process, for each event, launching included.
-    pub cpu_us_per_event: f64,
+    /// Bytes of log that were committed, for each event; none of a hub on a server, of which other processes may have a part.
+    pub log_bytes_per_event: Option<f64>,
+    /// Commits that were waited for: groups of steps, or steps in a store that takes each alone; none as above.
+    pub commits: Option<u64>,
+    /// Microseconds of processor time of the whole process, for each event, launching included; none as above.
+    pub cpu_us_per_event: Option<f64>,
     /// The most memory that this process had resident, in bytes; with `waiting`, until all of them waited.
     pub memory_bytes_peak: u64,
     /// The median time from a start to its end as the caller sees it, in milliseconds; of `one-by-one` only.
@@ -42,11 +44,12 @@ impl Figures {
     #[must_use]
     pub fn header() -> String {
         format!(
-            "{:<15}{:>11}{:>9}{:>6}{:>10}{:>10}{:>12}{:>10}{:>13}{:>9}{:>14}{:>10}",
+            "{:<15}{:>11}{:>17}{:>6}{:>6}{:>10}{:>10}{:>12}{:>10}{:>13}{:>9}{:>14}{:>10}",
             "workload",
             "launch",
             "store",
             "parts",
+            "nodes",
             "n",
             "time s",
             "events/s",
@@ -61,20 +64,23 @@ impl Figures {
     /// One row of a table.
     #[must_use]
     pub fn row(&self) -> String {
-        let orchestrations = self.orchestrations_per_second.map_or("-".to_owned(), |rate| format!("{rate:.0}"));
+        let shown = |figure: Option<f64>, digits: usize| {
+            figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.digits$}"))
+        };
         let mut row = format!(
-            "{:<15}{:>11}{:>9}{:>6}{:>10}{:>10.3}{:>12.0}{:>10}{:>13.1}{:>9}{:>14.2}{:>10.0}",
+            "{:<15}{:>11}{:>17}{:>6}{:>6}{:>10}{:>10.3}{:>12.0}{:>10}{:>13}{:>9}{:>14}{:>10.0}",
             self.workload,
             self.launch,
             self.store,
             self.partitions,
+            self.nodes,
             self.n,
             self.seconds,
             self.events_per_second,
-            orchestrations,
-            self.log_bytes_per_event,
-            self.commits,
-            self.cpu_us_per_event,
+            shown(self.orchestrations_per_second, 0),
+            shown(self.log_bytes_per_event, 1),
+            shown(self.commits.map(|commits| commits as f64), 0),
+            shown(self.cpu_us_per_event, 2),
             self.memory_bytes_peak as f64 / f64::from(1 << 20)
         );
         if let Some(latency) = self.latency_ms_p50 {

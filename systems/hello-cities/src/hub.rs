@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, Store, open_shared};
-use narrows_durable::{Client, Filter, Hub, HubOptions, Observed};
+use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Observed, Program};
 use narrows_serving::Telemetry;
 
 use crate::Error;
@@ -22,7 +24,7 @@ pub enum StoreKind {
     Classic,
     /// Nothing: what the engine costs without a disk.
     Memory,
-    /// A server, PostgreSQL or NATS, by its connection text, which may hold a password.
+    /// A server, PostgreSQL or NATS, by its connection text, which may hold a password. Several processes may share it.
     Server(String),
 }
 
@@ -38,6 +40,7 @@ impl StoreKind {
             Self::Classic => "classic",
             Self::Memory => "memory",
             Self::Server(url) if url.starts_with("nats") => "nats",
+            Self::Server(url) if url.contains("batching=each-step") => "postgres-classic",
             Self::Server(_) => "postgres",
         }
     }
@@ -57,7 +60,7 @@ impl FromStr for StoreKind {
             return Ok(Self::Server(text.to_owned()));
         }
         [Self::Files, Self::Classic, Self::Memory].into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            let expected = "files, classic, memory, postgres://… or nats://…";
+            let expected = "files, classic, memory, postgres, postgres-classic, nats, postgres://… or nats://…";
             // What was meant as a connection text may hold a password.
             let value = text.split_once("://").map_or(text, |(scheme, _)| scheme).to_owned();
             Error::Setting { name: "store", value, expected }
@@ -79,51 +82,160 @@ pub struct Config {
     pub activities: Activities,
     /// The share of orchestrations whose spans are recorded, 0 to 1.
     pub sample: f64,
+    /// The number of this process among those that share a hub on a server.
+    pub node: u16,
+    /// How long such a process may be silent before the others take its partitions.
+    pub lease: Duration,
 }
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            store: StoreKind::Files,
+            folder: None,
+            partitions: None,
+            activities: Activities::Ordinary,
+            sample: 0.01,
+            node: 0,
+            lease: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A hub with all of its partitions in this process, or one of its nodes.
+pub(crate) enum Engine {
+    Alone(Hub),
+    Node(Node),
+}
+
+impl Engine {
+    /// Partitions that are not here have counted nothing.
+    pub(crate) fn stats(&self) -> HubStats {
+        match self {
+            Self::Alone(hub) => hub.stats(),
+            Self::Node(node) => node.stats(),
+        }
+    }
+
+    /// Nodes that have partitions.
+    pub(crate) fn nodes(&self) -> usize {
+        match self {
+            Self::Alone(_) => 1,
+            Self::Node(node) => node.nodes().iter().filter(|node| !node.partitions.is_empty()).count(),
+        }
+    }
+
+    fn client(&self) -> Client {
+        match self {
+            Self::Alone(hub) => hub.client(),
+            Self::Node(node) => node.client(),
+        }
+    }
+
+    pub(crate) fn close(&self) -> Result<(), narrows_durable::Error> {
+        match self {
+            Self::Alone(hub) => hub.close(),
+            Self::Node(node) => node.close(),
+        }
+    }
+}
+
+/// How long the partitions may take to spread over the nodes.
+const SPREAD_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(10);
 
 /// A hub that is open.
 pub(crate) struct Held {
-    pub(crate) hub: Hub,
+    pub(crate) engine: Engine,
     pub(crate) client: Client,
     pub(crate) store: StoreKind,
     pub(crate) batching: Batching,
+    /// Runs of this process have the numbers after it, which no other process has.
+    pub(crate) runs_before: u64,
+    lease: Duration,
+    /// Where it is, for errors.
+    place: String,
     /// Kept until the hub is gone; fields are dropped in order.
     _scratch: Option<tempfile::TempDir>,
 }
 
 impl Held {
-    /// Opens an empty hub. Blocks while the store is made.
+    /// Opens the hub. Blocks while the store is made.
     pub(crate) fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
+        let wrong = |name, value: String, expected| Err(Error::Setting { name, value, expected });
         if !(0.0..=1.0).contains(&config.sample) {
-            return Err(Error::Setting { name: "sample", value: config.sample.to_string(), expected: "0 to 1" });
+            return wrong("sample", config.sample.to_string(), "0 to 1");
         }
-        let (folder, scratch) = folder(config)?;
-        let store = store(&config.store, &folder)?;
-        let batching = store.batching();
+        if config.node > 0 && !matches!(config.store, StoreKind::Server(_)) {
+            return wrong(
+                "node",
+                config.node.to_string(),
+                "0: only a store on a server is shared by several processes",
+            );
+        }
+        // Without a share to trace, user code runs without anything around it.
+        let code = registry(config.activities);
+        if config.sample > 0.0 {
+            Self::open_with(config, telemetry, Observed::new(code, telemetry.tracer(), config.sample))
+        } else {
+            Self::open_with(config, telemetry, code)
+        }
+    }
+
+    fn open_with(config: &Config, telemetry: &Telemetry, program: impl Program) -> Result<Self, Error> {
         let mut options = HubOptions::default();
         options.partitions = config.partitions.unwrap_or(options.partitions);
         options.meter = Some(telemetry.meter());
-        let code = registry(config.activities);
-        // Without a share to trace, user code runs without anything around it.
-        let hub = if config.sample > 0.0 {
-            Hub::open(store, Observed::new(code, telemetry.tracer(), config.sample), options)?
-        } else {
-            Hub::open(store, code, options)?
+        let (folder, scratch) = folder(config)?;
+        let (engine, batching) = engine(config, &folder, program, options)?;
+        let client = engine.client();
+        let place = match engine {
+            Engine::Alone(_) => folder.display().to_string(),
+            Engine::Node(_) => "the hub".to_owned(),
         };
-        let client = hub.client();
-        Ok(Self { hub, client, store: config.store.clone(), batching, _scratch: scratch })
+        let (store, runs_before) = (config.store.clone(), u64::from(config.node) * RUNS_MAX);
+        Ok(Self { engine, client, store, batching, runs_before, lease: config.lease, place, _scratch: scratch })
     }
 
-    /// Refuses a hub that has orchestrations of an earlier process.
-    pub(crate) async fn check_empty(&self, config: &Config) -> Result<(), Error> {
+    /// Waits until each node has its share of the partitions, and refuses a hub that has orchestrations of another process.
+    pub(crate) async fn ready(&self) -> Result<(), Error> {
+        if let Engine::Node(node) = &self.engine {
+            self.spread(node).await?;
+        }
         match self.client.count(Filter::default()).await? {
             0 => Ok(()),
-            count => {
-                let folder = config.folder.as_ref().map_or_else(String::new, |folder| folder.display().to_string());
-                Err(Error::NotEmpty { folder, count })
-            }
+            count => Err(Error::NotEmpty { place: self.place.clone(), count }),
         }
     }
+
+    async fn spread(&self, node: &Node) -> Result<(), Error> {
+        let partitions = node.stats().partitions.len();
+        let spread = async {
+            while !is_spread(&node.nodes(), partitions, self.lease) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(SPREAD_TIMEOUT, spread).await.map_err(|_| Error::NotSpread(SPREAD_TIMEOUT))
+    }
+}
+
+/// Runs that one process of a hub can number.
+const RUNS_MAX: u64 = 1_000_000;
+
+fn node(config: &Config) -> NodeOptions {
+    let mut options = NodeOptions::default();
+    (options.name, options.lease) = (format!("node-{}", config.node), config.lease);
+    options.version = env!("CARGO_PKG_VERSION").to_owned();
+    options
+}
+
+/// Whether all partitions are taken, and no node that is alive has two more than another.
+fn is_spread(nodes: &[NodeView], partitions: usize, lease: Duration) -> bool {
+    let alive = nodes.iter().filter(|node| node.silent < lease && !node.is_leaving);
+    let counts: Vec<usize> = alive.map(|node| node.partitions.len()).collect();
+    let (most, fewest) = (counts.iter().max(), counts.iter().min());
+    let apart = most.zip(fewest).map_or(0, |(most, fewest)| most - fewest);
+    counts.iter().sum::<usize>() == partitions && apart <= 1
 }
 
 fn folder(config: &Config) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
@@ -137,13 +249,24 @@ fn folder(config: &Config) -> Result<(PathBuf, Option<tempfile::TempDir>), Error
     Ok((scratch.path().to_owned(), Some(scratch)))
 }
 
-fn store(kind: &StoreKind, folder: &std::path::Path) -> Result<Arc<dyn Store>, Error> {
-    Ok(match kind {
+fn engine(
+    config: &Config,
+    folder: &std::path::Path,
+    program: impl Program,
+    options: HubOptions,
+) -> Result<(Engine, Batching), Error> {
+    let store: Arc<dyn Store> = match &config.store {
         StoreKind::Files => Arc::new(FileStore::open(folder, FileStoreOptions::default())?),
         StoreKind::Classic => Arc::new(ClassicStore::open(folder.join("hub.db"))?),
         StoreKind::Memory => Arc::new(MemoryStore::new()),
-        StoreKind::Server(url) => open_shared(url)?,
-    })
+        StoreKind::Server(url) => {
+            let store = open_shared(url)?;
+            let batching = store.batching();
+            return Ok((Engine::Node(Node::open(store, program, options, node(config))?), batching));
+        }
+    };
+    let batching = store.batching();
+    Ok((Engine::Alone(Hub::open(store, program, options)?), batching))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod service;
 
 pub use code::Activities;
 pub use command::Command;
-pub use demo::DEMO;
+pub use demo::{DEMO, DEMO_ON_NODES};
 pub use error::Error;
 pub use figures::Figures;
 pub use hub::{Config, StoreKind};

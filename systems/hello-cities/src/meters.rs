@@ -39,6 +39,8 @@ impl Meters {
         if let Some(rate) = figures.orchestrations_per_second {
             self.orchestrations.record(rate, &labels);
         }
-        self.log_bytes.record(figures.log_bytes_per_event, &labels);
+        if let Some(bytes) = figures.log_bytes_per_event {
+            self.log_bytes.record(bytes, &labels);
+        }
     }
 }

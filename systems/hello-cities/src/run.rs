@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::code::{
     ADD, COUNTER, FAN_OUT_FAN_IN, GO, HELLO_CITIES, LAUNCH, LAUNCHER, PERIODIC, WAITING, instance, prefix,
 };
-use crate::hub::Held;
+use crate::hub::{Engine, Held};
 use crate::plan::LAUNCHERS;
 use crate::process::{cpu_time, memory_bytes_peak};
 use crate::{Error, Figures, Launch, Plan, Workload};
@@ -19,6 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(900);
 /// How long one orchestration of `one-by-one` may take.
 const ONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
+/// How often all nodes of a hub are asked.
+const POLL_ALL: Duration = Duration::from_millis(100);
 /// Starts that are handed over at a time.
 const STARTS_MAX: u64 = 50_000;
 /// Signals and events that are under way at a time.
@@ -33,7 +35,7 @@ struct Seen {
     memory_bytes_peak: Option<u64>,
 }
 
-/// What the hub has done until now.
+/// What this process has done until now.
 struct Mark {
     ended: u64,
     bytes: u64,
@@ -61,47 +63,86 @@ pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Err
 }
 
 async fn measure(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
-    let before = mark(held);
+    let before = Mark::of(held);
     let seen = launch(held, run, plan).await?;
     let seconds = match plan.workload {
         Workload::Counter => counted(held, run, plan.n).await?,
         _ => {
-            until(|| mark(held).ended >= before.ended + plan.n).await;
+            all_ended(held, run, plan.n, before.ended).await?;
             completed(held, run, plan.n).await?
         }
     };
-    let after = mark(held);
+    let after = Mark::of(held);
     let (events, orchestrations) = (plan.events(), plan.orchestrations());
+    // Other processes have their part in what a node does.
+    let is_whole = matches!(held.engine, Engine::Alone(_));
+    let cpu_us = (after.cpu - before.cpu).as_secs_f64() * 1e6;
     Ok(Figures {
         workload: plan.workload.as_str(),
         launch: plan.launch.as_str(),
         store: held.store.as_str(),
-        partitions: held.hub.stats().partitions.len(),
+        partitions: held.engine.stats().partitions.len(),
+        nodes: held.engine.nodes(),
         n: plan.n,
         events,
         seconds,
         events_per_second: events as f64 / seconds,
         orchestrations_per_second: (orchestrations > 0).then(|| orchestrations as f64 / seconds),
-        log_bytes_per_event: (after.bytes - before.bytes) as f64 / events as f64,
-        commits: after.commits - before.commits,
-        cpu_us_per_event: (after.cpu - before.cpu).as_secs_f64() * 1e6 / events as f64,
+        log_bytes_per_event: is_whole.then(|| (after.bytes - before.bytes) as f64 / events as f64),
+        commits: is_whole.then(|| after.commits - before.commits),
+        cpu_us_per_event: is_whole.then(|| cpu_us / events as f64),
         memory_bytes_peak: seen.memory_bytes_peak.map_or_else(memory_bytes_peak, Ok)?,
         latency_ms_p50: seen.latency_ms_p50,
     })
 }
 
-fn mark(held: &Held) -> Mark {
-    let partitions = held.hub.stats().partitions;
-    let is_grouped = held.batching == Batching::Group;
-    Mark {
-        ended: partitions.iter().map(|partition| partition.counts.ended).sum(),
-        bytes: partitions.iter().map(|partition| partition.commit_bytes).sum(),
-        commits: partitions
-            .iter()
-            .map(|partition| if is_grouped { partition.commits } else { partition.commit_frames })
-            .sum(),
-        cpu: cpu_time(),
+impl Mark {
+    fn of(held: &Held) -> Self {
+        let partitions = held.engine.stats().partitions;
+        let is_grouped = held.batching == Batching::Group;
+        Self {
+            ended: partitions.iter().map(|partition| partition.counts.ended).sum(),
+            bytes: partitions.iter().map(|partition| partition.commit_bytes).sum(),
+            commits: partitions
+                .iter()
+                .map(|partition| if is_grouped { partition.commits } else { partition.commit_frames })
+                .sum(),
+            cpu: cpu_time(),
+        }
     }
+}
+
+/// Waits until `n` orchestrations of a run have ended. What this process has counted says so at once; what several have
+/// is asked for now and then.
+async fn all_ended(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Error> {
+    const ENDED: [Status; 3] = [Status::Completed, Status::Failed, Status::Terminated];
+    match held.engine {
+        Engine::Alone(_) => until(|| Mark::of(held).ended >= before + n).await,
+        Engine::Node(_) => count(held, run, n, &ENDED).await?,
+    }
+    Ok(())
+}
+
+/// Waits until all orchestrations of a run have been started.
+async fn all_started(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Error> {
+    match held.engine {
+        Engine::Alone(_) => until(|| started(held) >= before + n).await,
+        Engine::Node(_) => count(held, run, n, &[Status::Running]).await?,
+    }
+    Ok(())
+}
+
+fn started(held: &Held) -> u64 {
+    held.engine.stats().partitions.iter().map(|partition| partition.counts.started).sum()
+}
+
+/// Waits until `n` orchestrations of a run have one of these states, wherever they are.
+async fn count(held: &Held, run: u64, n: u64, statuses: &[Status]) -> Result<(), Error> {
+    let filter = Filter { prefix: prefix(run), statuses: statuses.to_vec(), ..Filter::default() };
+    while held.client.count(filter.clone()).await? < n {
+        tokio::time::sleep(POLL_ALL).await;
+    }
+    Ok(())
 }
 
 async fn until(is_so: impl Fn() -> bool) {
@@ -124,12 +165,9 @@ async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<Seen, Error> {
         (Workload::Periodic, _) => start_all(held, run, plan.n, || Ok(PERIODIC.start(&plan.each)?)).await?,
         (Workload::Counter, _) => signal_counter(held, run, plan.n).await?,
         (Workload::Waiting, _) => {
-            let started = |held: &Held| -> u64 {
-                held.hub.stats().partitions.iter().map(|partition| partition.counts.started).sum()
-            };
-            let started_before = started(held);
+            let before = started(held);
             start_all(held, run, plan.n, || Ok(WAITING.start(&())?)).await?;
-            until(|| started(held) >= started_before + plan.n).await;
+            all_started(held, run, plan.n, before).await?;
             seen.memory_bytes_peak = Some(memory_bytes_peak()?);
             raise_all(held, run, plan.n).await?;
         }

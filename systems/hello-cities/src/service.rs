@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::hub::{Config, Held};
+use crate::hub::{Config, Engine, Held};
 use crate::meters::Meters;
 use crate::run::{forget, run};
 use crate::{Error, Figures, Launch, Plan, SCOPE, SERVICE, Service, Workload};
@@ -47,8 +47,9 @@ pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
 pub async fn once(config: &Config, plan: &Plan) -> Result<Figures, Error> {
     let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;
     let runner = Runner::open(config, &telemetry).await?;
-    let figures = run(&runner.held, 1, plan).await?;
-    runner.held.hub.close()?;
+    runner.held.ready().await?;
+    let figures = run(&runner.held, runner.held.runs_before + 1, plan).await?;
+    runner.held.engine.close()?;
     runner.meters.ended(&figures);
     telemetry.flush().await;
     Ok(figures)
@@ -67,21 +68,28 @@ struct Runner {
 enum Refused {
     Busy,
     Spoilt,
+    /// Another process of the hub runs a workload, or a node has just come or gone.
+    NotReady(Error),
     Failed(Error),
 }
 
 impl Runner {
     async fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
         let held = Held::open(config, telemetry)?;
-        held.check_empty(config).await?;
+        if matches!(held.engine, Engine::Alone(_)) {
+            held.ready().await?;
+        }
         let meters = Meters::new(&telemetry.meter());
-        Ok(Self { held, meters, telemetry: telemetry.clone(), runs: Arc::new(Mutex::new(Some(0))) })
+        let runs = Arc::new(Mutex::new(Some(held.runs_before)));
+        Ok(Self { held, meters, telemetry: telemetry.clone(), runs })
     }
 
     /// Runs a workload if none is running.
     async fn run(&self, plan: Plan) -> Result<Figures, Refused> {
         let mut runs = Arc::clone(&self.runs).try_lock_owned().map_err(|_| Refused::Busy)?;
-        let number = runs.take().ok_or(Refused::Spoilt)? + 1;
+        let number = runs.ok_or(Refused::Spoilt)? + 1;
+        self.held.ready().await.map_err(Refused::NotReady)?;
+        *runs = None;
         let figures = run(&self.held, number, &plan).await.map_err(Refused::Failed)?;
         forget(&self.held, number, &plan).await.map_err(Refused::Failed)?;
         *runs = Some(number);
@@ -132,6 +140,7 @@ async fn respond(
     match running.await {
         Ok(Ok(figures)) => ok(&figures),
         Ok(Err(Refused::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
+        Ok(Err(Refused::NotReady(error))) => problem(StatusCode::CONFLICT, "busy", &error.to_string()),
         Ok(Err(Refused::Spoilt)) => {
             let detail = "an earlier workload failed, and what it left would be counted; start the service anew";
             problem(StatusCode::SERVICE_UNAVAILABLE, "spoilt", detail)

@@ -115,7 +115,7 @@ fn find(name: &str) -> Result<&'static Demo, Failure> {
 
 /// The demos as a table.
 fn list() -> String {
-    let row = |cells: [&str; 4]| format!("{:<16}{:<18}{:<18}{}\n", cells[0], cells[1], cells[2], cells[3]);
+    let row = |cells: [&str; 4]| format!("{:<20}{:<18}{:<18}{}\n", cells[0], cells[1], cells[2], cells[3]);
     let rows = DEMOS.iter().map(|demo| row([demo.name, demo.short.takes, demo.full.takes, demo.about]));
     std::iter::once(row(["NAME", "SHORT FORM", "WITH --full", "TESTS OF"])).chain(rows).collect()
 }

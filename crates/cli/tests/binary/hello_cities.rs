@@ -13,7 +13,18 @@ fn settings_that_make_no_sense_are_refused() {
         (&["once", "hello"][..], "expected hello-cities, fan-out-fan-in, counter, periodic or waiting"),
         (&["once", "--n", "0"], "n is \"0\", expected 1 to 10000000"),
         (&["once", "--launch", "later"], "expected direct, entities or one-by-one"),
-        (&["once", "--store", "tape"], "expected files, classic, memory, postgres://… or nats://…"),
+        (
+            &["once", "--store", "tape"],
+            "expected files, classic, memory, postgres, postgres-classic, nats, postgres://… or nats://…",
+        ),
+        (
+            &["once", "--store", "nats"],
+            "store is \"nats\", expected --nats with the server's connection text beside it",
+        ),
+        (
+            &["once", "--node", "1"],
+            "node is \"1\", expected 0: only a store on a server is shared by several processes",
+        ),
         (&["once", "--sample", "2"], "sample is \"2\", expected 0 to 1"),
         (&["once", "--partitions", "65"], "option partitions is 65, expected 1 to 64"),
         (&["hub", "--activities", "none"], "expected ordinary or idempotent"),
@@ -34,7 +45,7 @@ fn one_workload_is_a_table_or_json_and_leaves_nothing_behind() {
     assert_eq!(table.status.code(), Some(0), "{}", text(&table.stderr));
     let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 2, "{said}");
-    assert_eq!((&lines[1][..3], lines[1][4]), (&["hello-cities", "entities", "files"][..], "60"), "{said}");
+    assert_eq!((&lines[1][..3], lines[1][5]), (&["hello-cities", "entities", "files"][..], "60"), "{said}");
     let json = bench.run(&["system", "hello-cities", "once", "waiting", "--n", "20", "--store", "classic", "--json"]);
     let figures: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&figures["events"], &figures["store"]), (&Value::from(20), &Value::from("classic")), "{figures}");

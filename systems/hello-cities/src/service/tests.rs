@@ -27,7 +27,7 @@ async fn serve(store: StoreKind) -> Server {
     let spans = InMemorySpanExporter::default();
     let telemetry =
         Telemetry::with_provider(SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
-    let config = Config { store, folder: None, partitions: Some(2), activities: Activities::Ordinary, sample: 1.0 };
+    let config = Config { store, partitions: Some(2), sample: 1.0, ..Config::default() };
     let runner = Arc::new(Runner::open(&config, &telemetry).await.unwrap());
     let router = router(Arc::clone(&runner), &telemetry);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -45,7 +45,7 @@ impl Server {
 
     /// Events as the engine itself counts them.
     fn events(&self) -> u64 {
-        self.runner.held.hub.stats().partitions.iter().map(|partition| partition.counts.events).sum()
+        self.runner.held.engine.stats().partitions.iter().map(|partition| partition.counts.events).sum()
     }
 }
 
@@ -112,11 +112,12 @@ async fn a_folder_with_orchestrations_is_refused() {
         partitions: Some(1),
         activities: Activities::Idempotent,
         sample: 0.0,
+        ..Config::default()
     };
     let plan = Plan::new(Workload::HelloCities, Some(2), None, None).unwrap();
     assert_eq!(once(&config, &plan).await.unwrap().n, 2);
     let again = once(&config, &plan).await.unwrap_err().to_string();
-    assert!(again.ends_with("hub holds 2 orchestrations, expected an empty folder"), "{again}");
+    assert!(again.ends_with("hub holds 2 orchestrations, expected none"), "{again}");
     let wrong = Config { sample: 1.5, ..config };
     assert_eq!(once(&wrong, &plan).await.unwrap_err().to_string(), "sample is \"1.5\", expected 0 to 1");
 }
