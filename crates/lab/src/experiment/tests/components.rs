@@ -150,6 +150,7 @@ fn errors_about_components_are_reported_at_their_places() {
         "postgres: {}\n      cwd: .\n      setup: [[make]]",
         "postgres: {}\n      ready: GET /",
         "postgres: {}\n      ready: { log: up, timeout: 2m }",
+        "galera: {}\n      replicas: 2",
         "run: [web]\n      sidecar: {}",
         "run: [web]\n      sidecar: { proxy: none, tls: perhaps }",
     ];
@@ -193,6 +194,10 @@ fn errors_about_components_are_reported_at_their_places() {
           ready: { log: up, timeout: 2m }
     e.yaml:7:14: system.services.web.ready: `postgres` allows no readiness check
       hint: set only `timeout`: `{ timeout: 2m }`
+    --- galera: {}
+          replicas: 2
+    e.yaml:7:7: system.services.web: `galera` allows no `replicas`
+      hint: set `nodes` instead
     --- run: [web]
           sidecar: {}
     e.yaml:7:7: system.services.web.sidecar: `proxy` is missing
