@@ -256,8 +256,8 @@ pub enum Error {
     Interrupted,
 }
 
-/// How the C library calls a port that is taken, as most servers pass it on.
-const ADDRESS_IN_USE: &str = "Address already in use";
+/// How the C library and Go call a port that is taken, in lower case, as most servers pass it on.
+const ADDRESS_IN_USE: &str = "address already in use";
 
 impl Error {
     /// What the user may do about it, where something can be said.
@@ -271,7 +271,9 @@ impl Error {
                 Some(format!("`apt-get install {package}`; `narrows doctor` lists what else is missing"))
             }
             Error::PortTaken { .. } => Some("without `port:`, Narrows assigns a free one as ${port}".into()),
-            Error::EndedEarly { last_lines, .. } if last_lines.iter().any(|line| line.contains(ADDRESS_IN_USE)) => {
+            Error::EndedEarly { last_lines, .. }
+                if last_lines.iter().any(|line| line.to_lowercase().contains(ADDRESS_IN_USE)) =>
+            {
                 Some("another process listens at its port; without `port:`, Narrows assigns one as ${port}".into())
             }
             Error::OtherExperiment { .. } => {

@@ -71,10 +71,11 @@ fn needs(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Needs> {
     let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
     let Some(services) = system.get(&SERVICES) else { return Vec::new() };
     let mut all: Vec<Needs> = Vec::new();
-    for (name, at) in services.entries() {
-        let node = complete(at.node, &SERVICE, values);
-        let at = at.with(&node);
+    for (name, written) in services.entries() {
+        let node = complete(written.node, &SERVICE, values);
+        let at = written.with(&node);
         check(at, &SERVICE, Pass::Bound, report);
+        check_replicas(written, at, report);
         let one = needs_of(name, at);
         check_port(at, &one, &all, report);
         all.push(one);
@@ -93,6 +94,15 @@ fn needs_of(name: &str, at: At<'_>) -> Needs {
         url: component.map_or_else(Url::http, |(entry, at)| (entry.url)(at)),
         component: component.map(|(entry, _)| entry),
         sidecar: sidecar.map(|at| if at.read(&TLS) == Some(true) { Tls::Mutual } else { Tls::Plain }),
+    }
+}
+
+/// A component that itself says how many replicas it has allows no `replicas`.
+fn check_replicas(written: At<'_>, at: At<'_>, report: &mut Report) {
+    let (Some(replicas), Some((entry, component))) = (written.get(&REPLICAS), entry::of(&at)) else { return };
+    if (entry.replicas)(component).is_some() {
+        let problem = Problem::new(format!("`{}` allows no `replicas`", entry.key));
+        report.add(replicas.key_place(), written.path(), problem.hint("set `nodes` instead"));
     }
 }
 

@@ -150,6 +150,7 @@ fn errors_about_components_are_reported_at_their_places() {
         "postgres: {}\n      cwd: .\n      setup: [[make]]",
         "postgres: {}\n      ready: GET /",
         "postgres: {}\n      ready: { log: up, timeout: 2m }",
+        "galera: {}\n      replicas: 2",
         "run: [web]\n      sidecar: {}",
         "run: [web]\n      sidecar: { proxy: none, tls: perhaps }",
     ];
@@ -193,6 +194,10 @@ fn errors_about_components_are_reported_at_their_places() {
           ready: { log: up, timeout: 2m }
     e.yaml:7:14: system.services.web.ready: `postgres` allows no readiness check
       hint: set only `timeout`: `{ timeout: 2m }`
+    --- galera: {}
+          replicas: 2
+    e.yaml:7:7: system.services.web: `galera` allows no `replicas`
+      hint: set `nodes` instead
     --- run: [web]
           sidecar: {}
     e.yaml:7:7: system.services.web.sidecar: `proxy` is missing
@@ -285,7 +290,7 @@ fn errors_about_faults_are_reported_at_their_places() {
 
 #[test]
 fn a_setting_of_a_server_is_one_line() {
-    for server in ["galera", "mariadb", "postgres", "redis"] {
+    for server in ["galera", "mariadb", "nats", "postgres", "redis"] {
         let reported = errors(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
         let expected = format!("web.{server}.settings.a: expected one line, found a line break or another control");
         assert!(reported.contains(&expected), "{reported}");

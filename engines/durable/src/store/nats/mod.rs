@@ -60,8 +60,8 @@ struct Inner {
 
 impl NatsStore {
     /// Connects. `url` is `nats://user:password@host:port/hub`, the hub is `main` if none is named, further servers
-    /// follow the first after commas, and `?replicas=3` goes before `options`. Nothing is made before
-    /// [`Store::open_or_create`].
+    /// follow the first after commas, with or without `nats://`, and `?replicas=3` goes before `options`. Nothing is
+    /// made before [`Store::open_or_create`].
     ///
     /// # Errors
     /// [`StoreError::Io`] if the text is not as above, no server can be reached within 5 s, or it refuses user or

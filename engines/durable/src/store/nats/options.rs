@@ -46,7 +46,9 @@ impl Address {
         let rest = url.strip_prefix("nats://").ok_or_else(|| failed("it does not begin with nats://"))?;
         let (credentials, rest) = rest.rsplit_once('@').map_or((None, rest), |(who, rest)| (Some(who), rest));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (servers, hub) = rest.split_once('/').unwrap_or((rest, ""));
+        // NATS's own clients take a list of whole URLs.
+        let rest = rest.replace(",nats://", ",");
+        let (servers, hub) = rest.split_once('/').unwrap_or((&rest, ""));
         let hub = if hub.is_empty() { HUB } else { hub };
         check_hub_name(hub).map_err(|why| refused("open", place(), why))?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -104,6 +106,8 @@ mod tests {
         assert_eq!(address.servers, ["a:4222", "b:4223", "[::1]:9"]);
         assert_eq!(address.user, Some(("me".to_owned(), "se@cret".to_owned())));
         assert_eq!(address.server(), "NATS a:4222,b:4223,[::1]:9, hub orders");
+        let whole = parse("nats://me:secret@a,nats://b:4223,nats://[::1]:9/orders").expect("parsed");
+        assert_eq!((whole.servers, whole.hub), (address.servers, address.hub));
         let plain = parse("nats://localhost").expect("parsed");
         assert_eq!((plain.user, plain.hub.as_str()), (None, "main"));
     }
