@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use narrows_durable::store::Batching;
-use narrows_durable::{EntityId, Filter, InstanceView, Start, Status, Values};
+use narrows_durable::{EntityId, Filter, InstanceView, Reuse, Start, Status, Values};
 use tokio::task::JoinSet;
 
 use crate::code::{
@@ -51,7 +51,13 @@ pub(crate) async fn run(held: &Held, run: u64, plan: &Plan) -> Result<Figures, E
 
 /// Forgets what a run left: its instances, which have ended.
 pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Error> {
-    held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() }).await?;
+    let all = || held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() });
+    // A node may be lost before it says that it has done it.
+    while let Err(error) = all().await {
+        if !matches!(error, narrows_durable::Error::Unknown { .. }) {
+            return Err(error.into());
+        }
+    }
     let launchers = if plan.launch == Launch::Entities { LAUNCHERS } else { 0 };
     for launcher in 0..launchers {
         held.client.purge(LAUNCHER.id(format!("{run}-{launcher}"))?.instance()).await?;
@@ -179,8 +185,10 @@ async fn start_all(held: &Held, run: u64, n: u64, start: impl Fn() -> Result<Sta
     let mut first = 0;
     while first < n {
         let end = n.min(first + STARTS_MAX);
-        let starts: Result<Vec<Start>, Error> =
-            (first..end).map(|number| Ok(start()?.id(instance(run, number)?.as_str())?)).collect();
+        // Where a node may be lost in the middle of it, starts may be repeated.
+        let reuse = if matches!(held.engine, Engine::Node(_)) { Reuse::Ignore } else { Reuse::IfEnded };
+        let start = |number| Ok(start()?.id(instance(run, number)?.as_str())?.reuse(reuse));
+        let starts: Result<Vec<Start>, Error> = (first..end).map(start).collect();
         for started in held.client.start_many(starts?).await? {
             started?;
         }
