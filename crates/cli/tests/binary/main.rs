@@ -42,6 +42,7 @@ mod load;
 mod load_command;
 mod mariadb;
 mod micron;
+mod nats;
 mod nginx;
 #[cfg(feature = "reference-systems")]
 mod orchestrations;

@@ -6,8 +6,8 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::interpreter_lock::Interpreter;
 
-/// Programs that are databases, by the name of what is executed.
-const DATABASES: [&str; 12] = [
+/// Programs that are databases or keep messages, by the name of what is executed.
+const DATABASES: [&str; 13] = [
     "postgres",
     "mysqld",
     "mariadbd",
@@ -20,6 +20,7 @@ const DATABASES: [&str; 12] = [
     "valkey-server",
     "memcached",
     "cassandra",
+    "nats-server",
 ];
 
 /// Proxies that have no tracing of their own unless it is built in, by the name of what is executed.

@@ -25,6 +25,7 @@ pub(crate) mod workshop;
 mod galera;
 mod haproxy;
 mod mariadb;
+mod nats;
 mod nginx;
 mod postgres;
 mod redis;
@@ -36,7 +37,7 @@ pub(crate) use place::Place;
 
 /// All components. A new one has its `mod` line above and its line here.
 pub(crate) const ALL: &[&Entry] =
-    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY];
+    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY, &nats::ENTRY];
 
 #[cfg(test)]
 mod tests {

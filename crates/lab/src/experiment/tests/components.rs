@@ -290,7 +290,7 @@ fn errors_about_faults_are_reported_at_their_places() {
 
 #[test]
 fn a_setting_of_a_server_is_one_line() {
-    for server in ["galera", "mariadb", "postgres", "redis"] {
+    for server in ["galera", "mariadb", "nats", "postgres", "redis"] {
         let reported = errors(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
         let expected = format!("web.{server}.settings.a: expected one line, found a line break or another control");
         assert!(reported.contains(&expected), "{reported}");
