@@ -218,6 +218,9 @@ mod tests {
         let proxy = trial().service("shop", None).service("nginx", None).cpu("shop", 0, |_| 0.1);
         let beside_proxy = said(proxy.cpu("nginx", 0, |_| 0.1).traces(traces(server("shop", "GET /"))));
         assert_eq!(beside_proxy, [""; 0], "NGINX has no tracing");
+        let broker = trial().service("shop", None).service("nats-server", None).cpu("shop", 0, |_| 0.1);
+        let beside_broker = said(broker.cpu("nats-server", 0, |_| 0.1).traces(traces(server("shop", "GET /"))));
+        assert_eq!(beside_broker, [""; 0], "NATS has no tracing, and its clients send no database spans");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::interpreter_lock::Interpreter;
 
-/// Programs that are databases or keep messages, by the name of what is executed.
-const DATABASES: [&str; 13] = [
+/// Programs that are databases, by the name of what is executed.
+const DATABASES: [&str; 12] = [
     "postgres",
     "mysqld",
     "mariadbd",
@@ -20,8 +20,10 @@ const DATABASES: [&str; 13] = [
     "valkey-server",
     "memcached",
     "cassandra",
-    "nats-server",
 ];
+
+/// Programs that pass on and keep messages, by the name of what is executed.
+const BROKERS: [&str; 1] = ["nats-server"];
 
 /// Proxies that have no tracing of their own unless it is built in, by the name of what is executed.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
@@ -40,24 +42,30 @@ pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool 
     runs_one_of(&DATABASES, trial, service)
 }
 
+/// Whether a service of the trial runs the program of a database or of a message broker, which has no spans of its own.
+pub(crate) fn is_store_program(trial: &TrialEvidence, service: &str) -> bool {
+    is_database_program(trial, service) || runs_one_of(&BROKERS, trial, service)
+}
+
 /// Whether a service of the trial runs the program of a proxy that only passes on what its callers trace.
 pub(crate) fn is_proxy_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&PROXIES, trial, service)
 }
 
-/// The service that the load calls, where no spans say so: the only one, or the only one that is no database.
+/// The service that the load calls, where no spans say so: the only one, or the only one that is neither a database nor a
+/// message broker.
 pub(crate) fn only_service(trial: &TrialEvidence) -> Option<&str> {
     let services = trial.service_names();
     if let [only] = services[..] {
         return Some(only);
     }
-    let mut others = services.into_iter().filter(|service| !is_database_program(trial, service));
+    let mut others = services.into_iter().filter(|service| !is_store_program(trial, service));
     others.next().filter(|_| others.next().is_none())
 }
 
 /// Whether the diagnosis knows what a program is, by the name of what is executed.
 pub fn knows_program(name: &str) -> bool {
-    DATABASES.iter().chain(&PROXIES).any(|known| *known == name)
+    DATABASES.iter().chain(&BROKERS).chain(&PROXIES).any(|known| *known == name)
 }
 
 /// The interpreter that runs a service's code in threads of which one computes at a time, if a command starts one.
@@ -129,6 +137,7 @@ mod tests {
         };
         assert_eq!(only_service(&trial(&[("db", "postgres")])), Some("db"));
         assert_eq!(only_service(&trial(&[("db", "/usr/lib/postgres"), ("shop", "java")])), Some("shop"));
+        assert_eq!(only_service(&trial(&[("bus", "/usr/sbin/nats-server"), ("shop", "java")])), Some("shop"));
         assert_eq!(only_service(&trial(&[("shop", "java"), ("stock", "node")])), None);
         assert_eq!(only_service(&trial(&[])), None);
     }

@@ -6,7 +6,7 @@ use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
 use crate::read::Reading;
-use crate::read::programs::{is_database_program, is_proxy_program};
+use crate::read::programs::{is_database_program, is_proxy_program, is_store_program};
 use crate::read::requests::is_database;
 
 /// Traces below which the absence of a service from them means nothing.
@@ -14,7 +14,7 @@ const TRACES_MIN: usize = 20;
 /// Libraries that may report one call, each around the next, and the span around them all.
 const STACKED_MAX: usize = 4;
 
-/// Services without any span; databases and proxies, which nobody instruments, and sidecars left out.
+/// Services without any span; databases, message brokers and proxies, which nobody instruments, and sidecars left out.
 pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let trial = reading.trial;
     if trial.traces.len() < TRACES_MIN {
@@ -31,8 +31,7 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let mut services = trial.service_names();
     // A proxy only passes on what the spans of others show.
     let is_passage = |service: &str| is_proxy_program(trial, service) || sidecar_of(service).is_some();
-    let is_expected =
-        |service: &str| !is_store(service) && !is_database_program(trial, service) && !is_passage(service);
+    let is_expected = |service: &str| !is_store(service) && !is_store_program(trial, service) && !is_passage(service);
     services.retain(|service| !speaking.contains(service) && is_expected(service));
     services
 }

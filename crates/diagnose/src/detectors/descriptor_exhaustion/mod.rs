@@ -17,7 +17,7 @@ use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::programs::is_database_program;
+use crate::read::programs::is_store_program;
 use crate::read::reported::Reported;
 use crate::read::trend::{Quarters, quarters_of};
 use crate::stats::finite;
@@ -161,7 +161,7 @@ impl<'a> Replica<'a> {
     fn growth_in(&self, interval: &Interval) -> Option<evidence::Growth> {
         let (trial, thresholds) = (self.reading.trial, self.reading.thresholds);
         let is_long = interval.is_steady && interval.end_ns - interval.start_ns >= thresholds.memory_span_ns;
-        if !is_long || is_database_program(trial, &self.instance.service) || self.is_behind(interval) {
+        if !is_long || is_store_program(trial, &self.instance.service) || self.is_behind(interval) {
             return None;
         }
         let limit = self.limit(interval)?;

@@ -27,7 +27,7 @@ use crate::read::calls::Times;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::programs::{has_workers, is_database_program, is_proxy_program, locking_interpreter};
+use crate::read::programs::{has_workers, is_proxy_program, is_store_program, locking_interpreter};
 use crate::read::threads::mean;
 use crate::stats::finite;
 
@@ -59,9 +59,8 @@ impl Detector for InterpreterLock {
             || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());
         let Some(interval) = heaviest(&cpu).filter(|_| !is_explained()) else { return Vec::new() };
         let services = reading.trial.service_names().into_iter();
-        let own = services.filter(|service| {
-            !is_database_program(reading.trial, service) && !is_proxy_program(reading.trial, service)
-        });
+        let own = services
+            .filter(|service| !is_store_program(reading.trial, service) && !is_proxy_program(reading.trial, service));
         own.filter_map(|service| of_service(self, reading, service, interval)).collect()
     }
 }

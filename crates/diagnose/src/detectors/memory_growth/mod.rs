@@ -18,7 +18,7 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::programs::is_database_program;
+use crate::read::programs::is_store_program;
 use crate::read::trend::{Quarters, quarters_of, rise};
 use crate::stats::finite;
 use readings::{Kills, Readings};
@@ -114,7 +114,7 @@ impl<'a> Replica<'a> {
         let thresholds = self.reading.thresholds;
         let is_long = |one: &&Interval| one.is_steady && one.end_ns - one.start_ns >= thresholds.memory_span_ns;
         let interval = self.reading.intervals.iter().rfind(is_long)?;
-        if is_database_program(self.reading.trial, &self.instance.service) || self.is_behind(interval) {
+        if is_store_program(self.reading.trial, &self.instance.service) || self.is_behind(interval) {
             return None;
         }
         let (points, heap_share) = self.own_points(interval)?;

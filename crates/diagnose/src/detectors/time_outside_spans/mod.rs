@@ -19,7 +19,7 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::outside::{Front, Outside, front};
-use crate::read::programs::is_database_program;
+use crate::read::programs::is_store_program;
 use crate::read::silence::Callers;
 use crate::read::threads::mean;
 use crate::stats::finite;
@@ -109,7 +109,7 @@ impl<'r, 'a> Candidate<'r, 'a> {
         let is_in_front = |service: &&str| {
             !has_spans(service)
                 && !callers.have_called(service)
-                && !is_database_program(trial, service)
+                && !is_store_program(trial, service)
                 && !serves_another(service)
         };
         trial.service_names().into_iter().filter(is_in_front).map(str::to_owned).collect()

@@ -54,6 +54,8 @@ static PROGRAM: Program = Program {
 
 /// The account that Debian's package makes.
 const ACCOUNT: &str = "nats";
+/// What a server prints once it takes clients. To connect until then would count as clients.
+const READY: &str = "Server is ready";
 
 impl Component for Nats {
     fn prepare(&self, place: &Place<'_>, _: &mut Workshop<'_>) -> Result<Launch, Error> {
@@ -63,7 +65,8 @@ impl Component for Nats {
         let file = place.folder.join("nats.conf");
         place.write(&file, &self.configuration(&Cluster::of(place)), account)?;
         let command = vec![program.display().to_string(), "--config".to_owned(), file.display().to_string()];
-        Ok(Launch { command, cwd: place.folder.clone(), env: Vec::new(), account, ready: Ready::Tcp })
+        let ready = Ready::Log { text: READY.to_owned() };
+        Ok(Launch { command, cwd: place.folder.clone(), env: Vec::new(), account, ready })
     }
 
     /// Whether JetStream can be used. In a cluster it needs a leader for that, elected by a majority of the servers; the
