@@ -17,7 +17,7 @@ mod response;
 pub use event::{Events, put_event};
 pub use frame::{EntityDelta, Entry, FrameWriter, KEPT, Patch, read_frame};
 pub use message::{get_message, put_message};
-pub(crate) use packet::{Outcome, Packet, RemoteRequest};
+pub(crate) use packet::{Outcome, Packet, RemoteRequest, Work};
 
 use crate::ids::PartitionId;
 use crate::payload::Payload;

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::ids::PartitionId;
 use crate::message::Message;
 use crate::partition::{RequestKind, Response};
+use crate::program::ActivityCall;
 
 /// The version of packets, their first byte.
 const VERSION: u8 = 1;
@@ -43,7 +44,7 @@ pub(crate) enum Packet {
     Fragment { of: u64, number: u64, at: u32, count: u32, bytes: Vec<u8> },
 }
 
-/// A request to a partition on another node.
+/// Something that another node is to do.
 #[derive(Debug)]
 pub(crate) struct RemoteRequest {
     /// The run of the node that it comes from.
@@ -56,8 +57,16 @@ pub(crate) struct RemoteRequest {
     pub(crate) number: u64,
     /// Requests of lower numbers have been responded to, or given up.
     pub(crate) settled: u64,
-    pub(crate) partition: PartitionId,
-    pub(crate) kind: RequestKind,
+    pub(crate) work: Work,
+}
+
+/// What a node asks another one to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// A request of a client to a partition.
+    Request(PartitionId, RequestKind),
+    /// An activity of a partition that is elsewhere.
+    Activity(ActivityCall),
 }
 
 /// What became of a request.
@@ -85,10 +94,10 @@ impl Packet {
             }
             Self::News => out.push(tag::NEWS),
             Self::Request(request) => {
-                let RemoteRequest { from, address, to, number, settled, partition, kind } = request;
-                head(&mut out, tag::REQUEST, [*from, *to, *number, *settled, u64::from(partition.0)]);
+                let RemoteRequest { from, address, to, number, settled, work } = request;
+                head(&mut out, tag::REQUEST, [*from, *to, *number, *settled]);
                 output::text(&mut out, address);
-                put_request(&mut out, kind);
+                put_work(&mut out, work);
             }
             Self::Cancel { from, number } => head(&mut out, tag::CANCEL, [*from, *number]),
             Self::Response { to, number, outcome } => {
@@ -144,8 +153,8 @@ fn packet(input: &mut Input<'_>) -> Result<Packet, CodecError> {
         tag::NEWS => Packet::News,
         tag::REQUEST => {
             let (from, to, number, settled) = (input.number()?, input.number()?, input.number()?, input.number()?);
-            let (partition, address) = (PartitionId(input.small()?), input.string()?);
-            Packet::Request(RemoteRequest { from, address, to, number, settled, partition, kind: request(input)? })
+            let address = input.string()?;
+            Packet::Request(RemoteRequest { from, address, to, number, settled, work: work(input)? })
         }
         tag::CANCEL => Packet::Cancel { from: input.number()?, number: input.number()? },
         tag::RESPONSE => Packet::Response { to: input.number()?, number: input.number()?, outcome: outcome(input)? },
@@ -158,6 +167,34 @@ fn packet(input: &mut Input<'_>) -> Result<Packet, CodecError> {
         },
         other => return Input::wrong(began, format!("{other}, expected the kind of a packet")),
     })
+}
+
+fn put_work(out: &mut Vec<u8>, work: &Work) {
+    match work {
+        Work::Request(partition, kind) => {
+            head(out, 0, [u64::from(partition.0)]);
+            put_request(out, kind);
+        }
+        Work::Activity(ActivityCall { name, input, instance, generation, id }) => {
+            head(out, 1, [*generation, u64::from(*id)]);
+            output::text(out, instance.as_str());
+            output::text(out, name.as_str());
+            output::payload(out, input, &mut Inline);
+        }
+    }
+}
+
+fn work(input: &mut Input<'_>) -> Result<Work, CodecError> {
+    let began = input.at();
+    match input.byte()? {
+        0 => Ok(Work::Request(PartitionId(input.small()?), request(input)?)),
+        1 => {
+            let (generation, id) = (input.number()?, input.small()?);
+            let (instance, name) = (input.instance()?, input.name()?);
+            Ok(Work::Activity(ActivityCall { name, input: input.payload(&mut Skip)?, instance, generation, id }))
+        }
+        other => Input::wrong(began, format!("{other}, expected a request or an activity")),
+    }
 }
 
 fn outcome(input: &mut Input<'_>) -> Result<Outcome, CodecError> {
@@ -248,6 +285,7 @@ mod tests {
             Ok(Response::State(Some(Payload::encode(&5).expect("a number")))),
             Ok(Response::Page(vec![view(), view()], Some(6))),
             Ok(Response::Count(5, None)),
+            Ok(Response::Ran(Payload::encode(&"hello").expect("a text"))),
             Err(Error::bad_id("@x", "an identifier that does not begin with '@' (entities do)")),
             Err(Error::Failed(Failure::application("no"))),
             Err(Error::Conflict { instance: id(), state: "is parked", action: "resumed" }),
@@ -258,10 +296,12 @@ mod tests {
 
     fn packets() -> Vec<Packet> {
         let (p, q) = (PartitionId(3), PartitionId(60));
-        let request = |kind| {
+        let request = |work| {
             let address = "127.0.0.1:80".to_owned();
-            Packet::Request(RemoteRequest { from: 1, address, to: u64::MAX, number: 3, settled: 2, partition: p, kind })
+            Packet::Request(RemoteRequest { from: 1, address, to: u64::MAX, number: 3, settled: 2, work })
         };
+        let input = Payload::encode(&"Tokyo").expect("a text");
+        let activity = ActivityCall { name: "hello".into(), input, instance: id(), generation: 300, id: 7 };
         let mut all = vec![
             Packet::Messages { from: p, to: q, first: 300, messages: vec![message_of("x"), message_of("y")] },
             Packet::Acknowledged { by: p, to: q, up_to: 12 },
@@ -271,7 +311,8 @@ mod tests {
             Packet::Response { to: 4, number: 5, outcome: Outcome::Lost },
             Packet::Fragment { of: 1, number: 2, at: 0, count: 3, bytes: vec![1, 2, 3] },
         ];
-        all.extend(requests().into_iter().map(request));
+        all.push(request(Work::Activity(activity)));
+        all.extend(requests().into_iter().map(|kind| request(Work::Request(p, kind))));
         let respond = |response| Packet::Response { to: 1, number: 2, outcome: Outcome::Done(response) };
         all.extend(responses().into_iter().map(respond));
         all

@@ -19,6 +19,7 @@ mod tag {
     pub(super) const STATE: u8 = 5;
     pub(super) const PAGE: u8 = 6;
     pub(super) const COUNT: u8 = 7;
+    pub(super) const RAN: u8 = 8;
     pub(super) const BAD_ID: u8 = 20;
     pub(super) const FAILED: u8 = 21;
     pub(super) const NOT_FOUND: u8 = 22;
@@ -89,6 +90,10 @@ pub(super) fn put_response(out: &mut Vec<u8>, response: &Result<Response, Error>
             out.push(tag::COUNT);
             output::number(out, *count);
             output::optional(out, *next, output::number);
+        }
+        Ok(Response::Ran(result)) => {
+            out.push(tag::RAN);
+            output::payload(out, result, &mut Inline);
         }
     }
 }
@@ -166,6 +171,7 @@ pub(super) fn response(input: &mut Input<'_>) -> Result<Result<Response, Error>,
         tag::STATE => Response::State(input.optional(|input| input.payload(&mut Skip))?),
         tag::PAGE => Response::Page(input.list(view)?, input.optional(Input::number)?),
         tag::COUNT => Response::Count(input.number()?, input.optional(Input::number)?),
+        tag::RAN => Response::Ran(input.payload(&mut Skip)?),
         other => return Input::wrong(began, format!("{other}, expected the kind of a response")),
     }))
 }

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use crate::error::Error;
 use crate::failure::{Failure, FailureKind};
 use crate::hub::fence::Fence;
 use crate::hub::inbox::Inbox;
 use crate::ids::PartitionId;
-use crate::partition::{Input, TaskKey};
+use crate::partition::{Input, Reply, Response, TaskKey};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 use crate::program::{ActivityCall, ActivityFuture, Program};
 
@@ -37,12 +38,63 @@ pub(super) enum Duty {
 }
 
 /// An activity that is to run, and for whom.
-pub(super) struct Task {
-    pub(super) partition: PartitionId,
-    /// Of the partition, as it runs now: what it is when it runs next has nothing to do with this.
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) key: TaskKey,
+pub(crate) struct Task {
+    pub(super) whom: Whom,
     pub(super) call: ActivityCall,
+}
+
+/// Who waits for the result of an activity.
+pub(super) enum Whom {
+    /// A partition of this process, as it runs now: what it is when it runs next has nothing to do with this.
+    Partition(PartitionId, Arc<Inbox>, TaskKey),
+    /// Another node.
+    Node(Reply),
+}
+
+impl Whom {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Partition(_, inbox, _) => inbox.is_closed(),
+            Self::Node(reply) => reply.is_closed(),
+        }
+    }
+
+    /// Nothing more is done for whoever waits here: the node has lost its lease.
+    fn lapse(&self) {
+        if let Self::Partition(partition, inbox, _) = self {
+            // The partition does not wait for what was not begun: it stops, and is recovered.
+            inbox.fail(Fence::error(*partition));
+        }
+    }
+
+    fn end(self, result: Result<Payload, Failure>) {
+        let result = match result {
+            Ok(payload) if payload.len() > PAYLOAD_BYTES_MAX => {
+                let text =
+                    format!("an activity returned {} bytes, expected at most {PAYLOAD_BYTES_MAX}", payload.len());
+                Err(Failure::new(FailureKind::Payload, text))
+            }
+            result => result,
+        };
+        match self {
+            // Of a partition that has stopped, the activity runs again when it is opened again.
+            Self::Partition(_, inbox, task) => drop(inbox.push(Input::TaskDone { task, result })),
+            // One that does not wait any more has run it elsewhere.
+            Self::Node(reply) => drop(reply.send(result.map(Response::Ran).map_err(Error::Failed))),
+        }
+    }
+}
+
+impl Task {
+    /// What is to run.
+    pub(crate) fn call(&self) -> &ActivityCall {
+        &self.call
+    }
+
+    /// Gives the result to whoever waits for it.
+    pub(crate) fn end(self, result: Result<Payload, Failure>) {
+        self.whom.end(result);
+    }
 }
 
 #[derive(Default)]
@@ -85,6 +137,26 @@ impl Activities {
         for _ in 0..wake {
             self.bell.notify_one();
         }
+    }
+
+    /// Puts one in again that was taken out.
+    pub(super) fn put_back(&self, task: Task) {
+        self.push(&mut vec![task]);
+    }
+
+    /// How many wait for a thread.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().tasks.len()
+    }
+
+    /// Takes out those that would wait longest, at most so many, and none that run here for another node.
+    pub(super) fn take_last(&self, most: usize) -> Vec<Task> {
+        let mut queue = self.lock();
+        let mut taken = Vec::new();
+        while taken.len() < most && queue.tasks.back().is_some_and(|task| matches!(task.whom, Whom::Partition(..))) {
+            taken.extend(queue.tasks.pop_back());
+        }
+        taken
     }
 
     /// Lets the threads end as soon as they have nothing in hand.
@@ -142,12 +214,11 @@ impl Activities {
     /// The life of one thread.
     pub(super) fn work(&self, duty: Duty) {
         let _context = self.runtime.enter();
-        while let Some(Task { partition, inbox, key, call }) = self.next(duty) {
+        while let Some(Task { whom, call }) = self.next(duty) {
             if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
-                // The partition does not wait for what was not begun: it stops, and is recovered.
-                inbox.fail(Fence::error(partition));
+                whom.lapse();
             }
-            if inbox.is_closed() {
+            if whom.is_gone() {
                 continue;
             }
             let name = call.name.clone();
@@ -159,12 +230,12 @@ impl Activities {
                 }
             }));
             match begun {
-                Ok(Begun::Ended(result)) => done(&inbox, key, result),
+                Ok(Begun::Ended(result)) => whom.end(result),
                 Ok(Begun::Waits(run)) => {
                     let guarded = Guarded { run, name: name.as_str().to_owned() };
-                    self.runtime.spawn(async move { done(&inbox, key, guarded.await) });
+                    self.runtime.spawn(async move { whom.end(guarded.await) });
                 }
-                Err(panic) => done(&inbox, key, Err(panicked(name.as_str(), &*panic))),
+                Err(panic) => whom.end(Err(panicked(name.as_str(), &*panic))),
             }
         }
     }
@@ -173,18 +244,6 @@ impl Activities {
 enum Begun {
     Ended(Result<Payload, Failure>),
     Waits(ActivityFuture),
-}
-
-fn done(inbox: &Inbox, task: TaskKey, result: Result<Payload, Failure>) {
-    let result = match result {
-        Ok(payload) if payload.len() > PAYLOAD_BYTES_MAX => {
-            let text = format!("an activity returned {} bytes, expected at most {PAYLOAD_BYTES_MAX}", payload.len());
-            Err(Failure::new(FailureKind::Payload, text))
-        }
-        result => result,
-    };
-    // Of a partition that has stopped, the activity runs again when it is opened again.
-    let _ = inbox.push(Input::TaskDone { task, result });
 }
 
 /// A run whose panics are failures.

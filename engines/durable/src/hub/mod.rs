@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub(crate) use activities::Task;
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};

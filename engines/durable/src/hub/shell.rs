@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
-use crate::hub::activities::Task;
+use crate::hub::activities::{Task, Whom};
 use crate::hub::clock::Clock;
 use crate::hub::fence::Fence;
 use crate::hub::inbox::{Closing, Inbox};
@@ -177,7 +177,7 @@ impl Shell {
         for effect in partition.effects().drain(..) {
             match effect {
                 Effect::Run(key, call) => {
-                    tasks.push(Task { partition: self.id, inbox: Arc::clone(&self.inbox), key, call })
+                    tasks.push(Task { whom: Whom::Partition(self.id, Arc::clone(&self.inbox), key), call })
                 }
                 Effect::Respond(reply, response) => {
                     // A client that has gone away does not need its response.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::activities::Activities;
+use super::activities::{Activities, Task, Whom};
 use super::fence::Fence;
 use super::inbox::Closing;
 use super::keeper::Chores;
@@ -21,6 +21,8 @@ use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::options::HubOptions;
 use crate::partition::Input;
+use crate::partition::Reply;
+use crate::program::ActivityCall;
 use crate::program::Program;
 use crate::stopped;
 use crate::store::{Store, StoreError};
@@ -42,6 +44,26 @@ impl Engine {
     /// The inboxes of all partitions.
     pub(crate) fn post(&self) -> &Arc<Post> {
         &self.post
+    }
+
+    /// How many activities wait for a thread.
+    pub(crate) fn activities_waiting(&self) -> usize {
+        self.activities.waiting()
+    }
+
+    /// Takes activities out that would wait longest, at most so many.
+    pub(crate) fn lend_activities(&self, most: usize) -> Vec<Task> {
+        self.activities.take_last(most)
+    }
+
+    /// Has an activity run here after all.
+    pub(crate) fn take_activity_back(&self, task: Task) {
+        self.activities.put_back(task);
+    }
+
+    /// Runs an activity for another node.
+    pub(crate) fn run_activity(&self, call: ActivityCall, reply: Reply) {
+        self.activities.put_back(Task { whom: Whom::Node(reply), call });
     }
 
     /// Lets activities end as soon as their threads have nothing in hand.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::directory::{Directory, Peer};
 use super::exchange::Exchange;
 use crate::client::{Again, Carry};
-use crate::codec::{Outcome, Packet, RemoteRequest};
+use crate::codec::{Outcome, Packet, RemoteRequest, Work};
 use crate::error::Error;
 use crate::hub::Post;
 use crate::ids::PartitionId;
@@ -23,6 +23,8 @@ use crate::partition::{Input, Reply, Request, RequestKind, Response};
 
 /// After so long without a response a request is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
+/// An activity is sent again ever more rarely, down to this.
+const REPEAT_MAX: Duration = Duration::from_secs(4);
 /// How long a request waits for news of its partition before it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -65,6 +67,11 @@ impl Calls {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has something run beside the calls.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+
     /// Takes a response in, if it is waited for.
     pub(super) fn respond(&self, number: u64, outcome: Outcome) {
         if let Some(awaited) = self.open().awaited.remove(&number) {
@@ -81,7 +88,9 @@ impl Calls {
             changes.mark_unchanged();
             let outcome = match (self.post.inbox(partition), self.directory.home(partition)) {
                 (Some(inbox), _) => self.here(partition, &inbox, kind.clone()).await,
-                (None, Some(peer)) if peer.run != self.run => self.there(partition, &peer, kind.clone()).await,
+                (None, Some(peer)) if peer.run != self.run => {
+                    self.there(&peer, Work::Request(partition, kind.clone())).await
+                }
                 _ => Outcome::NotDone,
             };
             match outcome {
@@ -111,21 +120,26 @@ impl Calls {
         if inbox.push(Input::Request(Request { kind, reply })).is_err() {
             return Outcome::NotDone;
         }
-        outcome_of(partition, response).await
+        outcome_of(Some(partition), response).await
     }
 
-    async fn there(&self, partition: PartitionId, peer: &Peer, kind: RequestKind) -> Outcome {
+    /// Has another node do something.
+    pub(super) async fn there(&self, peer: &Peer, work: Work) -> Outcome {
         let (outcome, mut response) = oneshot::channel();
         let call = Call::begin(self, peer, outcome);
         let (number, address) = (call.number, self.exchange.address());
+        let mut repeat = REPEAT;
+        let is_activity = matches!(work, Work::Activity(_));
         loop {
             let settled = self.open().awaited.keys().next().copied().unwrap_or(number);
-            let (address, kind) = (address.clone(), kind.clone());
-            let request = RemoteRequest { from: self.run, address, to: peer.run, number, settled, partition, kind };
+            let (address, work) = (address.clone(), work.clone());
+            let request = RemoteRequest { from: self.run, address, to: peer.run, number, settled, work };
             self.exchange.send(&peer.address, &Packet::Request(request));
-            match tokio::time::timeout(REPEAT, &mut response).await {
+            match tokio::time::timeout(repeat, &mut response).await {
                 Ok(outcome) => return outcome.unwrap_or(Outcome::Lost),
                 Err(_) if !self.directory.is_alive(peer.run) => return Outcome::Lost,
+                // An activity may take long, and what it is called with is sent along each time.
+                Err(_) if is_activity => repeat = REPEAT_MAX.min(repeat * 2),
                 Err(_) => {}
             }
         }
@@ -159,13 +173,13 @@ impl Drop for Call<'_> {
     }
 }
 
-/// What became of a request that a partition of this process has in its inbox.
+/// What became of a request that a partition of this process has in its inbox, or of an activity that is to run here.
 pub(super) async fn outcome_of(
-    partition: PartitionId,
+    partition: Option<PartitionId>,
     response: oneshot::Receiver<Result<Response, Error>>,
 ) -> Outcome {
     match response.await {
-        Ok(Err(Error::Moved { partition: of })) if of == partition => Outcome::NotDone,
+        Ok(Err(Error::Moved { partition: of })) if Some(of) == partition => Outcome::NotDone,
         // It was taken up, and the partition ended before it was durable.
         Ok(Err(Error::Closed | Error::Stopped { .. })) | Err(_) => Outcome::Lost,
         Ok(response) => Outcome::Done(response),

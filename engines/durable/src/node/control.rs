@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::balance::goal;
 use super::directory::Peer;
+use super::lending;
 use super::moves::{self, Leave};
 use super::record::{Members, PartitionLoad, Record};
 use super::{NodeOptions, Shared};
@@ -213,6 +214,7 @@ impl Keeper {
         if now >= self.repeat_due {
             self.repeat_due = now + REPEAT.min(self.shared.options.beat());
             self.repeat();
+            self.lend();
         }
         if !self.shared.fence.holds() {
             self.leave_all(Leave::AtOnce);
@@ -283,6 +285,7 @@ impl Keeper {
             lease_ms: lease_ms(&self.shared.options),
             version: self.shared.options.version.clone(),
             is_leaving: self.is_leaving,
+            waiting: self.shared.options.lend_beyond.map(|_| self.shared.engine.activities_waiting()),
             loads,
         }
     }
@@ -304,6 +307,20 @@ impl Keeper {
     fn repeat(&self) {
         let has_open = |tenure: &&Tenure| self.shared.meters[usize::from(tenure.id.0)].read().counts.outbox > 0;
         self.here().filter(has_open).for_each(|tenure| tenure.repeat(None));
+    }
+
+    /// Gives activities to nodes on which none waits, if too many wait here.
+    fn lend(&self) {
+        let Some(beyond) = self.shared.options.lend_beyond else { return };
+        let alive = self.members.alive(Instant::now(), self.shared.options.silence());
+        let takes = |(_, member): &(&String, &super::record::Member)| {
+            member.record.run != self.shared.run && !member.record.is_leaving && member.record.waiting == Some(0)
+        };
+        let peer = |(_, member): (&String, &super::record::Member)| Peer {
+            run: member.record.run,
+            address: member.record.address.clone(),
+        };
+        lending::lend(&self.shared, &alive.filter(takes).map(peer).collect::<Vec<_>>(), beyond);
     }
 
     /// Whether another node of the same name has taken a partition from this one.

@@ -38,6 +38,12 @@ pub(super) fn observe(meter: &Meter, shared: &Arc<Shared>) {
         .with_callback(figure(&shared, |shared| i64::try_from(shared.running().len()).unwrap_or(i64::MAX)))
         .build();
     meter
+        .u64_observable_counter("durable.node.activities.lent")
+        .with_unit("{activity}")
+        .with_description("Activities that were given to other nodes because too many waited on this one")
+        .with_callback(figure(&shared, |shared| shared.lent.so_far()))
+        .build();
+    meter
         .i64_observable_up_down_counter("durable.node.peers")
         .with_unit("{node}")
         .with_description("Nodes of the hub that are alive as this node sees it, itself included")

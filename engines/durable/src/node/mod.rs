@@ -15,6 +15,7 @@ mod calls;
 mod control;
 mod directory;
 mod exchange;
+mod lending;
 mod metrics;
 mod moves;
 mod options;
@@ -25,6 +26,8 @@ mod serve;
 mod tests;
 #[cfg(test)]
 mod tests_of_chaos;
+#[cfg(test)]
+mod tests_of_lending;
 #[cfg(test)]
 mod unreliable;
 mod view;
@@ -46,6 +49,7 @@ use calls::{Calls, Carrier};
 use control::{Control, Keeper};
 use directory::Directory;
 use exchange::Exchange;
+use lending::Lent;
 use moves::Leave;
 use parts::Parts;
 use serve::Served;
@@ -87,6 +91,7 @@ struct Shared {
     calls: Arc<Calls>,
     served: Arc<Served>,
     parts: Parts,
+    lent: Lent,
     control: Control,
 }
 
@@ -126,7 +131,7 @@ impl Node {
             handle.clone(),
         );
         let calls = Arc::new(calls);
-        let served = Served::new(run, Arc::clone(&post), Arc::clone(&fence), Arc::clone(&exchange), handle.clone());
+        let served = Served::new(run, Arc::clone(&engine), Arc::clone(&fence), Arc::clone(&exchange), handle.clone());
         let client = Client::new(post, Some(Arc::new(Carrier(Arc::clone(&calls)))), requests_max, handle.clone());
         let shared = Arc::new(Shared {
             store,
@@ -140,6 +145,7 @@ impl Node {
             calls,
             served: Arc::new(served),
             parts: Parts::default(),
+            lent: Lent::default(),
             control: Control::default(),
         });
         if let Some(meter) = &instruments {

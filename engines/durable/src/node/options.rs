@@ -26,6 +26,9 @@ pub struct NodeOptions {
     pub lease: Duration,
     /// How long a request may wait for a partition that no node has. Default: 30 s.
     pub request_timeout: Duration,
+    /// How many activities may wait for a thread on this node before more of them go to nodes on which none waits; `None`
+    /// if all are to run on the node that has their partition, and none of other nodes here. Default: `None`.
+    pub lend_beyond: Option<usize>,
     /// The version of the program, for people: at most 100 bytes. Default: empty.
     pub version: String,
 }
@@ -36,6 +39,7 @@ impl Default for NodeOptions {
             name: format!("node-{}-{:08x}", std::process::id(), super::random() >> 32),
             lease: Duration::from_secs(5),
             request_timeout: Duration::from_secs(30),
+            lend_beyond: None,
             version: String::new(),
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Record {
     pub(super) version: String,
     /// Whether it is giving all its partitions back.
     pub(super) is_leaving: bool,
+    /// How many activities wait on it; none if it takes none of other nodes.
+    pub(super) waiting: Option<usize>,
     /// What its partitions do.
     pub(super) loads: Vec<PartitionLoad>,
 }
@@ -107,6 +109,7 @@ mod tests {
                 lease_ms: 5_000,
                 version,
                 is_leaving: false,
+                waiting: None,
                 loads: Vec::new(),
             };
             vec![("a".to_owned(), serde_json::to_vec(&record).expect("a record")), ("b".to_owned(), b"{".to_vec())]

@@ -12,9 +12,9 @@ use tokio::task::AbortHandle;
 
 use super::calls::outcome_of;
 use super::exchange::Exchange;
-use crate::codec::{Outcome, Packet, RemoteRequest};
-use crate::hub::{Fence, Post};
-use crate::partition::{Input, Request};
+use crate::codec::{Outcome, Packet, RemoteRequest, Work};
+use crate::hub::{Engine, Fence};
+use crate::partition::{Input, Reply, Request};
 
 /// Requests of one node that are remembered; more are passed over until it settles some.
 const REQUESTS_MAX: usize = 1 << 20;
@@ -41,7 +41,7 @@ struct Requester {
 /// What other nodes have requested.
 pub(super) struct Served {
     run: u64,
-    post: Arc<Post>,
+    engine: Arc<Engine>,
     fence: Arc<Fence>,
     exchange: Arc<Exchange>,
     runtime: Handle,
@@ -49,8 +49,14 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) fn new(run: u64, post: Arc<Post>, fence: Arc<Fence>, exchange: Arc<Exchange>, runtime: Handle) -> Self {
-        Self { run, post, fence, exchange, runtime, requesters: Mutex::default() }
+    pub(super) fn new(
+        run: u64,
+        engine: Arc<Engine>,
+        fence: Arc<Fence>,
+        exchange: Arc<Exchange>,
+        runtime: Handle,
+    ) -> Self {
+        Self { run, engine, fence, exchange, runtime, requesters: Mutex::default() }
     }
 
     fn requesters(&self) -> MutexGuard<'_, HashMap<u64, Requester>> {
@@ -96,11 +102,13 @@ impl Served {
     }
 
     fn begin(self: &Arc<Self>, request: RemoteRequest) {
-        let RemoteRequest { from, address, number, partition, kind, .. } = request;
+        let RemoteRequest { from, address, number, work, .. } = request;
         let (reply, response) = oneshot::channel();
-        let input = Input::Request(Request { kind, reply });
-        let is_here = self.post.inbox(partition).is_some_and(|inbox| inbox.push(input).is_ok());
-        if !is_here {
+        let partition = match &work {
+            Work::Request(partition, _) => Some(*partition),
+            Work::Activity(_) => None,
+        };
+        if !self.hand_over(work, reply) {
             return self.end(from, &address, number, Outcome::NotDone);
         }
         let this = Arc::clone(self);
@@ -114,6 +122,20 @@ impl Served {
         let entry = requesters.get_mut(&from).and_then(|requester| requester.requests.get_mut(&number));
         if let Some(Entry::UnderWay(abort)) = entry {
             *abort = Some(task.abort_handle());
+        }
+    }
+
+    /// Gives work to who does it here; false if it is not to be done here.
+    fn hand_over(&self, work: Work, reply: Reply) -> bool {
+        match work {
+            Work::Request(partition, kind) => {
+                let input = Input::Request(Request { kind, reply });
+                self.engine.post().inbox(partition).is_some_and(|inbox| inbox.push(input).is_ok())
+            }
+            Work::Activity(call) => {
+                self.engine.run_activity(call, reply);
+                true
+            }
         }
     }
 

@@ -141,6 +141,8 @@ pub enum Response {
     Page(Vec<InstanceView>, Option<u64>),
     /// How many, and where to go on.
     Count(u64, Option<u64>),
+    /// What an activity returned that ran for another node.
+    Ran(Payload),
 }
 
 /// Something that has to happen outside of the partition. Only effects of durable steps come out, and idempotent
