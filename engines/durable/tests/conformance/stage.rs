@@ -8,6 +8,8 @@ use narrows_durable::{Client, Hub, HubOptions, InstanceId, InstanceView, Orchest
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::nodes::Nodes;
+
 /// How long a scenario waits before it fails; nothing is measured by it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -20,6 +22,23 @@ pub(crate) enum Setting {
     Replayed,
     /// Tables.
     Classic,
+    /// Three nodes that share a hub on a server.
+    Nodes,
+}
+
+/// What runs the code of a scenario.
+enum Running {
+    Hub(Hub),
+    Nodes(Nodes),
+}
+
+impl Running {
+    fn client(&self) -> Client {
+        match self {
+            Self::Hub(hub) => hub.client(),
+            Self::Nodes(nodes) => nodes.client(),
+        }
+    }
 }
 
 pub(crate) struct Stage {
@@ -27,37 +46,47 @@ pub(crate) struct Stage {
     pub(crate) setting: Setting,
     /// Executions that do not decide the same again, as that is what the scenario is about.
     pub(crate) partings: u64,
-    hub: Option<Hub>,
+    running: Option<Running>,
     code: fn() -> Registry,
     folder: tempfile::TempDir,
 }
 
 impl Stage {
-    fn new(setting: Setting, code: fn() -> Registry) -> Self {
+    /// None where the setting needs a server that is not installed.
+    fn new(setting: Setting, code: fn() -> Registry) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let hub = open(setting, code, &folder);
-        Self { client: hub.client(), setting, partings: 0, hub: Some(hub), code, folder }
+        let running = match setting {
+            Setting::Nodes => Running::Nodes(Nodes::start(code)?),
+            _ => Running::Hub(open(setting, code, &folder)),
+        };
+        Some(Self { client: running.client(), setting, partings: 0, running: Some(running), code, folder })
     }
 
-    /// Crashes the hub and opens it again.
+    /// Crashes the hub and opens it again, or all nodes but the one that the client is of.
     pub(crate) fn crash(&mut self) {
-        if let Some(hub) = self.hub.take() {
-            hub.halt();
-        }
-        let hub = open(self.setting, self.code, &self.folder);
-        self.client = hub.client();
-        self.hub = Some(hub);
+        self.restart(|hub| hub.halt(), Nodes::crash);
     }
 
-    /// Closes the hub in order, twice over, and opens it again.
+    /// Closes the hub in order, twice over, and opens it again, or the nodes one after the other.
     pub(crate) fn close(&mut self) {
-        if let Some(hub) = self.hub.take() {
+        let close = |hub: &Hub| {
             hub.close().unwrap();
             hub.close().unwrap();
+        };
+        self.restart(close, Nodes::close);
+    }
+
+    fn restart(&mut self, end: impl Fn(&Hub), replace: impl Fn(&mut Nodes)) {
+        match &mut self.running {
+            Some(Running::Nodes(nodes)) => replace(nodes),
+            running => {
+                if let Some(Running::Hub(hub)) = running.take() {
+                    end(&hub);
+                }
+                *running = Some(Running::Hub(open(self.setting, self.code, &self.folder)));
+            }
         }
-        let hub = open(self.setting, self.code, &self.folder);
-        self.client = hub.client();
-        self.hub = Some(hub);
+        self.client = self.running.as_ref().unwrap().client();
     }
 
     pub(crate) async fn start<I: Serialize, O>(&self, code: Orchestration<I, O>, id: &str, input: &I) -> InstanceId {
@@ -89,10 +118,16 @@ impl Stage {
 /// Whatever the scenario, its code decides the same again over what it left.
 impl Drop for Stage {
     fn drop(&mut self) {
-        let Some(hub) = self.hub.take().filter(|_| !std::thread::panicking()) else { return };
-        hub.halt();
-        drop(hub);
-        let checked = replay::check_hub(store(self.setting, &self.folder), Arc::new((self.code)())).unwrap();
+        let Some(running) = self.running.take().filter(|_| !std::thread::panicking()) else { return };
+        let checked = match running {
+            Running::Hub(hub) => {
+                hub.halt();
+                drop(hub);
+                replay::check_hub(store(self.setting, &self.folder), Arc::new((self.code)()))
+            }
+            Running::Nodes(nodes) => nodes.check(),
+        };
+        let checked = checked.unwrap();
         assert_eq!(checked.parted, self.partings, "{:#?}", checked.partings);
     }
 }
@@ -122,7 +157,9 @@ fn open(setting: Setting, code: fn() -> Registry, folder: &tempfile::TempDir) ->
 
 pub(crate) fn play<F: Future<Output = ()>>(setting: Setting, code: fn() -> Registry, scenario: fn(Stage) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(scenario(Stage::new(setting, code)));
+    // Without it there is nothing to run; the harness has been told so.
+    let Some(stage) = Stage::new(setting, code) else { return };
+    runtime.block_on(scenario(stage));
 }
 
 /// Makes a test of each scenario for each setting.
@@ -131,6 +168,7 @@ macro_rules! scenarios {
         scenarios!(@ files Files $code $($name)+);
         scenarios!(@ replayed Replayed $code $($name)+);
         scenarios!(@ classic Classic $code $($name)+);
+        scenarios!(@ nodes Nodes $code $($name)+);
     };
     (@ $module:ident $setting:ident $code:ident $($name:ident)+) => {
         mod $module {

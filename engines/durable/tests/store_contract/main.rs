@@ -5,6 +5,7 @@
 mod nats;
 mod nodes;
 mod postgres;
+#[path = "../common/servers.rs"]
 mod servers;
 mod shared;
 mod stage;

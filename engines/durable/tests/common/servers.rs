@@ -1,5 +1,7 @@
 //! Servers of a test's own: on free ports of the loopback interface, in a scratch folder, ended when dropped.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
