@@ -8,15 +8,16 @@ with its legacy backend: from the earliest creation to the latest completion, 10
 HelloCities5.
 
 `peers` runs 1,000 orchestrations of HelloCities5 (`--n` says another number) on each engine in turn, in the same rounds:
-ours over files and over its classic store, duroxide with its SQLite provider, DBOS over PostgreSQL, Restate. Ours and
-duroxide are embedded; DBOS is a library over a server, Restate a server that calls a service over HTTP from 100
-connections. Peers' time is the client's, from before the first start to after the last end.
+ours over files, over its classic store, and on three nodes over a cluster of three NATS servers and over PostgreSQL;
+duroxide with its SQLite provider, DBOS over PostgreSQL, Restate. Ours and duroxide are embedded; DBOS is a library over a
+server, Restate a server that calls a service over HTTP from 100 connections. Peers' time is the client's, from before the
+first start to after the last end.
 
     cargo build --release
     bench/durable.py ours
     bench/durable.py peers
 
-Peers need cargo, python3 with venv, PostgreSQL, and npm with Node 20; each installs pinned packages by its language's own
+Peers need cargo, python3 with venv, PostgreSQL, NATS, and npm with Node 20; each installs pinned packages by its language's own
 client. One whose tools are missing is left out and named. Figures are medians with a 95 % interval by bootstrap.
 """
 
@@ -43,6 +44,10 @@ from load import NARROWS, free_port, median_interval
 SOURCES = Path(__file__).resolve().parent / "durable"
 DBOS = "dbos==3.4.0"
 RESTATE_CONNECTIONS = 100
+NODES = 3
+NATS_SERVERS = 3
+# As many as the published comparison has.
+PARTITIONS = 12
 
 # Name, arguments of `narrows system hello-cities once`, and the figure that the aim is about.
 WORKLOADS = [
@@ -148,6 +153,38 @@ def narrows_on(store):
     return prepare
 
 
+def nodes_over(server):
+    """Ours as three processes that share a hub on a server."""
+
+    def prepare(cleanup, scratch, receiver):
+        url, ports = server(cleanup, scratch), [free_port() for _ in range(NODES)]
+        hub = [NARROWS, "system", "hello-cities", "hub", "--store", url, "--partitions", str(PARTITIONS)]
+        exported = ["env", f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address}"]
+        for number, port in enumerate(ports):
+            node = Process([*exported, *hub, "--node", str(number), "--port", str(port)], scratch / f"{server.__name__}-node-{number}.log")
+            cleanup.callback(node.end)
+            node.wait_until(lambda port=port: responds(f"http://127.0.0.1:{port}/health"), "the node")
+        workload = f"http://127.0.0.1:{ports[0]}/workloads/hello-cities"
+        return lambda n: json.loads(post(f"{workload}?n={n}&launch=direct", None))["seconds"]
+
+    return prepare
+
+
+def nats(cleanup, scratch):
+    """A cluster of NATS servers that each keep every stream."""
+    ports, routes = [[free_port() for _ in range(NATS_SERVERS)] for _ in range(2)]
+    others = ",".join(f"nats://127.0.0.1:{route}" for route in routes)
+    for number, (port, route) in enumerate(zip(ports, routes)):
+        server = ["nats-server", "-a", "127.0.0.1", "-p", str(port), "-n", f"n{number}", "-js", "-sd", scratch / f"nats-{number}"]
+        cluster = ["--cluster_name", "bench", "--cluster", f"nats://127.0.0.1:{route}", "--routes", others]
+        cleanup.callback(Process([*server, *cluster], scratch / f"nats-{number}.log").end)
+    return ",".join(f"nats://127.0.0.1:{port}" for port in ports) + "/bench?replicas=3"
+
+
+def database(cleanup, scratch):
+    return f"postgres://postgres@127.0.0.1:{postgres(cleanup, scratch, 'hub')}/postgres?hub=bench"
+
+
 def duroxide(_cleanup, scratch, _receiver):
     folder = SOURCES / "duroxide"
     run = ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", folder / "Cargo.toml", "--target-dir", folder / "target"]
@@ -160,7 +197,7 @@ def dbos(cleanup, scratch, _receiver):
     python = scratch / "dbos" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", scratch / "dbos"], check=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", DBOS], check=True)
-    port = postgres(cleanup, scratch)
+    port = postgres(cleanup, scratch, "dbos")
     names = fresh(Path(), "dbos")
 
     def run(n):
@@ -202,15 +239,15 @@ def restate(cleanup, scratch, _receiver):
     return run
 
 
-def postgres(cleanup, scratch):
+def postgres(cleanup, scratch, name):
     """A private PostgreSQL as it is shipped, fsync included. Returns its port."""
-    folder, port = scratch / "postgres", free_port()
+    folder, port = scratch / f"postgres-{name}", free_port()
     # PostgreSQL refuses to run as root: in a user namespace it runs as somebody else without an account for it.
     someone = ["unshare", "-Ur", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
     init = [*someone, tool("initdb"), "-D", folder, "-U", "postgres", "-A", "trust"]
     subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
     options = ["-c", f"port={port}", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
-    server = Process([*someone, tool("postgres"), "-D", folder, *options], scratch / "postgres.log")
+    server = Process([*someone, tool("postgres"), "-D", folder, *options], scratch / f"postgres-{name}.log")
     cleanup.callback(server.end, signal.SIGINT)
     ready = [tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
     server.wait_until(lambda: subprocess.run(ready).returncode == 0, "PostgreSQL")
@@ -236,13 +273,15 @@ def seconds(command):
 
 def post(url, body):
     request = urllib.request.Request(url, data=body, method="POST", headers={"Content-Type": "application/json"} if body else {})
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=900) as response:
         return response.read()
 
 
 PEERS = {
     "narrows, files": ([], narrows_on("files")),
     "narrows, classic": ([], narrows_on("classic")),
+    "narrows, 3 nodes, NATS": (["nats-server"], nodes_over(nats)),
+    "narrows, 3 nodes, PostgreSQL": ([], nodes_over(database)),
     "duroxide, SQLite": (["cargo"], duroxide),
     "DBOS, PostgreSQL": (["python3"], dbos),
     "Restate, 1 partition": (["node", "npm"], restate),
@@ -272,14 +311,14 @@ def peers(rounds, n, names):
                     print(f"\n{name}: {why}", file=sys.stderr)
             print(f"\rround {at + 1} of {rounds}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
-    print(f"{'engine':<24}{'time s':>9}{'events/s':>26}{'orchestrations/s':>18}")
+    print(f"{'engine':<30}{'time s':>9}{'events/s':>32}{'orchestrations/s':>18}")
     for name, taken in times.items():
         if failed[name]:
             print(f"note: {name} did not end well in {failed[name]} of {rounds} rounds, which are left out")
         if not taken:
             continue
         middle, low, high = median_interval([10 * n / each for each in taken])
-        print(f"{name:<24}{statistics.median(taken):>9.3f}{f'{middle:,.0f} ({low:,.0f} to {high:,.0f})':>26}{middle / 10:>18,.0f}")
+        print(f"{name:<30}{statistics.median(taken):>9.3f}{f'{middle:,.0f} ({low:,.0f} to {high:,.0f})':>32}{middle / 10:>18,.0f}")
 
 
 def main():
