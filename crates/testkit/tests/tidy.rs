@@ -146,7 +146,7 @@ fn faults_of_system(name: &str, text_of: impl Fn(&str) -> String) -> Vec<String>
             faults.push(format!("{file}:1: `{}` is missing", text.trim()));
         }
     };
-    require(SYSTEMS, format!(": narrows_{},\n", name.replace('-', "_")));
+    require(SYSTEMS, format!(": narrows_{}, DEMO", name.replace('-', "_")));
     require(&demo, format!("name: \"{name}\""));
     require(&page, format!("# {name}\n"));
     require("ARCHITECTURE.md", format!("| `systems/{name}` |"));

@@ -26,13 +26,13 @@ fn an_unknown_demo_is_an_error_with_those_there_are() {
     assert_eq!(near.status.code(), Some(2));
     assert_eq!(
         text(&near.stderr),
-        "error: no demo is named `drone-delivry`; the demos are `customer-360`, `drone-delivery`, `hello-cities`, `micron`\nhint: did you mean `drone-delivery`?\n"
+        "error: no demo is named `drone-delivry`; the demos are `customer-360`, `drone-delivery`, `hello-cities`, `hello-cities-nodes`, `micron`\nhint: did you mean `drone-delivery`?\n"
     );
     let far = bench.run(&["demo", "orders"]);
     assert_eq!(far.status.code(), Some(2));
     assert!(
         text(&far.stderr).contains(
-            "the demos are `customer-360`, `drone-delivery`, `hello-cities`, `micron`\nhint: `narrows demo --list`"
+            "the demos are `customer-360`, `drone-delivery`, `hello-cities`, `hello-cities-nodes`, `micron`\nhint: `narrows demo --list`"
         ),
         "{}",
         text(&far.stderr)

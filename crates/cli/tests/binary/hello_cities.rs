@@ -1,10 +1,16 @@
 //! The workloads of durable orchestrations by the real binary, and their experiment with few of them.
 
-use crate::common::{Bench, ask, eventually, marked, text};
+use std::process::{Child, Command, Stdio};
+
+use narrows_testing::{has_programs, postgres_programs};
 use serde_json::Value;
+
+use crate::common::{Bench, ask, eventually, free_port, marked, nothing_is_left, text};
 
 const EXPERIMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/hello-cities/experiment.yaml"));
+const ON_NODES: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/hello-cities/nodes.yaml"));
+const FAILURES: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/hello-cities/failures.yaml"));
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
@@ -80,4 +86,112 @@ fn the_table_has_the_figures_that_the_service_measured_beside_the_published_ones
     assert_eq!(ask(&run, "select count(*) from spans where name = 'POST /workloads/{workload}'"), "9");
     let id = ask(&run, "select id from run");
     eventually("the end of every process of the run", || marked(&id).is_empty());
+}
+
+/// Whether the servers that nodes share are installed; the test is skipped where they are not.
+fn has_servers() -> bool {
+    has_programs(&["nats-server"]) && postgres_programs().is_some()
+}
+
+#[test]
+fn nodes_share_a_hub_on_each_server_and_all_orchestrations_complete() {
+    if !has_servers() {
+        return;
+    }
+    let few = ON_NODES.replace("n: 10000 ", "n: 100 ").replace("n: 5000", "n: 60").replace("runs: 3 ", "runs: 1 ");
+    let few =
+        few.replace("value: 0.05", "value: 1").replace("nodes: 4\n", "nodes: 2\n").replace("nodes: 12", "nodes: 3");
+    let bench = Bench::new(&few);
+    let variants = ["--variant", "classic-4", "--variant", "durable-12", "--variant", "postgres-4"];
+    let output = bench.run(&[&["run", "--json", "--out", "run.narrows"], &variants[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = outcome["beside"][0]["cells"].as_array().unwrap();
+    assert_eq!(cells[0]["published"], Value::from(1479.0), "{outcome:#}");
+    let measured = cells.iter().filter(|cell| cell["measured"].as_f64().is_some_and(|rate| rate > 0.0)).count();
+    assert_eq!(measured, 3, "{outcome:#}");
+    let run = bench.path("run.narrows");
+    let nodes = "select count(distinct replica) from metrics where name = 'durable.node.lease.left' and value > 0";
+    assert_eq!(ask(&run, nodes), "3");
+    nothing_is_left(&bench, &run);
+}
+
+#[test]
+fn a_workload_completes_while_nodes_are_killed() {
+    if !has_servers() {
+        return;
+    }
+    let bench = Bench::new(&FAILURES.replace("n: 3000 ", "n: 300 "));
+    let arguments = ["run", "--out", "run.narrows", "--variant", "nats-nodes-killed", "--time-scale", "0.3"];
+    let output = bench.run(&arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stdout));
+    assert_eq!(said.matches("was killed").count(), 4, "{said}");
+    nothing_is_left(&bench, &bench.path("run.narrows"));
+}
+
+/// Processes of a test, which end with it.
+struct Processes(Vec<Child>);
+
+impl Processes {
+    fn add(&mut self, command: &mut Command) {
+        self.0.push(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for process in self.0.iter_mut().rev() {
+            // One that has ended already needs no signal.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+#[test]
+fn nodes_are_shown_with_their_partitions_and_silent_ones_apart() {
+    if !has_programs(&["nats-server"]) {
+        return;
+    }
+    let bench = Bench::new("");
+    let port = free_port().to_string();
+    let url = format!("nats://127.0.0.1:{port}/cities");
+    let none = bench.run(&["orchestrations", "nodes", &url]);
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+    assert!(text(&none.stderr).contains(&port), "{}", text(&none.stderr));
+    let mut processes = Processes(Vec::new());
+    let folder = bench.path("nats");
+    processes.add(Command::new("nats-server").args(["-js", "-a", "127.0.0.1", "-p", &port, "-sd"]).arg(folder));
+    eventually("the server", || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    for node in ["0", "1"] {
+        let hub =
+            ["system", "hello-cities", "hub", "--port", "0", "--store", &url, "--node", node, "--partitions", "3"];
+        processes.add(&mut bench.narrows(&hub));
+    }
+    let nodes = || -> Value {
+        let output = bench.run(&["orchestrations", "nodes", &url, "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    };
+    let shares = |said: &Value| -> Vec<(String, usize)> {
+        let nodes = said["nodes"].as_array().cloned().unwrap_or_default();
+        let of =
+            |node: &Value| (node["state"].as_str().unwrap().to_owned(), node["partitions"].as_array().unwrap().len());
+        nodes.iter().map(of).collect()
+    };
+    let alive = |count| ("alive".to_owned(), count);
+    eventually("both nodes have their share", || {
+        let mut shares = shares(&nodes());
+        shares.sort();
+        shares == [alive(1), alive(2)]
+    });
+    let idle = nodes();
+    assert_eq!(idle["advised"]["nodes"], Value::from(1), "{idle:#}");
+    processes.0[2].kill().unwrap();
+    eventually("the partitions of the node that was killed are elsewhere", || {
+        shares(&nodes()) == [alive(3), ("silent".to_owned(), 0)]
+    });
+    let rows = text(&bench.run(&["orchestrations", "nodes", &url, "--partitions"]).stdout);
+    assert_eq!(rows.lines().filter(|line| line.contains("node-0")).count(), 3, "{rows}");
+    assert!(rows.contains("3 partitions on 1 node, 1 silent"), "{rows}");
 }

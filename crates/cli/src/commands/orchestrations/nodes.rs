@@ -92,7 +92,11 @@ fn time(time: Duration) -> Cell {
 
 fn longest_wait(owned: &[OwnedPartition]) -> Cell {
     let waited_ms = owned.iter().filter_map(|owned| owned.load).map(|load| load.waited_ms).max();
-    waited_ms.map_or(Cell::Null, |waited_ms| time(Duration::from_millis(waited_ms)))
+    match waited_ms {
+        None => Cell::Null,
+        Some(0) => Cell::Text("< 1 ms".to_owned()),
+        Some(waited_ms) => time(Duration::from_millis(waited_ms)),
+    }
 }
 
 fn numbers(partitions: impl Iterator<Item = PartitionId>) -> String {
