@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use std::time::Duration;
 
-use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, Store, open_shared};
+use narrows_durable::store::{
+    Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store, open_shared,
+};
 use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Observed, Program};
 use narrows_serving::Telemetry;
 
@@ -186,14 +188,20 @@ impl Held {
         let mut options = HubOptions::default();
         options.partitions = config.partitions.unwrap_or(options.partitions);
         options.meter = Some(telemetry.meter());
-        let (folder, scratch) = folder(config)?;
-        let (engine, batching) = engine(config, &folder, program, options)?;
-        let client = engine.client();
-        let place = match engine {
-            Engine::Alone(_) => folder.display().to_string(),
-            Engine::Node(_) => "the hub".to_owned(),
-        };
         let (store, runs_before) = (config.store.clone(), u64::from(config.node) * RUNS_MAX);
+        let (engine, batching, folder) = match self::store(config)? {
+            Opened::Local(store, folder) => {
+                let batching = store.batching();
+                (Engine::Alone(Hub::open(store, program, options)?), batching, folder)
+            }
+            Opened::Shared(store) => {
+                let batching = store.batching();
+                (Engine::Node(Node::open(store, program, options, node(config))?), batching, None)
+            }
+        };
+        let place = folder.as_ref().map_or_else(|| "the hub".to_owned(), |folder| folder.path.display().to_string());
+        let scratch = folder.and_then(|folder| folder.scratch);
+        let client = engine.client();
         Ok(Self { engine, client, store, batching, runs_before, lease: config.lease, place, _scratch: scratch })
     }
 
@@ -238,35 +246,44 @@ fn is_spread(nodes: &[NodeView], partitions: usize, lease: Duration) -> bool {
     counts.iter().sum::<usize>() == partitions && apart <= 1
 }
 
-fn folder(config: &Config) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
-    if let Some(folder) = &config.folder {
-        let failed = |source| Error::Folder { folder: folder.display().to_string(), source };
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        return Ok((folder.clone(), None));
-    }
-    let failed = |source| Error::Folder { folder: std::env::temp_dir().display().to_string(), source };
-    let scratch = tempfile::Builder::new().prefix("hello-cities-").tempdir().map_err(failed)?;
-    Ok((scratch.path().to_owned(), Some(scratch)))
+/// Where the store keeps its files, if it has any.
+struct Folder {
+    path: PathBuf,
+    scratch: Option<tempfile::TempDir>,
 }
 
-fn engine(
-    config: &Config,
-    folder: &std::path::Path,
-    program: impl Program,
-    options: HubOptions,
-) -> Result<(Engine, Batching), Error> {
-    let store: Arc<dyn Store> = match &config.store {
-        StoreKind::Files => Arc::new(FileStore::open(folder, FileStoreOptions::default())?),
-        StoreKind::Classic => Arc::new(ClassicStore::open(folder.join("hub.db"))?),
-        StoreKind::Memory => Arc::new(MemoryStore::new()),
-        StoreKind::Server(url) => {
-            let store = open_shared(url)?;
-            let batching = store.batching();
-            return Ok((Engine::Node(Node::open(store, program, options, node(config))?), batching));
+impl Folder {
+    fn of(config: &Config) -> Result<Self, Error> {
+        if let Some(folder) = &config.folder {
+            let failed = |source| Error::Folder { folder: folder.display().to_string(), source };
+            std::fs::create_dir_all(folder).map_err(failed)?;
+            return Ok(Self { path: folder.clone(), scratch: None });
         }
-    };
-    let batching = store.batching();
-    Ok((Engine::Alone(Hub::open(store, program, options)?), batching))
+        let failed = |source| Error::Folder { folder: std::env::temp_dir().display().to_string(), source };
+        let scratch = tempfile::Builder::new().prefix("hello-cities-").tempdir().map_err(failed)?;
+        Ok(Self { path: scratch.path().to_owned(), scratch: Some(scratch) })
+    }
+}
+
+/// What a hub is opened on.
+enum Opened {
+    Local(Arc<dyn Store>, Option<Folder>),
+    Shared(Arc<dyn SharedStore>),
+}
+
+fn store(config: &Config) -> Result<Opened, Error> {
+    Ok(match &config.store {
+        StoreKind::Memory => Opened::Local(Arc::new(MemoryStore::new()), None),
+        StoreKind::Server(url) => Opened::Shared(open_shared(url)?),
+        StoreKind::Files => {
+            let folder = Folder::of(config)?;
+            Opened::Local(Arc::new(FileStore::open(&folder.path, FileStoreOptions::default())?), Some(folder))
+        }
+        StoreKind::Classic => {
+            let folder = Folder::of(config)?;
+            Opened::Local(Arc::new(ClassicStore::open(folder.path.join("hub.db"))?), Some(folder))
+        }
+    })
 }
 
 #[cfg(test)]
