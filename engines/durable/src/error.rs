@@ -85,18 +85,25 @@ pub enum Error {
         partition: PartitionId,
     },
     /// No node had the partition for as long as a request may take; nothing was done.
-    #[error("no node has had partition {partition} for {waited_ms} ms; nothing was done")]
+    #[error("no node has had partition {partition} for {waited_ms} ms{}; nothing was done", because(.reason))]
     Unavailable {
         /// The partition.
         partition: PartitionId,
         /// How long it was waited for.
         waited_ms: u64,
+        /// What trouble this node has had with the store meanwhile.
+        reason: Option<String>,
     },
     /// The node that had the partition was lost before it responded, and to do the same again could do it twice.
-    #[error("the node of partition {partition} was lost before it responded; whether the request was done is unknown")]
+    #[error(
+        "the node of partition {partition} was lost before it responded{}; whether the request was done is unknown",
+        because(.reason)
+    )]
     Unknown {
         /// The partition.
         partition: PartitionId,
+        /// What trouble this node has had with the store meanwhile.
+        reason: Option<String>,
     },
     /// The hub is closed or closing.
     #[error("the hub is closed")]
@@ -112,6 +119,10 @@ pub enum Error {
     /// The store failed while the hub was opened or closed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn because(reason: &Option<String>) -> String {
+    reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"))
 }
 
 /// So that `?` works in user code.

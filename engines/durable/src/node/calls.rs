@@ -96,7 +96,7 @@ impl Calls {
             match outcome {
                 Outcome::Done(result) if may_be_done && again == Again::UntilItExists => return done_before(result),
                 Outcome::Done(result) => return result,
-                Outcome::Lost if again == Again::No => return Err(Error::Unknown { partition }),
+                Outcome::Lost if again == Again::No => return Err(self.unknown(partition)),
                 Outcome::Lost => may_be_done = true,
                 Outcome::NotDone => {}
             }
@@ -105,9 +105,9 @@ impl Calls {
                 let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let is_unknown = may_be_done && again != Again::Yes;
                 return Err(if is_unknown {
-                    Error::Unknown { partition }
+                    self.unknown(partition)
                 } else {
-                    Error::Unavailable { partition, waited_ms }
+                    Error::Unavailable { partition, waited_ms, reason: self.directory.trouble(partition) }
                 });
             }
             // Either way it is tried again.
@@ -120,7 +120,15 @@ impl Calls {
         if inbox.push(Input::Request(Request { kind, reply })).is_err() {
             return Outcome::NotDone;
         }
-        outcome_of(Some(partition), response).await
+        let response = response.await;
+        if let Ok(Err(Error::Stopped { source, .. })) = &response {
+            self.directory.note(Some(partition), Some(source));
+        }
+        outcome_of(Some(partition), response)
+    }
+
+    fn unknown(&self, partition: PartitionId) -> Error {
+        Error::Unknown { partition, reason: self.directory.trouble(partition) }
     }
 
     /// Has another node do something.
@@ -174,11 +182,11 @@ impl Drop for Call<'_> {
 }
 
 /// What became of a request that a partition of this process has in its inbox, or of an activity that is to run here.
-pub(super) async fn outcome_of(
+pub(super) fn outcome_of(
     partition: Option<PartitionId>,
-    response: oneshot::Receiver<Result<Response, Error>>,
+    response: Result<Result<Response, Error>, oneshot::error::RecvError>,
 ) -> Outcome {
-    match response.await {
+    match response {
         Ok(Err(Error::Moved { partition: of })) if Some(of) == partition => Outcome::NotDone,
         // It was taken up, and the partition ended before it was durable.
         Ok(Err(Error::Closed | Error::Stopped { .. })) | Err(_) => Outcome::Lost,

@@ -209,7 +209,8 @@ impl Keeper {
             self.beaten = now;
             self.beat_due = now + self.shared.options.beat();
             // A beat that fails is tried again; without one for long enough the lease runs out.
-            let _ = self.beat();
+            let beaten = self.beat();
+            self.shared.directory.note(None, beaten.err().as_ref());
         }
         if now >= self.repeat_due {
             self.repeat_due = now + REPEAT.min(self.shared.options.beat());
@@ -359,6 +360,7 @@ impl Keeper {
         if error.is_some() {
             self.not_before[at] = Instant::now() + self.shared.options.beat();
         }
+        self.shared.directory.note(Some(partition), error.as_ref());
         self.shared.control.see(|seen| match error {
             Some(error) => drop(seen.errors.insert(partition, error)),
             None => drop(seen.errors.remove(&partition)),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::ids::PartitionId;
-use crate::store::Owner;
+use crate::store::{Owner, StoreError};
 
 /// Another node, or this one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +21,7 @@ pub(super) struct Peer {
 struct State {
     owners: Vec<Owner>,
     peers: BTreeMap<String, Peer>,
+    troubles: BTreeMap<Option<PartitionId>, String>,
 }
 
 /// What is known. It changes when the store is read.
@@ -87,6 +88,21 @@ impl Directory {
     /// Whether this run of a node is alive.
     pub(super) fn is_alive(&self, run: u64) -> bool {
         self.state().peers.values().any(|peer| peer.run == run)
+    }
+
+    /// Notes what trouble this node has with the store over a partition, or over its beats; none if it has none any more.
+    pub(super) fn note(&self, of: Option<PartitionId>, trouble: Option<&StoreError>) {
+        let mut state = self.state();
+        match trouble {
+            Some(error) => drop(state.troubles.insert(of, error.to_string())),
+            None => drop(state.troubles.remove(&of)),
+        }
+    }
+
+    /// Why a partition is out of reach, as far as this node knows.
+    pub(super) fn trouble(&self, partition: PartitionId) -> Option<String> {
+        let state = self.state();
+        state.troubles.get(&Some(partition)).or_else(|| state.troubles.get(&None)).cloned()
     }
 
     /// All nodes that are alive.

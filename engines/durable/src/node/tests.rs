@@ -240,3 +240,24 @@ fn options_out_of_range_are_refused() {
     let lease = NodeOptions { lease: Duration::from_millis(99), ..NodeOptions::default() };
     assert_eq!(open(lease).expect("refused"), "option lease is 99ms, expected 100ms to 3600s");
 }
+
+/// What was acknowledged before is there again once the store has room.
+#[test]
+fn requests_say_that_the_store_is_full_and_nothing_is_lost() {
+    let scene = Scene { lease: Duration::from_secs(1), ..Scene::new(2) };
+    let store = Unreliable::new("a", &scene.store, &scene.trouble);
+    let options = NodeOptions { request_timeout: Duration::from_secs(2), ..named("a", scene.lease) };
+    let node = Node::open(store, Scripts, hub_options(2), options).expect("a node");
+    have(&[&node], &[2]);
+    let client = node.client();
+    block(start(&client, "Cities", "before", 1)).expect("started");
+    scene.trouble.is_full.store(true, Ordering::Relaxed);
+    for instance in ["one", "two", "three"] {
+        let error = block(start(&client, "Cities", instance, 1)).expect_err("it is full");
+        assert!(matches!(error, Error::Unknown { .. } | Error::Unavailable { .. }), "{error}");
+        assert!(error.to_string().contains("(cannot write its disk of a server: no room is left)"), "{error}");
+    }
+    scene.trouble.is_full.store(false, Ordering::Relaxed);
+    let view = block(client.wait(&id("before"), TIMEOUT)).expect("ended");
+    assert_eq!(view.status, Status::Completed);
+}

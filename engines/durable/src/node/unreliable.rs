@@ -10,7 +10,8 @@ use narrows_testing::Chance;
 
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::{
-    Batching, Bus, FrameBatch, HubShape, Line, MemoryStore, Owner, Receive, SharedStore, Store, StoreError, Visit,
+    Batching, Bus, FrameBatch, HubShape, Line, Location, MemoryStore, Owner, Receive, SharedStore, Store, StoreError,
+    Visit,
 };
 
 /// What goes wrong, for all nodes of a hub.
@@ -19,6 +20,8 @@ pub(super) struct Trouble {
     /// Nodes whose calls to the store wait, as if they were stopped.
     paused: Mutex<BTreeSet<String>>,
     bell: Condvar,
+    /// Whether the store has no room for anything more.
+    pub(super) is_full: AtomicBool,
     /// One message in so many is lost; 0 means none.
     pub(super) loses_one_in: AtomicUsize,
     /// Messages take up to so many milliseconds; 0 means none.
@@ -40,6 +43,16 @@ impl Trouble {
     fn pass(&self, node: &str) {
         let paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.bell.wait_while(paused, |paused| paused.contains(node)).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// # Errors
+    /// As of a server whose disk is full.
+    fn admit(&self) -> Result<(), StoreError> {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let place = Location::Remote { server: "a server".to_owned(), what: "its disk".to_owned() };
+        Err(StoreError::Io { action: "write", place, reason: "no room is left".to_owned(), is_full: true })
     }
 
     fn is_paused(&self, node: &str) -> bool {
@@ -87,6 +100,7 @@ impl Store for Unreliable {
     }
 
     fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
+        self.trouble.admit()?;
         self.store().append(partition, epoch, at, batch)?;
         let mut writers = self.trouble.writers.lock().expect("a lock");
         let writer = writers.entry((partition, epoch)).or_insert_with(|| self.node.clone());
@@ -121,6 +135,7 @@ impl Store for Unreliable {
 
 impl SharedStore for Unreliable {
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.trouble.admit()?;
         self.store().say(node, said)
     }
 
