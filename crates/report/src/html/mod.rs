@@ -15,6 +15,7 @@ mod lanes;
 mod limits;
 mod load;
 mod operations;
+pub(crate) mod pairs;
 mod palette;
 mod panels;
 mod peers;

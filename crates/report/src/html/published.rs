@@ -5,6 +5,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::published::{Beside, BesideCell};
 
 use super::escape::{Esc, cut};
+use super::pairs;
 use crate::measures;
 
 /// Parameters shown at most.
@@ -52,10 +53,11 @@ pub(super) fn section(outcome: &Outcome) -> String {
         first.cells.iter().map(|cell| format!("<th colspan=\"2\" class=\"n\">{}</th>", Esc(&cell.variant))).collect();
     let kinds = "<th class=\"n\"><i>published</i></th><th class=\"n\"><b>measured</b></th>".repeat(first.cells.len());
     let rows: String = outcome.beside.iter().map(row).collect();
+    let pairs: String = outcome.beside.iter().map(pairs::figure).collect();
     format!(
         "<section id=\"published\"><h2>Published and measured</h2><p class=\"note\"><i>Published</i>: {}. \
          <b>Measured</b>: this run.{operation}</p><div class=\"scroll\"><table class=\"wide beside\"><thead><tr>\
-         <th></th>{variants}</tr><tr><th></th>{kinds}</tr></thead><tbody>{rows}</tbody></table></div></section>\n",
+         <th></th>{variants}</tr><tr><th></th>{kinds}</tr></thead><tbody>{rows}</tbody></table></div>{pairs}</section>\n",
         Esc(cut(source, TEXT_CHARS_MAX).trim_end_matches('.'))
     )
 }

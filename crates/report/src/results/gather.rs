@@ -8,6 +8,7 @@ use narrows_model::units;
 use super::{Cell, Results, Row, Source, System, agreement};
 use crate::bottleneck::bottlenecks;
 use crate::figures::instant;
+use crate::html::pairs;
 use crate::measures;
 
 pub(super) fn results(source: &Source<'_>) -> Results {
@@ -59,6 +60,7 @@ fn row(row: &Beside) -> Row {
         name: measures::name(row),
         cells: row.cells.iter().enumerate().map(|(index, cell)| written(row, index, cell)).collect(),
         remark: row.remark.clone(),
+        pairs: pairs::figure(row),
     }
 }
 

@@ -67,9 +67,10 @@ fn figures(system: &System) -> String {
     let kinds =
         "<th class=\"n\"><i>published</i></th><th class=\"n\"><b>measured</b></th>".repeat(system.variants.len());
     let rows: String = system.rows.iter().map(row).collect();
+    let pairs: String = system.rows.iter().map(|row| row.pairs.as_str()).collect();
     format!(
         "<div class=\"scroll\"><table class=\"wide beside\"><thead><tr><th></th>{variants}</tr><tr><th></th>{kinds}</tr></thead>\
-         <tbody>{rows}</tbody></table></div>"
+         <tbody>{rows}</tbody></table></div>{pairs}"
     )
 }
 

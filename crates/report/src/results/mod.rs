@@ -58,6 +58,8 @@ struct Row {
     name: String,
     cells: Vec<Cell>,
     remark: String,
+    /// The same as bars, in HTML.
+    pairs: String,
 }
 
 /// What was published and what was measured; texts, empty where there is nothing.
