@@ -1,7 +1,8 @@
 //! The experiments of micron by the real binary: what its four variants show, what is lost with a node of the database,
 //! and what few clients do to a hash.
 //!
-//! They need MariaDB, Galera, rsync and NGINX (Debian packages mariadb-server, galera-4, rsync, nginx-light).
+//! They need MariaDB, Galera, rsync, HAProxy and NGINX (Debian packages mariadb-server, galera-4, rsync, haproxy,
+//! nginx-light).
 //! `NARROWS_TEST_SKIP_MICRON=1` leaves them out; what is not installed is skipped too.
 
 use std::path::Path;
@@ -17,7 +18,7 @@ fn can_run() -> bool {
         skip(&format!("{SKIP} is set"));
         return false;
     }
-    has_galera() && has_programs(&["mariadbd", "rsync", "nginx"])
+    has_galera() && has_programs(&["mariadbd", "rsync", "haproxy", "nginx"])
 }
 
 /// An experiment of the system, with these texts replaced, in a folder of its own.
