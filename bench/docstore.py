@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NARROWS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "narrows"
 CLIENT_CORE, SERVER_CORE = 0, 1
 OWNERS = 2_000
+KINDS = ("read", "upsert", "query")
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -422,7 +423,7 @@ def main():
             check(server, chosen.documents)
         postgres.simple("ANALYZE documents")
         for _ in range(chosen.rounds):
-            for kind in ("read", "upsert", "query"):
+            for kind in KINDS:
                 for server in servers:
                     result = measure(server, kind, chosen.documents, chosen.seconds, chance)
                     results.setdefault((kind, server.name), []).append(result)
@@ -431,11 +432,12 @@ def main():
                 many.setdefault(server.name, []).append(measure_many(server, chosen.seconds))
     print(f"{chosen.documents:,} documents of 600 bytes, {OWNERS:,} partition keys, {chosen.rounds} rounds of {chosen.seconds:g} s\n")
     print("| request | server | per second of the server's CPU | mean, ms | p99, ms |\n|---|---|---:|---:|---:|")
-    for (kind, name), rounds in results.items():
-        rates, means, p99s = zip(*rounds)
-        print(f"| {kind} | {name} | {spread(rates, 0)} | {spread(means, 3)} | {spread(p99s, 3)} |")
-    for name, rates in many.items():
-        print(f"| read, 16 connections | {name} | {spread(rates, 0)} | | |")
+    for kind in KINDS:
+        for name in ("docstore", *others):
+            rates, means, p99s = zip(*results[kind, name])
+            print(f"| {kind} | {name} | {spread(rates, 0)} | {spread(means, 3)} | {spread(p99s, 3)} |")
+    for name in ("docstore", *others):
+        print(f"| read, 16 connections | {name} | {spread(many[name], 0)} | | |")
     print()
     for name in others:
         ratios = [one / other for one, other in zip(many["docstore"], many[name])]
@@ -443,7 +445,7 @@ def main():
     took, each = reopen(100_000)
     print(f"100,000 documents in a folder: the first is read {took:.2f} s after the start, {each:,.0f} bytes of memory each")
     for name in others:
-        for kind in ("read", "upsert", "query"):
+        for kind in KINDS:
             ratios = [one[0] / other[0] for one, other in zip(results[kind, "docstore"], results[kind, name])]
             print(f"{kind}: docstore / {name}, per second of CPU: {spread(ratios, 2)}")
 
