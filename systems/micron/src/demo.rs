@@ -11,7 +11,9 @@ pub const DEMO: Demo = Demo {
     about: "six instances over one node of MariaDB and then three, each test with one more change than the last",
     short: Length { takes: "about 3 minutes", time_scale: 0.1, repetitions: 1, variants: &[] },
     full: Length { takes: "about 21 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
-    needs: Some("MariaDB, Galera, rsync, HAProxy and NGINX (Debian's mariadb-server, galera-4, rsync, haproxy, nginx-light)"),
+    needs: Some(
+        "MariaDB, Galera, rsync, HAProxy and NGINX (Debian's mariadb-server, galera-4, rsync, haproxy, nginx-light)",
+    ),
     experiment: include_str!("../experiment.yaml"),
     files: &[("schema.sql", SCHEMA)],
 };
