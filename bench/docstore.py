@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the document store beside PostgreSQL `jsonb`, over their own protocols, on one machine, in one run.
+"""Measures the document store beside PostgreSQL `jsonb`, over their own protocols, on one machine, in one run; and beside
+PouchDB Server, if `pouchdb-server` is on PATH.
 
-Both keep the same documents and flush nothing; the store has so much throughput that it refuses no request. Each server is
+All keep the same documents and flush nothing; the store has so much throughput that it refuses no request. Each server is
 pinned to core 1 and this program to core 0. Point reads, upserts and queries within one partition key run against one server
 after the other, round after round. What is compared is requests per second of the server's CPU, from the kernel's accounting
 of its processes, so that neither this client's speed nor a busy neighbour counts for much. Latency is that of one connection
@@ -9,13 +10,21 @@ with one request at a time, this client's own time included. Point reads are als
 the server's core busy: by eight of `narrows load` with two each and by `pgbench` with prepared statements. Figures are medians
 over the rounds, with the least and the greatest in brackets.
 
+PouchDB Server speaks HTTP and JSON as the store does and is written in JavaScript. Here it keeps its documents in memory and
+logs no requests. An upsert is a PUT with the document's last revision, which this client remembers. Its index on the
+partition key takes in changed documents at the next query, so its queries pay for the upserts before them. FerretDB 1.24 is
+no peer: over SQLite and over PostgreSQL, it uses no index for its filters and looks through all documents for each request.
+
     cargo build --release
     bench/docstore.py                         # 20,000 documents, 5 rounds of 3 s each
     bench/docstore.py --rounds 9 --seconds 5
+    npm install --prefix ~/pouchdb pouchdb-server@4.2.0 && PATH=$PATH:~/pouchdb/node_modules/.bin bench/docstore.py
 """
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -34,6 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NARROWS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "narrows"
 CLIENT_CORE, SERVER_CORE = 0, 1
 OWNERS = 2_000
+KINDS = ("read", "upsert", "query")
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -99,29 +109,11 @@ class Server:
             self.upsert(number)
 
 
-class Docstore(Server):
-    """The store in memory; a connection of HTTP/1.1 that is kept."""
+class Http(Server):
+    """A server of HTTP/1.1, with a connection that is kept."""
 
-    name = "docstore"
-
-    def __init__(self, *options):
-        self.open(*options)
-        self.items = "/dbs/dronedelivery/colls/utilization/docs"
-        description = {"id": "bench", "partitionKey": {"paths": ["/owner"], "kind": "Hash", "version": 2}}
-        headers = "x-ms-offer-throughput: 640000\r\n"
-        self.request("POST", "/dbs/dronedelivery/colls", headers, json.dumps(description))
-        self.items = "/dbs/dronedelivery/colls/bench/docs"
-
-    def open(self, *options):
-        port = free_port()
-        plenty = ["--partitions", "64", "--throughput", "640000"]
-        self.start([NARROWS, "engine", "docstore", "--no-auth", "--documents", "0", "--port", port, *plenty, *options])
-        self.stream = connect(port)
-        self.buffer = b""
-
-    def resident_kb(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+    def connect(self, port):
+        self.port, self.stream, self.buffer = port, connect(port), b""
 
     def request(self, method, path, headers="", body=""):
         body = body.encode()
@@ -142,36 +134,112 @@ class Docstore(Server):
     def more(self):
         read = self.stream.recv(1 << 16)
         if not read:
-            sys.exit("error: the store has closed the connection")
+            sys.exit(f"error: {self.name} has closed the connection")
         self.buffer += read
 
-    def key(self, owner):
-        return f'x-ms-documentdb-partitionkey: ["o{owner}"]\r\n'
-
     def read(self, number):
-        return self.request("GET", f"{self.items}/d{number}", self.key(number % OWNERS))
-
-    def upsert(self, number):
-        headers = self.key(number % OWNERS) + "x-ms-documentdb-is-upsert: true\r\n"
-        return self.request("POST", self.items, headers, json.dumps(document(number)))
+        """`place` gives a document's path and the header of a request for it."""
+        return self.request("GET", *self.place(number))
 
     def reads_of_many(self, seconds):
-        """Reads by 16 connections, each pair of one document, so that no partition is throttled."""
-        port = self.stream.getpeername()[1]
+        """Reads by 16 connections, each pair of one document, so that no partition of the store is throttled."""
 
         def command(number):
-            url = f"http://127.0.0.1:{port}{self.items}/d{number}"
-            return [NARROWS, "load", "-c", "2", "-z", f"{seconds}s", "-H", self.key(number).strip(), "--json", url]
+            path, header = self.place(number)
+            headers = ["-H", header.strip()] if header else []
+            return [NARROWS, "load", "-c", "2", "-z", f"{seconds}s", *headers, "--json", f"http://127.0.0.1:{self.port}{path}"]
 
         loads = [subprocess.Popen(command(number), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for number in range(8)]
         results = [json.loads(load.communicate()[0]) for load in loads]
         return sum(result["latency"]["count"] for result in results)
+
+
+class Docstore(Http):
+    """The store in memory."""
+
+    name = "docstore"
+
+    def __init__(self, *options):
+        self.open(*options)
+        self.items = "/dbs/dronedelivery/colls/utilization/docs"
+        description = {"id": "bench", "partitionKey": {"paths": ["/owner"], "kind": "Hash", "version": 2}}
+        headers = "x-ms-offer-throughput: 640000\r\n"
+        self.request("POST", "/dbs/dronedelivery/colls", headers, json.dumps(description))
+        self.items = "/dbs/dronedelivery/colls/bench/docs"
+
+    def open(self, *options):
+        port = free_port()
+        plenty = ["--partitions", "64", "--throughput", "640000"]
+        self.start([NARROWS, "engine", "docstore", "--no-auth", "--documents", "0", "--port", port, *plenty, *options])
+        self.connect(port)
+
+    def resident_kb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def key(self, owner):
+        return f'x-ms-documentdb-partitionkey: ["o{owner}"]\r\n'
+
+    def place(self, number):
+        return f"{self.items}/d{number}", self.key(number % OWNERS)
+
+    def upsert(self, number):
+        headers = self.key(number % OWNERS) + "x-ms-documentdb-is-upsert: true\r\n"
+        return self.request("POST", self.items, headers, json.dumps(document(number)))
 
     def query(self, owner):
         headers = self.key(owner) + "x-ms-documentdb-isquery: true\r\ncontent-type: application/query+json\r\n"
         least = {"name": "@least", "value": 0}
         body = {"query": "SELECT * FROM c WHERE c.n >= @least", "parameters": [least]}
         return self.request("POST", self.items, headers, json.dumps(body))
+
+    def count(self, found):
+        return json.loads(found)["_count"]
+
+
+class PouchDb(Http):
+    """PouchDB Server with its documents in memory."""
+
+    name = "pouchdb"
+    JSON = "content-type: application/json\r\n"
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="narrows-bench-")
+        config, port = Path(self.folder) / "config.json", free_port()
+        config.write_text(json.dumps({"log": {"level": "error", "file": f"{self.folder}/log.txt"}}))
+        self.start(["pouchdb-server", "--in-memory", "--port", port, "--config", config], cwd=self.folder)
+        self.port, self.last, self.revisions = port, -math.inf, {}
+        self.request("PUT", "/bench")
+        self.request("POST", "/bench/_index", self.JSON, json.dumps({"index": {"fields": ["owner"]}}))
+
+    def __exit__(self, *rest):
+        super().__exit__(*rest)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def request(self, *parts):
+        # It closes a connection that was idle for 5 seconds.
+        if time.monotonic() - self.last > 4:
+            self.connect(self.port)
+        result = super().request(*parts)
+        self.last = time.monotonic()
+        return result
+
+    def place(self, number):
+        return f"/bench/d{number}", ""
+
+    def upsert(self, number):
+        body = document(number)
+        if number in self.revisions:
+            body["_rev"] = self.revisions[number]
+        saved = self.request("PUT", f"/bench/d{number}", self.JSON, json.dumps(body))
+        self.revisions[number] = json.loads(saved)["rev"]
+
+    def query(self, owner):
+        selector = {"owner": f"o{owner}", "n": {"$gte": 0}}
+        return self.request("POST", "/bench/_find", self.JSON, json.dumps({"selector": selector, "limit": 1_000}))
+
+    def count(self, found):
+        return len(json.loads(found)["docs"])
 
 
 class Postgres(Server):
@@ -273,13 +341,15 @@ class Postgres(Server):
     def query(self, owner):
         return self.run("query", f"o{owner}", 0)
 
+    def count(self, found):
+        return len(found)
+
 
 def check(server, documents):
-    """Both give the same: a document by its key, and all of one owner."""
+    """All give the same: a document by its key, and all of one owner."""
     if "d7" not in str(server.read(7)):
         sys.exit(f"error: {server.name} has no document d7")
-    found = server.query(7)
-    count = json.loads(found)["_count"] if isinstance(server, Docstore) else len(found)
+    count = server.count(server.query(7))
     expected = len(range(7, documents, OWNERS))
     if count != expected:
         sys.exit(f"error: {server.name} has {count} documents of owner o7, expected {expected}")
@@ -340,14 +410,20 @@ def main():
     os.sched_setaffinity(0, {CLIENT_CORE})
     chance = random.Random(chosen.seed)
     results, many = {}, {}
-    with Docstore() as docstore, Postgres() as postgres:
+    with contextlib.ExitStack() as running:
+        docstore, postgres = running.enter_context(Docstore()), running.enter_context(Postgres())
         servers = [docstore, postgres]
+        if shutil.which("pouchdb-server"):
+            servers.append(running.enter_context(PouchDb()))
+        else:
+            print("pouchdb-server is not installed and is left out", file=sys.stderr)
+        others = [server.name for server in servers[1:]]
         for server in servers:
             server.fill(chosen.documents)
             check(server, chosen.documents)
         postgres.simple("ANALYZE documents")
         for _ in range(chosen.rounds):
-            for kind in ("read", "upsert", "query"):
+            for kind in KINDS:
                 for server in servers:
                     result = measure(server, kind, chosen.documents, chosen.seconds, chance)
                     results.setdefault((kind, server.name), []).append(result)
@@ -356,19 +432,22 @@ def main():
                 many.setdefault(server.name, []).append(measure_many(server, chosen.seconds))
     print(f"{chosen.documents:,} documents of 600 bytes, {OWNERS:,} partition keys, {chosen.rounds} rounds of {chosen.seconds:g} s\n")
     print("| request | server | per second of the server's CPU | mean, ms | p99, ms |\n|---|---|---:|---:|---:|")
-    for (kind, name), rounds in results.items():
-        rates, means, p99s = zip(*rounds)
-        print(f"| {kind} | {name} | {spread(rates, 0)} | {spread(means, 3)} | {spread(p99s, 3)} |")
-    for name, rates in many.items():
-        print(f"| read, 16 connections | {name} | {spread(rates, 0)} | | |")
+    for kind in KINDS:
+        for name in ("docstore", *others):
+            rates, means, p99s = zip(*results[kind, name])
+            print(f"| {kind} | {name} | {spread(rates, 0)} | {spread(means, 3)} | {spread(p99s, 3)} |")
+    for name in ("docstore", *others):
+        print(f"| read, 16 connections | {name} | {spread(many[name], 0)} | | |")
     print()
-    pairs = zip(many["docstore"], many["postgres"])
-    print(f"read, 16 connections: docstore / postgres, per second of CPU: {spread([one / other for one, other in pairs], 2)}")
+    for name in others:
+        ratios = [one / other for one, other in zip(many["docstore"], many[name])]
+        print(f"read, 16 connections: docstore / {name}, per second of CPU: {spread(ratios, 2)}")
     took, each = reopen(100_000)
     print(f"100,000 documents in a folder: the first is read {took:.2f} s after the start, {each:,.0f} bytes of memory each")
-    for kind in ("read", "upsert", "query"):
-        pairs = zip(results[kind, "docstore"], results[kind, "postgres"])
-        print(f"{kind}: docstore / postgres, per second of CPU: {spread([one[0] / other[0] for one, other in pairs], 2)}")
+    for name in others:
+        for kind in KINDS:
+            ratios = [one[0] / other[0] for one, other in zip(results[kind, "docstore"], results[kind, name])]
+            print(f"{kind}: docstore / {name}, per second of CPU: {spread(ratios, 2)}")
 
 
 main()

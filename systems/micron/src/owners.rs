@@ -114,7 +114,7 @@ impl Owners {
         let within = cx.with_span(self.tracer.build_with_context(self.tracer.span_builder("page"), cx));
         let (source, body) = self.cache.get(&page, self.load(&within, pool, page)).await;
         within.span().end();
-        self.meters.cached(source.name());
+        self.meters.cached(source);
         cx.span().set_attribute(KeyValue::new("micron.cache.result", source.name()));
         body
     }

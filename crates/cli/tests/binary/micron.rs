@@ -1,7 +1,8 @@
 //! The experiments of micron by the real binary: what its four variants show, what is lost with a node of the database,
 //! and what few clients do to a hash.
 //!
-//! They need MariaDB, Galera, rsync and NGINX (Debian packages mariadb-server, galera-4, rsync, nginx-light).
+//! They need MariaDB, Galera, rsync, HAProxy and NGINX (Debian packages mariadb-server, galera-4, rsync, haproxy,
+//! nginx-light).
 //! `NARROWS_TEST_SKIP_MICRON=1` leaves them out; what is not installed is skipped too.
 
 use std::path::Path;
@@ -17,7 +18,7 @@ fn can_run() -> bool {
         skip(&format!("{SKIP} is set"));
         return false;
     }
-    has_galera() && has_programs(&["mariadbd", "rsync", "nginx"])
+    has_galera() && has_programs(&["mariadbd", "rsync", "haproxy", "nginx"])
 }
 
 /// An experiment of the system, with these texts replaced, in a folder of its own.
@@ -63,7 +64,7 @@ fn responses(run: &Path, variant: &str, scenario: &str) -> (u64, u64) {
 #[test]
 fn every_file_is_an_experiment() {
     let bench = Bench::new("");
-    for file in ["experiment", "retries", "few-clients", "node-loss"] {
+    for file in ["experiment", "retries", "few-clients", "node-loss", "endurance"] {
         let check = bench.run(&["check", &format!("{SYSTEM}/{file}.yaml")]);
         assert!(check.status.success(), "{file}: {}", text(&check.stdout));
     }
@@ -133,6 +134,23 @@ fn nothing_acknowledged_is_lost_with_a_node() {
     let asked = "select count(distinct json_extract(attributes, '$.\"narrows.replica\"')) from spans \
                  where name = 'GET /ledger' and kind = 'server'";
     assert_eq!(ask(&run, asked), "6", "every instance was asked: {said}");
+    nothing_is_left(&run);
+}
+
+#[test]
+fn the_endurance_test_can_be_short() {
+    if !can_run() {
+        return;
+    }
+    // A few users who think less, so that a quarter of a minute has requests of each kind.
+    let changes = [("value: 3620", "value: 38"), ("value: 190", "value: 2"), ("value: 8s", "value: 500ms")];
+    let bench = bench("endurance.yaml", &[&changes[..], &[("think_time: 5m", "think_time: 1s")]].concat());
+    let said = run(&bench, &["--time-scale", "0.0005"]);
+    let run = bench.path("run.narrows");
+    for scenario in ["reads", "writes", "ledger"] {
+        let (succeeded, failed) = responses(&run, "baseline", scenario);
+        assert!(succeeded > 0 && failed == 0, "{scenario}: {succeeded} and {failed}\n{said}");
+    }
     nothing_is_left(&run);
 }
 

@@ -11,10 +11,12 @@ use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, Pu
 
 use crate::compare::metric;
 
-/// One row per published figure, in its order; empty when the experiment names none.
+/// One row per published figure, in its order; empty when the experiment names none. A metric that is neither published
+/// nor reported has no row.
 pub(crate) fn beside(notes: &Notes, run: &RunEvidence, comparison: &Comparison) -> Vec<Beside> {
     let Some(published) = &notes.published else { return Vec::new() };
-    published.figures.iter().map(|figure| row(published, figure, run, comparison)).collect()
+    let rows = published.figures.iter().map(|figure| row(published, figure, run, comparison));
+    rows.filter(|row| row.cells.iter().any(|cell| cell.published.is_some() || cell.measured.is_some())).collect()
 }
 
 fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, comparison: &Comparison) -> Beside {
@@ -174,5 +176,11 @@ mod tests {
         assert_eq!(measured[..4], [Some(20.0), Some(200.0), Some(0.0), Some(0.0)]);
         assert_eq!(measured[4..], [None; 10]);
         assert_eq!(beside(&Notes::default(), &run, &comparison), []);
+        let mut neither = notes(None);
+        for figure in neither.published.iter_mut().flat_map(|published| &mut published.figures) {
+            figure.metric = Some("cache.hit_ratio".to_owned());
+            figure.values.clear();
+        }
+        assert_eq!(beside(&neither, &run, &comparison), []);
     }
 }

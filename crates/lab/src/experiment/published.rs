@@ -59,10 +59,10 @@ const TIMES: Field =
 const NUMBERS: Field =
     required("values", by_variant(&AMOUNT.shape()), "The figure by variant. Variants may be left out.");
 
-const OF_METRIC: Field = required(
+const OF_METRIC: Field = optional(
     "values",
     by_variant(&AMOUNT.shape()),
-    "The figure by variant, in the metric's unit. Variants may be left out.",
+    "The figure by variant, in the metric's unit. Variants may be left out. Without it, only the measured value is shown.",
 );
 
 /// Measures that are lengths of time and those that are numbers, as [`Measure`] has them.
@@ -127,8 +127,9 @@ fn published(at: At<'_>) -> Option<Published> {
 
 fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let measure = at.read(&MEASURE)?;
-    let values = at.get(&NUMBERS)?;
-    let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
+    let values = at.get(&NUMBERS);
+    let values = values.iter().flat_map(At::entries);
+    let values = values.filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
     let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
     let remark = at.read(&REMARK).unwrap_or_default();
     let fitted = at.get(&FITTED);
@@ -241,19 +242,21 @@ mod tests {
              \x20   - { measure: mean, values: { one: 669ms, two: soon }, fitted: { one: b }, remark: slower there }\n\
              \x20   - { measure: rate, values: { one: 19.5 } }\n\
              \x20   - { measure: speed, values: { one: 3 } }\n\
-             \x20   - { measure: metric, metric: queue.length, values: { one: 4 } }\n",
+             \x20   - { measure: metric, metric: queue.length, values: { one: 4 } }\n\
+             \x20   - { measure: metric, metric: cache.hit_ratio }\n",
         );
         let shown: Vec<_> = read.parameters.iter().map(|note| (&*note.name, &*note.value, &*note.reason)).collect();
         assert_eq!(shown, [("c", "900", "too little"), ("b", "x", "so")]);
         let published = read.published.unwrap();
         assert_eq!((published.source.as_str(), published.service.as_deref()), ("A Guide", Some("web")));
         assert_eq!((published.operation.as_deref(), published.found.as_str()), (Some("GET /"), "It was slow."));
-        let [mean, rate, metric] = &published.figures[..] else { panic!("{:?}", published.figures) };
+        let [mean, rate, metric, unpublished] = &published.figures[..] else { panic!("{:?}", published.figures) };
         assert_eq!((mean.measure, &mean.values[..]), (Measure::Mean, &[("one".to_owned(), 669e6)][..]));
         assert_eq!((mean.remark.as_str(), rate.remark.as_str()), ("slower there", ""));
         assert_eq!(rate.values, [("one".to_owned(), 19.5)]);
         assert_eq!((&mean.fitted[..], &rate.fitted[..]), (&[("one".to_owned(), "b".to_owned())][..], &[][..]));
         assert_eq!((metric.metric.as_deref(), rate.metric.as_deref()), (Some("queue.length"), None));
+        assert_eq!((unpublished.metric.as_deref(), &unpublished.values[..]), (Some("cache.hit_ratio"), &[][..]));
     }
 
     #[test]

@@ -341,6 +341,7 @@ load:
             (published("measure: mean, values: { baseline: 669ms }, remark: slower there"), true),
             (published("measure: rate, values: { baseline: 19.4 }"), true),
             (published("measure: metric, metric: queue.length, values: { baseline: 19 }"), true),
+            (published("measure: metric, metric: queue.length"), true),
             (published("measure: metric, values: { baseline: 19 }"), false),
             (published("measure: rate, metric: queue.length, values: { baseline: 19 }"), false),
             (published("measure: mean, values: { baseline: 669 }"), false),
