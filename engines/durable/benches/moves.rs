@@ -8,6 +8,8 @@
 //!
 //! The second number is that of the instances. The hub must be new.
 
+#![allow(clippy::print_stdout, reason = "it is a command, and this is its result")]
+
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +17,7 @@ use std::time::{Duration, Instant};
 
 use narrows_durable::store::open_shared;
 use narrows_durable::{
-    Client, Ctx, ExternalEvent, Failure, Filter, HubOptions, InstanceId, Node, NodeOptions, Orchestration, Registry,
-    Start,
+    Client, Ctx, ExternalEvent, Filter, HubOptions, InstanceId, Node, NodeOptions, Orchestration, Registry, Start,
 };
 
 const INSTANCES: u64 = 100_000;
@@ -61,16 +62,13 @@ fn open(url: &str) -> Result<Node, Box<dyn Error>> {
     let mut options = HubOptions::default();
     options.partitions = 1;
     let mut code = Registry::new();
-    code.orchestration(WAITING, |ctx: Ctx, _: u64| async move {
-        ctx.event(GO).await;
-        Ok::<_, Failure>(())
-    });
+    code.orchestration(WAITING, |ctx: Ctx, _: u64| async move { ctx.event(GO).await });
     Ok(Node::open(open_shared(url)?, code, options, NodeOptions::default())?)
 }
 
 async fn fill(client: &Client, instances: u64) -> Result<(), Box<dyn Error>> {
     for first in (0..instances).step_by(LOT as usize) {
-        let start = |number: u64| Ok::<Start, narrows_durable::Error>(WAITING.start(&number)?.id(name(number))?);
+        let start = |number: u64| WAITING.start(&number)?.id(name(number));
         let starts: Result<Vec<Start>, _> = (first..instances.min(first + LOT)).map(start).collect();
         client.start_many(starts?).await?.into_iter().collect::<Result<Vec<InstanceId>, _>>()?;
     }

@@ -394,7 +394,9 @@ impl Keeper {
         let can_take: Vec<bool> =
             owners.iter().map(|owner| owner.is_none_or(|owner| owner == me || !is_alive(owner))).collect();
         let has_free = owners.iter().any(Option::is_none);
+        let owned: Vec<bool> = owners.iter().map(|owner| owner.is_some_and(|owner| owner == me)).collect();
         self.take(&mine, &can_take, now);
+        self.disown(&mine, &owned, now);
         self.give(&mine, has_free);
     }
 
@@ -409,6 +411,21 @@ impl Keeper {
             // Without room for a thread it is tried again.
             if moves::take(&self.shared, partition, seen).is_ok() {
                 self.places[at] = Place::Taking;
+            }
+        }
+    }
+
+    /// Gives up what is this node's by the store alone and is to go to another: the store had noted that this node has it,
+    /// then taking it failed, and so did giving it back.
+    fn disown(&mut self, mine: &[bool], owned: &[bool], now: Instant) {
+        for at in 0..self.places.len() {
+            let is_idle = matches!(self.places[at], Place::Elsewhere) && now >= self.not_before[at];
+            if owned[at] && !mine[at] && is_idle {
+                let (partition, epoch) = (self.owners[at].partition, self.owners[at].epoch);
+                // Without room for a thread it is tried again.
+                if moves::disown(&self.shared, partition, epoch).is_ok() {
+                    self.places[at] = Place::Leaving;
+                }
             }
         }
     }

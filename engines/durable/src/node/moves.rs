@@ -84,3 +84,14 @@ fn left(shared: &Arc<Shared>, tenure: Tenure, how: Leave) -> Result<(), StoreErr
         (_, None, _) => Ok(()),
     }
 }
+
+/// Begins to give up a partition that does not run here, but is this node's by the store.
+pub(super) fn disown(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch) -> Result<(), Error> {
+    let shared = Arc::clone(shared);
+    let run = move || {
+        let left = shared.store.release(partition, epoch);
+        shared.control.moved(Moved::Left(partition, left));
+        shared.exchange.announce();
+    };
+    thread(format!("leave-{partition}"), run).map(drop)
+}

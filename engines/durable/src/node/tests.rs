@@ -261,3 +261,27 @@ fn requests_say_that_the_store_is_full_and_nothing_is_lost() {
     let view = block(client.wait(&id("before"), TIMEOUT)).expect("ended");
     assert_eq!(view.status, Status::Completed);
 }
+
+/// As after a failure: the store noted that a node has taken partitions, but it could neither recover them nor give them
+/// back, and by now they are to go to another.
+#[test]
+fn what_is_a_nodes_by_the_store_alone_goes_to_the_node_that_is_to_have_it() {
+    let scene = Scene::new(4);
+    let (a, b) = (scene.open("a"), scene.open("b"));
+    have(&[&a, &b], &[2, 2]);
+    let of_b = b.partitions();
+    for owner in scene.store.owners().expect("owners").iter().filter(|owner| of_b.contains(&owner.partition)) {
+        scene.store.take(owner.partition, owner.epoch, "a").expect("taken");
+    }
+    until("they are the other node's again", || {
+        let owners = scene.store.owners().expect("owners");
+        let is_of_b = |partition| owners[usize::from(partition)].node.as_deref() == Some("b");
+        of_b.iter().all(|partition| is_of_b(partition.0))
+    });
+    have(&[&a, &b], &[2, 2]);
+    let client = a.client();
+    for number in 0..20 {
+        block(start(&client, "Cities", &format!("c{number}"), 1)).expect("started");
+        block(client.wait(&id(&format!("c{number}")), TIMEOUT)).expect("ended");
+    }
+}
