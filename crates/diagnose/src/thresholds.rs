@@ -509,6 +509,17 @@ thresholds! {
     unequal_rate_share: f64 = 0.05;
     /// `unequal-rates`: share by which a slower variant must use more CPU per request.
     unequal_cpu_share: f64 = 0.10;
+    /// `uneven-assignment`: readings of a replica's partitions in an interval.
+    assignment_readings: usize = 3;
+    /// `uneven-assignment`: share of these readings that must report the same number.
+    assignment_held_share: f64 = 0.8;
+    /// `uneven-assignment`: share of its CPU limit that a replica with the most partitions must use.
+    assignment_busy_share: f64 = 0.7;
+    /// `uneven-assignment`: what such a replica must use, as a multiple of what one with the fewest uses.
+    assignment_busy_ratio: f64 = 1.2;
+    /// `uneven-assignment`: largest such multiple, as a multiple of that of their partitions. With more, something else
+    /// than the number of partitions makes them busier.
+    assignment_excess: f64 = 1.5;
     /// `operational-laws`: share by which a law may be off.
     law_tolerance: f64 = 0.15;
     /// `operational-laws`: share of failed requests above which Little's law is not checked.

@@ -41,6 +41,7 @@ pub mod thread_pool;
 pub mod throttling;
 pub mod time_outside_spans;
 pub mod unequal_rates;
+pub mod uneven_assignment;
 pub(crate) mod words;
 
 use narrows_model::finding::Evidence;
@@ -105,6 +106,7 @@ detectors! {
     throttling::Throttling, "throttling";
     time_outside_spans::TimeOutsideSpans, "time-outside-spans";
     unequal_rates::UnequalRates, "unequal-rates";
+    uneven_assignment::UnevenAssignment, "uneven-assignment";
 }
 
 #[cfg(test)]

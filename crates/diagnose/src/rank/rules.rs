@@ -10,6 +10,7 @@ use narrows_model::finding::FindingKind::{
     DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition, InterpreterLock,
     MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate, RetrogradeThroughput, RetryStorm,
     SerialFanOut, SlowDependency, SlowQuery, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans,
+    UnevenAssignment,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -258,6 +259,12 @@ pub(super) const ORDER: &[Rule<Precedence>] = &[
         then: &[SerialFanOut],
         ties: &[Tie::SecondCalls, Tie::SameOperation],
         why: Precedence::RejectedSooner,
+    },
+    Rule {
+        first: &[UnevenAssignment],
+        then: &[CpuSaturation],
+        ties: &[Tie::SameResource],
+        why: Precedence::RoomInOtherReplicas,
     },
 ];
 

@@ -50,6 +50,7 @@ fn precedence(why: Precedence) -> &'static str {
         Precedence::NoCapacityElsewhere => "The store's other partitions have no capacity left either",
         Precedence::LowersLoad => "It lowers the load on a store that rejects calls now",
         Precedence::RejectedSooner => "While the store rejects calls, parallel calls would only be rejected sooner",
+        Precedence::RoomInOtherReplicas => "Replicas with fewer partitions have CPU left",
     }
 }
 

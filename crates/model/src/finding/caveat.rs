@@ -173,6 +173,10 @@ pub enum Caveat {
     SidecarLatencyNotCompared,
     /// On one machine, sidecars take CPU from the services.
     SidecarsShareMachine,
+    /// No metric shows how the load is spread over partitions.
+    PartitionLoadNotMeasured,
+    /// Replicas without a partition may be there to take over.
+    SpareReplicasMayBeIntended,
 }
 
 impl fmt::Display for Caveat {
@@ -360,6 +364,12 @@ impl fmt::Display for Caveat {
             ),
             Self::SidecarsShareMachine => f.write_str(
                 "On one machine, sidecars also take CPU from the services; on several machines they would not.",
+            ),
+            Self::PartitionLoadNotMeasured => f.write_str(
+                "The load of each partition is not measured: partitions that are busier than others look the same.",
+            ),
+            Self::SpareReplicasMayBeIntended => f.write_str(
+                "Replicas without a partition may be intended, to take over from one that fails.",
             ),
         }
     }

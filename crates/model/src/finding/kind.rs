@@ -139,6 +139,8 @@ kinds! {
     TimeOutsideSpans => "time-outside-spans", time_outside_spans;
     /// Two variants completed different rates, so their CPU and latency cannot be compared.
     UnequalRates => "unequal-rates", unequal_rates;
+    /// Some replicas have more partitions than others and are full, while the others have room.
+    UnevenAssignment => "uneven-assignment", uneven_assignment;
 }
 
 impl fmt::Display for FindingKind {

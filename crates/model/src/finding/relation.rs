@@ -98,4 +98,6 @@ pub enum Precedence {
     LowersLoad,
     /// Parallel calls would only be rejected sooner.
     RejectedSooner,
+    /// Other replicas of the service have room.
+    RoomInOtherReplicas,
 }

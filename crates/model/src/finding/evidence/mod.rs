@@ -43,6 +43,7 @@ pub mod thread_pool;
 pub mod throttling;
 pub mod time_outside_spans;
 pub mod unequal_rates;
+pub mod uneven_assignment;
 pub mod variant;
 
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,72 @@
+//! How many partitions each replica of a service reports to have.
+//!
+//! Sources: `durable.node.partitions` of this project's orchestration engine, and a consumer's `assigned-partitions` of
+//! Apache Kafka as OpenTelemetry's instrumentation for Java, Micrometer and the JMX exporter for Prometheus call it. A
+//! replica may have several consumers, whose partitions are added.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::series::Series;
+
+use crate::read::intervals::Interval;
+use crate::stats::median;
+use crate::thresholds::Thresholds;
+
+/// Names of the metric, with dots for underscores and dashes; of several, a replica is read from the first.
+const METRICS: [&str; 5] = [
+    "durable.node.partitions",
+    "kafka.consumer.assigned.partitions",
+    "kafka.consumer.coordinator.assigned.partitions",
+    "kafka.consumer.consumer.coordinator.metrics.assigned.partitions",
+    "org.apache.kafka.consumer.coordinator.assigned.partitions",
+];
+/// A consumer that reports more has another unit.
+const PARTITIONS_MAX: f64 = 100_000.0;
+
+/// What the replicas of one service report.
+pub(super) struct Assigned<'a> {
+    /// The metric's name as it came.
+    pub(super) metric: &'a str,
+    series: Vec<&'a Series>,
+}
+
+impl<'a> Assigned<'a> {
+    /// None when no replica reports its partitions. All must do so by the same metric.
+    pub(super) fn of(trial: &'a TrialEvidence, service: &str) -> Option<Self> {
+        let all = || trial.series.iter().filter(|series| series.key.service == service);
+        let ranked = all().filter_map(|series| Some((rank(&series.key.name)?, series.key.name.as_str())));
+        let (_, metric) = ranked.min()?;
+        Some(Self { metric, series: all().filter(|series| series.key.name == metric).collect() })
+    }
+
+    /// The partitions that a replica has for nearly all of an interval; none when it does not report them, or when their
+    /// number changes.
+    pub(super) fn to(&self, replica: u32, interval: &Interval, thresholds: &Thresholds) -> Option<usize> {
+        let values = |series: &Series| -> Vec<f64> {
+            let points = series.points.iter().filter(|point| interval.contains(point.time_ns));
+            points.map(|point| point.value).collect()
+        };
+        let its = self.series.iter().filter(|series| series.key.replica == replica).map(|series| values(series));
+        // Consumers that were closed before, or opened later, have no readings here.
+        let reported: Vec<Vec<f64>> = its.filter(|values| !values.is_empty()).collect();
+        let held: Option<Vec<usize>> = reported.into_iter().map(|values| held(values, thresholds)).collect();
+        held.filter(|held| !held.is_empty()).map(|held| held.into_iter().sum())
+    }
+}
+
+/// The place of a metric among the names that are known.
+fn rank(name: &str) -> Option<usize> {
+    let dotted = name.replace(['_', '-'], ".");
+    METRICS.iter().position(|metric| *metric == dotted)
+}
+
+/// The number that nearly all readings show.
+fn held(values: Vec<f64>, thresholds: &Thresholds) -> Option<usize> {
+    let count = values.len();
+    let usual = median(values.clone())?;
+    let alike = values.iter().filter(|value| **value == usual).count();
+    let is_held = count >= thresholds.assignment_readings
+        && alike as f64 >= thresholds.assignment_held_share * count as f64
+        && (0.0..=PARTITIONS_MAX).contains(&usual)
+        && usual.fract() == 0.0;
+    is_held.then_some(usual as usize)
+}
