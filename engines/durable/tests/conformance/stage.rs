@@ -29,7 +29,7 @@ pub(crate) enum Setting {
 /// What runs the code of a scenario.
 enum Running {
     Hub(Hub),
-    Nodes(Nodes),
+    Nodes(Box<Nodes>),
 }
 
 impl Running {
@@ -56,7 +56,7 @@ impl Stage {
     fn new(setting: Setting, code: fn() -> Registry) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let running = match setting {
-            Setting::Nodes => Running::Nodes(Nodes::start(code)?),
+            Setting::Nodes => Running::Nodes(Box::new(Nodes::start(code)?)),
             _ => Running::Hub(open(setting, code, &folder)),
         };
         Some(Self { client: running.client(), setting, partings: 0, running: Some(running), code, folder })
