@@ -29,6 +29,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -177,7 +178,9 @@ def nats(cleanup, scratch):
     for number, (port, route) in enumerate(zip(ports, routes)):
         server = ["nats-server", "-a", "127.0.0.1", "-p", str(port), "-n", f"n{number}", "-js", "-sd", scratch / f"nats-{number}"]
         cluster = ["--cluster_name", "bench", "--cluster", f"nats://127.0.0.1:{route}", "--routes", others]
-        cleanup.callback(Process([*server, *cluster], scratch / f"nats-{number}.log").end)
+        running = Process([*server, *cluster], scratch / f"nats-{number}.log")
+        cleanup.callback(running.end)
+        running.wait_until(lambda port=port: listens(port), "NATS")
     return ",".join(f"nats://127.0.0.1:{port}" for port in ports) + "/bench?replicas=3"
 
 
@@ -252,6 +255,11 @@ def postgres(cleanup, scratch, name):
     ready = [tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
     server.wait_until(lambda: subprocess.run(ready).returncode == 0, "PostgreSQL")
     return port
+
+
+def listens(port):
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def fresh(folder, name):
