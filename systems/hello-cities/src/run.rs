@@ -19,8 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(900);
 /// How long one orchestration of `one-by-one` may take.
 const ONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
-/// How often all nodes of a hub are asked.
-const POLL_ALL: Duration = Duration::from_millis(100);
+/// How often all nodes of a hub are asked; it costs each of them some CPU.
+const POLL_ALL: Duration = Duration::from_millis(250);
 /// Starts that are handed over at a time.
 const STARTS_MAX: u64 = 50_000;
 /// Signals and events that are under way at a time.
