@@ -64,7 +64,8 @@ fn the_table_has_the_figures_that_the_service_measured_beside_the_published_ones
     let few = few.replace("runs: 300", "runs: 3").replace("runs: 30", "runs: 2");
     let few = few.replace("value: 8", "value: 2");
     let bench = Bench::new(&few);
-    let output = bench.run(&["run", "--json", "--out", "run.narrows"]);
+    let variants = ["classic-1000", "durable-1000", "classic-10000", "durable-10000"].map(|name| ["--variant", name]);
+    let output = bench.run(&[&["run", "--json", "--out", "run.narrows"], variants.as_flattened()].concat());
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
