@@ -25,7 +25,7 @@ pub(crate) fn figure(row: &Beside) -> String {
             format!("<{tag} style=\"width:{share:.1}%\"></{tag}>")
         };
         format!(
-            "<tr><th scope=\"row\">{}</th><td><span class=\"pair\">{}{}</span></td><td class=\"n\"><i>{}</i></td>\
+            "<tr><th scope=\"row\">{}</th><td><span class=\"lengths\">{}{}</span></td><td class=\"n\"><i>{}</i></td>\
              <td class=\"n\"><b>{}</b></td></tr>",
             Esc(&cell.variant),
             bar('i', cell.published, published),
