@@ -12,7 +12,7 @@ pub const DEMO: Demo = Demo {
         repetitions: 1,
         variants: &["classic-1000", "durable-1000", "durable-10000"],
     },
-    full: Length { takes: "about 4 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+    full: Length { takes: "about 7 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
     needs: None,
     experiment: include_str!("../experiment.yaml"),
     files: &[],
@@ -21,15 +21,15 @@ pub const DEMO: Demo = Demo {
 /// Several nodes that share a hub, with the engine's log and with a transaction for each step.
 pub const DEMO_ON_NODES: Demo = Demo {
     name: "hello-cities-nodes",
-    about: "the same on 4, 8 and 12 nodes over NATS and PostgreSQL",
+    about: "durable orchestrations on 4, 8 and 12 nodes, over NATS and PostgreSQL",
     short: Length {
         takes: "about 3 minutes",
         time_scale: 1.0,
         repetitions: 1,
         variants: &["classic-4", "classic-12", "durable-4", "durable-8", "durable-12"],
     },
-    full: Length { takes: "about 12 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
-    needs: Some("NATS and PostgreSQL"),
+    full: Length { takes: "about 20 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+    needs: Some("NATS and PostgreSQL (Debian's packages nats-server, postgresql)"),
     experiment: include_str!("../nodes.yaml"),
     files: &[],
 };

@@ -154,7 +154,6 @@ pub(crate) struct Held {
     pub(crate) batching: Batching,
     /// Runs of this process have the numbers after it, which no other process has.
     pub(crate) runs_before: u64,
-    lease: Duration,
     /// Where it is, for errors.
     place: String,
     /// Kept until the hub is gone; fields are dropped in order.
@@ -202,7 +201,7 @@ impl Held {
         let place = folder.as_ref().map_or_else(|| "the hub".to_owned(), |folder| folder.path.display().to_string());
         let scratch = folder.and_then(|folder| folder.scratch);
         let client = engine.client();
-        Ok(Self { engine, client, store, batching, runs_before, lease: config.lease, place, _scratch: scratch })
+        Ok(Self { engine, client, store, batching, runs_before, place, _scratch: scratch })
     }
 
     /// Waits until each node has its share of the partitions, and refuses a hub that has orchestrations of another process.
@@ -219,7 +218,7 @@ impl Held {
     async fn spread(&self, node: &Node) -> Result<(), Error> {
         let partitions = node.stats().partitions.len();
         let spread = async {
-            while !is_spread(&node.nodes(), partitions, self.lease) {
+            while !is_spread(&node.nodes(), partitions) {
                 tokio::time::sleep(POLL).await;
             }
         };
@@ -238,9 +237,9 @@ fn node(config: &Config) -> NodeOptions {
 }
 
 /// Whether all partitions are taken, and no node that is alive has two more than another.
-fn is_spread(nodes: &[NodeView], partitions: usize, lease: Duration) -> bool {
-    let alive = nodes.iter().filter(|node| node.silent < lease && !node.is_leaving);
-    let counts: Vec<usize> = alive.map(|node| node.partitions.len()).collect();
+fn is_spread(nodes: &[NodeView], partitions: usize) -> bool {
+    let staying = nodes.iter().filter(|node| node.is_staying());
+    let counts: Vec<usize> = staying.map(|node| node.partitions.len()).collect();
     let (most, fewest) = (counts.iter().max(), counts.iter().min());
     let apart = most.zip(fewest).map_or(0, |(most, fewest)| most - fewest);
     counts.iter().sum::<usize>() == partitions && apart <= 1

@@ -118,8 +118,8 @@ impl Mark {
     }
 }
 
-/// Waits until `n` orchestrations of a run have ended. What this process has counted says so at once; what several have
-/// is asked for now and then.
+/// Waits until `n` orchestrations of a run have ended. A hub in this process shows it in its counts; of a hub on several
+/// nodes, all are queried at intervals.
 async fn all_ended(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Error> {
     const ENDED: [Status; 3] = [Status::Completed, Status::Failed, Status::Terminated];
     match held.engine {
