@@ -14,7 +14,7 @@ const TRACES_MIN: usize = 20;
 /// Libraries that may report one call, each around the next, and the span around them all.
 const STACKED_MAX: usize = 4;
 
-/// Services without any span; databases, message brokers and proxies, which nobody instruments, and sidecars left out.
+/// Services without any span, except databases, message brokers, proxies and sidecars, which send none anyway.
 pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let trial = reading.trial;
     if trial.traces.len() < TRACES_MIN {

@@ -59,7 +59,7 @@ impl Whom {
         }
     }
 
-    /// Nothing more is done for whoever waits here: the node has lost its lease.
+    /// Stops the partition of this node, because the node has lost its lease.
     fn lapse(&self) {
         if let Self::Partition(partition, inbox, _) = self {
             // The partition does not wait for what was not begun: it stops, and is recovered.
@@ -91,7 +91,7 @@ impl Task {
         &self.call
     }
 
-    /// Gives the result to whoever waits for it.
+    /// Hands over the result.
     pub(crate) fn end(self, result: Result<Payload, Failure>) {
         self.whom.end(result);
     }
@@ -139,7 +139,7 @@ impl Activities {
         }
     }
 
-    /// Puts one in again that was taken out.
+    /// Queues a single activity.
     pub(super) fn put_back(&self, task: Task) {
         self.push(&mut vec![task]);
     }

@@ -1,4 +1,4 @@
-//! The nodes of a hub as seen by a process that is none of them.
+//! The nodes of a hub, for a process that is not one of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

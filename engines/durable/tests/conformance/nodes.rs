@@ -26,7 +26,7 @@ pub(crate) struct Nodes {
     _server: Option<Nats>,
 }
 
-/// Where nodes meet, and what they run.
+/// The hub that nodes share, and the code that they run.
 #[derive(Clone)]
 struct Place {
     url: String,

@@ -16,9 +16,9 @@ use crate::commands::{plural, print};
 use crate::exit::{Failure, with_causes};
 use crate::stderr;
 
-/// How often the nodes are looked at while it is found out which of them are alive.
+/// The interval between two looks at the nodes.
 const LOOK: Duration = Duration::from_millis(200);
-/// Longer watching is said beforehand.
+/// If watching takes longer, a line on standard error says so first.
 const UNSAID: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]

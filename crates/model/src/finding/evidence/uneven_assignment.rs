@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu::{CpuLimit, Proof};
 use super::load::LoadLevel;
 
-/// Partitions that are shared out among the replicas of a service, and what that costs.
+/// How the partitions of a service are assigned to its replicas, and what that costs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct UnevenAssignment {
     /// The metric that reports how many partitions a replica has.
