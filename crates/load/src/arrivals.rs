@@ -6,7 +6,8 @@
 //! nonhomogeneous Poisson processes by thinning", section 1).
 //!
 //! All threads follow one schedule without speaking to each other. Even arrival k belongs to thread k modulo their
-//! number. A Poisson process is split into independent ones of an equal part of the rate each, which is exact: the
+//! number. Bursts are even arrivals that do not wait for their own moment but are due at that of the first of their burst;
+//! a burst is divided over the threads. A Poisson process is split into independent ones of an equal part of the rate each, which is exact: the
 //! superposition of independent Poisson processes is a Poisson process of the sum of their rates.
 
 use std::time::Duration;
@@ -121,8 +122,8 @@ pub(crate) struct Due {
 
 #[derive(Debug, Clone)]
 enum Spacing {
-    /// The number of the next arrival.
-    Even { next: u64 },
+    /// The number of the next arrival, and how many are due at the same moment.
+    Even { next: u64, burst: u64 },
     /// The sum of the exponentials so far.
     Random { sum: f64, random: Random },
 }
@@ -131,7 +132,8 @@ impl Due {
     /// `random` is drawn from by a Poisson process only, and has to differ between parts.
     pub(crate) fn new(curve: RateCurve, start_ns: i64, arrivals: Arrivals, part: Part, random: Random) -> Self {
         let spacing = match arrivals {
-            Arrivals::Uniform => Spacing::Even { next: part.number as u64 },
+            Arrivals::Uniform => Spacing::Even { next: part.number as u64, burst: 1 },
+            Arrivals::Bursts(size) => Spacing::Even { next: part.number as u64, burst: u64::from(size.max(1)) },
             Arrivals::Poisson => Spacing::Random { sum: 0.0, random },
         };
         Self { curve, start_ns, piece: 0, step: part.of as f64, spacing }
@@ -143,10 +145,13 @@ impl Iterator for Due {
 
     fn next(&mut self) -> Option<i64> {
         let arrivals = match &mut self.spacing {
-            Spacing::Even { next } => {
-                let arrivals = *next as f64 + PHASE;
+            Spacing::Even { next, burst } => {
+                if *next as f64 + PHASE >= self.curve.total() {
+                    return None;
+                }
+                let first_of_burst = *next - *next % *burst;
                 *next += self.step as u64;
-                arrivals
+                first_of_burst as f64 + PHASE
             }
             Spacing::Random { sum, random } => {
                 *sum -= (1.0 - random.unit()).ln();
@@ -211,6 +216,22 @@ mod tests {
         assert_eq!(even(&falling, WHOLE).len(), 50);
         assert!(even(&RateCurve::constant(0.0, Duration::from_secs(9)), WHOLE).is_empty());
         assert!(even(&RateCurve::default(), WHOLE).is_empty());
+    }
+
+    #[test]
+    fn bursts_are_due_together_and_change_no_count() {
+        let curve = RateCurve::constant(100.0, Duration::from_secs(1));
+        let bursts =
+            |part| Due::new(curve.clone(), 0, Arrivals::Bursts(30), part, Random::new(0, 0)).collect::<Vec<i64>>();
+        let due = bursts(WHOLE);
+        let sizes: Vec<usize> = due.chunk_by(|a, b| a == b).map(<[i64]>::len).collect();
+        assert_eq!((due.len(), sizes), (100, vec![30, 30, 30, 10]));
+        assert_eq!([due[0], due[30], due[99]], [5_000_000, 305_000_000, 905_000_000]);
+        let mut parts: Vec<i64> = (0..3).flat_map(|number| bursts(Part { number, of: 3 })).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, due);
+        let single = Due::new(curve.clone(), 0, Arrivals::Bursts(1), WHOLE, Random::new(0, 0));
+        assert_eq!(single.collect::<Vec<_>>(), even(&curve, WHOLE));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::error::Report;
 use super::flow::{MODEL, PACE, STEPS};
 use super::grammar::POSITIVE_DURATION;
 use super::key::{Key, Value, parameter};
-use super::kind::{Whole, Words};
+use super::kind::{self, Whole};
 use super::ramp::{self, Part, RATE, ramp};
 use super::shape::{Branch, Map};
 use super::tree::At;
@@ -61,9 +61,10 @@ const MAX_VUS: Key<u32> = Key::default(
 
 const ARRIVALS: Key<Arrivals> = Key::default(
     "arrivals",
-    parameter(&Words(&[("uniform", Arrivals::Uniform), ("poisson", Arrivals::Poisson)])),
+    parameter(&kind::ARRIVALS),
     "uniform",
-    "How arrivals are spaced: evenly, or at random as those of many independent clients.",
+    "How arrivals are spaced: evenly, at random as those of many independent clients, or so many at the same moment as \
+     those of clients whose timers tick together (`hey -c 82 -q 130` sends bursts of 82).",
 );
 
 /// What scenarios of each model have beside the keys of all.

@@ -127,6 +127,8 @@ pub enum Arrivals {
     Uniform,
     /// At random, as those of many independent clients: a Poisson process.
     Poisson,
+    /// So many at the same moment, at least 1, then none until the next burst: clients whose timers tick together.
+    Bursts(u32),
 }
 
 /// A part of a `ramping-arrival-rate` load.

@@ -1,5 +1,6 @@
 //! Kinds that are texts of some form.
 
+use narrows_model::load::Arrivals;
 use narrows_model::published::Measure;
 use serde_json::json;
 
@@ -12,6 +13,9 @@ use crate::experiment::error::shortened;
 use crate::experiment::objective::{self, Objective};
 use crate::experiment::tree::Origin;
 use crate::experiment::{address, expect, published, request};
+
+/// As many as there may be virtual users, who send the requests of a burst.
+const BURST_MAX: u32 = 100_000;
 
 const AS_ANYTHING: &[Origin] = &[Origin::Boolean, Origin::Integer, Origin::Number, Origin::String];
 const AS_ANYTHING_OR_NULL: &[Origin] =
@@ -155,6 +159,16 @@ pub(crate) static OPERATION: Simple<(String, String)> = Simple {
     schema: || json!({ "type": "string", "pattern": published::OPERATION_PATTERN }),
 };
 
+/// How the arrivals of an open model are spaced.
+pub(crate) static ARRIVALS: Simple<Arrivals> = Simple {
+    expected: "`uniform`, `poisson` or `bursts of N`, N from 1 to 100000",
+    name: "`uniform`, `poisson` or `bursts of N`",
+    written: AS_TEXT,
+    read: |text| arrivals(text).ok_or(None),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": "^(uniform|poisson|bursts of [1-9][0-9]{0,4}|bursts of 100000)$" }),
+};
+
 /// A measure of published figures.
 pub(crate) static MEASURE: Simple<Measure> = Simple {
     expected: "a measure",
@@ -180,6 +194,19 @@ pub(crate) static TARGET: Simple<String> = Simple {
     hint: no_hint,
     schema: || json!({ "type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_-]*|https?://[^/]+/?)$" }),
 };
+
+fn arrivals(text: &str) -> Option<Arrivals> {
+    match text {
+        "uniform" => Some(Arrivals::Uniform),
+        "poisson" => Some(Arrivals::Poisson),
+        _ => {
+            let digits = text.strip_prefix("bursts of ")?;
+            let size =
+                digits.starts_with(|first: char| first.is_ascii_digit() && first != '0').then(|| digits.parse().ok());
+            size.flatten().filter(|size| *size <= BURST_MAX).map(Arrivals::Bursts)
+        }
+    }
+}
 
 fn probe(text: &str) -> Result<Ready, Refusal> {
     if text == "tcp" {

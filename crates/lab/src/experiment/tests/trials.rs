@@ -308,6 +308,9 @@ fn every_model_is_bound() {
         model("model: constant-arrival-rate\n      rate: 30/min\n      duration: 2s"),
         LoadModel::ConstantArrivalRate { rate: 0.5, duration: second, vus_max: 1000, arrivals: Arrivals::Uniform }
     );
+    let bursts =
+        model("model: constant-arrival-rate\n      rate: 500/s\n      duration: 2s\n      arrivals: bursts of 82");
+    assert!(matches!(bursts, LoadModel::ConstantArrivalRate { arrivals: Arrivals::Bursts(82), .. }), "{bursts:?}");
     let ramp = "model: ramping-arrival-rate\n      max_vus: 7\n      arrivals: poisson\n      ";
     let shown = |model| match model {
         LoadModel::RampingArrivalRate { start_rate, stages, vus_max: 7, arrivals: Arrivals::Poisson } => {
