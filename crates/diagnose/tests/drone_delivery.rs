@@ -171,6 +171,7 @@ fn outcome() -> Outcome {
         remark: String::new(),
     };
     let published = Published {
+        ratio_to: Vec::new(),
         source: "An article".into(),
         service: Some("dronescheduler".into()),
         operation: Some(OPERATION.into()),

@@ -36,6 +36,9 @@ pub struct Published {
     /// What those who published them found, in a few sentences; may be empty.
     #[serde(default)]
     pub found: String,
+    /// Variant, and the variant that its ratios are to; those of others are to the first variant.
+    #[serde(default)]
+    pub ratio_to: Vec<(String, String)>,
     /// The figures in the order of the file.
     pub figures: Vec<PublishedFigure>,
 }
@@ -78,6 +81,10 @@ pub enum Measure {
     P95,
     /// Its 99 %, nanoseconds.
     P99,
+    /// CPU of all services together, sidecars included, cores: the sum of `kubectl top`.
+    Cpu,
+    /// Their memory, bytes.
+    Memory,
     /// Completed operations.
     Completed,
     /// Attempts of database calls that were throttled.
@@ -94,7 +101,7 @@ pub enum Measure {
 
 impl Measure {
     /// All, in the order they are documented.
-    pub const ALL: [Measure; 14] = [
+    pub const ALL: [Measure; 16] = [
         Measure::Rate,
         Measure::Requests,
         Measure::Failed,
@@ -103,6 +110,8 @@ impl Measure {
         Measure::P50,
         Measure::P95,
         Measure::P99,
+        Measure::Cpu,
+        Measure::Memory,
         Measure::Completed,
         Measure::Throttled,
         Measure::CallsPerOperation,
@@ -122,6 +131,8 @@ impl Measure {
             Measure::P50 => "p50",
             Measure::P95 => "p95",
             Measure::P99 => "p99",
+            Measure::Cpu => "cpu",
+            Measure::Memory => "memory",
             Measure::Completed => "completed",
             Measure::Throttled => "throttled",
             Measure::CallsPerOperation => "calls_per_operation",
@@ -160,6 +171,9 @@ pub struct BesideCell {
     pub published: Option<f64>,
     /// The measured value.
     pub measured: Option<f64>,
+    /// The variant that its ratio is to; none where that is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to: Option<String>,
     /// What was chosen so that the measured value comes out as published; none where nothing was. Such a cell proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted: Option<String>,

@@ -21,6 +21,8 @@ fn word(measure: Measure) -> &'static str {
         Measure::P50 => "median duration",
         Measure::P95 => "95 % duration",
         Measure::P99 => "99 % duration",
+        Measure::Cpu => "CPU of all services",
+        Measure::Memory => "memory of all services",
         Measure::Completed => "completed",
         Measure::Throttled => "throttled",
         Measure::CallsPerOperation => "calls per operation",
@@ -40,6 +42,8 @@ pub(crate) fn value(measure: Measure, value: Option<f64>) -> String {
         (Some(value), Measure::Requests | Measure::Failed | Measure::Completed | Measure::Throttled) => {
             units::count(value.max(0.0).round() as u64)
         }
+        (Some(value), Measure::Cpu) => units::cores(value),
+        (Some(value), Measure::Memory) => units::bytes(value),
         // Metrics have every unit, so what is below one keeps its digits.
         (Some(value), Measure::Metric) if value.abs() < 1.0 => format!("{value:.3}"),
         (Some(value), _) => number(value),
@@ -60,15 +64,30 @@ fn share(value: f64) -> String {
 /// Whether a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
 /// have to.
 pub(crate) fn has_ratio(measure: Measure) -> bool {
-    matches!(measure, Measure::Rate | Measure::Mean | Measure::Metric)
+    matches!(measure, Measure::Rate | Measure::Mean | Measure::Cpu | Measure::Memory | Measure::Metric)
 }
 
-/// The value ÷ the first variant's, such as `×2.21`; none for the first variant and where one of them is missing.
+/// The cell that a cell's ratio is to: the one it names, or else the first; none for the first and where it is not there.
+pub(crate) fn base(row: &Beside, index: usize) -> Option<&BesideCell> {
+    match &row.cells.get(index)?.ratio_to {
+        Some(variant) => row.cells.iter().find(|cell| cell.variant == *variant),
+        None => row.cells.first().filter(|_| index > 0),
+    }
+}
+
+/// The value ÷ that of [`base`], such as `×2.21`; none where one of them is missing.
 pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f64>) -> Option<String> {
-    let first = row.cells.first().and_then(of).filter(|first| *first > 0.0)?;
-    let value = row.cells.get(index).filter(|_| index > 0).and_then(of)?;
-    let ratio = value / first;
+    let base = of(base(row, index)?).filter(|base| *base > 0.0)?;
+    let ratio = of(row.cells.get(index)?)? / base;
     ratio.is_finite().then(|| format!("×{}", units::three(ratio)))
+}
+
+/// Which variants have ratios to another than the first, as a sentence; none where no variant has.
+pub(crate) fn bases(rows: &[Beside]) -> Option<String> {
+    let cells = rows.first().map_or(&[][..], |row| &row.cells);
+    let named = |cell: &BesideCell| Some(format!("{} to {}", cell.variant, cell.ratio_to.as_ref()?));
+    let named: Vec<String> = cells.iter().filter_map(named).collect();
+    (!named.is_empty()).then(|| format!("Ratios are to the first variant, of {}.", named.join(", of ")))
 }
 
 /// What durations are where the experiment names no operation.
@@ -117,6 +136,13 @@ mod tests {
         assert_eq!((published(&row, 0), published(&row, 2).as_deref()), (None, Some("×2.21")));
         assert_eq!(published(&row, 9), None);
         assert_eq!(name(&row), "throughput");
+        assert_eq!(bases(std::slice::from_ref(&row)), None);
+        let [second, third] = [1, 2].map(|at| row.cells[at].variant.clone());
+        row.cells[2].ratio_to = Some(second.clone());
+        assert_eq!(published(&row, 2).as_deref(), Some("×1.83"));
+        let sentence = format!("Ratios are to the first variant, of {third} to {second}.");
+        assert_eq!(bases(std::slice::from_ref(&row)), Some(sentence));
+        row.cells[2].ratio_to = None;
         row.metric = Some("queue.length".to_owned());
         assert_eq!(name(&row), "queue.length");
         row.cells[0].published = Some(0.0);

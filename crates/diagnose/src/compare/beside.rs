@@ -4,7 +4,7 @@
 //! nothing is scaled, and what was not measured stays empty. Counts are those of one repetition, because a published
 //! count is that of one run.
 
-use narrows_model::comparison::{Comparison, VariantSummary};
+use narrows_model::comparison::{Comparison, ServiceSummary, VariantSummary};
 use narrows_model::evidence::RunEvidence;
 use narrows_model::operation::{CallSummary, OperationSummary};
 use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure};
@@ -23,6 +23,7 @@ fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, compa
     let cell = |variant: &VariantSummary| BesideCell {
         variant: variant.variant.clone(),
         published: of_variant(&figure.values, variant).copied(),
+        ratio_to: of_variant(&published.ratio_to, variant).cloned(),
         fitted: of_variant(&figure.fitted, variant).cloned(),
         measured: match &figure.metric {
             Some(name) => metric::measured(run, name, &variant.variant),
@@ -42,7 +43,10 @@ fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -
     if variant.repetitions == 0 {
         return None;
     }
-    let is_of_load = matches!(measure, Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate);
+    let is_of_load = matches!(
+        measure,
+        Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate | Measure::Cpu | Measure::Memory
+    );
     if is_of_load || published.operation.is_none() {
         return of_load(measure, variant);
     }
@@ -61,6 +65,8 @@ fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
         Measure::P50 => Some(variant.p50_ns),
         Measure::P95 => Some(variant.p95_ns),
         Measure::P99 => Some(variant.p99_ns),
+        Measure::Cpu => sum(variant, |service| Some(service.cpu_mean)),
+        Measure::Memory => sum(variant, |service| service.memory_pss_mean.or(Some(service.memory_mean))),
         Measure::Completed => Some(once(variant.requests.saturating_sub(variant.errors))),
         Measure::Throttled
         | Measure::CallsPerOperation
@@ -70,12 +76,23 @@ fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
     }
 }
 
+/// A figure of all services together; none without services that were sampled.
+fn sum(variant: &VariantSummary, of: fn(&ServiceSummary) -> Option<f64>) -> Option<f64> {
+    variant.services.iter().filter_map(of).reduce(|a, b| a + b)
+}
+
 fn of_operation(measure: Measure, operation: &OperationSummary, repetitions: u32) -> Option<f64> {
     let once = |count: f64| count / f64::from(repetitions);
     let of_store = || operation.calls.iter().filter(|call| call.is_database);
     let sum = |value: fn(&CallSummary) -> f64| of_store().map(value).sum::<f64>();
     match measure {
-        Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate | Measure::Metric => None,
+        Measure::Rate
+        | Measure::Requests
+        | Measure::Failed
+        | Measure::ErrorRate
+        | Measure::Cpu
+        | Measure::Memory
+        | Measure::Metric => None,
         Measure::Mean => Some(operation.mean_ns),
         Measure::P50 => Some(operation.p50_ns),
         Measure::P95 => Some(operation.p95_ns),
@@ -125,6 +142,7 @@ mod tests {
             service: Some("drones".into()),
             operation: operation.map(str::to_owned),
             found: String::new(),
+            ratio_to: vec![("b".to_owned(), "a".to_owned())],
             figures: Measure::ALL.map(|measure| figure(measure, 7.0)).into(),
         };
         Notes { parameters: Vec::new(), published: Some(published) }
@@ -174,7 +192,7 @@ mod tests {
         let rows = beside(&notes(Some("GET /other")), &run, &comparison);
         let measured: Vec<Option<f64>> = rows.iter().map(|row| row.cells[0].measured).collect();
         assert_eq!(measured[..4], [Some(20.0), Some(200.0), Some(0.0), Some(0.0)]);
-        assert_eq!(measured[4..], [None; 10]);
+        assert_eq!(measured[4..], [None; 12]);
         assert_eq!(beside(&Notes::default(), &run, &comparison), []);
         let mut neither = notes(None);
         for figure in neither.published.iter_mut().flat_map(|published| &mut published.figures) {

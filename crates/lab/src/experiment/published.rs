@@ -31,7 +31,14 @@ const FOUND: Key<String> = Key::optional("found", TEXT, "What those who publishe
 const FIGURES: Field =
     required("figures", Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure.");
 
-pub(super) const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, FIGURES]));
+const RATIO_TO: Field = optional(
+    "ratio_to",
+    by_variant(&TEXT.shape()),
+    "By variant, the variant that its ratios are to. Those of the others are to the first variant.",
+);
+
+pub(super) const PUBLISHED_SHAPE: Shape =
+    Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, RATIO_TO, FIGURES]));
 
 const MEASURE: Key<Measure> = Key::required(
     "measure",
@@ -59,13 +66,18 @@ const TIMES: Field =
 const NUMBERS: Field =
     required("values", by_variant(&AMOUNT.shape()), "The figure by variant. Variants may be left out.");
 
+const SIZE: Value<u64> = literal(&kind::MEMORY);
+
+const SIZES: Field =
+    required("values", by_variant(&SIZE.shape()), "The figure by variant, such as `256MiB`. Variants may be left out.");
+
 const OF_METRIC: Field = optional(
     "values",
     by_variant(&AMOUNT.shape()),
     "The figure by variant, in the metric's unit. Variants may be left out. Without it, only the measured value is shown.",
 );
 
-/// Measures that are lengths of time and those that are numbers, as [`Measure`] has them.
+/// Measures that are lengths of time, amounts of memory and numbers, as [`Measure`] has them.
 static FIGURE: Shape = Shape::Tagged(Tagged {
     tag: &MEASURE.field,
     common: &[REMARK.field, FITTED],
@@ -79,6 +91,8 @@ static FIGURE: Shape = Shape::Tagged(Tagged {
         figure_of("p50", &[TIMES]),
         figure_of("p95", &[TIMES]),
         figure_of("p99", &[TIMES]),
+        figure_of("cpu", &[NUMBERS]),
+        figure_of("memory", &[SIZES]),
         figure_of("completed", &[NUMBERS]),
         figure_of("throttled", &[NUMBERS]),
         figure_of("calls_per_operation", &[NUMBERS]),
@@ -121,8 +135,8 @@ fn published(at: At<'_>) -> Option<Published> {
     let figures = at.get(&FIGURES);
     let figures: Vec<PublishedFigure> = figures.iter().flat_map(At::items).filter_map(figure).collect();
     let found = at.read(&FOUND).unwrap_or_default();
-    let published = Published { source: at.read(&SOURCE)?, service, operation, found, figures };
-    Some(published)
+    let ratio_to = texts(at.get(&RATIO_TO));
+    Some(Published { source: at.read(&SOURCE)?, service, operation, found, ratio_to, figures })
 }
 
 fn figure(at: At<'_>) -> Option<PublishedFigure> {
@@ -132,10 +146,14 @@ fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let values = values.filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
     let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
     let remark = at.read(&REMARK).unwrap_or_default();
-    let fitted = at.get(&FITTED);
-    let fitted =
-        fitted.iter().flat_map(At::entries).filter_map(|(variant, at)| Some((variant.to_owned(), at.value(TEXT)?)));
-    Some(PublishedFigure { measure, metric, values: values.collect(), fitted: fitted.collect(), remark })
+    let fitted = texts(at.get(&FITTED));
+    Some(PublishedFigure { measure, metric, values: values.collect(), fitted, remark })
+}
+
+/// Variants and their texts.
+fn texts(at: Option<At<'_>>) -> Vec<(String, String)> {
+    let entries = at.iter().flat_map(At::entries);
+    entries.filter_map(|(variant, at)| Some((variant.to_owned(), at.value(TEXT)?))).collect()
 }
 
 /// The measure of that name.
@@ -145,7 +163,11 @@ pub(super) fn measure(word: &str) -> Option<Measure> {
 
 /// A value in the measure's unit.
 fn value(measure: Measure, at: At<'_>) -> Option<f64> {
-    if measure.is_duration() { at.value(LENGTH).map(|duration| duration.as_nanos() as f64) } else { at.value(AMOUNT) }
+    match measure {
+        Measure::Memory => at.value(SIZE).map(|bytes| bytes as f64),
+        measure if measure.is_duration() => at.value(LENGTH).map(|duration| duration.as_nanos() as f64),
+        _ => at.value(AMOUNT),
+    }
 }
 
 /// Judges what published figures say about the rest of the file.
@@ -153,16 +175,31 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
     let Some(section) = root.get(&PUBLISHED) else { return };
     check_service(section, root, report);
     let known = known_variants(root, variants);
+    check_bases(section, known.as_deref(), report);
     let mut lines: Vec<(String, usize)> = Vec::new();
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
         let Some(known) = &known else { continue };
         for values in [at.get(&NUMBERS), at.get(&FITTED)].into_iter().flatten() {
-            for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
-                report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
-            }
+            check_keys(values, known, report);
         }
+    }
+}
+
+/// That ratios are to and of variants that exist.
+fn check_bases(section: At<'_>, known: Option<&[&str]>, report: &mut Report) {
+    let (Some(bases), Some(known)) = (section.get(&RATIO_TO), known) else { return };
+    check_keys(bases, known, report);
+    for (_, base) in bases.entries() {
+        let Some(name) = base.text().filter(|name| !known.contains(name)) else { continue };
+        report.add(base.place(), base.path(), Problem::unknown("variant", name, known.iter().copied()));
+    }
+}
+
+fn check_keys(values: At<'_>, known: &[&str], report: &mut Report) {
+    for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
+        report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
     }
 }
 

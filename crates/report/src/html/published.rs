@@ -54,9 +54,10 @@ pub(super) fn section(outcome: &Outcome) -> String {
     let kinds = "<th class=\"n\"><i>published</i></th><th class=\"n\"><b>measured</b></th>".repeat(first.cells.len());
     let rows: String = outcome.beside.iter().map(row).collect();
     let pairs: String = outcome.beside.iter().map(pairs::figure).collect();
+    let bases = measures::bases(&outcome.beside).map_or(String::new(), |bases| format!(" {}", Esc(bases)));
     format!(
         "<section id=\"published\"><h2>Published and measured</h2><p class=\"note\"><i>Published</i>: {}. \
-         <b>Measured</b>: this run.{operation}</p><div class=\"scroll\"><table class=\"wide beside\"><thead><tr>\
+         <b>Measured</b>: this run.{operation}{bases}</p><div class=\"scroll\"><table class=\"wide beside\"><thead><tr>\
          <th></th>{variants}</tr><tr><th></th>{kinds}</tr></thead><tbody>{rows}</tbody></table></div>{pairs}</section>\n",
         Esc(cut(source, TEXT_CHARS_MAX).trim_end_matches('.'))
     )

@@ -1,4 +1,4 @@
-//! Which figures agree with what was published. Machines differ, so a figure that has a ratio to the first variant is
+//! Which figures agree with what was published. Machines differ, so a figure that has a ratio to another variant is
 //! compared by that; what a request costs is compared as it is; counts grow with the length of a run and are not compared.
 
 use narrows_model::published::{Beside, BesideCell, Measure};
@@ -37,9 +37,9 @@ fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, 
         return (published > 0.0).then_some((published, measured, crate::figures::number));
     }
     let is_ratio = measures::has_ratio(row.measure) || row.measure.is_duration();
-    let first = row.cells.first().filter(|_| is_ratio && index > 0)?;
+    let base = measures::base(row, index).filter(|_| is_ratio)?;
     let ratio = |of: fn(&BesideCell) -> Option<f64>| {
-        let ratio = of(cell)? / of(first)?;
+        let ratio = of(cell)? / of(base)?;
         (ratio.is_finite() && ratio > 0.0).then_some(ratio)
     };
     let shown: Shown = |ratio| format!("×{}", narrows_model::units::three(ratio));

@@ -49,6 +49,7 @@ fn system(outcome: &Outcome) -> System {
         team: outcome.notes.published.as_ref().map_or(String::new(), |published| published.found.clone()),
         found: bottlenecks(outcome).into_iter().map(|one| (one.variant.to_owned(), one.what)).collect(),
         variants: outcome.comparison.variants.iter().map(|variant| variant.variant.clone()).collect(),
+        bases: measures::bases(&outcome.beside),
         rows: outcome.beside.iter().map(row).collect(),
         predictions: outcome.scored.iter().filter_map(prediction).collect(),
         agreement: agreement::of(&outcome.beside),

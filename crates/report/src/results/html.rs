@@ -14,7 +14,7 @@ pub(super) fn page(results: &Results) -> String {
          <title>Published and measured · Narrows</title>\n<style>\n{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n\
          <header class=\"top\"><h1>Published and measured</h1><p class=\"lead wordy\">Each cell has what was \
          <i>published</i> beside what was <b>measured</b>. A cell marked “fitted” was made to come out: the parameter that it names was \
-         chosen for it, so it proves nothing. Ratios are to the first variant.</p><p class=\"note\">{} · made by \
+         chosen for it, so it proves nothing. Ratios are to the first variant, except where another one is named.</p><p class=\"note\">{} · made by \
          <code>{}</code></p></header>\n{}{systems}</main>\n</body>\n</html>\n",
         Esc(&results.machine),
         Esc(&results.command),
@@ -67,10 +67,11 @@ fn figures(system: &System) -> String {
     let kinds =
         "<th class=\"n\"><i>published</i></th><th class=\"n\"><b>measured</b></th>".repeat(system.variants.len());
     let rows: String = system.rows.iter().map(row).collect();
+    let bases = system.bases.as_ref().map_or(String::new(), |bases| format!("<p class=\"note\">{}</p>", Esc(bases)));
     let pairs: String = system.rows.iter().map(|row| row.pairs.as_str()).collect();
     format!(
         "<div class=\"scroll\"><table class=\"wide beside\"><thead><tr><th></th>{variants}</tr><tr><th></th>{kinds}</tr></thead>\
-         <tbody>{rows}</tbody></table></div>{pairs}"
+         <tbody>{rows}</tbody></table></div>{bases}{pairs}"
     )
 }
 

@@ -6,7 +6,7 @@ use crate::figures::plural;
 /// What the marks of cells mean.
 pub(super) const MARKS: &str = "Each cell has what was *published* (slanted) above what was **measured** (bold). A measured \
     cell that is marked *fitted* was made to come out: the parameter that it names was chosen for it, so it proves nothing. \
-    Ratios are to the first variant.";
+    Ratios are to the first variant, except where another one is named.";
 
 pub(super) fn page(results: &Results) -> String {
     let systems: String = results.systems.iter().map(system).collect();
@@ -53,6 +53,9 @@ fn figures(system: &System) -> String {
     for row in &system.rows {
         let cells: String = row.cells.iter().map(|cell| format!(" {} |", self::cell(cell))).collect();
         out += &format!("| {} |{cells}\n", text(&row.name));
+    }
+    if let Some(bases) = &system.bases {
+        out += &format!("\n{}\n", text(bases));
     }
     let remarks: String = system.rows.iter().filter(|row| !row.remark.is_empty()).map(remark).collect();
     if remarks.is_empty() { out } else { format!("{out}\n{remarks}") }

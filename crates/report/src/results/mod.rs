@@ -47,6 +47,8 @@ struct System {
     /// Variant, and what Narrows found to be its bottleneck.
     found: Vec<(String, String)>,
     variants: Vec<String>,
+    /// Which variants have ratios to another than the first; none where no variant has.
+    bases: Option<String>,
     rows: Vec<Row>,
     /// Change, predicted and measured throughput, predicted and measured mean.
     predictions: Vec<[String; 4]>,
@@ -65,7 +67,7 @@ struct Row {
 /// What was published and what was measured; texts, empty where there is nothing.
 struct Cell {
     published: String,
-    /// The published value ÷ the first variant's.
+    /// The published value ÷ that of another variant, mostly the first.
     published_ratio: String,
     measured: String,
     measured_ratio: String,

@@ -65,6 +65,9 @@ pub(super) fn figures(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let columns = (1..=variants.len()).rev().find(fits).unwrap_or(1);
     let tables: Vec<String> = variants.chunks(columns).map(|group| table(outcome, group, paint, width)).collect();
     out += &tables.join("\n");
+    if let Some(bases) = measures::bases(&outcome.beside) {
+        out += &wrap(&clean(&bases), width).iter().map(|line| format!("{}\n", paint.dim(line))).collect::<String>();
+    }
     out + &fitted(outcome, paint, width)
 }
 
@@ -103,13 +106,13 @@ fn table(outcome: &Outcome, group: &[usize], paint: Paint, width: usize) -> Stri
         let mut cells = vec![clean(&measures::name(row))];
         cells.extend(group.iter().copied().map(cell));
         rows.push(cells);
-        rows.extend(ratios(row, group, &first.cells[0].variant));
+        rows.extend(ratios(row, group));
     }
     render(&header, &rows, paint, width)
 }
 
-/// The row of ratios to the first variant under a row that has them.
-fn ratios(row: &Beside, group: &[usize], first: &str) -> Option<Vec<String>> {
+/// The row of ratios under a row that has them.
+fn ratios(row: &Beside, group: &[usize]) -> Option<Vec<String>> {
     let ratio = |index: usize| {
         let of = |value: fn(&BesideCell) -> Option<f64>| measures::ratio(row, index, value);
         match [of(|cell| cell.published), of(|cell| cell.measured)] {
@@ -121,7 +124,10 @@ fn ratios(row: &Beside, group: &[usize], first: &str) -> Option<Vec<String>> {
     };
     let cells: Vec<String> = group.iter().copied().map(ratio).collect();
     let is_told = measures::has_ratio(row.measure) && cells.iter().any(|cell| !cell.is_empty());
-    is_told.then(|| [vec![format!("  vs {}", clean(first))], cells].concat())
+    let first = row.cells.first().map_or("", |cell| &cell.variant);
+    let is_to_first = row.cells.iter().all(|cell| cell.ratio_to.is_none());
+    let head = if is_to_first { format!("  vs {}", clean(first)) } else { "  ratio".to_owned() };
+    is_told.then(|| [vec![head], cells].concat())
 }
 
 fn pair(published: String, measured: String) -> String {

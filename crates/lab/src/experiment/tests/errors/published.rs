@@ -31,7 +31,7 @@ published:
       hint: add a unit: `669s`, `669ms`
     e.yaml:19:49: published.figures[0].values: unknown variant `other`
       hint: known: `baseline`
-    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
+    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `cpu`, `memory`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
       hint: did you mean `rate`?
     e.yaml:21:57: published.figures[2].remark: expected a text, found a list
     e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first on line 21
@@ -45,6 +45,19 @@ published:
     "#);
     let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
     assert!(!errors(&bare).contains("unknown variant"), "a variant whose name is misspelt may be meant");
+    let bases = "\
+published:
+  source: A Guide
+  ratio_to: { baseline: baselin, other: baseline }
+  figures: [{ measure: memory, values: { baseline: 3 parsecs } }]
+";
+    assert_snapshot!(errors(&(with("n: 1", "n: 1") + bases)), @r#"
+    e.yaml:17:25: published.ratio_to.baseline: unknown variant `baselin`
+      hint: did you mean `baseline`?
+    e.yaml:17:34: published.ratio_to: unknown variant `other`
+      hint: known: `baseline`
+    e.yaml:18:52: published.figures[0].values.baseline: expected an amount of memory such as `256MiB`, found "3 parsecs"
+    "#);
     let of_clients = "\
 published:
   source: A Guide
