@@ -55,7 +55,13 @@ fn one_trial_tells_their_share_of_the_cpu() {
 fn beside_the_same_without_them_their_latency_shows() {
     let found = detect_run([plain(100.0, 20.0), meshed(100.0, 30.0)]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
-    assert!(finding.title.starts_with("the sidecars cost 3.33 ms of CPU for each one passed, +"), "{}", finding.title);
+    assert!(
+        finding
+            .title
+            .starts_with("the sidecars multiply the CPU of a request by 2.00, from 10.0 ms to 20.0 ms, and cost +"),
+        "{}",
+        finding.title
+    );
     assert_eq!(
         finding.reasons[1],
         "CPU for each request is 10.0 ms in plain and 20.0 ms in meshed, of which the sidecars themselves use 10.0 ms \

@@ -9,18 +9,18 @@ use crate::detectors::words::Words;
 
 impl Words for SidecarCost {
     fn title(&self, _finding: &Finding) -> String {
-        let each = each(&self.sidecars);
         match &self.compared {
             Some(compared) => format!(
-                "the sidecars cost {}{} at the median and {} at p95",
-                each.map_or_else(String::new, |each| format!("{each} of CPU for each one passed, ")),
+                "the sidecars {} {} at the median and {} at p95",
+                multiplied(compared).unwrap_or_else(|| "cost".to_owned()),
                 signed(compared.added_p50_ns()),
                 signed(compared.added_p95_ns())
             ),
             None => format!(
                 "the sidecars use {} of all CPU{}",
                 units::percent(self.sidecars.cpu_share),
-                each.map_or_else(String::new, |each| format!(", {each} each time that a request passes one"))
+                each(&self.sidecars)
+                    .map_or_else(String::new, |each| format!(", {each} each time that a request passes one"))
             ),
         }
     }
@@ -114,6 +114,15 @@ fn counted(seen: &SidecarSummary) -> String {
 
 fn each(seen: &SidecarSummary) -> Option<String> {
     seen.cpu_seconds_per_traversal.map(|seconds| units::duration(seconds * 1e9))
+}
+
+/// By how much they multiply the CPU of a request; none where it was not sampled.
+fn multiplied(compared: &Compared) -> Option<String> {
+    let (without, with) = compared.cpu_seconds_per_request()?;
+    let [from, to] = [without, with].map(|seconds| units::duration(seconds * 1e9));
+    (without > 0.0).then(|| {
+        format!("multiply the CPU of a request by {}, from {from} to {to}, and cost", units::three(with / without))
+    })
 }
 
 fn cpu(compared: &Compared, cpu_share: f64) -> Option<String> {
