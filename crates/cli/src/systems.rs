@@ -1,6 +1,6 @@
 //! The reference systems, one line each. `narrows system` and `narrows demo` are made from this list.
 
-use narrows_system::{Demo, Started};
+use narrows_system::{Advice, Demo, Started};
 
 use crate::exit::{Failure, with_causes};
 
@@ -21,7 +21,7 @@ macro_rules! systems {
             /// Starts what the arguments name.
             pub(crate) async fn run(self) -> Result<Started, Failure> {
                 match self {
-                    $(Self::$variant(command) => command.run().await.map_err(|error| Failure::new(with_causes(&error))),)*
+                    $(Self::$variant(command) => command.run().await.map_err(|error| failure(&error)),)*
                 }
             }
         }
@@ -36,4 +36,12 @@ systems! {
     DroneDelivery: narrows_drone_delivery, DEMO;
     HelloCities: narrows_hello_cities, DEMO and DEMO_ON_NODES;
     Micron: narrows_micron, DEMO;
+}
+
+fn failure(error: &impl Advice) -> Failure {
+    let failure = Failure::new(with_causes(error));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }

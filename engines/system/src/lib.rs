@@ -4,16 +4,18 @@
 //!
 //! - `Command`, which derives [`clap::Args`]. Its doc comment is the system's help. It has
 //!   `async fn run(self) -> Result<Started, Error>`, which opens what the arguments name; [`Started`] is either a service
-//!   to run or a text to print.
+//!   to run or a text to print, and the error is [`Advice`].
 //! - `DEMO`, a [`Demo`].
 //!
 //! [`Port`] and [`milliseconds`] are the arguments that systems share. Deliberately absent: printing, exit codes and the
 //! list of systems, which belong to the command line, and HTTP, which is in `narrows_serving`.
 
+mod advice;
 mod arguments;
 mod demo;
 mod started;
 
+pub use advice::Advice;
 pub use arguments::{Port, PortError, milliseconds};
 pub use demo::{Demo, Length};
 pub use started::{Listening, Started};

@@ -23,3 +23,5 @@ pub enum Error {
         expected: &'static str,
     },
 }
+
+impl narrows_system::Advice for Error {}

@@ -62,6 +62,13 @@ pub enum Error {
     Json(#[source] serde_json::Error),
 }
 
+impl narrows_system::Advice for Error {
+    fn hint(&self) -> Option<&str> {
+        let Self::Hub(error) = self else { return None };
+        error.hint()
+    }
+}
+
 impl From<narrows_durable::Failure> for Error {
     fn from(failure: narrows_durable::Failure) -> Self {
         Self::Hub(failure.into())

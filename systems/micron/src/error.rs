@@ -20,3 +20,5 @@ pub enum Error {
         expected: &'static str,
     },
 }
+
+impl narrows_system::Advice for Error {}

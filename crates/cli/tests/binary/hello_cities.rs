@@ -34,6 +34,10 @@ fn settings_that_make_no_sense_are_refused() {
         (&["once", "--sample", "2"], "sample is \"2\", expected 0 to 1"),
         (&["once", "--partitions", "65"], "option partitions is 65, expected 1 to 64"),
         (&["hub", "--activities", "none"], "expected ordinary or idempotent"),
+        (
+            &["once", "--node", "1", "--store", "postgres://nobody@127.0.0.1:1/hubs"],
+            "hint: see that the server runs and can be reached from here",
+        ),
         (&["hubs"], "unrecognized subcommand"),
     ] {
         let refused = bench.run(&[&["system", "hello-cities"], arguments].concat());
