@@ -8,7 +8,7 @@ use narrows_telemetry::secrets::{REDACTED, redact_text};
 
 use crate::commands::{
     attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, load, man,
-    predict, query, report, run,
+    predict, query, report, run, sensitivity,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     /// Run a reference system's experiment that comes with Narrows: nothing to install, under three minutes
     #[cfg(feature = "reference-systems")]
     Demo(crate::commands::demo::Arguments),
+    /// Scale the parameters that figures were fitted with, and show whether an experiment's conclusions hold
+    Sensitivity(sensitivity::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
     Load(Box<load::Arguments>),
     /// Collect from a system that already runs, under any load, and report what is wrong with it

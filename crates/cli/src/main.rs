@@ -45,6 +45,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(arguments) => commands::check::execute(&arguments),
         Command::Docs(arguments) => commands::docs::execute(&arguments),
         Command::Schema => commands::schema::execute(),
+        Command::Sensitivity(arguments) => commands::sensitivity::execute(&arguments),
         Command::Doctor => commands::doctor::execute(),
         Command::Completions(arguments) => commands::completions::execute(&arguments),
         Command::Man(arguments) => commands::man::execute(&arguments),

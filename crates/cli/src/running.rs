@@ -1,6 +1,8 @@
-//! What `run` and `demo` share: an experiment from its start to the outcome on standard output.
+//! What `run`, `demo` and `sensitivity` share: an experiment from its start to the outcome on standard output.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use narrows_lab::experiment::Experiment;
 use narrows_lab::run::{Begin, Ended, Options, Order, run};
@@ -23,7 +25,6 @@ pub(crate) struct Wanted<'a> {
     /// The run file.
     pub(crate) path: &'a Path,
     pub(crate) begin: Begin,
-    pub(crate) form: Form,
 }
 
 /// How the outcome is printed.
@@ -36,7 +37,20 @@ pub(crate) enum Form {
 }
 
 /// Runs an experiment with its progress on standard error, then prints what it showed.
-pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Failure> {
+pub(crate) fn run_and_tell(wanted: &Wanted<'_>, form: Form) -> Result<(Ended, Concluded), Failure> {
+    let stop = stop_flag()?;
+    let ended = run_until(wanted, &stop)?;
+    let outcome = narrows_lab::conclude::outcome(wanted.path)?;
+    commands::print(&match form {
+        Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+        Form::Brief => format!("\n{}", narrows_report::text::brief(&outcome, commands::style())),
+        Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
+    })?;
+    Ok((ended, outcome))
+}
+
+/// Runs an experiment with its progress on standard error until its end, or until `stop` is set.
+pub(crate) fn run_until(wanted: &Wanted<'_>, stop: &AtomicBool) -> Result<Ended, Failure> {
     let options = Options {
         experiment: wanted.experiment,
         variants: wanted.variants.to_vec(),
@@ -47,19 +61,15 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Fa
         begin: wanted.begin,
         guard_command: guard_command()?,
     };
-    let stop =
-        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let mut live = Live::new();
-    let ended = run(&options, &stop, &mut live);
+    let ended = run(&options, stop, &mut live);
     live.finish();
-    let ended = ended?;
-    let outcome = narrows_lab::conclude::outcome(wanted.path)?;
-    commands::print(&match wanted.form {
-        Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
-        Form::Brief => format!("\n{}", narrows_report::text::brief(&outcome, commands::style())),
-        Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
-    })?;
-    Ok((ended, outcome))
+    Ok(ended?)
+}
+
+/// The flag that Ctrl-C sets.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
 }
 
 /// The command of the guard: this program.

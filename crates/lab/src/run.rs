@@ -270,6 +270,23 @@ fn one_trial(
     result
 }
 
+/// How far the run in a file came; none where there is no file.
+///
+/// # Errors
+/// When the file cannot be read, and when its run is of another experiment or of another length.
+pub fn state_of(path: &Path, experiment: &Experiment, time_scale: f64) -> Result<Option<RunState>, Error> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let run = Reader::open(path)?.run()?;
+    is_same_experiment(&run.experiment_source, experiment, path)?;
+    if run.time_scale != time_scale {
+        let shown = path.display();
+        return Err(Error::Resume(format!("{shown} has time scale {}, expected {time_scale}", run.time_scale)));
+    }
+    Ok(Some(run.state))
+}
+
 /// The newest run file of an experiment in a folder that can be resumed.
 /// Errors when there is none.
 pub fn newest_unfinished(folder: &Path, experiment: &str) -> Result<PathBuf, Error> {

@@ -24,6 +24,7 @@ pub mod published;
 pub mod random;
 pub mod run;
 pub mod scalability;
+pub mod sensitivity;
 pub mod series;
 mod span_facts;
 pub mod table;

@@ -53,12 +53,31 @@ pub struct PublishedFigure {
     pub metric: Option<String>,
     /// Variant and value, in the measure's unit.
     pub values: Vec<(String, f64)>,
-    /// Variants whose measured value was made to come out as published, and what was chosen so that it does: a parameter of
-    /// the experiment, mostly.
+    /// Variants whose measured value was made to come out as published, and what was chosen so that it does: parameters of
+    /// the experiment, or a few words; see [`chosen`].
     #[serde(default)]
     pub fitted: Vec<(String, String)>,
     /// What a reader must know to compare, such as why the measured value differs; may be empty.
     pub remark: String,
+}
+
+/// What a text of [`PublishedFigure::fitted`] names, one by one: commas separate names of parameters and other words.
+pub fn chosen(fitted: &str) -> impl Iterator<Item = &str> {
+    fitted.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+impl Published {
+    /// What was chosen so that figures of these variants come out as published, each once, in the order of the file.
+    pub fn chosen_for(&self, is_meant: impl Fn(&str) -> bool) -> Vec<&str> {
+        let mut all = Vec::new();
+        let fitted = self.figures.iter().flat_map(|figure| &figure.fitted);
+        for part in fitted.filter(|(variant, _)| is_meant(variant)).flat_map(|(_, text)| chosen(text)) {
+            if !all.contains(&part) {
+                all.push(part);
+            }
+        }
+        all
+    }
 }
 
 /// What can be published and measured. Latencies are in nanoseconds.
@@ -177,4 +196,26 @@ pub struct BesideCell {
     /// What was chosen so that the measured value comes out as published; none where nothing was. Such a cell proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_is_named_once() {
+        let fitted = [("one", "delay"), ("two", "jitter, delay,"), ("three", "prices of the store")];
+        let fitted = fitted.map(|(variant, by)| (variant.to_owned(), by.to_owned())).to_vec();
+        let figure = |measure| PublishedFigure {
+            measure,
+            metric: None,
+            values: Vec::new(),
+            fitted: fitted.clone(),
+            remark: String::new(),
+        };
+        let figures = vec![figure(Measure::Rate), figure(Measure::Mean)];
+        let published = Published { figures, ..Published::default() };
+        assert_eq!(published.chosen_for(|_| true), ["delay", "jitter", "prices of the store"]);
+        assert_eq!(published.chosen_for(|variant| variant == "two"), ["jitter", "delay"]);
+    }
 }

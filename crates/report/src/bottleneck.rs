@@ -11,6 +11,8 @@ pub(crate) struct Bottleneck<'a> {
     pub(crate) variant: &'a str,
     /// The narrow place, or what else was found of the system, or else the verdict on the limit.
     pub(crate) what: String,
+    /// The same without figures, which differ from run to run: `throttling at docstore`.
+    pub(crate) name: String,
     /// What its fix would gain; empty where nothing is predicted.
     pub(crate) gain: String,
 }
@@ -27,17 +29,19 @@ fn of<'a>(variant: &VariantFindings<'a>, outcome: &Outcome) -> Bottleneck<'a> {
         Some(finding) => Bottleneck {
             variant: variant.variant,
             what: finding.title.clone(),
+            name: format!("{} at {}", finding.kind().id(), finding.resource),
             gain: gains(finding).into_iter().next().unwrap_or_default(),
         },
-        None => Bottleneck { variant: variant.variant, what: limit(variant.variant, outcome), gain: String::new() },
+        None => of_limit(variant.variant, outcome),
     }
 }
 
 /// The verdict on the variant's first trial.
-fn limit(variant: &str, outcome: &Outcome) -> String {
+fn of_limit<'a>(variant: &'a str, outcome: &Outcome) -> Bottleneck<'a> {
     let trials = outcome.evidence.trials.iter().zip(&outcome.limits);
-    let first = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant);
-    first.map_or(String::new(), |(_, limit)| limits::sentence(limit))
+    let limit = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant).map(|(_, limit)| limit);
+    let name = limit.map_or("", |limit| limit.headline.trim_start_matches("limited by ")).to_owned();
+    Bottleneck { variant, what: limit.map_or(String::new(), limits::sentence), name, gain: String::new() }
 }
 
 #[cfg(test)]
@@ -49,8 +53,10 @@ mod tests {
     fn a_variant_without_a_finding_has_its_limit() {
         let mut outcome = fixture::stepped_outcome();
         assert_eq!(bottlenecks(&outcome)[0].what, outcome.findings[0][0].title);
+        assert_eq!(bottlenecks(&outcome)[0].name, "n-plus-one at orders");
         outcome.findings[0].clear();
-        let found = bottlenecks(&outcome)[0].what.clone();
-        assert!(found.starts_with("limited by something at orders that is not CPU"), "{found}");
+        let found = &bottlenecks(&outcome)[0];
+        assert!(found.what.starts_with("limited by something at orders that is not CPU"), "{}", found.what);
+        assert_eq!(found.name, "something at orders that is not CPU");
     }
 }

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use narrows_model::comparison::{Basis, Change, Comparison, Meaning};
 use narrows_model::finding::Figure;
+use narrows_model::run::Environment;
 use narrows_model::units;
 
 /// From this ratio on a change reads as a factor: `×12.5` is clearer than `+1150 %`.
@@ -101,6 +102,12 @@ pub(crate) fn instant(time_ns: i64) -> String {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
         Err(_) => "unknown".to_owned(),
     }
+}
+
+/// A machine in one line: processor, cores, memory, kernel.
+pub(crate) fn machine(machine: &Environment) -> String {
+    let cores = plural(machine.cores as usize, "core", "cores");
+    format!("{}, {cores}, {}, {}", machine.cpu_model, units::bytes(machine.memory_bytes as f64), machine.kernel)
 }
 
 /// `1 trial`, `3 trials`.

@@ -21,6 +21,7 @@ mod operations;
 mod recurring;
 pub mod results;
 mod score;
+pub mod sensitivity;
 mod spent;
 pub mod table;
 pub mod text;

@@ -69,28 +69,25 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 
 /// Runs one demo and returns its run file: `out`, or else one of its name and the time.
 fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let file = format!("{}.yaml", demo.name);
-    let folder = Folder::with(demo.files)?;
-    let experiment =
-        experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors))?;
+    let (experiment, _folder) = read(demo)?;
     let path = out.unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let page = page::beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
     let time_scale = arguments.time_scale.unwrap_or(length.time_scale);
     if arguments.keep {
-        keep(demo, &file, time_scale)?;
+        keep(demo, &file_of(demo), time_scale)?;
     }
     let variants = chosen(&arguments.variant, length);
     announce(demo, &experiment, arguments, &variants);
-    let (ended, outcome) = run_and_tell(&Wanted {
+    let wanted = Wanted {
         experiment: &experiment,
         variants: &variants,
         repetitions: length.repetitions,
         time_scale,
         path: &path,
         begin: Begin::Fresh,
-        form: if arguments.verbose { Form::Text } else { Form::Brief },
-    })?;
+    };
+    let (ended, outcome) = run_and_tell(&wanted, if arguments.verbose { Form::Text } else { Form::Brief })?;
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` shows it again", path.display())));
     }
@@ -102,7 +99,21 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
     Ok(path)
 }
 
-fn find(name: &str) -> Result<&'static Demo, Failure> {
+/// A demo's experiment, and the folder with the files that it names.
+pub(super) fn read(demo: &Demo) -> Result<(Experiment, Folder), Failure> {
+    let file = file_of(demo);
+    let folder = Folder::with(demo)?;
+    let read =
+        experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors));
+    Ok((read?, folder))
+}
+
+/// What messages call a demo's experiment, and how it is kept.
+fn file_of(demo: &Demo) -> String {
+    format!("{}.yaml", demo.name)
+}
+
+pub(super) fn find(name: &str) -> Result<&'static Demo, Failure> {
     let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
     DEMOS.iter().copied().find(|demo| demo.name == name).ok_or_else(|| {
         let failure = Failure::new(format!("no demo is named `{name}`; the demos are `{}`", names.join("`, `")));
@@ -137,18 +148,19 @@ fn keep(demo: &Demo, file: &str, time_scale: f64) -> Result<(), Failure> {
 }
 
 /// A folder with the files that an experiment names, for as long as it is needed; none for an experiment without.
-struct Folder(Option<PathBuf>);
+#[derive(Debug)]
+pub(super) struct Folder(Option<PathBuf>);
 
 impl Folder {
-    fn with(files: &[(&str, &str)]) -> Result<Self, Failure> {
-        if files.is_empty() {
+    fn with(demo: &Demo) -> Result<Self, Failure> {
+        if demo.files.is_empty() {
             return Ok(Self(None));
         }
-        let path = std::env::temp_dir().join(format!("narrows-demo-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("narrows-demo-{}-{}", std::process::id(), demo.name));
         let failed = |error| Failure::new(format!("cannot write to {}: {error}", path.display()));
         std::fs::create_dir(&path).map_err(failed)?;
         let folder = Self(Some(path.clone()));
-        for (name, text) in files {
+        for (name, text) in demo.files {
             std::fs::write(path.join(name), text).map_err(failed)?;
         }
         Ok(folder)
@@ -169,7 +181,7 @@ impl Drop for Folder {
 }
 
 /// The variants to run: the requested ones, else those of this form of the demo; empty means all.
-fn chosen(asked: &[String], length: &Length) -> Vec<String> {
+pub(super) fn chosen(asked: &[String], length: &Length) -> Vec<String> {
     if asked.is_empty() { length.variants.iter().map(|name| (*name).to_owned()).collect() } else { asked.to_vec() }
 }
 
@@ -201,8 +213,7 @@ mod tests {
     #[test]
     fn every_demo_is_an_experiment_of_its_name_without_errors() {
         for demo in DEMOS {
-            let folder = Folder::with(demo.files).unwrap();
-            let experiment = experiment::parse(demo.experiment, demo.name, folder.path()).unwrap();
+            let (experiment, _folder) = read(demo).unwrap();
             assert_eq!(experiment.name, demo.name);
             let is_known = |name: &&str| experiment.variants.iter().any(|variant| variant.name == **name);
             assert!(demo.short.variants.iter().chain(demo.full.variants).all(is_known));

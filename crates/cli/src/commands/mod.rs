@@ -27,6 +27,7 @@ pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod sensitivity;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod system;
 

@@ -13,7 +13,7 @@ use narrows_model::run::RunState;
 use super::compare::Judging;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::running::{Form, Wanted, factor, guard_command, run_and_tell, unfinished};
+use crate::running::{Form, Wanted, factor, guard_command, run_and_tell, stop_flag, unfinished};
 use crate::{Outcome, complete, page, runs_folder, stderr};
 
 /// Pairs of trials of a comparison at most, unless another number is given.
@@ -84,15 +84,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.question.is_given() {
         return Err(Failure::new("`--by`, `--margin` and `--fail-if` need `--compare BEFORE,AFTER`"));
     }
-    let (ended, outcome) = run_and_tell(&Wanted {
+    let wanted = Wanted {
         experiment: &experiment,
         variants: &arguments.variant,
         repetitions: arguments.repeat.unwrap_or(1),
         time_scale: arguments.time_scale,
         path: &path,
         begin,
-        form: if arguments.json { Form::Json } else { Form::Text },
-    })?;
+    };
+    let (ended, outcome) = run_and_tell(&wanted, if arguments.json { Form::Json } else { Form::Text })?;
     if let Some(page) = &page {
         write_page(arguments, (&path, page), &outcome)?;
     }
@@ -136,8 +136,7 @@ fn compare(
         path: path.to_owned(),
         guard_command: guard_command()?,
     };
-    let stop =
-        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let stop = stop_flag()?;
     let mut live = Live::new();
     let compared = comparing::compare(&wanted, &stop, &mut live);
     live.finish();

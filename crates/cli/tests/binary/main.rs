@@ -56,6 +56,7 @@ mod restart;
 mod run;
 mod same_variant_twice;
 mod secrets;
+mod sensitivity;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
 mod which_service;

@@ -40,6 +40,14 @@ pub enum ExperimentError {
         /// The parameter.
         name: String,
     },
+    /// A parameter was to be scaled, and a value of it is no number.
+    #[error("parameter `{name}` is `{value}`, expected a number or a quantity such as `1950ms`")]
+    NoNumber {
+        /// The parameter.
+        name: String,
+        /// Its value.
+        value: String,
+    },
 }
 
 /// All of these names in backquotes.

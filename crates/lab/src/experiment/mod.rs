@@ -48,6 +48,7 @@ mod recorded;
 pub mod reference;
 pub(crate) mod request;
 mod scalars;
+mod scaled;
 mod schema;
 mod secrets;
 pub(crate) mod service;

@@ -1,4 +1,4 @@
-//! Parameters that are given another value on the command line.
+//! Parameters that are given another value: on the command line, or a little more or less than theirs.
 //!
 //! The new value is written into the experiment's text, wherever the old one stands. So everything that reads the text
 //! (secrets, reports, a run that is continued) sees the experiment that ran.
@@ -11,6 +11,7 @@ use saphyr_parser::ScalarStyle;
 
 use super::error::{ExperimentError, did_you_mean};
 use super::scalars::{ITEM, Role, Scalar, Scalars};
+use super::scaled::scaled;
 use super::{Experiment, parse, read};
 
 /// Reads an experiment file as [`read`] does and gives parameters other values, in every variant. Of two values for one
@@ -28,20 +29,50 @@ pub fn read_with(path: &Path, values: &[(String, String)]) -> Result<Experiment,
     parse(&source, experiment.file(), &experiment.dir).map_err(ExperimentError::Invalid)
 }
 
-fn with_values(experiment: &Experiment, values: &BTreeMap<&str, &str>) -> Result<String, ExperimentError> {
-    if let Some(name) = values.keys().find(|name| !experiment.parameters.contains_key(**name)) {
-        let known: Vec<&str> = experiment.parameters.keys().map(String::as_str).collect();
-        return Err(ExperimentError::UnknownParameter {
-            name: (*name).to_owned(),
-            known: known.iter().map(|name| (*name).to_owned()).collect(),
-            hint: did_you_mean(name, &known),
-        });
+impl Experiment {
+    /// The experiment with a parameter's value times a factor, in every variant. Whole numbers stay whole, so a small one may
+    /// stay as it is.
+    ///
+    /// # Errors
+    /// When the experiment has no such parameter; when a value of it is no number; when a scaled value does not fit where the
+    /// parameter is used.
+    pub fn scaled(&self, parameter: &str, factor: f64) -> Result<Self, ExperimentError> {
+        check_names(self, [parameter])?;
+        let source = rewritten(self, |scalar| {
+            let name = parameter_of(scalar).filter(|name| *name == parameter)?;
+            let no_number = || ExperimentError::NoNumber { name: name.to_owned(), value: scalar.text.clone() };
+            Some(scaled(&scalar.text, factor).ok_or_else(no_number))
+        })?;
+        parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
     }
+}
+
+fn with_values(experiment: &Experiment, values: &BTreeMap<&str, &str>) -> Result<String, ExperimentError> {
+    check_names(experiment, values.keys().copied())?;
+    rewritten(experiment, |scalar| Some(Ok((*values.get(parameter_of(scalar)?)?).to_owned())))
+}
+
+/// Refuses the first name that is no parameter.
+fn check_names<'a>(experiment: &Experiment, names: impl IntoIterator<Item = &'a str>) -> Result<(), ExperimentError> {
+    let Some(name) = names.into_iter().find(|name| !experiment.parameters.contains_key(*name)) else { return Ok(()) };
+    let known: Vec<&str> = experiment.parameters.keys().map(String::as_str).collect();
+    Err(ExperimentError::UnknownParameter {
+        name: name.to_owned(),
+        known: known.iter().map(|name| (*name).to_owned()).collect(),
+        hint: did_you_mean(name, &known),
+    })
+}
+
+/// The experiment's text with new values for the scalars that are given one.
+fn rewritten(
+    experiment: &Experiment,
+    new: impl Fn(&Scalar) -> Option<Result<String, ExperimentError>>,
+) -> Result<String, ExperimentError> {
     let mut source = experiment.source.clone();
     // From the last to the first, so that the places before stay true.
     for scalar in Scalars::of(&experiment.source).all.iter().rev() {
-        let Some(value) = parameter_of(scalar).and_then(|name| values.get(name)) else { continue };
-        let (place, instead) = edit(scalar, value)?;
+        let Some(value) = new(scalar) else { continue };
+        let (place, instead) = edit(scalar, &value?)?;
         source.replace_range(place, &instead);
     }
     Ok(source)
@@ -112,6 +143,20 @@ variants:
                 ("7", "a: \"b\" # ü")
             );
         }
+    }
+
+    #[test]
+    fn a_scaled_parameter_is_scaled_in_the_variants_that_set_it_too() {
+        let scaled = experiment().scaled("pool", 1.2).unwrap();
+        assert_eq!(scaled.source, SOURCE.replace("pool: 5 #", "pool: \"6\" #").replace("pool: 50", "pool: \"60\""));
+        assert_eq!((scaled.parameters["pool"].as_str(), scaled.file()), ("6", "e.yaml"));
+        let error = |name: &str| experiment().scaled(name, 1.2).unwrap_err().to_string();
+        assert!(
+            error("note").starts_with("parameter `note` is `of two\nlines\n`, expected a number"),
+            "{}",
+            error("note")
+        );
+        assert!(error("pol").starts_with("no parameter is named `pol`"), "{}", error("pol"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What an experiment file says for readers of its results: reasons of parameters, figures published elsewhere.
 //!
-//! The grammar judges their form; here it is judged that services and variants exist, that no measure is given twice,
-//! and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
+//! The grammar judges their form; here it is judged that services, variants and parameters exist, that no measure is given
+//! twice, and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
 
 use std::time::Duration;
 
-use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure};
+use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure, chosen};
 
 use super::error::{Problem, Report};
 use super::grammar::{AMOUNT, EXPERIMENT, MANY, PARAMETERS, PUBLISHED, TEXT, VARIANTS};
@@ -52,8 +52,9 @@ const REMARK: Key<String> =
 const FITTED: Field = optional(
     "fitted",
     by_variant(&TEXT.shape()),
-    "By variant, what was chosen so that the measured value comes out as published, such as a parameter. Reports \
-     mark these cells, which prove nothing.",
+    "By variant, what was chosen so that the measured value comes out as published: parameters, separated by commas, or \
+     a few words. A single word must be a parameter. Reports mark these cells, which prove nothing, and `narrows \
+     sensitivity` scales the parameters.",
 );
 
 const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
@@ -180,6 +181,7 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
+        check_fitted(at, root, report);
         let Some(known) = &known else { continue };
         for values in [at.get(&NUMBERS), at.get(&FITTED)].into_iter().flatten() {
             check_keys(values, known, report);
@@ -222,6 +224,18 @@ fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
     if !section.has(&OPERATION) && is_of_operation {
         let problem = Problem::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
         report.add(at.place(), at.path(), problem.hint("add `operation: SERVICE NAME`"));
+    }
+}
+
+/// A word that could be a parameter's name must be one; several words describe something else.
+fn check_fitted(figure: At<'_>, root: At<'_>, report: &mut Report) {
+    let names = Names::of(root.node);
+    let (Some(fitted), Some(known)) = (figure.get(&FITTED), names.parameters()) else { return };
+    for (_, at) in fitted.entries() {
+        let parts = at.text().into_iter().flat_map(chosen);
+        for part in parts.filter(|part| kind::is_name(part) && !known.contains(part)) {
+            report.add(at.place(), at.path(), Problem::unknown("parameter", part, known.iter().copied()));
+        }
     }
 }
 

@@ -108,7 +108,7 @@ pub(super) fn rate(text: &str) -> Option<f64> {
 }
 
 /// Splits a plain decimal number off the front: digits, perhaps a point and digits.
-fn decimal(text: &str) -> Option<(f64, &str)> {
+pub(super) fn decimal(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut end = digits(text);
     if end == 0 {

@@ -7,7 +7,7 @@ use narrows_model::units;
 
 use super::{Cell, Results, Row, Source, System, agreement};
 use crate::bottleneck::bottlenecks;
-use crate::figures::instant;
+use crate::figures::{self, instant};
 use crate::html::pairs;
 use crate::measures;
 
@@ -23,14 +23,7 @@ pub(super) fn results(source: &Source<'_>) -> Results {
 fn machine(outcomes: &[Outcome]) -> String {
     let mut machines: Vec<String> = Vec::new();
     for outcome in outcomes {
-        let machine = &outcome.evidence.run.environment;
-        let text = format!(
-            "{}, {} cores, {}, {}",
-            machine.cpu_model,
-            machine.cores,
-            units::bytes(machine.memory_bytes as f64),
-            machine.kernel
-        );
+        let text = figures::machine(&outcome.evidence.run.environment);
         if !machines.contains(&text) {
             machines.push(text);
         }

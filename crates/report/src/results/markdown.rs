@@ -6,7 +6,8 @@ use crate::figures::plural;
 /// What the marks of cells mean.
 pub(super) const MARKS: &str = "Each cell has what was *published* (slanted) above what was **measured** (bold). A measured \
     cell that is marked *fitted* was made to come out: the parameter that it names was chosen for it, so it proves nothing. \
-    Ratios are to the first variant, except where another one is named.";
+    Ratios are to the first variant, except where another one is named. `narrows sensitivity` shows what they do when a fitted \
+    parameter is 20 % lower or higher.";
 
 pub(super) fn page(results: &Results) -> String {
     let systems: String = results.systems.iter().map(system).collect();
@@ -111,7 +112,7 @@ fn outside(system: &System) -> String {
 }
 
 /// Text as Markdown shows it: nothing in it is markup, and it stays on one line.
-fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

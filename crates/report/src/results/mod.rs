@@ -6,7 +6,7 @@
 mod agreement;
 mod gather;
 mod html;
-mod markdown;
+pub(crate) mod markdown;
 
 use narrows_model::comparison::Outcome;
 

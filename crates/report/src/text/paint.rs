@@ -50,7 +50,7 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// Breaks text at spaces so that no line is wider than `width`; a word wider than that is cut. At least one line.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
     let mut used = 0;

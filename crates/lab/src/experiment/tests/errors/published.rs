@@ -19,6 +19,7 @@ published:
     - { measure: metric, metric: queue.length, values: { baseline: 3 } }
     - { measure: metric, metric: queue.length, values: { baseline: 3 } }
     - { measure: metric, values: { baseline: 3 } }
+    - { measure: p50, values: { baseline: 1s }, fitted: { baseline: 'n, mm, price of n' } }
 ";
     let source =
         with("parameters: { n: 1 }", "parameters: { n: { value: 1 }, m: { value: ~, reason: x } }") + published;
@@ -42,6 +43,8 @@ published:
     e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
     e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
     e.yaml:26:7: published.figures[7]: `metric` is missing
+    e.yaml:27:69: published.figures[8].fitted.baseline: unknown parameter `mm`
+      hint: did you mean `m`?
     "#);
     let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
     assert!(!errors(&bare).contains("unknown variant"), "a variant whose name is misspelt may be meant");

@@ -1,0 +1,50 @@
+//! An experiment of three variants with one parameter, as the tests see it.
+
+use narrows_model::run::Environment;
+use narrows_model::sensitivity::{
+    Examined, FORMAT, LeftOut, Point, PointFigure, PointOfVariant, Scaled, ScaledParameter, Sensitivity,
+};
+
+/// A run of three variants with these rates; the second one's is fitted.
+pub(super) fn point(throughput: [f64; 3]) -> Point {
+    let variant =
+        |name: &str| PointOfVariant { variant: name.to_owned(), bottleneck: "throttling at store".to_owned() };
+    Point {
+        started_ns: 1_763_728_200_000_000_000,
+        machine: Environment {
+            kernel: "Linux 6.1".to_owned(),
+            cpu_model: "A Processor".to_owned(),
+            cores: 2,
+            memory_bytes: 4 << 30,
+        },
+        variants: ["first", "second", "third"].map(variant).to_vec(),
+        figures: vec![PointFigure {
+            name: "throughput".to_owned(),
+            values: throughput.map(Some).to_vec(),
+            fitted: vec![false, true, false],
+        }],
+    }
+}
+
+/// The second variant loses its place with the lower value, and has another bottleneck with the higher one.
+pub(super) fn examined() -> Examined {
+    let mut higher = point([20.0, 27.0, 60.0]);
+    higher.variants[1].bottleneck = "cpu-saturation at shop".to_owned();
+    let scaled = |value: &str, point| Scaled { value: value.to_owned(), point: Some(point) };
+    Examined {
+        experiment: "shop".to_owned(),
+        time_scale: 0.1,
+        as_is: vec![point([20.0, 26.0, 46.0]), point([20.0, 26.2, 48.0])],
+        parameters: vec![ScaledParameter {
+            name: "store_delay_ms".to_owned(),
+            value: "25".to_owned(),
+            lower: scaled("20", point([26.0, 26.0, 46.0])),
+            higher: scaled("30", higher),
+        }],
+        left_out: vec![LeftOut { what: "prices of the store".to_owned(), reason: "names no parameter".to_owned() }],
+    }
+}
+
+pub(super) fn sensitivity() -> Sensitivity {
+    Sensitivity { format: FORMAT.to_owned(), change: 0.2, experiments: vec![examined()] }
+}

@@ -1,0 +1,80 @@
+//! What of a run is compared with runs that have another value of a parameter.
+
+use narrows_model::comparison::{Outcome, VariantSummary};
+use narrows_model::published::{Beside, Measure};
+use narrows_model::sensitivity::{Point, PointFigure, PointOfVariant};
+
+use crate::bottleneck::bottlenecks;
+use crate::measures;
+
+/// The bottlenecks of a run, and its figures that can be compared between variants: those that are published, or else
+/// throughput and mean latency.
+pub fn point(outcome: &Outcome) -> Point {
+    let all = bottlenecks(outcome);
+    let named = |variant: &str| all.iter().find(|one| one.variant == variant).map_or("", |one| &one.name).to_owned();
+    let variants = outcome
+        .comparison
+        .variants
+        .iter()
+        .map(|summary| PointOfVariant { variant: summary.variant.clone(), bottleneck: named(&summary.variant) });
+    let run = &outcome.evidence.run;
+    Point {
+        started_ns: run.started_ns,
+        machine: run.environment.clone(),
+        variants: variants.collect(),
+        figures: if outcome.beside.is_empty() { of_load(outcome) } else { published(&outcome.beside) },
+    }
+}
+
+/// Counts are left out, because they grow with the length of a run; shares of failures, because most are zero.
+fn published(rows: &[Beside]) -> Vec<PointFigure> {
+    let is_compared = |row: &&Beside| {
+        let is_count = matches!(
+            row.measure,
+            Measure::Requests | Measure::Failed | Measure::Completed | Measure::Throttled | Measure::ErrorRate
+        );
+        !is_count && row.cells.iter().any(|cell| cell.measured.is_some())
+    };
+    let figure = |row: &Beside| PointFigure {
+        name: measures::name(row),
+        values: row.cells.iter().map(|cell| cell.measured).collect(),
+        fitted: row.cells.iter().map(|cell| cell.fitted.is_some()).collect(),
+    };
+    rows.iter().filter(is_compared).map(figure).collect()
+}
+
+fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
+    let variants = &outcome.comparison.variants;
+    let figure = |name: &str, of: fn(&VariantSummary) -> f64| PointFigure {
+        name: name.to_owned(),
+        values: variants.iter().map(|variant| (variant.repetitions > 0).then(|| of(variant))).collect(),
+        fitted: vec![false; variants.len()],
+    };
+    vec![figure("throughput", |variant| variant.rate), figure("mean duration", |variant| variant.mean_ns)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, drones};
+
+    #[test]
+    fn published_figures_are_compared_except_counts() {
+        let mut outcome = drones::outcome();
+        outcome.beside[1].cells[2].fitted = Some("store_delay_ms".to_owned());
+        let point = point(&outcome);
+        let names: Vec<&str> = point.figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["throughput", "mean duration", "calls per operation", "RU per operation"]);
+        assert_eq!(point.figures[1].fitted, [false, false, true, false]);
+        assert_eq!(point.variants[0].bottleneck, "throttling at azure.cosmosdb");
+        assert_eq!(point.variants[3].variant, "partition-key");
+    }
+
+    #[test]
+    fn without_published_figures_throughput_and_mean_are_compared() {
+        let point = point(&fixture::outcome());
+        let names: Vec<&str> = point.figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["throughput", "mean duration"]);
+        assert!(point.figures[0].ratio(1, 0).is_some_and(|ratio| ratio > 4.0));
+    }
+}
