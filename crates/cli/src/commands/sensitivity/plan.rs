@@ -104,7 +104,7 @@ fn scaled(experiment: &Experiment, name: &str, by: f64) -> Result<Parameter, Str
             Err(format!("{} of its value does not fit: {}", units::percent(factor), reasons.concat()))
         }
         // It may quote a value.
-        Err(error) => Err(experiment.known_secrets().hidden(&error.to_string())),
+        Err(error) => Err(experiment.known_secrets().hidden(error.to_string())),
     };
     Ok(Parameter { name: name.to_owned(), sides: [side(1.0 - by)?, side(1.0 + by)?] })
 }
