@@ -187,6 +187,10 @@ impl Shell {
                 Effect::Acknowledge { to, up_to } => {
                     self.engine.post.send(to, Input::Acknowledged { by: self.id, up_to });
                 }
+                Effect::Probe { to, up_to } => self.engine.post.send(to, Input::Probe { from: self.id, up_to }),
+                Effect::Missing { to, first, before } => {
+                    self.engine.post.send(to, Input::Missing { by: self.id, first, before });
+                }
                 Effect::Keep(name, bytes) => self.chore(Chore::Keep(self.id, name, bytes)),
                 Effect::Finish(finished) => {
                     let kept = Kept { log: Arc::clone(&self.log), meter: Arc::clone(&self.meter) };

@@ -279,6 +279,8 @@ impl Shared {
         match packet {
             Packet::Messages { from, to, first, messages } => self.deliver(from, to, first, messages),
             Packet::Acknowledged { by, to, up_to } => self.put(to, Input::Acknowledged { by, up_to }),
+            Packet::Probe { from, to, up_to } => self.put(to, Input::Probe { from, up_to }),
+            Packet::Missing { by, to, first, before } => self.put(to, Input::Missing { by, first, before }),
             Packet::News => self.control.news(),
             Packet::Request(request) => self.served.take(request),
             Packet::Cancel { from, number } => self.served.cancel(from, number),
