@@ -13,6 +13,7 @@ pub(crate) mod keeper;
 mod log;
 mod meter;
 mod metrics;
+mod pending;
 mod post;
 mod shell;
 mod tenure;
@@ -38,6 +39,7 @@ pub(crate) use activities::Task;
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
+pub(crate) use pending::Pending;
 pub(crate) use post::Post;
 pub(crate) use shell::now;
 
