@@ -16,12 +16,14 @@ mod control;
 mod directory;
 mod exchange;
 mod lending;
+mod mail;
 mod metrics;
-mod moves;
+pub(crate) mod moves;
 mod options;
 mod parts;
-mod record;
+pub(crate) mod record;
 mod serve;
+pub(crate) mod steward;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -46,10 +48,11 @@ pub use watch::NodeWatch;
 use bytes::Bytes;
 
 use calls::{Calls, Carrier};
-use control::{Control, Keeper};
+use control::Keeper;
 use directory::Directory;
 use exchange::Exchange;
 use lending::Lent;
+use mail::Control;
 use moves::Leave;
 use parts::Parts;
 use serve::Served;

@@ -47,13 +47,13 @@ impl Default for NodeOptions {
 
 impl NodeOptions {
     /// How often the node says that it is alive.
-    pub(super) fn beat(&self) -> Duration {
+    pub(crate) fn beat(&self) -> Duration {
         self.lease / 5
     }
 
     /// After so long without a beat of its own a node acts no more, and after so long without a beat of another it takes
     /// the other's partitions. Others see a beat one beat late at most.
-    pub(super) fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.lease - self.beat()
     }
 

@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 /// What a node says about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// A number that no other run of any node has.
-    pub(super) run: u64,
+    pub(crate) run: u64,
     /// How often it has said something.
-    pub(super) beat: u64,
+    pub(crate) beat: u64,
     /// Where it receives messages.
-    pub(super) address: String,
+    pub(crate) address: String,
     /// The format of its frames.
-    pub(super) format: u16,
+    pub(crate) format: u16,
     /// Its lease, milliseconds.
-    pub(super) lease_ms: u64,
+    pub(crate) lease_ms: u64,
     /// The version of its program, for people.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// Whether it is giving all its partitions back.
-    pub(super) is_leaving: bool,
+    pub(crate) is_leaving: bool,
     /// How many activities wait on it; none if it takes none of other nodes.
-    pub(super) waiting: Option<usize>,
+    pub(crate) waiting: Option<usize>,
     /// What its partitions do.
-    pub(super) loads: Vec<PartitionLoad>,
+    pub(crate) loads: Vec<PartitionLoad>,
 }
 
 /// How much a partition has to do, as its node says it.
@@ -49,27 +49,27 @@ pub struct PartitionLoad {
 
 /// A node that has said something and is not forgotten.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) record: Record,
+pub(crate) struct Member {
+    pub(crate) record: Record,
     changed: Instant,
 }
 
 impl Member {
     /// How long ago its record was seen to change.
-    pub(super) fn age(&self, now: Instant) -> Duration {
+    pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.changed)
     }
 }
 
 /// All nodes, by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Members {
+pub(crate) struct Members {
     all: BTreeMap<String, Member>,
 }
 
 impl Members {
     /// Takes in what all nodes said last. Records that cannot be read are passed over.
-    pub(super) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
+    pub(crate) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
         let mut all = BTreeMap::new();
         for (name, bytes) in said {
             let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { continue };
@@ -81,12 +81,12 @@ impl Members {
     }
 
     /// All of them, in order of their names.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter()
     }
 
     /// Those that have not been silent for `silence`.
-    pub(super) fn alive(&self, now: Instant, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
+    pub(crate) fn alive(&self, now: Instant, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter().filter(move |(_, member)| member.age(now) < silence)
     }
 }
