@@ -10,6 +10,7 @@
 //! while without harm.
 
 mod advice;
+pub(crate) mod alone;
 mod balance;
 mod calls;
 mod control;
@@ -104,7 +105,8 @@ impl Node {
     /// wherever they are.
     ///
     /// # Errors
-    /// [`Error::BadOption`], or [`Error::Store`] if the store is out of reach, damaged or foreign.
+    /// [`Error::BadOption`], or [`Error::Store`] if the store is out of reach, damaged, foreign, or in use by a process that
+    /// runs all partitions alone ([`Hub::open`](crate::Hub::open)).
     pub fn open(
         store: Arc<dyn SharedStore>,
         program: impl Program,
@@ -350,6 +352,7 @@ fn begin(shared: &Arc<Shared>) -> Result<JoinHandle<()>, Error> {
     shared.exchange.connect(shared.store.bus().open(&shared.options.name, Arc::new(receive))?);
     let mut keeper = Keeper::new(Arc::clone(shared));
     keeper.join()?;
+    alone::refuse_process(&*shared.store, &shared.options.name)?;
     shared.exchange.announce();
     hub::thread("node".to_owned(), move || keeper.run())
 }

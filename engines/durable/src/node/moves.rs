@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
+use super::alone;
 use super::mail::Moved;
 use crate::error::Error;
 use crate::hub::{Recovering, Tenure, thread};
@@ -32,7 +33,7 @@ pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
 
 fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
     let partition = from.partition;
-    let epoch = shared.store.take(partition, from.epoch, &shared.options.name)?;
+    let epoch = alone::take(&*shared.store, from, &shared.options.name)?;
     let tenure = recovered(shared, partition, epoch);
     if tenure.is_err() {
         // It is free for who can recover it. Otherwise it is this node's, which tries again.

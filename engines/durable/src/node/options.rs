@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::record::BEATS;
 use crate::error::Error;
 use crate::store::check_blob_name;
 
@@ -48,7 +49,7 @@ impl Default for NodeOptions {
 impl NodeOptions {
     /// How often the node says that it is alive.
     pub(crate) fn beat(&self) -> Duration {
-        self.lease / 5
+        self.lease / BEATS
     }
 
     /// After so long without a beat of its own a node acts no more, and after so long without a beat of another it takes

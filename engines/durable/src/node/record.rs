@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+/// How often a node says something within its lease.
+pub(crate) const BEATS: u32 = 5;
+
 /// What a node says about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -83,6 +86,17 @@ impl Members {
     /// All of them, in order of their names.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter()
+    }
+
+    /// What each said last: its run, and how often it had said something.
+    pub(crate) fn said(&self) -> BTreeMap<String, (u64, u64)> {
+        self.all.iter().map(|(name, member)| (name.clone(), (member.record.run, member.record.beat))).collect()
+    }
+
+    /// How long the slowest takes for so many beats.
+    pub(crate) fn beats(&self, count: u32) -> Duration {
+        let lease_ms = self.all.values().map(|member| member.record.lease_ms).max().unwrap_or(0);
+        Duration::from_millis(lease_ms) * count / BEATS
     }
 
     /// Those that have not been silent for `silence`.
