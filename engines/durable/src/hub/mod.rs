@@ -43,7 +43,7 @@ pub(crate) use pending::Pending;
 pub(crate) use post::Post;
 pub(crate) use shell::now;
 
-pub(crate) use fence::{Fence, Tick};
+pub(crate) use fence::{Fence, Renewed, Term, Tick};
 pub(crate) use meter::Meter;
 pub(crate) use post::Away;
 pub(crate) use tenure::{Engine, Recovering, Tenure};
@@ -252,7 +252,7 @@ pub(crate) fn engine(
 fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> Result<Vec<Tenure>, Error> {
     let mut starting = Vec::new();
     for ((id, epoch), meter) in engine.post.partitions().zip(epochs).zip(meters) {
-        starting.push(Recovering::start(engine, id, *epoch, meter)?);
+        starting.push(Recovering::start(engine, id, *epoch, Term::default(), meter)?);
     }
     let all: Vec<Result<Recovered, StoreError>> = starting.iter().map(Recovering::recovered).collect();
     let cleared = |ends| engine.post.partitions().try_for_each(|id| stopped::clear(&*engine.store, id)).map(|()| ends);

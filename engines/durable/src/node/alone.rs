@@ -62,7 +62,8 @@ impl Silent {
 
 fn said(store: &dyn SharedStore) -> Result<Members, StoreError> {
     let mut members = Members::default();
-    members.hear(store.said()?, Instant::now());
+    let begun = Instant::now();
+    members.hear(store.said()?, begun, begun);
     Ok(members)
 }
 

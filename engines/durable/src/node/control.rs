@@ -12,7 +12,7 @@ use super::steward::{Move, Steward};
 use super::{NodeOptions, Shared};
 use crate::codec::FORMAT;
 use crate::error::Error;
-use crate::hub::{Tenure, Tick};
+use crate::hub::{Renewed, Tenure, Tick};
 use crate::ids::PartitionId;
 use crate::store::StoreError;
 
@@ -53,7 +53,7 @@ impl Keeper {
     /// If the store is out of reach, or a node with another format or lease is alive.
     pub(super) fn join(&mut self) -> Result<(), Error> {
         self.beat()?;
-        for (name, member) in self.steward.alive(Instant::now()) {
+        for (name, member) in self.steward.alive() {
             if member.record.format != FORMAT {
                 let value = format!("{FORMAT}");
                 let expected = format!("{}, the format of node {name}", member.record.format);
@@ -93,7 +93,12 @@ impl Keeper {
         if due.beat {
             // A beat that fails is tried again; without one for long enough the lease runs out.
             let beaten = self.beat();
-            self.shared.directory.note(None, beaten.err().as_ref());
+            self.shared.directory.note(None, beaten.as_ref().err());
+            if matches!(beaten, Ok(Renewed::TooLate)) {
+                // Others may be about to take any of them.
+                let moves = self.steward.end(Leave::AtOnce);
+                self.carry_out(moves);
+            }
         }
         if due.repeat {
             self.repeat();
@@ -123,24 +128,23 @@ impl Keeper {
         true
     }
 
-    fn beat(&mut self) -> Result<(), StoreError> {
-        let begun = Tick::now();
+    fn beat(&mut self) -> Result<Renewed, StoreError> {
+        let (begun, reading) = (Tick::now(), Instant::now());
         self.beats += 1;
         let record = self.record();
         let bytes = serde_json::to_vec(&record).unwrap_or_default();
         let said = self.shared.store.say(&self.shared.options.name, &bytes)?;
-        self.shared.fence.renew(begun);
-        let now = Instant::now();
-        self.steward.heard(said, now);
-        for name in self.steward.lost(now) {
+        let renewed = self.shared.fence.renew(begun, Tick::now());
+        self.steward.heard(said, reading, Instant::now());
+        for name in self.steward.lost() {
             // If that fails, the next beat tries it again.
             let _ = self.shared.store.forget(name);
         }
-        self.shared.directory.meet(self.steward.peers(now));
+        self.shared.directory.meet(self.steward.peers());
         self.shared.prune();
         let members = self.steward.members().clone();
         self.shared.control.see(|seen| seen.members = members);
-        Ok(())
+        Ok(renewed)
     }
 
     fn record(&mut self) -> Record {
@@ -177,7 +181,7 @@ impl Keeper {
     /// Reads who has what. Receivers that have changed hands are probed.
     fn look(&mut self) -> Result<(), StoreError> {
         let owners = self.shared.store.owners()?;
-        self.steward.own(owners);
+        self.steward.own(owners, Instant::now());
         self.tell_owners();
         Ok(())
     }
@@ -205,7 +209,7 @@ impl Keeper {
         let takes = |(_, member): &(&String, &super::record::Member)| {
             member.record.run != self.shared.run && !member.record.is_leaving && member.record.waiting == Some(0)
         };
-        let peers = self.steward.alive(Instant::now()).filter(takes).map(|(_, member)| Peer::of(member));
+        let peers = self.steward.alive().filter(takes).map(|(_, member)| Peer::of(member));
         lending::lend(&self.shared, &peers.collect::<Vec<_>>(), beyond);
     }
 

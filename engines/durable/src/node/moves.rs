@@ -6,7 +6,7 @@ use super::Shared;
 use super::alone;
 use super::mail::Moved;
 use crate::error::Error;
-use crate::hub::{Recovering, Tenure, thread};
+use crate::hub::{Recovering, Tenure, Term, thread};
 use crate::ids::{Epoch, PartitionId};
 use crate::stopped;
 use crate::store::{Owner, StoreError};
@@ -32,9 +32,9 @@ pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
 }
 
 fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
-    let partition = from.partition;
+    let (partition, term) = (from.partition, shared.fence.term());
     let epoch = alone::take(&*shared.store, from, &shared.options.name)?;
-    let tenure = recovered(shared, partition, epoch);
+    let tenure = recovered(shared, partition, epoch, term);
     if tenure.is_err() {
         // It is free for who can recover it. Otherwise it is this node's, which tries again.
         let _ = shared.store.release(partition, epoch);
@@ -42,8 +42,9 @@ fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
     tenure
 }
 
-fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch) -> Result<Tenure, Error> {
-    let starting = Recovering::start(&shared.engine, partition, epoch, &shared.meters[usize::from(partition.0)])?;
+fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch, term: Term) -> Result<Tenure, Error> {
+    let meter = &shared.meters[usize::from(partition.0)];
+    let starting = Recovering::start(&shared.engine, partition, epoch, term, meter)?;
     let recovered = starting.recovered();
     let cleared = recovered.and_then(|recovered| stopped::clear(&*shared.store, partition).map(|()| recovered));
     match cleared {

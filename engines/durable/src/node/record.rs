@@ -1,7 +1,8 @@
 //! What nodes say about themselves, and which of them are alive.
 //!
-//! A record counts up with every beat. A node is alive as long as its record changes; how long ago it last did is timed
-//! by whoever reads it, with a clock of its own. So nothing depends on clocks that agree.
+//! A record counts up with every beat. A node is alive as long as its record changes; how long it has not is timed by
+//! whoever reads it, with a clock of its own. So nothing depends on clocks that agree. What counts is when the records
+//! were read: a reader that was held up since then knows nothing newer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -68,11 +69,14 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     all: BTreeMap<String, Member>,
+    /// Before they were last read.
+    read: Option<Instant>,
 }
 
 impl Members {
-    /// Takes in what all nodes said last. Records that cannot be read are passed over.
-    pub(crate) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
+    /// Takes in what all nodes said last, which was read after `begun` and has come by `now`. Records that cannot be read
+    /// are passed over.
+    pub(crate) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, begun: Instant, now: Instant) {
         let mut all = BTreeMap::new();
         for (name, bytes) in said {
             let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { continue };
@@ -80,7 +84,19 @@ impl Members {
             let changed = self.all.get(&name).filter(same).map_or(now, |member| member.changed);
             all.insert(name, Member { record, changed });
         }
-        self.all = all;
+        (self.all, self.read) = (all, Some(begun));
+    }
+
+    /// How long a record was known not to change when it was last read.
+    pub(crate) fn silent(&self, member: &Member) -> Duration {
+        self.read.map_or(Duration::ZERO, |read| read.saturating_duration_since(member.changed))
+    }
+
+    /// Whether a node is lost that was first seen at `seen` to have taken something. It was alive when it took that, so
+    /// records that were read earlier do not count.
+    pub(crate) fn is_lost(&self, name: &str, seen: Instant, silence: Duration) -> bool {
+        let is_silent = self.all.get(name).is_none_or(|member| self.silent(member) >= silence);
+        is_silent && self.read.is_some_and(|read| read > seen)
     }
 
     /// All of them, in order of their names.
@@ -100,8 +116,8 @@ impl Members {
     }
 
     /// Those that have not been silent for `silence`.
-    pub(crate) fn alive(&self, now: Instant, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
-        self.all.iter().filter(move |(_, member)| member.age(now) < silence)
+    pub(crate) fn alive(&self, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
+        self.all.iter().filter(move |(_, member)| self.silent(member) < silence)
     }
 }
 
@@ -129,15 +145,22 @@ mod tests {
             vec![("a".to_owned(), serde_json::to_vec(&record).expect("a record")), ("b".to_owned(), b"{".to_vec())]
         };
         let mut members = Members::default();
-        let alive = |members: &Members, now| members.alive(now, silence).count();
-        members.hear(said(1, 5), at(0));
-        members.hear(said(1, 5), at(3));
-        assert_eq!((alive(&members, at(3)), alive(&members, at(4))), (1, 0), "what it says is old");
-        members.hear(said(1, 6), at(5));
-        assert_eq!(alive(&members, at(8)), 1);
-        members.hear(said(2, 6), at(9));
-        assert_eq!(alive(&members, at(12)), 1, "another run of it has begun");
-        members.hear(Vec::new(), at(12));
-        assert_eq!(alive(&members, at(12)), 0, "it is forgotten");
+        let alive = |members: &Members| members.alive(silence).count();
+        members.hear(said(1, 5), at(0), at(1));
+        members.hear(said(1, 5), at(4), at(9));
+        assert_eq!(alive(&members), 1, "it was read before that was known to be old");
+        members.hear(said(1, 5), at(5), at(5));
+        assert_eq!(alive(&members), 0, "what it says is old");
+        members.hear(said(1, 6), at(6), at(6));
+        members.hear(said(1, 6), at(9), at(9));
+        assert_eq!(alive(&members), 1);
+        members.hear(said(2, 6), at(10), at(10));
+        members.hear(said(2, 6), at(13), at(13));
+        assert_eq!(alive(&members), 1, "another run of it has begun");
+        let is_lost = |members: &Members, seen| members.is_lost("a", at(seen), silence);
+        assert!(!is_lost(&members, 1));
+        members.hear(Vec::new(), at(14), at(14));
+        assert_eq!(alive(&members), 0, "it is forgotten");
+        assert_eq!((is_lost(&members, 13), is_lost(&members, 14)), (true, false), "it may be new");
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Steward {
     silence: Duration,
     members: Members,
     owners: Vec<Owner>,
+    /// When each was first seen.
+    owned: Vec<Instant>,
     places: Vec<Place>,
     /// Not to be taken before this moment, after a move failed.
     not_before: Vec<Instant>,
@@ -76,6 +78,7 @@ impl Steward {
             silence: options.silence(),
             members: Members::default(),
             owners: Vec::new(),
+            owned: vec![now; partitions],
             places: vec![Place::Elsewhere; partitions],
             not_before: vec![now; partitions],
             beat_due: now,
@@ -112,9 +115,9 @@ impl Steward {
         due
     }
 
-    /// Takes in what nodes say.
-    pub(crate) fn heard(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
-        self.members.hear(said, now);
+    /// Takes in what nodes say, as it was read after `begun`.
+    pub(crate) fn heard(&mut self, said: Vec<(String, Vec<u8>)>, begun: Instant, now: Instant) {
+        self.members.hear(said, begun, now);
     }
 
     /// All nodes that have not been forgotten.
@@ -123,23 +126,28 @@ impl Steward {
     }
 
     /// Nodes that are alive.
-    pub(crate) fn alive(&self, now: Instant) -> impl Iterator<Item = (&String, &Member)> {
-        self.members.alive(now, self.silence)
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (&String, &Member)> {
+        self.members.alive(self.silence)
     }
 
     /// Where nodes are that are alive.
-    pub(crate) fn peers(&self, now: Instant) -> BTreeMap<String, Peer> {
-        self.alive(now).map(|(name, member)| (name.clone(), Peer::of(member))).collect()
+    pub(crate) fn peers(&self) -> BTreeMap<String, Peer> {
+        self.alive().map(|(name, member)| (name.clone(), Peer::of(member))).collect()
     }
 
     /// Nodes that have been silent for so long that they are to be forgotten.
-    pub(crate) fn lost(&self, now: Instant) -> impl Iterator<Item = &String> {
-        let is_lost = move |member: &Member| member.age(now) > self.lease * FORGET_LEASES;
+    pub(crate) fn lost(&self) -> impl Iterator<Item = &String> {
+        let is_lost = move |member: &Member| self.members.silent(member) > self.lease * FORGET_LEASES;
         self.members.all().filter(move |(_, member)| is_lost(member)).map(|(name, _)| name)
     }
 
     /// Takes in who has what.
-    pub(crate) fn own(&mut self, owners: Vec<Owner>) {
+    pub(crate) fn own(&mut self, owners: Vec<Owner>, now: Instant) {
+        for (at, owner) in owners.iter().enumerate().take(self.owned.len()) {
+            if self.owners.get(at) != Some(owner) {
+                self.owned[at] = now;
+            }
+        }
         self.owners = owners;
     }
 
@@ -195,7 +203,7 @@ impl Steward {
                 moves.extend(self.end_one(at, Leave::AtOnce));
             }
         }
-        let wanted = self.wanted(now);
+        let wanted = self.wanted();
         self.take(&wanted, now, &mut moves);
         self.disown(&wanted, now, &mut moves);
         self.give(&wanted, &mut moves);
@@ -203,16 +211,17 @@ impl Steward {
     }
 
     /// Which partitions should be this node's, and whether they can be taken now.
-    fn wanted(&self, now: Instant) -> Wanted {
+    fn wanted(&self) -> Wanted {
         let me = self.name.as_str();
         let alive: Vec<(&str, bool)> =
-            self.alive(now).map(|(name, member)| (name.as_str(), member.record.is_leaving)).collect();
+            self.alive().map(|(name, member)| (name.as_str(), member.record.is_leaving)).collect();
         let members: Vec<&str> = alive.iter().filter(|(_, is_leaving)| !is_leaving).map(|(name, _)| *name).collect();
-        let is_alive = |name: &str| alive.iter().any(|(other, _)| *other == name);
         let owners: Vec<Option<&str>> = self.owners.iter().map(|owner| owner.node.as_deref()).collect();
-        let can_take = |owner: &Option<&str>| owner.is_none_or(|owner| owner == me || !is_alive(owner));
+        let is_lost = |name: &str, seen: &Instant| self.members.is_lost(name, *seen, self.silence);
+        let can_take =
+            |(owner, seen): (&Option<&str>, &Instant)| owner.is_none_or(|owner| owner == me || is_lost(owner, seen));
         let mine = goal(&members, &owners).into_iter().map(|place| place.is_some_and(|at| members[at] == me));
-        Wanted { mine: mine.collect(), can_take: owners.iter().map(can_take).collect() }
+        Wanted { mine: mine.collect(), can_take: owners.iter().zip(&self.owned).map(can_take).collect() }
     }
 
     fn take(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
