@@ -9,10 +9,10 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::client::{Filter, InstanceView, Page, Start};
 use crate::error::Error;
 use crate::event::Event;
-use crate::hub::Post;
+use crate::hub::{Pending, Post};
 use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
 use crate::message::{Message, MessageKind, Reuse};
-use crate::partition::{Input, Reply, Request, RequestKind, Response, Values};
+use crate::partition::{Reply, RequestKind, Response, Values};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 
 /// Starts that go to a partition as one request.
@@ -72,21 +72,15 @@ impl Client {
         self.put(partition, kind, again)?.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn put(
-        &self,
-        partition: PartitionId,
-        kind: RequestKind,
-        again: Again,
-    ) -> Result<oneshot::Receiver<Result<Response, Error>>, Error> {
-        let (reply, response) = oneshot::channel();
+    fn put(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Pending, Error> {
         if let Some(carrier) = &self.hub.carrier {
+            let (reply, response) = oneshot::channel();
             carrier.carry(partition, kind, again, reply);
-            return Ok(response);
+            return Ok(Pending::of(response));
         }
         let inbox = self.hub.post.inbox(partition).ok_or(Error::Closed)?;
-        let put = inbox.push(Input::Request(Request { kind, reply }));
-        put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))?;
-        Ok(response)
+        let put = Pending::put(&inbox, kind);
+        put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))
     }
 
     async fn request_of(&self, id: &InstanceId, kind: RequestKind) -> Result<Response, Error> {
@@ -152,7 +146,7 @@ impl Client {
         partition: PartitionId,
         lot: Vec<(usize, Message)>,
         again: Again,
-    ) -> Result<(Vec<usize>, oneshot::Receiver<Result<Response, Error>>), Error> {
+    ) -> Result<(Vec<usize>, Pending), Error> {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();
@@ -174,8 +168,6 @@ impl Client {
             biased;
             result = &mut response => view_of(result.unwrap_or(Err(Error::Closed)), id),
             () = alarm => {
-                drop(response);
-                self.put(partition, RequestKind::Forget(id.clone()), Again::Yes)?;
                 let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(Error::TimedOut { instance: id.clone(), waited_ms })
             }

@@ -23,6 +23,8 @@ mod tag {
     pub(super) const CANCEL: u8 = 5;
     pub(super) const RESPONSE: u8 = 6;
     pub(super) const FRAGMENT: u8 = 7;
+    pub(super) const PROBE: u8 = 8;
+    pub(super) const MISSING: u8 = 9;
 }
 
 /// What one node sends to another.
@@ -32,6 +34,10 @@ pub(crate) enum Packet {
     Messages { from: PartitionId, to: PartitionId, first: u64, messages: Vec<Message> },
     /// A partition has durably taken what another one sent.
     Acknowledged { by: PartitionId, to: PartitionId, up_to: u64 },
+    /// How far a partition has sent messages to another one.
+    Probe { from: PartitionId, to: PartitionId, up_to: u64 },
+    /// Messages have not come to a partition, from `first` on and before `before`.
+    Missing { by: PartitionId, to: PartitionId, first: u64, before: u64 },
     /// A partition has changed hands.
     News,
     /// A client's request.
@@ -92,6 +98,12 @@ impl Packet {
             Self::Acknowledged { by, to, up_to } => {
                 head(&mut out, tag::ACKNOWLEDGED, [u64::from(by.0), u64::from(to.0), *up_to]);
             }
+            Self::Probe { from, to, up_to } => {
+                head(&mut out, tag::PROBE, [u64::from(from.0), u64::from(to.0), *up_to]);
+            }
+            Self::Missing { by, to, first, before } => {
+                head(&mut out, tag::MISSING, [u64::from(by.0), u64::from(to.0), *first, *before]);
+            }
             Self::News => out.push(tag::NEWS),
             Self::Request(request) => {
                 let RemoteRequest { from, address, to, number, settled, work } = request;
@@ -149,6 +161,15 @@ fn packet(input: &mut Input<'_>) -> Result<Packet, CodecError> {
             by: PartitionId(input.small()?),
             to: PartitionId(input.small()?),
             up_to: input.number()?,
+        },
+        tag::PROBE => {
+            Packet::Probe { from: PartitionId(input.small()?), to: PartitionId(input.small()?), up_to: input.number()? }
+        }
+        tag::MISSING => Packet::Missing {
+            by: PartitionId(input.small()?),
+            to: PartitionId(input.small()?),
+            first: input.number()?,
+            before: input.number()?,
         },
         tag::NEWS => Packet::News,
         tag::REQUEST => {
@@ -305,6 +326,8 @@ mod tests {
         let mut all = vec![
             Packet::Messages { from: p, to: q, first: 300, messages: vec![message_of("x"), message_of("y")] },
             Packet::Acknowledged { by: p, to: q, up_to: 12 },
+            Packet::Probe { from: p, to: q, up_to: 300 },
+            Packet::Missing { by: p, to: q, first: 13, before: 300 },
             Packet::News,
             Packet::Cancel { from: 4, number: 5 },
             Packet::Response { to: 4, number: 5, outcome: Outcome::NotDone },

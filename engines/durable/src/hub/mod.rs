@@ -13,6 +13,7 @@ pub(crate) mod keeper;
 mod log;
 mod meter;
 mod metrics;
+mod pending;
 mod post;
 mod shell;
 mod tenure;
@@ -38,10 +39,11 @@ pub(crate) use activities::Task;
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
+pub(crate) use pending::Pending;
 pub(crate) use post::Post;
 pub(crate) use shell::now;
 
-pub(crate) use fence::{Fence, Tick};
+pub(crate) use fence::{Fence, Renewed, Term, Tick};
 pub(crate) use meter::Meter;
 pub(crate) use post::Away;
 pub(crate) use tenure::{Engine, Recovering, Tenure};
@@ -54,6 +56,7 @@ use crate::client::Client;
 use crate::codec::FORMAT;
 use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
+use crate::node::alone::{self, Silent};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
 use crate::stopped;
@@ -77,13 +80,17 @@ struct Running {
 impl Hub {
     /// Opens a hub, new or kept in `store`: recovers all partitions, then starts them.
     ///
+    /// A hub that [nodes](crate::Node) run is in use. If there are records of nodes, it takes a moment, at most two fifths
+    /// of their lease, to see whether they are alive.
+    ///
     /// # Errors
     /// [`Error::BadOption`], or [`Error::Store`] if the store is in use, damaged or foreign.
     pub fn open(store: Arc<dyn Store>, program: impl Program, options: HubOptions) -> Result<Self, Error> {
         options.check()?;
         let shape = store.open_or_create(HubShape { partitions: options.partitions, format: FORMAT })?;
+        let silent = Silent::nodes(&*store)?;
         let mut epochs = Vec::new();
-        let owner = format!("process {}", std::process::id());
+        let owner = alone::name();
         for partition in (0..shape.partitions).map(PartitionId) {
             match store.acquire(partition, &owner) {
                 Ok(epoch) => epochs.push(epoch),
@@ -93,7 +100,10 @@ impl Hub {
                 }
             }
         }
-        let opened = Self::start(Arc::clone(&store), Arc::new(program), options, epochs.clone());
+        // A node that began in the meantime sees the partitions taken; one of the two sees the other.
+        let opened = silent.are_silent(&*store).map_err(Error::from);
+        let start = || Self::start(Arc::clone(&store), Arc::new(program), options, epochs.clone());
+        let opened = opened.and_then(|()| start());
         if opened.is_err() {
             give_back(&*store, &epochs);
         }
@@ -242,7 +252,7 @@ pub(crate) fn engine(
 fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> Result<Vec<Tenure>, Error> {
     let mut starting = Vec::new();
     for ((id, epoch), meter) in engine.post.partitions().zip(epochs).zip(meters) {
-        starting.push(Recovering::start(engine, id, *epoch, meter)?);
+        starting.push(Recovering::start(engine, id, *epoch, Term::default(), meter)?);
     }
     let all: Vec<Result<Recovered, StoreError>> = starting.iter().map(Recovering::recovered).collect();
     let cleared = |ends| engine.post.partitions().try_for_each(|id| stopped::clear(&*engine.store, id)).map(|()| ends);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::error::Error;
 use crate::hub::activities::{Task, Whom};
 use crate::hub::clock::Clock;
-use crate::hub::fence::Fence;
+use crate::hub::fence::{Fence, Term, Tick};
 use crate::hub::inbox::{Closing, Inbox};
 use crate::hub::keeper::{Chore, Chores, Kept};
 use crate::hub::log::Log;
@@ -26,6 +26,7 @@ const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 pub(super) struct Shell {
     pub(super) id: PartitionId,
     pub(super) epoch: Epoch,
+    pub(super) term: Term,
     pub(super) batching: Batching,
     pub(super) engine: Arc<Engine>,
     pub(super) inbox: Arc<Inbox>,
@@ -159,7 +160,7 @@ impl Shell {
 
     /// Whether this process may act for the partition. If not, the partition stops, and nothing more leaves it.
     fn may_act(&self) -> bool {
-        if self.engine.fence.as_ref().is_none_or(|fence| fence.holds()) {
+        if self.engine.fence.as_ref().is_none_or(|fence| fence.admits(self.term, Tick::now())) {
             return true;
         }
         self.inbox.fail(Fence::error(self.id));
@@ -186,6 +187,10 @@ impl Shell {
                 Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
                 Effect::Acknowledge { to, up_to } => {
                     self.engine.post.send(to, Input::Acknowledged { by: self.id, up_to });
+                }
+                Effect::Probe { to, up_to } => self.engine.post.send(to, Input::Probe { from: self.id, up_to }),
+                Effect::Missing { to, first, before } => {
+                    self.engine.post.send(to, Input::Missing { by: self.id, first, before });
                 }
                 Effect::Keep(name, bytes) => self.chore(Chore::Keep(self.id, name, bytes)),
                 Effect::Finish(finished) => {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::activities::{Activities, Task, Whom};
-use super::fence::Fence;
+use super::fence::{Fence, Term};
 use super::inbox::Closing;
 use super::keeper::Chores;
 use super::log::{self, Log, Target};
@@ -97,11 +97,12 @@ pub(crate) struct Recovering {
 }
 
 impl Recovering {
-    /// Starts the thread of a partition that this process owns.
+    /// Starts the thread of a partition that this process owns, and has taken in this term of its lease.
     pub(crate) fn start(
         engine: &Arc<Engine>,
         id: PartitionId,
         epoch: Epoch,
+        term: Term,
         meter: &Arc<Meter>,
     ) -> Result<Self, Error> {
         let (ready, recovered) = sync_channel(1);
@@ -111,6 +112,7 @@ impl Recovering {
         let shell = Shell {
             id,
             epoch,
+            term,
             batching: engine.store.batching(),
             engine: Arc::clone(engine),
             inbox: Arc::clone(&inbox),

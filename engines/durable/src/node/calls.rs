@@ -17,9 +17,9 @@ use super::exchange::Exchange;
 use crate::client::{Again, Carry};
 use crate::codec::{Outcome, Packet, RemoteRequest, Work};
 use crate::error::Error;
-use crate::hub::Post;
+use crate::hub::{Inbox, Pending, Post};
 use crate::ids::PartitionId;
-use crate::partition::{Input, Reply, Request, RequestKind, Response};
+use crate::partition::{Reply, RequestKind, Response};
 
 /// After so long without a response a request is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
@@ -115,11 +115,8 @@ impl Calls {
         }
     }
 
-    async fn here(&self, partition: PartitionId, inbox: &crate::hub::Inbox, kind: RequestKind) -> Outcome {
-        let (reply, response) = oneshot::channel();
-        if inbox.push(Input::Request(Request { kind, reply })).is_err() {
-            return Outcome::NotDone;
-        }
+    async fn here(&self, partition: PartitionId, inbox: &Arc<Inbox>, kind: RequestKind) -> Outcome {
+        let Ok(response) = Pending::put(inbox, kind) else { return Outcome::NotDone };
         let response = response.await;
         if let Ok(Err(Error::Stopped { source, .. })) = &response {
             self.directory.note(Some(partition), Some(source));

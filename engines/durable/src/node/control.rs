@@ -1,138 +1,32 @@
-//! The thread of a node that beats, looks who has what, and moves partitions.
+//! The thread of a node that beats, looks who has what, and moves partitions, as its [`Steward`] decides.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::balance::goal;
 use super::directory::Peer;
 use super::lending;
+use super::mail::Moved;
 use super::moves::{self, Leave};
-use super::record::{Members, PartitionLoad, Record};
+use super::record::{PartitionLoad, Record};
+use super::steward::{Move, Steward};
 use super::{NodeOptions, Shared};
 use crate::codec::FORMAT;
 use crate::error::Error;
-use crate::hub::{Tenure, Tick};
+use crate::hub::{Renewed, Tenure, Tick};
 use crate::ids::PartitionId;
-use crate::store::{Owner, StoreError};
-
-/// How often partitions look for messages that were lost, at most.
-const REPEAT: Duration = Duration::from_millis(200);
-/// How soon after a beat another one follows that reads what others have just said.
-const NEWS: Duration = Duration::from_millis(50);
-/// Partitions that are recovered at the same time.
-const TAKING_MAX: usize = 4;
-
-/// After so many leases of silence a node that has crashed is forgotten.
-const FORGET_LEASES: u32 = 20;
+use crate::store::StoreError;
 
 fn lease_ms(options: &NodeOptions) -> u64 {
     u64::try_from(options.lease.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What has become of a move.
-pub(super) enum Moved {
-    Taken(PartitionId, Result<Tenure, Error>),
-    Left(PartitionId, Result<(), StoreError>),
-}
-
-#[derive(Default)]
-struct Mail {
-    moved: Vec<Moved>,
-    has_news: bool,
-    has_moved: bool,
-    ending: Option<Leave>,
-}
-
-/// How others reach the thread.
-#[derive(Default)]
-pub(super) struct Control {
-    mail: Mutex<Mail>,
-    bell: Condvar,
-    /// What `nodes` and `health` report.
-    seen: Mutex<Seen>,
-}
-
-/// What the thread has seen last.
-#[derive(Clone, Default)]
-pub(super) struct Seen {
-    pub(super) members: Members,
-    /// Why partitions that are not running could not be taken, or have stopped.
-    pub(super) errors: BTreeMap<PartitionId, StoreError>,
-    /// Why the node has ended by itself.
-    pub(super) ended: Option<String>,
-}
-
-impl Control {
-    fn lock(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn moved(&self, moved: Moved) {
-        self.lock().moved.push(moved);
-        self.bell.notify_one();
-    }
-
-    /// A partition has changed hands somewhere.
-    pub(super) fn news(&self) {
-        self.lock().has_news = true;
-        self.bell.notify_one();
-    }
-
-    /// Has the thread look again at what should be where.
-    fn turn(&self) {
-        self.lock().has_moved = true;
-    }
-
-    /// Has the thread give everything back and end.
-    pub(super) fn end(&self, how: Leave) {
-        self.lock().ending = Some(how);
-        self.bell.notify_one();
-    }
-
-    pub(super) fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn see(&self, see: impl FnOnce(&mut Seen)) {
-        see(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn wait(&self, until: Instant) -> Mail {
-        let timeout = until.saturating_duration_since(Instant::now());
-        let is_quiet =
-            |mail: &mut Mail| mail.moved.is_empty() && !mail.has_news && !mail.has_moved && mail.ending.is_none();
-        let waited = self.bell.wait_timeout_while(self.lock(), timeout, is_quiet);
-        std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
-    }
-
-    fn wait_for_moves(&self, until: Instant) -> Vec<Moved> {
-        let timeout = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
-        let waited = self.bell.wait_timeout_while(self.lock(), timeout, |mail| mail.moved.is_empty());
-        std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0.moved)
-    }
-}
-
-/// A partition, as far as this node has to do with it.
-enum Place {
-    Elsewhere,
-    Taking,
-    Here(Tenure),
-    Leaving,
-}
-
 /// The thread itself.
 pub(super) struct Keeper {
     shared: Arc<Shared>,
-    members: Members,
-    owners: Vec<Owner>,
-    places: Vec<Place>,
-    /// Not to be taken before this moment, after a move failed.
-    not_before: Vec<Instant>,
+    steward: Steward,
+    /// What runs here, by partition.
+    tenures: Vec<Option<Tenure>>,
     beats: u64,
-    beat_due: Instant,
-    beaten: Instant,
-    repeat_due: Instant,
     /// Events that each partition had counted, and when.
     counted: Vec<u64>,
     counted_at: Instant,
@@ -143,15 +37,10 @@ impl Keeper {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (count, now) = (shared.meters.len(), Instant::now());
         Self {
+            steward: Steward::new(&shared.options, count, now),
             shared,
-            members: Members::default(),
-            owners: Vec::new(),
-            places: (0..count).map(|_| Place::Elsewhere).collect(),
-            not_before: vec![now; count],
+            tenures: (0..count).map(|_| None).collect(),
             beats: 0,
-            beat_due: now,
-            beaten: now,
-            repeat_due: now,
             counted: vec![0; count],
             counted_at: now,
             is_leaving: false,
@@ -164,8 +53,7 @@ impl Keeper {
     /// If the store is out of reach, or a node with another format or lease is alive.
     pub(super) fn join(&mut self) -> Result<(), Error> {
         self.beat()?;
-        let silence = self.shared.options.silence();
-        for (name, member) in self.members.alive(Instant::now(), silence) {
+        for (name, member) in self.steward.alive() {
             if member.record.format != FORMAT {
                 let value = format!("{FORMAT}");
                 let expected = format!("{}, the format of node {name}", member.record.format);
@@ -183,8 +71,7 @@ impl Keeper {
     /// Works until the node is closed.
     pub(super) fn run(mut self) {
         loop {
-            let until = self.beat_due.min(self.repeat_due);
-            let mail = self.shared.control.wait(until);
+            let mail = self.shared.control.wait(self.steward.next_due());
             mail.moved.into_iter().for_each(|moved| self.moved(moved));
             match mail.ending {
                 Some(Leave::AtOnce) => return self.end(Leave::AtOnce),
@@ -199,73 +86,73 @@ impl Keeper {
 
     /// Does what is due. Says whether the node goes on.
     fn step(&mut self, has_news: bool, has_moved: bool) -> bool {
-        let now = Instant::now();
         if has_news {
-            // A node may have come, or be about to leave.
-            self.beat_due = self.beat_due.min(self.beaten + NEWS);
+            self.steward.news();
         }
-        let is_due = now >= self.beat_due;
-        if is_due {
-            self.beaten = now;
-            self.beat_due = now + self.shared.options.beat();
+        let due = self.steward.due(Instant::now());
+        if due.beat {
             // A beat that fails is tried again; without one for long enough the lease runs out.
             let beaten = self.beat();
-            self.shared.directory.note(None, beaten.err().as_ref());
+            self.shared.directory.note(None, beaten.as_ref().err());
+            if matches!(beaten, Ok(Renewed::TooLate)) {
+                // Others may be about to take any of them.
+                let moves = self.steward.end(Leave::AtOnce);
+                self.carry_out(moves);
+            }
         }
-        if now >= self.repeat_due {
-            self.repeat_due = now + REPEAT.min(self.shared.options.beat());
+        if due.repeat {
             self.repeat();
             self.lend();
         }
         if !self.shared.fence.holds() {
-            self.leave_all(Leave::AtOnce);
+            let moves = self.steward.end(Leave::AtOnce);
+            self.carry_out(moves);
             return true;
         }
-        if is_due || has_news || has_moved {
+        if due.beat || has_news || has_moved {
             // As with a beat.
             let _ = self.look();
         }
-        if self.is_replaced() {
+        if self.steward.is_replaced() {
             let text = format!("another node is called {:?} and has taken its place", self.shared.options.name);
             self.shared.control.see(|seen| seen.ended = Some(text));
             return false;
         }
-        self.settle();
+        let tenures = &self.tenures;
+        let has_failed = |partition: PartitionId| {
+            let tenure = tenures[usize::from(partition.0)].as_ref();
+            tenure.is_some_and(|tenure| tenure.failure().is_some())
+        };
+        let moves = self.steward.settle(Instant::now(), has_failed);
+        self.carry_out(moves);
         true
     }
 
-    fn beat(&mut self) -> Result<(), StoreError> {
-        let begun = Tick::now();
+    fn beat(&mut self) -> Result<Renewed, StoreError> {
+        let (begun, reading) = (Tick::now(), Instant::now());
         self.beats += 1;
         let record = self.record();
         let bytes = serde_json::to_vec(&record).unwrap_or_default();
         let said = self.shared.store.say(&self.shared.options.name, &bytes)?;
-        self.shared.fence.renew(begun);
-        let now = Instant::now();
-        self.members.hear(said, now);
-        let alive = self.members.alive(now, self.shared.options.silence());
-        let peer = |(name, member): (&String, &super::record::Member)| {
-            (name.clone(), Peer { run: member.record.run, address: member.record.address.clone() })
-        };
-        let peers: BTreeMap<String, Peer> = alive.map(peer).collect();
-        let is_forgotten = |member: &super::record::Member| member.age(now) > self.shared.options.lease * FORGET_LEASES;
-        for (name, _) in self.members.all().filter(|(_, member)| is_forgotten(member)) {
+        let renewed = self.shared.fence.renew(begun, Tick::now());
+        self.steward.heard(said, reading, Instant::now());
+        for name in self.steward.lost() {
             // If that fails, the next beat tries it again.
             let _ = self.shared.store.forget(name);
         }
-        self.shared.directory.meet(peers);
+        self.shared.directory.meet(self.steward.peers());
         self.shared.prune();
-        let members = self.members.clone();
+        let members = self.steward.members().clone();
         self.shared.control.see(|seen| seen.members = members);
-        Ok(())
+        Ok(renewed)
     }
 
     fn record(&mut self) -> Record {
         let elapsed = self.counted_at.elapsed().as_secs_f64().max(1e-3);
         self.counted_at = Instant::now();
         let mut loads = Vec::new();
-        for (at, place) in self.places.iter().enumerate() {
-            let Place::Here(tenure) = place else { continue };
+        for (at, tenure) in self.tenures.iter().enumerate() {
+            let Some(tenure) = tenure else { continue };
             let counts = self.shared.meters[at].read().counts;
             let waited = self.shared.engine.post().inbox(tenure.id).map_or(Duration::ZERO, |inbox| inbox.waited_max());
             let events = counts.events.saturating_sub(self.counted[at]);
@@ -291,17 +178,23 @@ impl Keeper {
         }
     }
 
-    /// Reads who has what. Messages to partitions that have changed hands go out again.
+    /// Reads who has what. Receivers that have changed hands are probed.
     fn look(&mut self) -> Result<(), StoreError> {
-        self.owners = self.shared.store.owners()?;
-        for changed in self.shared.directory.own(self.owners.clone()) {
-            self.here().for_each(|tenure| tenure.repeat(Some(changed)));
-        }
+        let owners = self.shared.store.owners()?;
+        self.steward.own(owners, Instant::now());
+        self.tell_owners();
         Ok(())
     }
 
+    /// Lets the parts of the node know who has what, and probes receivers that have changed hands.
+    fn tell_owners(&self) {
+        for changed in self.shared.directory.own(self.steward.owners().to_vec()) {
+            self.here().for_each(|tenure| tenure.repeat(Some(changed)));
+        }
+    }
+
     fn here(&self) -> impl Iterator<Item = &Tenure> {
-        self.places.iter().filter_map(|place| if let Place::Here(tenure) = place { Some(tenure) } else { None })
+        self.tenures.iter().flatten()
     }
 
     /// Has partitions look for messages that were lost.
@@ -313,147 +206,56 @@ impl Keeper {
     /// Gives activities to nodes on which none waits, if too many wait here.
     fn lend(&self) {
         let Some(beyond) = self.shared.options.lend_beyond else { return };
-        let alive = self.members.alive(Instant::now(), self.shared.options.silence());
         let takes = |(_, member): &(&String, &super::record::Member)| {
             member.record.run != self.shared.run && !member.record.is_leaving && member.record.waiting == Some(0)
         };
-        let peer = |(_, member): (&String, &super::record::Member)| Peer {
-            run: member.record.run,
-            address: member.record.address.clone(),
-        };
-        lending::lend(&self.shared, &alive.filter(takes).map(peer).collect::<Vec<_>>(), beyond);
-    }
-
-    /// Whether another node of the same name has taken a partition from this one.
-    fn is_replaced(&self) -> bool {
-        let name = Some(&self.shared.options.name);
-        let is_lost = |tenure: &Tenure| {
-            let owner = self.owner(tenure.id);
-            owner.is_some_and(|owner| owner.node.as_ref() == name && owner.epoch > tenure.epoch)
-        };
-        self.here().any(is_lost)
-    }
-
-    fn owner(&self, partition: PartitionId) -> Option<&Owner> {
-        self.owners.get(usize::from(partition.0))
+        let peers = self.steward.alive().filter(takes).map(|(_, member)| Peer::of(member));
+        lending::lend(&self.shared, &peers.collect::<Vec<_>>(), beyond);
     }
 
     fn moved(&mut self, moved: Moved) {
-        let (partition, place, error) = match moved {
-            Moved::Taken(partition, Ok(tenure)) => (partition, Place::Here(tenure), None),
-            Moved::Taken(partition, Err(Error::Store(error))) => (partition, Place::Elsewhere, Some(error)),
-            Moved::Taken(partition, Err(_)) => (partition, Place::Elsewhere, None),
-            Moved::Left(partition, left) => (partition, Place::Elsewhere, left.err()),
+        let (partition, tenure, error) = match moved {
+            Moved::Taken(partition, Ok(tenure)) => (partition, Some(tenure), None),
+            Moved::Taken(partition, Err(Error::Store(error))) => (partition, None, Some(error)),
+            Moved::Taken(partition, Err(_)) => (partition, None, None),
+            Moved::Left(partition, left) => (partition, None, left.err()),
         };
         let at = usize::from(partition.0);
-        if let Place::Here(tenure) = &place {
-            // What this node has, it knows without the store.
-            if let Some(owner) = self.owners.get_mut(at).filter(|owner| owner.epoch < tenure.epoch) {
-                *owner = Owner { partition, epoch: tenure.epoch, node: Some(self.shared.options.name.clone()) };
-                self.counted[at] = 0;
-                self.shared.directory.own(self.owners.clone());
-                self.here().for_each(|tenure| tenure.repeat(Some(partition)));
-            }
-        }
         // A partition that another node has taken first is no error.
         let error = error.filter(|error| !matches!(error, StoreError::Fenced { .. }));
-        if error.is_some() {
-            self.not_before[at] = Instant::now() + self.shared.options.beat();
+        match tenure {
+            Some(tenure) => {
+                let is_new = self.steward.taken(partition, tenure.epoch);
+                if is_new {
+                    self.counted[at] = 0;
+                    self.tell_owners();
+                }
+                self.tenures[at] = Some(tenure);
+            }
+            None => self.steward.left(partition, error.is_some(), Instant::now()),
         }
         self.shared.directory.note(Some(partition), error.as_ref());
         self.shared.control.see(|seen| match error {
             Some(error) => drop(seen.errors.insert(partition, error)),
             None => drop(seen.errors.remove(&partition)),
         });
-        self.places[at] = place;
         self.shared.control.turn();
         self.shared.directory.changed();
     }
 
-    /// Ends what is lost or has failed, and moves what should be elsewhere.
-    fn settle(&mut self) {
-        for at in 0..self.places.len() {
-            let Place::Here(tenure) = &self.places[at] else { continue };
-            let is_lost = self.owners.get(at).is_some_and(|owner| owner.epoch > tenure.epoch);
-            if is_lost || tenure.failure().is_some() {
-                self.end_one(at, Leave::AtOnce);
-            }
-        }
-        let now = Instant::now();
-        let me = self.shared.options.name.clone();
-        let alive: Vec<(&str, bool)> = self
-            .members
-            .alive(now, self.shared.options.silence())
-            .map(|(name, member)| (name.as_str(), member.record.is_leaving))
-            .collect();
-        let members: Vec<&str> = alive.iter().filter(|(_, is_leaving)| !is_leaving).map(|(name, _)| *name).collect();
-        let is_alive = |name: &str| alive.iter().any(|(other, _)| *other == name);
-        let owners: Vec<Option<&str>> = self.owners.iter().map(|owner| owner.node.as_deref()).collect();
-        let mine: Vec<bool> =
-            goal(&members, &owners).into_iter().map(|place| place.is_some_and(|at| members[at] == me)).collect();
-        let can_take: Vec<bool> =
-            owners.iter().map(|owner| owner.is_none_or(|owner| owner == me || !is_alive(owner))).collect();
-        let has_free = owners.iter().any(Option::is_none);
-        let owned: Vec<bool> = owners.iter().map(|owner| owner.is_some_and(|owner| owner == me)).collect();
-        self.take(&mine, &can_take, now);
-        self.disown(&mine, &owned, now);
-        self.give(&mine, has_free);
-    }
-
-    fn take(&mut self, mine: &[bool], can_take: &[bool], now: Instant) {
-        let taking = self.places.iter().filter(|place| matches!(place, Place::Taking)).count();
-        let free = |at: &usize| {
-            mine[*at] && can_take[*at] && matches!(self.places[*at], Place::Elsewhere) && now >= self.not_before[*at]
-        };
-        let wanted: Vec<usize> = (0..mine.len()).filter(free).take(TAKING_MAX.saturating_sub(taking)).collect();
-        for at in wanted {
-            let (partition, seen) = (self.owners[at].partition, self.owners[at].epoch);
-            // Without room for a thread it is tried again.
-            if moves::take(&self.shared, partition, seen).is_ok() {
-                self.places[at] = Place::Taking;
-            }
-        }
-    }
-
-    /// Gives up what is this node's by the store alone and is to go to another: the store had noted that this node has it,
-    /// then taking it failed, and so did giving it back.
-    fn disown(&mut self, mine: &[bool], owned: &[bool], now: Instant) {
-        for at in 0..self.places.len() {
-            let is_idle = matches!(self.places[at], Place::Elsewhere) && now >= self.not_before[at];
-            if owned[at] && !mine[at] && is_idle {
-                let (partition, epoch) = (self.owners[at].partition, self.owners[at].epoch);
-                // Without room for a thread it is tried again.
-                if moves::disown(&self.shared, partition, epoch).is_ok() {
-                    self.places[at] = Place::Leaving;
+    /// Begins moves. Without room for a thread, a partition that was to leave is dropped, and all is tried again.
+    fn carry_out(&mut self, moves: Vec<Move>) {
+        for one in moves {
+            let (partition, begun) = match one {
+                Move::Take(owner) => (owner.partition, moves::take(&self.shared, owner)),
+                Move::Disown(partition, epoch) => (partition, moves::disown(&self.shared, partition, epoch)),
+                Move::Leave(partition, how) => {
+                    let tenure = self.tenures[usize::from(partition.0)].take();
+                    (partition, tenure.map_or(Ok(()), |tenure| moves::leave(&self.shared, tenure, how)))
                 }
-            }
-        }
-    }
-
-    /// Gives one partition back, once the one before has been taken up.
-    fn give(&mut self, mine: &[bool], has_free: bool) {
-        if has_free || self.places.iter().any(|place| matches!(place, Place::Leaving)) {
-            return;
-        }
-        let surplus = (0..mine.len()).find(|at| !mine[*at] && matches!(self.places[*at], Place::Here(_)));
-        if let Some(at) = surplus {
-            self.end_one(at, Leave::Orderly);
-        }
-    }
-
-    fn end_one(&mut self, at: usize, how: Leave) {
-        if let Place::Here(tenure) = std::mem::replace(&mut self.places[at], Place::Leaving)
-            && moves::leave(&self.shared, tenure, how).is_err()
-        {
-            // There is no room for a thread. The partition was dropped, and is taken anew.
-            self.places[at] = Place::Elsewhere;
-        }
-    }
-
-    fn leave_all(&mut self, how: Leave) {
-        for at in 0..self.places.len() {
-            if matches!(self.places[at], Place::Here(_)) {
-                self.end_one(at, how);
+            };
+            if begun.is_err() {
+                self.steward.left(partition, false, Instant::now());
             }
         }
     }
@@ -471,14 +273,14 @@ impl Keeper {
     /// Ends all partitions and waits for that, beating meanwhile.
     fn end(mut self, how: Leave) {
         loop {
-            self.leave_all(how);
-            if self.places.iter().all(|place| matches!(place, Place::Elsewhere)) {
+            let moves = self.steward.end(how);
+            self.carry_out(moves);
+            if self.steward.is_empty() {
                 return;
             }
-            let mail = self.shared.control.wait_for_moves(self.beat_due);
+            let mail = self.shared.control.wait_for_moves(self.steward.beat_due());
             mail.into_iter().for_each(|moved| self.moved(moved));
-            if how == Leave::Orderly && Instant::now() >= self.beat_due {
-                self.beat_due = Instant::now() + self.shared.options.beat();
+            if how == Leave::Orderly && self.steward.due(Instant::now()).beat {
                 // As always.
                 let _ = self.beat();
             }

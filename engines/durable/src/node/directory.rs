@@ -5,16 +5,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::record::Member;
 use crate::ids::PartitionId;
 use crate::store::{Owner, StoreError};
 
 /// Another node, or this one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Which run of it.
-    pub(super) run: u64,
+    pub(crate) run: u64,
     /// Where it receives messages.
-    pub(super) address: String,
+    pub(crate) address: String,
+}
+
+impl Peer {
+    pub(crate) fn of(member: &Member) -> Self {
+        Self { run: member.record.run, address: member.record.address.clone() }
+    }
 }
 
 #[derive(Default)]

@@ -190,6 +190,10 @@ impl Away for Exchange {
                 }
             }
             Input::Acknowledged { by, up_to } => self.send(&peer.address, &Packet::Acknowledged { by, to, up_to }),
+            Input::Probe { from, up_to } => self.send(&peer.address, &Packet::Probe { from, to, up_to }),
+            Input::Missing { by, first, before } => {
+                self.send(&peer.address, &Packet::Missing { by, to, first, before });
+            }
             // Nothing else goes from one partition to another.
             Input::TaskDone { .. } | Input::Repeat { .. } | Input::Request(_) => {}
         }

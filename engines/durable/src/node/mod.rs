@@ -10,18 +10,21 @@
 //! while without harm.
 
 mod advice;
+pub(crate) mod alone;
 mod balance;
 mod calls;
 mod control;
 mod directory;
 mod exchange;
 mod lending;
+mod mail;
 mod metrics;
-mod moves;
+pub(crate) mod moves;
 mod options;
 mod parts;
-mod record;
+pub(crate) mod record;
 mod serve;
+pub(crate) mod steward;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -46,10 +49,11 @@ pub use watch::NodeWatch;
 use bytes::Bytes;
 
 use calls::{Calls, Carrier};
-use control::{Control, Keeper};
+use control::Keeper;
 use directory::Directory;
 use exchange::Exchange;
 use lending::Lent;
+use mail::Control;
 use moves::Leave;
 use parts::Parts;
 use serve::Served;
@@ -101,7 +105,8 @@ impl Node {
     /// wherever they are.
     ///
     /// # Errors
-    /// [`Error::BadOption`], or [`Error::Store`] if the store is out of reach, damaged or foreign.
+    /// [`Error::BadOption`], or [`Error::Store`] if the store is out of reach, damaged, foreign, or in use by a process that
+    /// runs all partitions alone ([`Hub::open`](crate::Hub::open)).
     pub fn open(
         store: Arc<dyn SharedStore>,
         program: impl Program,
@@ -279,6 +284,8 @@ impl Shared {
         match packet {
             Packet::Messages { from, to, first, messages } => self.deliver(from, to, first, messages),
             Packet::Acknowledged { by, to, up_to } => self.put(to, Input::Acknowledged { by, up_to }),
+            Packet::Probe { from, to, up_to } => self.put(to, Input::Probe { from, up_to }),
+            Packet::Missing { by, to, first, before } => self.put(to, Input::Missing { by, first, before }),
             Packet::News => self.control.news(),
             Packet::Request(request) => self.served.take(request),
             Packet::Cancel { from, number } => self.served.cancel(from, number),
@@ -345,6 +352,7 @@ fn begin(shared: &Arc<Shared>) -> Result<JoinHandle<()>, Error> {
     shared.exchange.connect(shared.store.bus().open(&shared.options.name, Arc::new(receive))?);
     let mut keeper = Keeper::new(Arc::clone(shared));
     keeper.join()?;
+    alone::refuse_process(&*shared.store, &shared.options.name)?;
     shared.exchange.announce();
     hub::thread("node".to_owned(), move || keeper.run())
 }

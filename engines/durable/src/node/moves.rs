@@ -3,36 +3,38 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::control::Moved;
+use super::alone;
+use super::mail::Moved;
 use crate::error::Error;
-use crate::hub::{Recovering, Tenure, thread};
+use crate::hub::{Recovering, Tenure, Term, thread};
 use crate::ids::{Epoch, PartitionId};
 use crate::stopped;
-use crate::store::StoreError;
+use crate::store::{Owner, StoreError};
 
 /// How a partition leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leave {
+pub(crate) enum Leave {
     /// All that it has taken in becomes durable, and it is free for others at once.
     Orderly,
     /// It stops at once, because it is lost or has failed.
     AtOnce,
 }
 
-/// Begins to take a partition whose epoch is `seen`.
-pub(super) fn take(shared: &Arc<Shared>, partition: PartitionId, seen: Epoch) -> Result<(), Error> {
-    let shared = Arc::clone(shared);
+/// Begins to take a partition from an owner.
+pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
+    let (shared, partition) = (Arc::clone(shared), from.partition);
     let run = move || {
-        let taken = taken(&shared, partition, seen);
+        let taken = taken(&shared, &from);
         shared.control.moved(Moved::Taken(partition, taken));
         shared.exchange.announce();
     };
     thread(format!("take-{partition}"), run).map(drop)
 }
 
-fn taken(shared: &Arc<Shared>, partition: PartitionId, seen: Epoch) -> Result<Tenure, Error> {
-    let epoch = shared.store.take(partition, seen, &shared.options.name)?;
-    let tenure = recovered(shared, partition, epoch);
+fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
+    let (partition, term) = (from.partition, shared.fence.term());
+    let epoch = alone::take(&*shared.store, from, &shared.options.name)?;
+    let tenure = recovered(shared, partition, epoch, term);
     if tenure.is_err() {
         // It is free for who can recover it. Otherwise it is this node's, which tries again.
         let _ = shared.store.release(partition, epoch);
@@ -40,8 +42,9 @@ fn taken(shared: &Arc<Shared>, partition: PartitionId, seen: Epoch) -> Result<Te
     tenure
 }
 
-fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch) -> Result<Tenure, Error> {
-    let starting = Recovering::start(&shared.engine, partition, epoch, &shared.meters[usize::from(partition.0)])?;
+fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch, term: Term) -> Result<Tenure, Error> {
+    let meter = &shared.meters[usize::from(partition.0)];
+    let starting = Recovering::start(&shared.engine, partition, epoch, term, meter)?;
     let recovered = starting.recovered();
     let cleared = recovered.and_then(|recovered| stopped::clear(&*shared.store, partition).map(|()| recovered));
     match cleared {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::record::BEATS;
 use crate::error::Error;
 use crate::store::check_blob_name;
 
@@ -47,13 +48,13 @@ impl Default for NodeOptions {
 
 impl NodeOptions {
     /// How often the node says that it is alive.
-    pub(super) fn beat(&self) -> Duration {
-        self.lease / 5
+    pub(crate) fn beat(&self) -> Duration {
+        self.lease / BEATS
     }
 
     /// After so long without a beat of its own a node acts no more, and after so long without a beat of another it takes
     /// the other's partitions. Others see a beat one beat late at most.
-    pub(super) fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.lease - self.beat()
     }
 

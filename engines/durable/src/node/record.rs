@@ -1,34 +1,38 @@
 //! What nodes say about themselves, and which of them are alive.
 //!
-//! A record counts up with every beat. A node is alive as long as its record changes; how long ago it last did is timed
-//! by whoever reads it, with a clock of its own. So nothing depends on clocks that agree.
+//! A record counts up with every beat. A node is alive as long as its record changes; how long it has not is timed by
+//! whoever reads it, with a clock of its own. So nothing depends on clocks that agree. What counts is when the records
+//! were read: a reader that was held up since then knows nothing newer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+/// How often a node says something within its lease.
+pub(crate) const BEATS: u32 = 5;
+
 /// What a node says about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// A number that no other run of any node has.
-    pub(super) run: u64,
+    pub(crate) run: u64,
     /// How often it has said something.
-    pub(super) beat: u64,
+    pub(crate) beat: u64,
     /// Where it receives messages.
-    pub(super) address: String,
+    pub(crate) address: String,
     /// The format of its frames.
-    pub(super) format: u16,
+    pub(crate) format: u16,
     /// Its lease, milliseconds.
-    pub(super) lease_ms: u64,
+    pub(crate) lease_ms: u64,
     /// The version of its program, for people.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// Whether it is giving all its partitions back.
-    pub(super) is_leaving: bool,
+    pub(crate) is_leaving: bool,
     /// How many activities wait on it; none if it takes none of other nodes.
-    pub(super) waiting: Option<usize>,
+    pub(crate) waiting: Option<usize>,
     /// What its partitions do.
-    pub(super) loads: Vec<PartitionLoad>,
+    pub(crate) loads: Vec<PartitionLoad>,
 }
 
 /// How much a partition has to do, as its node says it.
@@ -49,27 +53,30 @@ pub struct PartitionLoad {
 
 /// A node that has said something and is not forgotten.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) record: Record,
+pub(crate) struct Member {
+    pub(crate) record: Record,
     changed: Instant,
 }
 
 impl Member {
     /// How long ago its record was seen to change.
-    pub(super) fn age(&self, now: Instant) -> Duration {
+    pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.changed)
     }
 }
 
 /// All nodes, by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Members {
+pub(crate) struct Members {
     all: BTreeMap<String, Member>,
+    /// Before they were last read.
+    read: Option<Instant>,
 }
 
 impl Members {
-    /// Takes in what all nodes said last. Records that cannot be read are passed over.
-    pub(super) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, now: Instant) {
+    /// Takes in what all nodes said last, which was read after `begun` and has come by `now`. Records that cannot be read
+    /// are passed over.
+    pub(crate) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, begun: Instant, now: Instant) {
         let mut all = BTreeMap::new();
         for (name, bytes) in said {
             let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { continue };
@@ -77,17 +84,40 @@ impl Members {
             let changed = self.all.get(&name).filter(same).map_or(now, |member| member.changed);
             all.insert(name, Member { record, changed });
         }
-        self.all = all;
+        (self.all, self.read) = (all, Some(begun));
+    }
+
+    /// How long a record was known not to change when it was last read.
+    pub(crate) fn silent(&self, member: &Member) -> Duration {
+        self.read.map_or(Duration::ZERO, |read| read.saturating_duration_since(member.changed))
+    }
+
+    /// Whether a node is lost that was first seen at `seen` to have taken something. It was alive when it took that, so
+    /// records that were read earlier do not count.
+    pub(crate) fn is_lost(&self, name: &str, seen: Instant, silence: Duration) -> bool {
+        let is_silent = self.all.get(name).is_none_or(|member| self.silent(member) >= silence);
+        is_silent && self.read.is_some_and(|read| read > seen)
     }
 
     /// All of them, in order of their names.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter()
     }
 
+    /// What each said last: its run, and how often it had said something.
+    pub(crate) fn said(&self) -> BTreeMap<String, (u64, u64)> {
+        self.all.iter().map(|(name, member)| (name.clone(), (member.record.run, member.record.beat))).collect()
+    }
+
+    /// How long the slowest takes for so many beats.
+    pub(crate) fn beats(&self, count: u32) -> Duration {
+        let lease_ms = self.all.values().map(|member| member.record.lease_ms).max().unwrap_or(0);
+        Duration::from_millis(lease_ms) * count / BEATS
+    }
+
     /// Those that have not been silent for `silence`.
-    pub(super) fn alive(&self, now: Instant, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
-        self.all.iter().filter(move |(_, member)| member.age(now) < silence)
+    pub(crate) fn alive(&self, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
+        self.all.iter().filter(move |(_, member)| self.silent(member) < silence)
     }
 }
 
@@ -115,15 +145,22 @@ mod tests {
             vec![("a".to_owned(), serde_json::to_vec(&record).expect("a record")), ("b".to_owned(), b"{".to_vec())]
         };
         let mut members = Members::default();
-        let alive = |members: &Members, now| members.alive(now, silence).count();
-        members.hear(said(1, 5), at(0));
-        members.hear(said(1, 5), at(3));
-        assert_eq!((alive(&members, at(3)), alive(&members, at(4))), (1, 0), "what it says is old");
-        members.hear(said(1, 6), at(5));
-        assert_eq!(alive(&members, at(8)), 1);
-        members.hear(said(2, 6), at(9));
-        assert_eq!(alive(&members, at(12)), 1, "another run of it has begun");
-        members.hear(Vec::new(), at(12));
-        assert_eq!(alive(&members, at(12)), 0, "it is forgotten");
+        let alive = |members: &Members| members.alive(silence).count();
+        members.hear(said(1, 5), at(0), at(1));
+        members.hear(said(1, 5), at(4), at(9));
+        assert_eq!(alive(&members), 1, "it was read before that was known to be old");
+        members.hear(said(1, 5), at(5), at(5));
+        assert_eq!(alive(&members), 0, "what it says is old");
+        members.hear(said(1, 6), at(6), at(6));
+        members.hear(said(1, 6), at(9), at(9));
+        assert_eq!(alive(&members), 1);
+        members.hear(said(2, 6), at(10), at(10));
+        members.hear(said(2, 6), at(13), at(13));
+        assert_eq!(alive(&members), 1, "another run of it has begun");
+        let is_lost = |members: &Members, seen| members.is_lost("a", at(seen), silence);
+        assert!(!is_lost(&members, 1));
+        members.hear(Vec::new(), at(14), at(14));
+        assert_eq!(alive(&members), 0, "it is forgotten");
+        assert_eq!((is_lost(&members, 13), is_lost(&members, 14)), (true, false), "it may be new");
     }
 }

@@ -13,8 +13,7 @@ use tokio::task::AbortHandle;
 use super::calls::outcome_of;
 use super::exchange::Exchange;
 use crate::codec::{Outcome, Packet, RemoteRequest, Work};
-use crate::hub::{Engine, Fence};
-use crate::partition::{Input, Reply, Request};
+use crate::hub::{Engine, Fence, Pending};
 
 /// Requests of one node that are remembered; more are passed over until it settles some.
 const REQUESTS_MAX: usize = 1 << 20;
@@ -103,14 +102,13 @@ impl Served {
 
     fn begin(self: &Arc<Self>, request: RemoteRequest) {
         let RemoteRequest { from, address, number, work, .. } = request;
-        let (reply, response) = oneshot::channel();
         let partition = match &work {
             Work::Request(partition, _) => Some(*partition),
             Work::Activity(_) => None,
         };
-        if !self.hand_over(work, reply) {
+        let Some(response) = self.hand_over(work) else {
             return self.end(from, &address, number, Outcome::NotDone);
-        }
+        };
         let this = Arc::clone(self);
         let task = self.runtime.spawn(async move {
             let outcome = outcome_of(partition, response.await);
@@ -125,16 +123,14 @@ impl Served {
         }
     }
 
-    /// Gives work to who does it here; false if it is not to be done here.
-    fn hand_over(&self, work: Work, reply: Reply) -> bool {
+    /// Gives work to who does it here; `None` if it is not to be done here.
+    fn hand_over(&self, work: Work) -> Option<Pending> {
         match work {
-            Work::Request(partition, kind) => {
-                let input = Input::Request(Request { kind, reply });
-                self.engine.post().inbox(partition).is_some_and(|inbox| inbox.push(input).is_ok())
-            }
+            Work::Request(partition, kind) => Pending::put(&self.engine.post().inbox(partition)?, kind).ok(),
             Work::Activity(call) => {
+                let (reply, response) = oneshot::channel();
                 self.engine.run_activity(call, reply);
-                true
+                Some(Pending::of(response))
             }
         }
     }

@@ -182,6 +182,42 @@ fn a_wait_goes_on_when_its_partition_moves() {
     });
 }
 
+/// Of each partition, one that is here for the client and one that is there.
+#[test]
+fn whoever_gives_up_waiting_is_forgotten() {
+    let scene = Scene::new(4);
+    let (a, b) = (scene.open("a"), scene.open("b"));
+    have(&[&a, &b], &[2, 2]);
+    let awaited = || {
+        let of = |node: &Node| node.stats().partitions.iter().map(|partition| partition.counts.awaited).sum::<u64>();
+        of(&a) + of(&b)
+    };
+    let names: Vec<String> = (0..12).map(|n| format!("w{n}")).collect();
+    block(async {
+        let client = a.client();
+        for name in &names {
+            start(&client, "Wait", name, 1).await.expect("started");
+            let ended = client.wait(&id(name), Duration::from_millis(20)).await;
+            assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
+        }
+    });
+    until("nobody is waited for", || awaited() == 0);
+    block(async {
+        let client = a.client();
+        let waits: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let (client, id) = (client.clone(), id(name));
+                tokio::spawn(async move { client.wait(&id, TIMEOUT).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        until("all are waited for", || awaited() == names.len() as u64);
+        waits.iter().for_each(tokio::task::JoinHandle::abort);
+    });
+    until("nobody is waited for after that was given up", || awaited() == 0);
+}
+
 #[test]
 fn a_node_that_was_paused_past_its_lease_stops_by_itself_and_comes_back() {
     let scene = Scene::new(4);

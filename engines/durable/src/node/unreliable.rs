@@ -87,6 +87,10 @@ impl Store for Unreliable {
         self.store.batching()
     }
 
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
         self.store().open_or_create(wanted)
     }

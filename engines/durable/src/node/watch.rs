@@ -35,7 +35,8 @@ impl NodeWatch {
     /// # Errors
     /// [`Error::Store`] if the store is out of reach or damaged.
     pub fn look(&mut self) -> Result<(), Error> {
-        self.members.hear(self.store.said()?, Instant::now());
+        let begun = Instant::now();
+        self.members.hear(self.store.said()?, begun, Instant::now());
         self.owners = self.store.owners()?;
         Ok(())
     }

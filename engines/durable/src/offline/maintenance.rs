@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::hub::crossing;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::message::MessageKind;
+use crate::node::alone::{self, Silent};
 use crate::partition::{Change, Effect, Partition};
 use crate::store::{FrameBatch, Store};
 
@@ -50,7 +51,8 @@ impl HubMaintenance {
     /// [`Error::Store`] if it is in use, damaged or foreign.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, Error> {
         let shape = super::shape(&*store)?;
-        let owner = format!("process {}", std::process::id());
+        let silent = Silent::nodes(&*store)?;
+        let owner = alone::name();
         let mut hub = Self { store, parts: Vec::new() };
         for id in (0..shape.partitions).map(PartitionId) {
             let epoch = hub.store.acquire(id, &owner)?;
@@ -63,6 +65,7 @@ impl HubMaintenance {
                 }
             }
         }
+        silent.are_silent(&*hub.store)?;
         let crossings: Vec<_> = hub.parts.iter().map(|part| part.partition.crossings()).collect();
         crossing::check(&crossings)?;
         Ok(hub)

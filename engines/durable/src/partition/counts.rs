@@ -44,6 +44,8 @@ pub struct Counts {
     pub held_bytes: u64,
     /// What waits for the log.
     pub gated: u64,
+    /// Instances for whose end clients wait.
+    pub awaited: u64,
 }
 
 impl Partition {
@@ -63,6 +65,7 @@ impl Partition {
             outbox_bytes: self.outbox.bytes(),
             held_bytes: self.held_bytes(),
             gated: self.gate.len() as u64,
+            awaited: self.waiters.len() as u64,
             ..self.counts
         }
     }

@@ -14,6 +14,8 @@ pub(super) enum Gated {
     /// Hand the outbox over up to this number.
     Send(PartitionId, u64),
     Acknowledge(PartitionId, u64),
+    /// Report that messages from there have not come, from this number on and before that one.
+    Missing(PartitionId, u64, u64),
     Respond(Reply, Result<Response, Error>),
     /// Blobs below this number are in the store.
     Kept(u64),

@@ -32,6 +32,22 @@ pub enum Input {
         /// The last number it took.
         up_to: u64,
     },
+    /// How far another partition has sent messages to this one. It wants to know which of them have not come.
+    Probe {
+        /// The sender.
+        from: PartitionId,
+        /// The number of the last message it has sent.
+        up_to: u64,
+    },
+    /// Messages that this partition has sent have not come.
+    Missing {
+        /// The receiver.
+        by: PartitionId,
+        /// The number of the first of them.
+        first: u64,
+        /// The number behind the last of them.
+        before: u64,
+    },
     /// An activity has ended.
     TaskDone {
         /// Which.
@@ -39,10 +55,10 @@ pub enum Input {
         /// How.
         result: Result<Payload, Failure>,
     },
-    /// Messages and their acknowledgements may be lost on their way to other processes: what was handed over and is not
-    /// acknowledged is to be handed over again.
+    /// Messages and their acknowledgements may be lost on their way to other processes: receivers are to say which of
+    /// those that are not acknowledged they miss.
     Repeat {
-        /// To this partition, at once; `None` means to each that has acknowledged nothing since the last time.
+        /// This one, at once; `None` means each that has acknowledged nothing since the last time.
         to: Option<PartitionId>,
     },
     /// A client's request.
@@ -166,6 +182,22 @@ pub enum Effect {
         to: PartitionId,
         /// The last number that was taken.
         up_to: u64,
+    },
+    /// Give [`Input::Probe`] to a partition, behind what it was sent before.
+    Probe {
+        /// The receiver of what was sent.
+        to: PartitionId,
+        /// The number of the last message that was sent.
+        up_to: u64,
+    },
+    /// Give [`Input::Missing`] to a partition.
+    Missing {
+        /// The sender of what has not come.
+        to: PartitionId,
+        /// The number of the first message.
+        first: u64,
+        /// The number behind the last.
+        before: u64,
     },
     /// Respond to a client.
     Respond(Reply, Result<Response, Error>),

@@ -40,6 +40,8 @@ mod tests_of_bounds;
 #[cfg(test)]
 mod tests_of_long_work;
 #[cfg(test)]
+mod tests_of_loss;
+#[cfg(test)]
 mod tests_of_misuse;
 #[cfg(test)]
 mod tests_of_outbox;
@@ -84,6 +86,9 @@ use table::Table;
 use timers::{Due, Timers};
 use waiting::Waiting;
 pub(crate) use worksite::Worksite;
+
+/// Messages that are sent again together with a probe.
+const PROBE_MESSAGES: usize = 16;
 
 /// The output of a turn, to be written durably and in this order: blobs, then the frame.
 #[derive(Debug)]
@@ -282,13 +287,14 @@ impl Partition {
                 self.outbox.arrived(by, up_to);
                 self.hand_over(by);
             }
-            Input::Acknowledged { .. } => {}
-            Input::Repeat { to: Some(to) } if self.outbox.knows(to) => self.repeat(to),
-            Input::Repeat { to: Some(_) } => {}
+            Input::Probe { from, up_to } if self.outbox.knows(from) => self.probed(from, up_to),
+            Input::Missing { by, first, before } if self.outbox.knows(by) => self.resend(by, first, before),
+            Input::Repeat { to: Some(to) } if self.outbox.knows(to) => self.probe(to),
             Input::Repeat { to: None } => {
                 let stuck: Vec<PartitionId> = self.outbox.stuck().collect();
-                stuck.into_iter().for_each(|to| self.repeat(to));
+                stuck.into_iter().for_each(|to| self.probe(to));
             }
+            Input::Acknowledged { .. } | Input::Probe { .. } | Input::Missing { .. } | Input::Repeat { .. } => {}
             Input::Request(request) => self.request(request),
         }
     }
@@ -313,18 +319,36 @@ impl Partition {
         if !self.outbox.knows(from) {
             return;
         }
+        if let Some(missing) = self.outbox.new_gap(from, first) {
+            self.gate.stage(Gated::Missing(from, missing, first));
+        }
         while !self.is_full()
             && let Some(message) = messages.pop_front()
         {
             if self.outbox.take(from, first) {
                 self.deliver(message);
+            } else {
+                self.outbox.keep_early(from, first, message);
             }
             first += 1;
+            if messages.is_empty() {
+                messages = self.outbox.early_run(from);
+                first = self.outbox.taken(from) + 1;
+            }
         }
         if !messages.is_empty() {
             self.held.push_back(Held::Messages { from, first, messages });
         }
         // Messages taken earlier are acknowledged again: the sender may have crashed before it heard.
+        let taken = self.outbox.taken(from);
+        self.gate.stage(Gated::Acknowledge(from, taken));
+    }
+
+    /// Reports to a sender what has not come of what it has sent.
+    fn probed(&mut self, from: PartitionId, up_to: u64) {
+        for (first, before) in self.outbox.gaps(from, up_to) {
+            self.gate.stage(Gated::Missing(from, first, before));
+        }
         let taken = self.outbox.taken(from);
         self.gate.stage(Gated::Acknowledge(from, taken));
     }
@@ -440,6 +464,7 @@ impl Partition {
                     self.hand_over(to);
                 }
                 Gated::Acknowledge(to, up_to) => self.effects.push(Effect::Acknowledge { to, up_to }),
+                Gated::Missing(to, first, before) => self.effects.push(Effect::Missing { to, first, before }),
                 Gated::Respond(reply, response) => self.effects.push(Effect::Respond(reply, response)),
                 Gated::Kept(below) => self.spiller.kept(below),
                 Gated::Snapshot => self.snapshot_durable(),
@@ -458,11 +483,22 @@ impl Partition {
         }
     }
 
-    /// Hands over again the first lot of what a partition has not acknowledged; the rest follows once it does.
-    fn repeat(&mut self, to: PartitionId) {
-        self.outbox.again(to);
-        let (first, messages) = self.outbox.hand_over(to, self.bounds.lot);
-        if !messages.is_empty() {
+    /// Has a partition say what it misses of what it has not acknowledged. The first few go with that, as they may be all.
+    fn probe(&mut self, to: PartitionId) {
+        let Some(up_to) = self.outbox.unconfirmed(to) else { return };
+        let (first, messages) = self.outbox.again(to, 0, u64::MAX, self.bounds.lot.min(PROBE_MESSAGES));
+        self.effects.push(Effect::Send { to, first, messages });
+        self.effects.push(Effect::Probe { to, up_to });
+    }
+
+    /// Gives the receiver again what it misses, in lots.
+    fn resend(&mut self, to: PartitionId, mut next: u64, before: u64) {
+        loop {
+            let (first, messages) = self.outbox.again(to, next, before, self.bounds.lot);
+            if messages.is_empty() {
+                return;
+            }
+            next = first + messages.len() as u64;
             self.effects.push(Effect::Send { to, first, messages });
         }
     }

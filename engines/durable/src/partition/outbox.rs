@@ -3,8 +3,12 @@
 //! Per pair of partitions, messages are numbered from 1 without gaps. The sender keeps them until the receiver has
 //! durably taken them; the receiver remembers the last number it took. So each is taken once, in order, through any
 //! crash of either.
+//!
+//! On its way to another process a message may be lost. The receiver keeps in memory what comes behind a gap, and
+//! reports the gap once, when it first sees it. Only what is missing is then sent again. If the report is lost, or
+//! nothing comes behind the gap, the sender hears nothing for a while and probes the receiver.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::PartitionId;
 use crate::message::Message;
@@ -12,6 +16,10 @@ use crate::partition::size::room;
 
 /// Messages that may be on their way to one partition without a word that they have arrived.
 const WINDOW: u64 = 65_536;
+/// Bytes of messages that may be kept because an earlier one has not come; others are dropped, and sent again later.
+const EARLY_BYTES_MAX: usize = 16 << 20;
+/// Gaps that are reported in response to one probe.
+const GAPS_MAX: usize = 64;
 
 /// Both ends of the ways to all partitions, this one included.
 #[derive(Debug)]
@@ -21,6 +29,9 @@ pub(super) struct Outbox {
     pub(super) window: u64,
     /// About how many bytes the messages that are open take.
     bytes: u64,
+    /// [`EARLY_BYTES_MAX`], unless a simulation makes it smaller.
+    pub(super) early_bytes_max: usize,
+    early_bytes: usize,
 }
 
 /// How far the ways to and from one partition have come.
@@ -56,11 +67,21 @@ struct Lane {
     taken: u64,
     /// As far as the log, or the frame being written, knows.
     taken_logged: u64,
+    /// Messages from there that have come before an earlier one, by number.
+    early: BTreeMap<u64, Message>,
+}
+
+impl Lane {
+    /// The last number that has come.
+    fn heard(&self) -> u64 {
+        self.early.last_key_value().map_or(self.taken, |(last, _)| self.taken.max(*last))
+    }
 }
 
 impl Outbox {
     pub(super) fn new(partitions: u16) -> Self {
-        Self { lanes: (0..partitions).map(|_| Lane::default()).collect(), window: WINDOW, bytes: 0 }
+        let lanes = (0..partitions).map(|_| Lane::default()).collect();
+        Self { lanes, window: WINDOW, bytes: 0, early_bytes_max: EARLY_BYTES_MAX, early_bytes: 0 }
     }
 
     fn lane(&mut self, partition: PartitionId) -> &mut Lane {
@@ -110,10 +131,21 @@ impl Outbox {
         (first, messages)
     }
 
-    /// Counts messages that have not arrived as not handed over.
-    pub(super) fn again(&mut self, to: PartitionId) {
+    /// Messages that were handed over and are not known to have arrived, those from `first` on and before `before`, at
+    /// most `most`; and the number of the first.
+    pub(super) fn again(&mut self, to: PartitionId, first: u64, before: u64, most: usize) -> (u64, Vec<Message>) {
         let lane = self.lane(to);
-        lane.handed = lane.arrived.max(lane.sent - lane.open.len() as u64);
+        let first_open = lane.sent + 1 - lane.open.len() as u64;
+        let (first, before) = (first.max(first_open), before.min(lane.handed + 1));
+        let count = usize::try_from(before.saturating_sub(first)).unwrap_or(0).min(most);
+        let skip = usize::try_from(first - first_open).unwrap_or(usize::MAX).min(lane.open.len());
+        (first, lane.open.range(skip..).take(count).cloned().collect())
+    }
+
+    /// The last number that was handed over, if it is not known to have arrived.
+    pub(super) fn unconfirmed(&mut self, to: PartitionId) -> Option<u64> {
+        let lane = self.lane(to);
+        (lane.handed > lane.arrived).then_some(lane.handed)
     }
 
     /// Partitions that have been handed messages and have acknowledged nothing since this was last called.
@@ -162,6 +194,58 @@ impl Outbox {
             lane.taken = sequence;
         }
         is_next
+    }
+
+    /// Keeps a message that has come before an earlier one, if there is room.
+    pub(super) fn keep_early(&mut self, from: PartitionId, sequence: u64, message: Message) {
+        let (has_room, bytes) = (self.has_room_for_early(), room(&message));
+        let lane = self.lane(from);
+        if has_room && sequence > lane.taken && !lane.early.contains_key(&sequence) {
+            lane.early.insert(sequence, message);
+            self.early_bytes += bytes;
+        }
+    }
+
+    fn has_room_for_early(&self) -> bool {
+        self.early_bytes < self.early_bytes_max
+    }
+
+    /// Takes out what was kept from there and is next now.
+    pub(super) fn early_run(&mut self, from: PartitionId) -> VecDeque<Message> {
+        let lane = self.lane(from);
+        let (mut run, mut bytes) = (VecDeque::new(), 0);
+        while let Some(first) = lane.early.first_entry()
+            && *first.key() <= lane.taken + 1 + run.len() as u64
+        {
+            let (sequence, message) = first.remove_entry();
+            bytes += room(&message);
+            // One that came again in the meantime has been taken.
+            if sequence > lane.taken {
+                run.push_back(message);
+            }
+        }
+        self.early_bytes -= bytes;
+        run
+    }
+
+    /// The gap before a message that has just come, if it was not there before: the number of the first that is missing.
+    /// None if what comes behind the gap is not kept.
+    pub(super) fn new_gap(&mut self, from: PartitionId, sequence: u64) -> Option<u64> {
+        let has_room = self.has_room_for_early();
+        let first = self.lane(from).heard() + 1;
+        (has_room && first < sequence).then_some(first)
+    }
+
+    /// Numbers up to `up_to` that have not come from there, as ranges: the first, and the one behind the last.
+    pub(super) fn gaps(&mut self, from: PartitionId, up_to: u64) -> Vec<(u64, u64)> {
+        let lane = self.lane(from);
+        let came = lane.early.keys().copied().chain([up_to.saturating_add(1)]);
+        let gaps = came.scan(lane.taken + 1, |next, came| {
+            let gap = (*next, came);
+            *next = came.saturating_add(1);
+            Some(gap)
+        });
+        gaps.filter(|(first, before)| first < before).take(GAPS_MAX).collect()
     }
 
     /// The last number taken from a partition.
@@ -288,15 +372,54 @@ mod tests {
         outbox.arrived(to, 1);
         assert_eq!(outbox.stuck().count(), 0, "it has just acknowledged one");
         assert_eq!(outbox.stuck().collect::<Vec<_>>(), [to]);
-        outbox.again(to);
+        assert_eq!(outbox.unconfirmed(to), Some(2));
         outbox.allow(to, 3);
-        assert_eq!(outbox.hand_over(to, 1), (2, vec![message("b")]));
-        outbox.arrived(to, 2);
+        assert_eq!(
+            outbox.again(to, 0, u64::MAX, 9),
+            (2, vec![message("b")]),
+            "what was not handed over is not repeated"
+        );
         assert_eq!(outbox.hand_over(to, 9), (3, vec![message("c")]));
-        outbox.again(to);
+        assert_eq!(outbox.again(to, 3, 4, 9), (3, vec![message("c")]));
+        assert_eq!(outbox.again(to, 0, u64::MAX, 1), (2, vec![message("b")]));
         outbox.arrived(to, 3);
-        assert!(outbox.hand_over(to, 9).1.is_empty());
+        assert!(outbox.again(to, 0, u64::MAX, 9).1.is_empty());
+        assert_eq!(outbox.unconfirmed(to), None);
         assert_eq!(outbox.stuck().count(), 0);
+    }
+
+    #[test]
+    fn what_comes_early_is_kept_until_the_gap_before_it_is_filled() {
+        let (mut outbox, from) = (Outbox::new(2), PartitionId(1));
+        assert!(outbox.take(from, 1));
+        assert_eq!(outbox.new_gap(from, 2), None);
+        assert_eq!(outbox.new_gap(from, 4), Some(2));
+        for sequence in [4, 5, 8, 4] {
+            outbox.keep_early(from, sequence, message(&sequence.to_string()));
+        }
+        assert_eq!(outbox.new_gap(from, 9), None, "it is known");
+        assert_eq!(outbox.gaps(from, 10), [(2, 4), (6, 8), (9, 11)]);
+        assert_eq!(outbox.gaps(from, 1), [(2, 4), (6, 8)]);
+        assert!(outbox.early_run(from).is_empty());
+        assert!(outbox.take(from, 2) && outbox.take(from, 3));
+        assert_eq!(outbox.early_run(from), [message("4"), message("5")]);
+        assert!((4..=6).all(|sequence| outbox.take(from, sequence)));
+        assert!(outbox.early_run(from).is_empty());
+        assert!(outbox.take(from, 7) && outbox.take(from, 8), "it came again");
+        assert!(outbox.early_run(from).is_empty());
+        assert_eq!((outbox.gaps(from, 8), outbox.early_bytes), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn what_comes_early_and_has_no_room_is_dropped_and_not_missed_at_once() {
+        let (mut outbox, from) = (Outbox::new(2), PartitionId(1));
+        outbox.early_bytes_max = 1;
+        outbox.keep_early(from, 2, message("2"));
+        outbox.keep_early(from, 3, message("3"));
+        assert_eq!(outbox.new_gap(from, 9), None);
+        assert_eq!(outbox.gaps(from, 9), [(1, 2), (3, 10)]);
+        assert!(outbox.take(from, 1));
+        assert_eq!(outbox.early_run(from), [message("2")]);
     }
 
     #[test]

@@ -84,6 +84,10 @@ impl Store for MemoryStore {
         Batching::Group
     }
 
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
         Ok(*self.state().shape.get_or_insert(wanted))
     }

@@ -140,6 +140,11 @@ pub trait Store: Send + Sync + 'static {
     /// How frames should reach it.
     fn batching(&self) -> Batching;
 
+    /// The store as several processes open it at once; `None` if it is for one process at a time.
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        None
+    }
+
     /// The shape of the hub kept here; creates one of the shape `wanted` if there is none yet.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use narrows_testing::{has_programs, postgres_programs};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long something may take that happens in the end.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
@@ -71,6 +72,34 @@ impl Postgres {
     /// Ends the server as a crash does.
     pub(crate) fn kill(&mut self) {
         end(&mut self.server.take().unwrap());
+    }
+
+    /// Ends the server in order, without waiting for its clients.
+    pub(crate) fn stop(&mut self) {
+        let mut server = self.server.take().unwrap();
+        signal(server.id(), Signal::INT);
+        server.wait().unwrap();
+    }
+
+    /// Has the server stand still, and its processes for connections too.
+    pub(crate) fn pause(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Has it go on.
+    pub(crate) fn resume(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, which: Signal) {
+        let server = self.server.as_ref().unwrap().id();
+        signal(server, which);
+        let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        for child in children.split_whitespace() {
+            // One that has just ended stands still anyway.
+            let child = Pid::from_raw(child.parse().unwrap()).unwrap();
+            let _ = kill_process(child, which);
+        }
     }
 
     /// Runs a statement as a user at a terminal would; what it prints.
@@ -147,6 +176,7 @@ impl Nats {
         let mut command = Command::new("nats-server");
         command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "--user", USER, "--pass", PASSWORD]);
         command.arg("-sd").arg(self.folder.path()).args(&self.arguments);
+        command.arg("-l").arg(self.folder.path().join("log"));
         command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
         self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let begun = Instant::now();
@@ -161,14 +191,74 @@ impl Nats {
         end(&mut self.server.take().unwrap());
     }
 
+    /// Ends the server in order.
+    pub(crate) fn stop(&mut self) {
+        let mut server = self.server.take().unwrap();
+        signal(server.id(), Signal::TERM);
+        server.wait().unwrap();
+    }
+
+    /// Has the server stand still.
+    pub(crate) fn pause(&self) {
+        signal(self.server.as_ref().unwrap().id(), Signal::STOP);
+    }
+
+    /// Has it go on.
+    pub(crate) fn resume(&self) {
+        signal(self.server.as_ref().unwrap().id(), Signal::CONT);
+    }
+
     /// The text that opens a hub.
     pub(crate) fn url(&self, hub: &str) -> String {
         self.url_with_password(hub, PASSWORD)
     }
 
+    /// The text that opens a hub which all servers of a cluster keep.
+    pub(crate) fn url_of_cluster(servers: &[Self], hub: &str) -> String {
+        let addresses = servers.iter().map(|server| format!("127.0.0.1:{}", server.port));
+        let addresses: Vec<String> = addresses.collect();
+        format!("nats://{USER}:{PASSWORD}@{}/{hub}?replicas={}", addresses.join(","), servers.len())
+    }
+
     /// The same with another password.
     pub(crate) fn url_with_password(&self, hub: &str, password: &str) -> String {
         format!("nats://{USER}:{password}@127.0.0.1:{}/{hub}", self.port)
+    }
+
+    /// Waits until all servers of a cluster have all that each stream holds.
+    pub(crate) fn wait_until_current(servers: &[Self]) {
+        let begun = Instant::now();
+        while !servers.iter().any(Self::sees_all_current) {
+            assert!(begun.elapsed() < 2 * WAIT, "not in time: replicas that have all");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Whether the leader of each stream, asked through this server, responds that all replicas are current.
+    fn sees_all_current(&self) -> bool {
+        let names = self.request("$JS.API.STREAM.NAMES").map(|found| found["streams"].clone());
+        let Some(serde_json::Value::Array(names)) = names else { return false };
+        let is_current = |name: &serde_json::Value| {
+            let name = name.as_str().unwrap_or_default();
+            let info = self.request(&format!("$JS.API.STREAM.INFO.{name}"));
+            let replicas = info.map(|info| info["cluster"]["replicas"].clone());
+            let Some(serde_json::Value::Array(replicas)) = replicas else { return false };
+            replicas.len() == 2
+                && replicas.iter().all(|replica| replica["current"] == true && replica["offline"] != true)
+        };
+        !names.is_empty() && names.iter().all(is_current)
+    }
+
+    /// The response of the server's API to an empty request; `None` if there is none soon.
+    fn request(&self, subject: &str) -> Option<serde_json::Value> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let connect = format!("CONNECT {{\"verbose\":false,\"user\":\"{USER}\",\"pass\":\"{PASSWORD}\"}}");
+        let inbox = format!("_INBOX.{}", free_port());
+        stream.write_all(format!("{connect}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} 0\r\n\r\n").as_bytes()).ok()?;
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        lines.find(|line| line.starts_with("MSG "))?;
+        serde_json::from_str(&lines.next()?).ok()
     }
 
     /// Publishes a message as any other client may, and waits until the server has it.
@@ -188,6 +278,11 @@ impl Drop for Nats {
             self.kill();
         }
     }
+}
+
+/// Sends a signal to a process that a test has started.
+pub(crate) fn signal(process: u32, which: Signal) {
+    kill_process(Pid::from_raw(process.try_into().unwrap()).unwrap(), which).unwrap();
 }
 
 fn end(server: &mut Child) {

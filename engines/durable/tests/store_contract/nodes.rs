@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use narrows_durable::{
-    Activity, ActivityContext, Client, Ctx, EntityId, EntityOp, EntityType, Failure, HubOptions, InstanceId, Node,
+    Activity, ActivityContext, Client, Ctx, EntityId, EntityOp, EntityType, Failure, Hub, HubOptions, InstanceId, Node,
     NodeOptions, Orchestration, Registry, Reuse, Status,
 };
 
@@ -41,11 +41,20 @@ fn tally(number: u64) -> EntityId {
     EntityId::new("tally", &(number % 8).to_string()).unwrap()
 }
 
-fn open(subject: &Subject<'_>, name: &str) -> Node {
-    let (mut hub, mut node) = (HubOptions::default(), NodeOptions::default());
+fn hub_options() -> HubOptions {
+    let mut hub = HubOptions::default();
     (hub.partitions, hub.activity_threads) = (PARTITIONS, 1);
+    hub
+}
+
+fn try_open(subject: &Subject<'_>, name: &str) -> Result<Node, String> {
+    let mut node = NodeOptions::default();
     (node.name, node.lease) = (name.to_owned(), LEASE);
-    Node::open(subject.connect(), code(), hub, node).unwrap()
+    Node::open(subject.connect(), code(), hub_options(), node).map_err(|error| error.to_string())
+}
+
+fn open(subject: &Subject<'_>, name: &str) -> Node {
+    try_open(subject, name).unwrap()
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -98,5 +107,25 @@ fn a_hub_on_three_nodes_loses_one_and_nothing_else() {
         });
         a.close().unwrap();
         b.close().unwrap();
+    }
+}
+
+#[test]
+fn a_hub_is_run_by_nodes_or_by_one_process_and_never_by_both() {
+    let stage = Stage::start();
+    for subject in stage.shared() {
+        let alone = || Hub::open(subject.connect(), code(), hub_options()).map_err(|error| error.to_string());
+        let node = open(&subject, "a");
+        until("the node has all partitions", || node.partitions().len() == usize::from(PARTITIONS));
+        let refused = alone().err().unwrap();
+        assert!(refused.starts_with("the hub of ") && refused.ends_with(" is in use by node a"), "{refused}");
+        node.close().unwrap();
+        let hub = alone().unwrap();
+        let (refused, by) = (try_open(&subject, "b").err().unwrap(), format!("process {}", std::process::id()));
+        assert!(refused.ends_with(&format!("is in use by {by}")), "{:?}: {refused}", subject.kind);
+        hub.close().unwrap();
+        let node = open(&subject, "b");
+        until("the node has all partitions", || node.partitions().len() == usize::from(PARTITIONS));
+        node.close().unwrap();
     }
 }

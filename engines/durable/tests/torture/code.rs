@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,22 +38,29 @@ pub(crate) const STOP: &str = "stop";
 pub(crate) const INBOXES: u64 = 4;
 
 pub(crate) const ACCOUNTS: u64 = 4;
-/// Entities that count, per round; so many that none grows large.
-pub(crate) const TALLIES: u64 = 8;
+/// Entities that count at a time, per round.
+const TALLIES: u64 = 8;
+/// Numbers after which others count, so that none grows large.
+const TALLIED_MAX: u64 = 8_192;
 
 pub(crate) fn open(folder: &Path, mode: Mode) -> Hub {
     let store = FileStore::open(folder.join("hub"), FileStoreOptions { segment_bytes: 128 << 10 }).unwrap();
+    Hub::open(Arc::new(store), registry(folder), options(4, mode)).unwrap()
+}
+
+/// Limits so small that they are met often.
+pub(crate) fn options(partitions: u16, mode: Mode) -> HubOptions {
     let mut options = HubOptions::default();
-    options.partitions = 4;
+    options.partitions = partitions;
     options.mode = mode;
     options.spill_above_bytes = 1024;
     options.snapshot_after_bytes = 64 << 10;
     options.cursor_cache_bytes = 64 << 10;
-    Hub::open(Arc::new(store), registry(folder.join("effects")), options).unwrap()
+    options
 }
 
 pub(crate) fn tally(round: u64, number: u64) -> EntityId {
-    TALLY.id(format!("{round}-{}", number % TALLIES)).unwrap()
+    TALLY.id(format!("{round}-{}-{}", number / TALLIED_MAX, number % TALLIES)).unwrap()
 }
 
 pub(crate) fn account(number: u64) -> EntityId {
@@ -71,7 +78,8 @@ fn tally_of(instance: &str) -> Result<EntityId, Failure> {
     Ok(tally(round, number))
 }
 
-fn registry(effects: PathBuf) -> Registry {
+pub(crate) fn registry(folder: &Path) -> Registry {
+    let effects = folder.join("effects");
     let mut code = Registry::new();
     code.activity(EFFECT, move |ctx: ActivityContext, token: String| {
         let written = write_effect(&effects, &ctx.key(), &token);

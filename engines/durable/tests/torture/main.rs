@@ -1,7 +1,8 @@
 //! A process with a hub is killed at random moments, over and over, and what it had acknowledged is held against what
-//! is found in the end.
+//! is found in the end. So it is with several processes that share a hub, and with the servers that it is on: they are
+//! killed, paused for longer than a lease, and restarted; see [`nodes`].
 //!
-//! Proved after the last kill: every acknowledged start has completed with its result; every orchestration that is
+//! Proved after the last fault: every acknowledged start has completed with its result; every orchestration that is
 //! there has completed; every operation of an entity took effect once, be it a signal of a client, a call or a signal
 //! of an orchestration, or one inside a critical section; every acknowledged event was taken once; every activity ran,
 //! always under the same key.
@@ -14,12 +15,16 @@
 
 mod check;
 mod code;
+mod node;
+mod nodes;
+#[path = "../common/servers.rs"]
+mod servers;
 mod worker;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use narrows_testing::{Chance, torture};
@@ -52,7 +57,14 @@ fn one_round(folder: &Path, round: u64, chance: &mut Chance) -> Vec<String> {
     let stdout = worker.stdout.take().unwrap();
     let wanted = if round.is_multiple_of(2) { chance.below(KILL_AFTER_ACKS_MAX) as u64 } else { u64::MAX };
     let (tell, told) = sync_channel(1);
-    let reader = std::thread::spawn(move || read(stdout, wanted, &tell));
+    let reader = std::thread::spawn(move || {
+        read(stdout, |count| {
+            if count >= wanted {
+                // One report is enough.
+                let _ = tell.try_send(());
+            }
+        })
+    });
     if wanted < u64::MAX {
         told.recv_timeout(TIMEOUT).expect("the worker works");
     }
@@ -70,8 +82,8 @@ fn kill(worker: &mut Child) {
     assert_eq!(status.signal(), Some(SIGKILL), "the worker ended by itself: {status}");
 }
 
-/// What the worker acknowledges, until it is dead; says so once there are `wanted`.
-fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> {
+/// What a worker acknowledges, until it is dead; reports how much that is, also before there is anything.
+fn read(stdout: ChildStdout, mut report: impl FnMut(u64)) -> Vec<String> {
     let mut said = Vec::new();
     let mut lines = BufReader::new(stdout);
     let mut line = String::new();
@@ -79,10 +91,9 @@ fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> 
         // A line without an end was cut by the kill.
         if let Some(text) = line.strip_prefix(worker::MARK).and_then(|text| text.strip_suffix('\n')) {
             said.push(text.to_owned());
-        }
-        if said.len() as u64 >= wanted {
-            // One report is enough.
-            let _ = tell.try_send(());
+            report(said.len() as u64);
+        } else if said.is_empty() {
+            report(0);
         }
         line.clear();
     }

@@ -7,15 +7,16 @@ use std::process::Child;
 use narrows_durable::{Client, InstanceId, Mode, Reuse, Start};
 
 use crate::code::{self, ACCOUNTS, COUNT, INBOX, MOVE, TOKEN, WORK};
+use crate::node;
 
 /// What begins a line that reports an acknowledgement.
 pub(crate) const MARK: &str = "acknowledged ";
 
-const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
-const ROUND: &str = "NARROWS_TORTURE_ROUND";
+pub(crate) const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
+pub(crate) const ROUND: &str = "NARROWS_TORTURE_ROUND";
 const TASKS: u64 = 32;
 /// Every so many-th turn of a task raises an event.
-const EVENT_EVERY: u64 = 4;
+pub(crate) const EVENT_EVERY: u64 = 4;
 /// Every so many-th text is so long that it lies beside the log.
 const LONG_EVERY: u64 = 7;
 const LONG_BYTES: usize = 3_000;
@@ -34,6 +35,9 @@ pub(crate) fn is_wanted() -> bool {
 pub(crate) fn work() {
     let folder = std::env::var(FOLDER).expect("the torture starts this");
     let round: u64 = std::env::var(ROUND).unwrap().parse().unwrap();
+    if let Ok(url) = std::env::var(node::HUB) {
+        return node::work(&url, Path::new(&folder), round);
+    }
     let mode = if round % 3 == 2 { Mode::PersistFirst } else { Mode::Speculative };
     let hub = code::open(Path::new(&folder), mode);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -64,12 +68,23 @@ async fn load(client: Client, round: u64, task: u64) {
     }
 }
 
-fn start(round: u64, number: u64) -> Start {
-    if number % 4 == 3 {
+pub(crate) fn start(round: u64, number: u64) -> Start {
+    let start = if is_move(number) {
         let (from, by) = (number / 4 % ACCOUNTS, 1 + number / 16 % (ACCOUNTS - 1));
-        return MOVE.start(&(from, from + by)).unwrap().id(format!("move-{round}-{number}")).unwrap();
-    }
-    WORK.start(&text(number)).unwrap().id(format!("work-{round}-{number}")).unwrap()
+        MOVE.start(&(from, from + by)).unwrap()
+    } else {
+        WORK.start(&text(number)).unwrap()
+    };
+    start.id(id(round, number)).unwrap()
+}
+
+/// The identifier of the orchestration that [`start`] starts.
+pub(crate) fn id(round: u64, number: u64) -> String {
+    format!("{}-{round}-{number}", if is_move(number) { "move" } else { "work" })
+}
+
+fn is_move(number: u64) -> bool {
+    number % 4 == 3
 }
 
 fn text(number: u64) -> String {
@@ -81,7 +96,7 @@ pub(crate) fn length(number: u64) -> usize {
     if number.is_multiple_of(LONG_EVERY) { LONG_BYTES } else { 10 }
 }
 
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     // The line feed in front ends what the test harness has begun.
     let line = format!("\n{MARK}{what}\n");
     let mut out = std::io::stdout().lock();

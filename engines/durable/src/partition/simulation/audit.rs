@@ -11,10 +11,11 @@ use crate::ids::{InstanceId, PartitionId, Time};
 use crate::message::{Message, MessageKind};
 use crate::partition::input::{Effect, TaskKey};
 use crate::partition::simulation::code::{BROKEN, Note, Script, Token};
-use crate::partition::simulation::disk::{Disk, Payloads};
+use crate::partition::simulation::disk::Payloads;
 use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;
 use crate::program::ActivityCall;
+use crate::store::Store;
 
 /// What the logs of all partitions say.
 pub(super) struct Audit {
@@ -83,25 +84,25 @@ impl Audit {
     }
 
     /// Reads a frame that has just become durable.
-    pub(super) fn frame(&mut self, partition: PartitionId, frame: &[u8], disk: &Disk) {
+    pub(super) fn frame(&mut self, partition: PartitionId, frame: &[u8], store: &dyn Store) {
         let mut entries = Vec::new();
         let mut visit = |_, entry| {
             entries.push(entry);
             Ok(())
         };
-        read_frame(frame, &mut Payloads(disk), &mut visit).expect("a frame of our own");
+        read_frame(frame, &mut Payloads(store), &mut visit).expect("a frame of our own");
         for entry in entries {
-            self.entry(partition, entry, disk);
+            self.entry(partition, entry, store);
         }
     }
 
-    fn entry(&mut self, partition: PartitionId, entry: Entry<'_>, disk: &Disk) {
+    fn entry(&mut self, partition: PartitionId, entry: Entry<'_>, store: &dyn Store) {
         match entry {
             Entry::Created { handle, id, .. } => self.book(partition).created(handle, InstanceId::trusted(id)),
-            Entry::Appended { handle, events } => self.events(partition, handle, events, disk),
+            Entry::Appended { handle, events } => self.events(partition, handle, events, store),
             Entry::Restarted { handle, events, .. } => {
                 self.book(partition).last.remove(&handle);
-                self.events(partition, handle, events, disk);
+                self.events(partition, handle, events, store);
             }
             Entry::Sent { to, sequence, message } => {
                 let sent = self.book(partition).sent.entry(to).or_default();
@@ -122,8 +123,8 @@ impl Audit {
         }
     }
 
-    fn events(&mut self, partition: PartitionId, handle: u64, bytes: &[u8], disk: &Disk) {
-        let mut payloads = Payloads(disk);
+    fn events(&mut self, partition: PartitionId, handle: u64, bytes: &[u8], store: &dyn Store) {
+        let mut payloads = Payloads(store);
         let previous = self.book(partition).last.get(&handle).copied().unwrap_or(Time(0));
         for event in Events::new(bytes, previous, &mut payloads) {
             let event = event.expect("a history of our own");

@@ -331,12 +331,12 @@ impl Store for Archive {
     }
 }
 
-/// Payloads as the disk has them, for who reads frames.
-pub(super) struct Payloads<'a>(pub(super) &'a Disk);
+/// Payloads as a store has them, for who reads frames.
+pub(super) struct Payloads<'a>(pub(super) &'a dyn Store);
 
 impl Fetch for Payloads<'_> {
     fn fetch(&mut self, blob: BlobRef) -> Result<Payload, CodecError> {
-        let bytes = self.0.files().get_blob(&blob_name(blob)).ok().flatten();
+        let bytes = self.0.get_blob(&blob_name(blob)).ok().flatten();
         let bytes = bytes.filter(|bytes| bytes.len() as u64 == blob.bytes);
         let missing = || CodecError { at: 0, what: format!("{} is not on the disk", blob_name(blob)) };
         bytes.map(Payload::from_bytes).ok_or_else(missing)

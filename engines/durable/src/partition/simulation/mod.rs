@@ -19,6 +19,7 @@ mod digest;
 mod disk;
 mod moves;
 mod node;
+mod nodes;
 mod outside;
 mod trace;
 mod verdict;
@@ -38,7 +39,7 @@ mod tests {
     const STEPS_SHOWN: usize = 60;
     const STEPS_SHOWN_OF_ONE: usize = 20_000;
 
-    fn setting(name: &str) -> Option<u64> {
+    pub(super) fn setting(name: &str) -> Option<u64> {
         std::env::var(name).ok().map(|text| text.parse().expect("a number"))
     }
 

@@ -31,6 +31,7 @@ pub(super) struct Setting {
     pub(super) step_bytes: Option<usize>,
     pub(super) lot: usize,
     pub(super) window: u64,
+    pub(super) early_bytes: usize,
     pub(super) part_bytes: usize,
     /// Steps before it is left to come to rest.
     pub(super) steps: usize,
@@ -62,6 +63,7 @@ impl Setting {
             step_bytes,
             lot: chance.pick(&[1, 3, 256]),
             window: chance.pick(&[2, 5, 65_536]),
+            early_bytes: chance.pick(&[0, 1_000, 16 << 20]),
             part_bytes: chance.pick(&[300, 3_000, 2 << 20]),
             steps: 100 + chance.below(900),
         }
@@ -85,6 +87,7 @@ impl Setting {
         let step_bytes = self.step_bytes.unwrap_or(partition.bounds.step_bytes);
         partition.bounds = Bounds { step_bytes, ..self.bounds() };
         partition.outbox.window = self.window;
+        partition.outbox.early_bytes_max = self.early_bytes;
         partition.snapshots.part_bytes = self.part_bytes;
         partition
     }

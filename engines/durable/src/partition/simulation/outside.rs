@@ -38,7 +38,7 @@ pub(super) enum Chore {
     Delete(String),
 }
 
-/// A message lot on its way; acknowledgements go ways of their own.
+/// A message lot on its way; acknowledgements and what is missing go ways of their own.
 pub(super) type Way = (PartitionId, PartitionId, bool);
 
 impl World {
@@ -57,6 +57,15 @@ impl World {
                 Effect::Acknowledge { to, up_to } => {
                     let way = self.ways.entry((from, to, true)).or_default();
                     way.push_back(Input::Acknowledged { by: from, up_to });
+                }
+                Effect::Probe { to, up_to } => {
+                    let way = self.ways.entry((from, to, false)).or_default();
+                    way.push_back(Input::Probe { from, up_to });
+                }
+                Effect::Missing { to, first, before } => {
+                    self.trace.step(format!("{from} misses {first} to {before} of {to}"));
+                    let way = self.ways.entry((from, to, true)).or_default();
+                    way.push_back(Input::Missing { by: from, first, before });
                 }
                 Effect::Respond(reply, response) => drop(reply.send(response)),
                 Effect::Keep(name, bytes) => self.chores.push_back(Chore::Keep(from, name, bytes)),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::client::Status;
 use crate::ids::{InstanceId, SET_BACK_HIDDEN_MAX};
+use crate::partition::Partition;
+use crate::partition::simulation::audit::Audit;
 use crate::partition::simulation::code::{LEDGER, Ledger, Then, Token, launched};
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::workload::Wish;
@@ -162,14 +164,16 @@ impl World {
 
     /// Panics unless every promise was kept.
     pub(super) fn judge(&mut self) -> Tally {
-        self.nothing_is_left_open();
-        let ledgers = self.ledgers();
-        self.every_start_began();
-        self.every_note_is_there_once(&ledgers);
-        self.every_message_of_ledgers_arrived(&ledgers);
+        let mut verdict = Verdict {
+            audit: &self.audit,
+            acknowledged: self.acknowledged.iter().map(|(_, wish)| wish).collect(),
+            unknown: &self.unknown,
+            waiting: self.pending.iter().map(|pending| &pending.wish).collect(),
+            partitions: self.nodes.iter_mut().map(|node| &mut node.partition).collect(),
+        };
+        self.tally.notes = verdict.give();
         self.tally.steps = self.trace.steps();
         self.tally.orchestrations = self.audit.begun.len() as u64;
-        self.tally.notes = ledgers.values().map(|ledger| ledger.noted.len() as u64).sum();
         self.tally.events_raised = self.audit.raised.len() as u64;
         self.tally.oversized = self.audit.oversized;
         self.tally.acknowledged = self.acknowledged.len() as u64;
@@ -178,11 +182,42 @@ impl World {
         self.crash();
         self.tally
     }
+}
+
+/// What is there in the end, and what was promised.
+pub(super) struct Verdict<'a> {
+    pub(super) audit: &'a Audit,
+    pub(super) acknowledged: Vec<&'a Wish>,
+    /// Requests that may be done or not.
+    pub(super) unknown: &'a [Wish],
+    /// Requests that got no response.
+    pub(super) waiting: Vec<&'a Wish>,
+    /// All partitions, as they are.
+    pub(super) partitions: Vec<&'a mut Partition>,
+}
+
+impl Verdict<'_> {
+    /// Panics unless every promise was kept. Gives how many notes there are.
+    pub(super) fn give(&mut self) -> u64 {
+        self.nothing_is_left_open();
+        let ledgers = self.ledgers();
+        self.every_start_began();
+        self.every_note_is_there_once(&ledgers);
+        self.every_message_of_ledgers_arrived(&ledgers);
+        ledgers.values().map(|ledger| ledger.noted.len() as u64).sum()
+    }
+
+    fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.partitions.iter().flat_map(|partition| partition.table.from(0).map(|(_, instance)| instance))
+    }
 
     fn nothing_is_left_open(&mut self) {
         let open = self.audit.open();
-        let held = |world: &mut Self| {
-            let all = world.nodes.iter_mut().map(|node| format!("{}:\n{}", node.id, digest(&mut node.partition)));
+        let held = |verdict: &mut Self| {
+            let all = verdict.partitions.iter_mut().map(|partition| {
+                let id = partition.id;
+                format!("{id}:\n{}", digest(partition))
+            });
             all.collect::<Vec<String>>().join("\n")
         };
         assert!(open.is_empty(), "these have not ended: {open:#?}, and this is held:\n{}", held(self));
@@ -196,13 +231,12 @@ impl World {
                 None => assert!(status.is_ended(), "{id} is still {status:?}"),
             }
         }
-        for node in &self.nodes {
-            let counts = node.partition.counts();
+        for partition in &self.partitions {
+            let counts = partition.counts();
             let open = (counts.outbox, counts.activities_open, counts.timers, counts.gated);
-            assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", node.id);
+            assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", partition.id);
         }
-        let waits: Vec<&Wish> = self.pending.iter().map(|pending| &pending.wish).collect();
-        assert!(waits.is_empty(), "these got no response: {waits:?}");
+        assert!(self.waiting.is_empty(), "these got no response: {:?}", self.waiting);
     }
 
     fn ledgers(&self) -> BTreeMap<InstanceId, Ledger> {
@@ -215,7 +249,7 @@ impl World {
     }
 
     fn every_start_began(&self) {
-        for (_, wish) in &self.acknowledged {
+        for wish in &self.acknowledged {
             if let Wish::Start { beginning } = wish {
                 assert!(self.audit.begun.contains_key(beginning), "{beginning} was acknowledged and lost");
             }
@@ -243,7 +277,7 @@ impl World {
             assert_eq!(places.remove(token), Some(ledger), "{token:?} was sent and lost");
         }
         let note = |wish: &Wish| if let Wish::Note { token } = wish { Some(token.clone()) } else { None };
-        for token in self.acknowledged.iter().filter_map(|(_, wish)| note(wish)) {
+        for token in self.acknowledged.iter().filter_map(|wish| note(wish)) {
             assert!(places.remove(&token).is_some(), "{token:?} was acknowledged and lost");
         }
         let unknown: BTreeSet<Token> = self.unknown.iter().filter_map(note).collect();

@@ -286,7 +286,7 @@ impl World {
             batch.push(&frame.bytes);
         }
         self.disk.write(id, &batch)?;
-        frames.iter().for_each(|frame| self.audit.frame(id, &frame.bytes, &self.disk));
+        frames.iter().for_each(|frame| self.audit.frame(id, &frame.bytes, &*self.disk));
         Ok(())
     }
 
@@ -382,7 +382,7 @@ impl World {
         self.had_trouble = false;
         for id in (0..self.setting.partitions).map(PartitionId) {
             for frame in self.disk.take_up(id).expect("what the disk holds can be read") {
-                self.audit.frame(id, &frame, &self.disk);
+                self.audit.frame(id, &frame, &*self.disk);
             }
         }
         let before = std::mem::take(&mut self.nodes);

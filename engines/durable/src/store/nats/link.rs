@@ -16,6 +16,11 @@ use crate::store::remote::pause;
 use crate::store::{Location, StoreError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one server may take to accept a connection, so that another one can be tried in time.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the server is pinged. One that has not responded to two of them is left for another: it may have been paused,
+/// or its machine may have vanished, and neither ends the connection.
+const PING_EVERY: Duration = Duration::from_secs(1);
 /// Room that the headers of a message take.
 const HEADERS_BYTES: usize = 1 << 10;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -83,7 +88,8 @@ impl Link {
     pub(super) async fn open(address: &Address, options: &NatsStoreOptions) -> Result<Self, String> {
         let mut connect = async_nats::ConnectOptions::new()
             .name("narrows-durable")
-            .connection_timeout(CONNECT_TIMEOUT)
+            .connection_timeout(SERVER_TIMEOUT)
+            .ping_interval(PING_EVERY)
             .request_timeout(Some(options.call_timeout))
             .client_capacity(WAITING_MAX)
             .subscription_capacity(RECEIVED_MAX);

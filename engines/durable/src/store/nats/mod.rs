@@ -34,7 +34,7 @@ use self::owner::Ownership;
 use self::subjects::Subjects;
 use super::names::check_blob_name;
 use super::remote::{Blocking, refused, row, unique_number};
-use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
+use super::{Batching, FrameBatch, HubShape, Location, SharedStore, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -229,6 +229,10 @@ impl Store for NatsStore {
 
     fn batching(&self) -> Batching {
         Batching::Group
+    }
+
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
     }
 
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {

@@ -181,6 +181,10 @@ impl Store for PostgresStore {
         self.batching
     }
 
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
         create::create(&self.calls, wanted)?;
         let shape = create::hub(&self.calls)?.shape;

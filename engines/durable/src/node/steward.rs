@@ -1,0 +1,277 @@
+//! What a node decides: when to beat, which partitions to take, to give back and to end.
+//!
+//! A state machine. It is told the time, what the store holds and what has become of its moves, and says what to do. It
+//! does no input or output and reads no clock, so that a simulation can drive several of them as their threads do.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::balance::goal;
+use super::directory::Peer;
+use super::moves::Leave;
+use super::options::NodeOptions;
+use super::record::{Member, Members};
+use crate::ids::{Epoch, PartitionId};
+use crate::store::Owner;
+
+/// How often partitions look for messages that were lost, at most.
+const REPEAT: Duration = Duration::from_millis(200);
+/// How soon after a beat another one follows that reads what others have just said.
+const NEWS: Duration = Duration::from_millis(50);
+/// Partitions that are recovered at the same time.
+const TAKING_MAX: usize = 4;
+/// After so many leases of silence a node that has crashed is forgotten.
+const FORGET_LEASES: u32 = 20;
+
+/// A partition, as far as this node has to do with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Elsewhere,
+    Taking,
+    Here(Epoch),
+    Leaving,
+}
+
+/// What is to be done with a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Move {
+    /// Take it from this owner.
+    Take(Owner),
+    /// End it.
+    Leave(PartitionId, Leave),
+    /// Give it up in the store, where it is this node's, though it does not run here.
+    Disown(PartitionId, Epoch),
+}
+
+/// What is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    pub(crate) beat: bool,
+    pub(crate) repeat: bool,
+}
+
+/// The decisions of one node.
+#[derive(Debug)]
+pub(crate) struct Steward {
+    name: String,
+    lease: Duration,
+    beat: Duration,
+    silence: Duration,
+    members: Members,
+    owners: Vec<Owner>,
+    /// When each was first seen.
+    owned: Vec<Instant>,
+    places: Vec<Place>,
+    /// Not to be taken before this moment, after a move failed.
+    not_before: Vec<Instant>,
+    beat_due: Instant,
+    beaten: Instant,
+    repeat_due: Instant,
+}
+
+impl Steward {
+    pub(crate) fn new(options: &NodeOptions, partitions: usize, now: Instant) -> Self {
+        Self {
+            name: options.name.clone(),
+            lease: options.lease,
+            beat: options.beat(),
+            silence: options.silence(),
+            members: Members::default(),
+            owners: Vec::new(),
+            owned: vec![now; partitions],
+            places: vec![Place::Elsewhere; partitions],
+            not_before: vec![now; partitions],
+            beat_due: now,
+            beaten: now,
+            repeat_due: now,
+        }
+    }
+
+    /// When something is due next.
+    pub(crate) fn next_due(&self) -> Instant {
+        self.beat_due.min(self.repeat_due)
+    }
+
+    /// When the next beat is due.
+    pub(crate) fn beat_due(&self) -> Instant {
+        self.beat_due
+    }
+
+    /// A partition has changed hands somewhere: a node may have come, or be about to leave.
+    pub(crate) fn news(&mut self) {
+        self.beat_due = self.beat_due.min(self.beaten + NEWS);
+    }
+
+    /// What is due now, and counts as done.
+    pub(crate) fn due(&mut self, now: Instant) -> Due {
+        let due = Due { beat: now >= self.beat_due, repeat: now >= self.repeat_due };
+        if due.beat {
+            self.beaten = now;
+            self.beat_due = now + self.beat;
+        }
+        if due.repeat {
+            self.repeat_due = now + REPEAT.min(self.beat);
+        }
+        due
+    }
+
+    /// Takes in what nodes say, as it was read after `begun`.
+    pub(crate) fn heard(&mut self, said: Vec<(String, Vec<u8>)>, begun: Instant, now: Instant) {
+        self.members.hear(said, begun, now);
+    }
+
+    /// All nodes that have not been forgotten.
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// Nodes that are alive.
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (&String, &Member)> {
+        self.members.alive(self.silence)
+    }
+
+    /// Where nodes are that are alive.
+    pub(crate) fn peers(&self) -> BTreeMap<String, Peer> {
+        self.alive().map(|(name, member)| (name.clone(), Peer::of(member))).collect()
+    }
+
+    /// Nodes that have been silent for so long that they are to be forgotten.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = &String> {
+        let is_lost = move |member: &Member| self.members.silent(member) > self.lease * FORGET_LEASES;
+        self.members.all().filter(move |(_, member)| is_lost(member)).map(|(name, _)| name)
+    }
+
+    /// Takes in who has what.
+    pub(crate) fn own(&mut self, owners: Vec<Owner>, now: Instant) {
+        for (at, owner) in owners.iter().enumerate().take(self.owned.len()) {
+            if self.owners.get(at) != Some(owner) {
+                self.owned[at] = now;
+            }
+        }
+        self.owners = owners;
+    }
+
+    pub(crate) fn owners(&self) -> &[Owner] {
+        &self.owners
+    }
+
+    /// Whether another node of the same name has taken a partition from this one.
+    pub(crate) fn is_replaced(&self) -> bool {
+        let is_lost = |(place, owner): (&Place, &Owner)| {
+            matches!(place, Place::Here(epoch) if owner.epoch > *epoch)
+                && owner.node.as_deref() == Some(self.name.as_str())
+        };
+        self.places.iter().zip(&self.owners).any(is_lost)
+    }
+
+    /// A partition runs here. Says whether its owner was not known to be this node.
+    pub(crate) fn taken(&mut self, partition: PartitionId, epoch: Epoch) -> bool {
+        let at = usize::from(partition.0);
+        self.places[at] = Place::Here(epoch);
+        // What this node has, it knows without the store.
+        let Some(owner) = self.owners.get_mut(at).filter(|owner| owner.epoch < epoch) else { return false };
+        *owner = Owner { partition, epoch, node: Some(self.name.clone()) };
+        true
+    }
+
+    /// A partition does not run here, because it has left, could not be taken or could not be given up. After a failure
+    /// it is not taken at once.
+    pub(crate) fn left(&mut self, partition: PartitionId, has_failed: bool, now: Instant) {
+        let at = usize::from(partition.0);
+        self.places[at] = Place::Elsewhere;
+        if has_failed {
+            self.not_before[at] = now + self.beat;
+        }
+    }
+
+    /// Ends all partitions.
+    pub(crate) fn end(&mut self, how: Leave) -> Vec<Move> {
+        (0..self.places.len()).filter_map(|at| self.end_one(at, how)).collect()
+    }
+
+    /// Whether no partition is here, comes or goes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.iter().all(|place| *place == Place::Elsewhere)
+    }
+
+    /// Ends what is lost or has failed, and moves what should be elsewhere.
+    pub(crate) fn settle(&mut self, now: Instant, has_failed: impl Fn(PartitionId) -> bool) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for at in 0..self.owners.len() {
+            let Place::Here(epoch) = self.places[at] else { continue };
+            if self.owners[at].epoch > epoch || has_failed(self.owners[at].partition) {
+                moves.extend(self.end_one(at, Leave::AtOnce));
+            }
+        }
+        let wanted = self.wanted();
+        self.take(&wanted, now, &mut moves);
+        self.disown(&wanted, now, &mut moves);
+        self.give(&wanted, &mut moves);
+        moves
+    }
+
+    /// Which partitions should be this node's, and whether they can be taken now.
+    fn wanted(&self) -> Wanted {
+        let me = self.name.as_str();
+        let alive: Vec<(&str, bool)> =
+            self.alive().map(|(name, member)| (name.as_str(), member.record.is_leaving)).collect();
+        let members: Vec<&str> = alive.iter().filter(|(_, is_leaving)| !is_leaving).map(|(name, _)| *name).collect();
+        let owners: Vec<Option<&str>> = self.owners.iter().map(|owner| owner.node.as_deref()).collect();
+        let is_lost = |name: &str, seen: &Instant| self.members.is_lost(name, *seen, self.silence);
+        let can_take =
+            |(owner, seen): (&Option<&str>, &Instant)| owner.is_none_or(|owner| owner == me || is_lost(owner, seen));
+        let mine = goal(&members, &owners).into_iter().map(|place| place.is_some_and(|at| members[at] == me));
+        Wanted { mine: mine.collect(), can_take: owners.iter().zip(&self.owned).map(can_take).collect() }
+    }
+
+    fn take(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
+        let taking = self.places.iter().filter(|place| **place == Place::Taking).count();
+        let is_free = |at: &usize| wanted.mine[*at] && wanted.can_take[*at] && self.is_idle(*at, now);
+        let free: Vec<usize> = (0..wanted.mine.len()).filter(is_free).take(TAKING_MAX.saturating_sub(taking)).collect();
+        for at in free {
+            self.places[at] = Place::Taking;
+            moves.push(Move::Take(self.owners[at].clone()));
+        }
+    }
+
+    fn is_idle(&self, at: usize, now: Instant) -> bool {
+        self.places[at] == Place::Elsewhere && now >= self.not_before[at]
+    }
+
+    /// Gives up what is this node's by the store alone and is to go to another: the store had noted that this node has it,
+    /// then taking it failed, and so did giving it back.
+    fn disown(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
+        for at in 0..wanted.mine.len() {
+            let is_owned = self.owners[at].node.as_deref() == Some(self.name.as_str());
+            if is_owned && !wanted.mine[at] && self.is_idle(at, now) {
+                self.places[at] = Place::Leaving;
+                moves.push(Move::Disown(self.owners[at].partition, self.owners[at].epoch));
+            }
+        }
+    }
+
+    /// Gives one partition back, once the one before has been taken up.
+    fn give(&mut self, wanted: &Wanted, moves: &mut Vec<Move>) {
+        let has_free = self.owners.iter().any(|owner| owner.node.is_none());
+        if has_free || self.places.contains(&Place::Leaving) {
+            return;
+        }
+        let is_surplus = |at: &usize| !wanted.mine[*at] && matches!(self.places[*at], Place::Here(_));
+        if let Some(at) = (0..wanted.mine.len()).find(is_surplus) {
+            moves.extend(self.end_one(at, Leave::Orderly));
+        }
+    }
+
+    fn end_one(&mut self, at: usize, how: Leave) -> Option<Move> {
+        let Place::Here(_) = self.places[at] else { return None };
+        self.places[at] = Place::Leaving;
+        let partition = PartitionId(u16::try_from(at).unwrap_or(u16::MAX));
+        Some(Move::Leave(partition, how))
+    }
+}
+
+/// By partition.
+struct Wanted {
+    mine: Vec<bool>,
+    can_take: Vec<bool>,
+}

@@ -1,0 +1,581 @@
+//! One schedule of several nodes: what could happen next is drawn from the seed, step by step.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use narrows_testing::Chance;
+use tokio::sync::oneshot;
+
+use super::host::{BEGIN_US, Chore, Host, LEASE, Letter, Packet, Process, Skew, Stray, Task};
+use crate::error::Error;
+use crate::hub::Fence;
+use crate::hub::keeper::spent;
+use crate::ids::{Epoch, PartitionId, Position, Time};
+use crate::options::Mode;
+use crate::partition::input::{Effect, Input, Request, Response};
+use crate::partition::simulation::audit::Audit;
+use crate::partition::simulation::code;
+use crate::partition::simulation::node::{Frame, Setting};
+use crate::partition::simulation::outside::PendingRequest;
+use crate::partition::simulation::trace::Trace;
+use crate::partition::simulation::workload::{Drawn, Wish, Workload};
+use crate::program::{ActivityCall, Program};
+use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, Store, StoreError};
+
+const NODES_MAX: usize = 4;
+const REQUESTS_MAX: usize = 30;
+
+/// What schedules came upon.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) steps: u64,
+    pub(super) crashed: u64,
+    pub(super) closed: u64,
+    pub(super) paused: u64,
+    /// Times that a partition was taken.
+    pub(super) moves: u64,
+    /// Partitions that found the lease of their node run out.
+    pub(super) lapsed: u64,
+    /// Appends that were refused, since another node had taken the partition.
+    pub(super) fenced: u64,
+    /// Appends that arrived after their node was gone, and were taken.
+    pub(super) late: u64,
+    pub(super) lost: u64,
+    pub(super) doubled: u64,
+    pub(super) frames: u64,
+    pub(super) snapshots: u64,
+    pub(super) orchestrations: u64,
+    pub(super) notes: u64,
+    pub(super) acknowledged: u64,
+    pub(super) left_unknown: u64,
+}
+
+impl Tally {
+    fn counts(&mut self) -> [&mut u64; 16] {
+        let Self { steps, crashed, closed, paused, moves, lapsed, fenced, late, lost, doubled, frames, .. } = self;
+        let Self { snapshots, orchestrations, notes, acknowledged, left_unknown, .. } = self;
+        [
+            steps,
+            crashed,
+            closed,
+            paused,
+            moves,
+            lapsed,
+            fenced,
+            late,
+            lost,
+            doubled,
+            frames,
+            snapshots,
+            orchestrations,
+            notes,
+            acknowledged,
+            left_unknown,
+        ]
+    }
+
+    pub(super) fn and(mut self, mut other: Self) -> Self {
+        for (sum, more) in self.counts().into_iter().zip(other.counts()) {
+            *sum += *more;
+        }
+        self
+    }
+
+    pub(super) fn has_met_everything(mut self) -> bool {
+        self.counts().into_iter().all(|count| *count > 0)
+    }
+}
+
+/// Everything there is.
+pub(super) struct Cluster {
+    pub(super) chance: Chance,
+    pub(super) trace: Trace,
+    pub(super) setting: Setting,
+    pub(super) steps: usize,
+    pub(super) now: Time,
+    pub(super) store: Arc<MemoryStore>,
+    /// Whether all monotonic clocks are equally fast.
+    pub(super) clocks_are_equal: bool,
+    pub(super) nodes: Vec<Process>,
+    started: u64,
+    /// Packets on their way, from one run of a node to another. They stay in order, unless they come twice.
+    pub(super) ways: BTreeMap<(u64, u64), VecDeque<Packet>>,
+    pub(super) strays: Vec<Stray>,
+    /// The last epoch of each partition.
+    pub(super) epochs: BTreeMap<PartitionId, Epoch>,
+    writers: BTreeMap<(PartitionId, Epoch), u64>,
+    pub(super) audit: Audit,
+    pub(super) workload: Workload,
+    pub(super) pending: Vec<PendingRequest>,
+    pub(super) acknowledged: Vec<Wish>,
+    pub(super) unknown: Vec<Wish>,
+    pub(super) program: Arc<dyn Program>,
+    pub(super) tally: Tally,
+    /// Nothing fails any more.
+    pub(super) is_calm: bool,
+    weights: Vec<usize>,
+    requests: u64,
+}
+
+impl Cluster {
+    pub(super) fn new(seed: u64, shown: usize) -> Self {
+        let mut chance = Chance::new(seed);
+        let setting = Setting { is_shared: true, ..Setting::draw(&mut chance) };
+        let workload = Workload::new(&setting, &mut chance);
+        // A request, a turn, a commit's begin, a call's arrival, the word of a commit, a delivery, an activity, a chore, time,
+        // the threads of nodes, moves.
+        let mut weights: Vec<usize> = (0..11).map(|_| 10 * (1 + chance.below(8))).collect();
+        for often in [1, 3, 8, 9, 10] {
+            weights[often] += 60;
+        }
+        // A pause and its end, a crash, a node that comes or leaves.
+        weights.extend([2 + chance.below(12), chance.below(4), chance.below(6)]);
+        let mut trace = Trace::new(shown);
+        trace.step(format!("{setting:?}"));
+        let store = Arc::new(MemoryStore::new());
+        let shape = HubShape { partitions: setting.partitions, format: crate::codec::FORMAT };
+        store.open_or_create(shape).expect("a hub");
+        let mut cluster = Self {
+            steps: 4 * setting.steps,
+            clocks_are_equal: chance.one_in(2),
+            chance,
+            trace,
+            now: Time(BEGIN_US),
+            store,
+            nodes: Vec::new(),
+            started: 0,
+            ways: BTreeMap::new(),
+            strays: Vec::new(),
+            epochs: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            audit: Audit::new(&setting),
+            workload,
+            pending: Vec::new(),
+            acknowledged: Vec::new(),
+            unknown: Vec::new(),
+            program: Arc::new(code::code()),
+            tally: Tally::default(),
+            is_calm: false,
+            weights,
+            requests: 0,
+            setting,
+        };
+        for _ in 0..2 + cluster.chance.below(NODES_MAX - 1) {
+            cluster.start();
+        }
+        cluster
+    }
+
+    /// A node begins.
+    pub(super) fn start(&mut self) {
+        self.started += 1;
+        let skew = Skew {
+            rate: if self.clocks_are_equal { 1_000 } else { self.chance.pick(&[800, 950, 1_000, 1_050, 1_250]) },
+            offset_us: 3_600_000_000 + self.chance.below(1 << 30) as u64,
+            wrong_by_us: self.chance.pick(&[0, 0, 5_000, 1_000_000, -1_000_000, 3_000_000, -3_000_000]),
+        };
+        self.trace.step(format!("n{} begins: {skew:?}", self.started));
+        self.nodes.push(Process::new(self.started, self.setting.partitions, skew, self.now));
+    }
+
+    pub(super) fn step(&mut self) {
+        let n = self.chance.below(self.nodes.len());
+        match self.chance.weighed(&self.weights) {
+            0 => self.submit(),
+            1 => self.of_host(n, Self::turn),
+            2 => self.of_host(n, |cluster, n, id| cluster.begin_commit(n, id)),
+            3 => {
+                self.arrive();
+            }
+            4 => self.of_host(n, Self::confirm),
+            5 => {
+                self.deliver();
+            }
+            6 => self.awake(n, |cluster, n| {
+                cluster.run_activity(n);
+            }),
+            7 => self.awake(n, |cluster, n| {
+                cluster.chore(n);
+            }),
+            8 => self.pass_time(),
+            9 => self.awake(n, Self::keep),
+            10 => self.awake(n, Self::go_on),
+            11 => self.pause(n),
+            12 => self.crash(n),
+            _ => self.come_or_leave(n),
+        }
+    }
+
+    fn awake(&mut self, n: usize, run: impl FnOnce(&mut Self, usize)) {
+        if !self.nodes[n].is_paused {
+            run(self, n);
+        }
+    }
+
+    fn of_host(&mut self, n: usize, run: impl FnOnce(&mut Self, usize, PartitionId)) {
+        let hosts: Vec<PartitionId> = self.nodes[n].hosts.keys().copied().collect();
+        if !hosts.is_empty() {
+            let id = self.chance.pick(&hosts);
+            self.awake(n, |cluster, n| run(cluster, n, id));
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let lease_us = LEASE.as_micros() as usize;
+        let us = match self.chance.below(60) {
+            0 => self.chance.below(2 * lease_us),
+            1..=6 => self.chance.below(lease_us / 5),
+            _ => self.chance.below(lease_us / 100),
+        };
+        self.now.0 += us as u64;
+        self.trace.step(format!("it is {}", self.now.0));
+    }
+
+    fn pause(&mut self, n: usize) {
+        let node = &mut self.nodes[n];
+        node.is_paused = !node.is_paused;
+        self.tally.paused += u64::from(node.is_paused);
+        self.trace.step(format!("{} {}", node.name, if node.is_paused { "stands still" } else { "goes on" }));
+    }
+
+    fn crash(&mut self, n: usize) {
+        let node = self.nodes.remove(n);
+        self.trace.step(format!("{} crashes", node.name));
+        self.tally.crashed += 1;
+        for host in node.hosts.into_values() {
+            self.lose(node.run, host);
+        }
+        self.start();
+    }
+
+    fn come_or_leave(&mut self, n: usize) {
+        let staying = self.nodes.iter().filter(|node| !node.is_leaving).count();
+        if self.nodes.len() < NODES_MAX && (staying < 2 || self.chance.one_in(2)) {
+            self.start();
+        } else if staying > 1 && !self.nodes[n].is_leaving {
+            self.nodes[n].is_leaving = true;
+            self.trace.step(format!("{} is to leave", self.nodes[n].name));
+        }
+    }
+
+    fn submit(&mut self) {
+        if self.pending.len() < REQUESTS_MAX {
+            let drawn = self.workload.draw(self.now, &mut self.chance);
+            drawn.into_iter().for_each(|drawn| self.put(drawn));
+        }
+    }
+
+    /// Puts a request into the inbox of its partition, at any node that runs it as far as that node knows.
+    pub(super) fn put(&mut self, Drawn { to, kind, wish, text }: Drawn) {
+        let runs = |node: &Process| !node.is_paused && node.hosts.get(&to).is_some_and(Host::is_open);
+        let running: Vec<usize> = (0..self.nodes.len()).filter(|n| runs(&self.nodes[*n])).collect();
+        if running.is_empty() {
+            return;
+        }
+        let n = self.chance.pick(&running);
+        self.requests += 1;
+        let number = self.requests;
+        self.trace.step(format!("request {number} to {to} on {}: {text}", self.nodes[n].name));
+        let (reply, response) = oneshot::channel();
+        let host = self.nodes[n].hosts.get_mut(&to).expect("it runs there");
+        host.node.inbox.push_back((Some(number), Input::Request(Request { kind, reply })));
+        self.pending.push(PendingRequest { number, to, wish, needs: None, must_be_heard: false, response });
+    }
+
+    pub(super) fn turn(&mut self, n: usize, id: PartitionId) {
+        let most = match self.setting.batching {
+            Batching::Group => self.chance.below(self.nodes[n].hosts[&id].node.inbox.len() + 2),
+            Batching::EachStep => 1,
+        };
+        self.turn_with(n, id, most);
+    }
+
+    pub(super) fn turn_with(&mut self, n: usize, id: PartitionId, most: usize) {
+        let (wall, since) = (self.nodes[n].wall(self.now), self.nodes[n].since(self.now));
+        let name = self.nodes[n].name.clone();
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        if host.failed.is_some() {
+            return;
+        }
+        let now = host.node.clock.read(wall, since);
+        let (sealed, requests) = host.node.feed(most, |partition, inputs| {
+            let sealed = partition.turn(inputs, now);
+            sealed.map(|sealed| Frame { blobs: sealed.blobs, bytes: sealed.frame.to_vec() })
+        });
+        assert!(host.node.partition.fault().is_none(), "reads do not fail");
+        let position = host.node.partition.position();
+        if let Some(frame) = sealed {
+            self.trace.step(format!("turn of {id} on {name}: {} bytes", frame.bytes.len()));
+            self.trace.bytes(&frame.bytes);
+            self.tally.frames += 1;
+            host.node.waiting.push(frame);
+        }
+        for pending in self.pending.iter_mut().filter(|pending| requests.contains(&pending.number)) {
+            pending.needs = Some(position);
+        }
+        self.carry_out(n, id);
+    }
+
+    pub(super) fn begin_commit(&mut self, n: usize, id: PartitionId) {
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        if host.failed.is_none() && host.node.under_way.is_empty() {
+            host.node.under_way = std::mem::take(&mut host.node.waiting);
+        }
+    }
+
+    pub(super) fn append_arrives(&mut self, n: usize, id: PartitionId) {
+        let run = self.nodes[n].run;
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        let (epoch, end, frames) = (host.epoch, host.end, std::mem::take(&mut host.node.under_way));
+        let written = self.append(run, id, epoch, end, &frames);
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        host.written = Some(written);
+        host.node.under_way = frames;
+    }
+
+    /// The store takes an append, or refuses it.
+    fn append(
+        &mut self,
+        run: u64,
+        id: PartitionId,
+        epoch: Epoch,
+        end: Position,
+        frames: &[Frame],
+    ) -> Result<(), StoreError> {
+        let mut batch = FrameBatch::default();
+        for frame in frames {
+            for (name, payload) in &frame.blobs {
+                self.store.put_blob(name, payload.as_bytes()).expect("kept");
+            }
+            batch.push(&frame.bytes);
+        }
+        let appended = self.store.append(id, epoch, end, &batch);
+        self.trace.step(format!("{} frames of {id} by n{run}, epoch {}: {appended:?}", frames.len(), epoch.0));
+        if let Err(error) = &appended {
+            self.tally.fenced += u64::from(matches!(error, StoreError::Fenced { .. }));
+            assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
+            return appended;
+        }
+        let newest = self.epochs[&id];
+        assert_eq!(epoch, newest, "a write of a former owner has reached the log of {id}");
+        let writer = *self.writers.entry((id, epoch)).or_insert(run);
+        assert_eq!(writer, run, "two nodes wrote {id} in epoch {}", epoch.0);
+        frames.iter().for_each(|frame| self.audit.frame(id, &frame.bytes, &*self.store));
+        Ok(())
+    }
+
+    /// An append whose owner is gone arrives. Says whether there was one.
+    pub(super) fn stray_arrives(&mut self) -> bool {
+        if self.strays.is_empty() {
+            return false;
+        }
+        let at = self.chance.below(self.strays.len());
+        let Stray { run, partition, epoch, end, frames } = self.strays.swap_remove(at);
+        let appended = self.append(run, partition, epoch, end, &frames);
+        self.tally.late += u64::from(appended.is_ok());
+        true
+    }
+
+    pub(super) fn confirm(&mut self, n: usize, id: PartitionId) {
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        match host.written.take() {
+            None => return,
+            Some(Err(error)) => drop(host.failed.get_or_insert(error)),
+            Some(Ok(())) => {
+                host.end.0 += host.node.under_way.len() as u64;
+                host.node.end_seen = host.end;
+                host.node.partition.confirm(host.end);
+            }
+        }
+        host.node.under_way.clear();
+        self.carry_out(n, id);
+    }
+
+    /// Does what a partition wants done outside, if its node may act.
+    pub(super) fn carry_out(&mut self, n: usize, id: PartitionId) {
+        let may_act = self.nodes[n].may_act_for(id, self.now);
+        let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
+        let (epoch, durable) = (host.epoch, host.node.end_seen);
+        let effects = std::mem::take(host.node.partition.effects());
+        if effects.is_empty() {
+            return;
+        }
+        if !may_act || host.failed.is_some() {
+            if host.failed.is_none() {
+                host.failed = Some(Fence::error(id));
+                self.tally.lapsed += 1;
+                self.trace.step(format!("{id} on {} finds the lease run out", self.nodes[n].name));
+            }
+            drop(effects);
+            return self.take_responses(durable);
+        }
+        let is_speculative = self.setting.options.mode == Mode::Speculative;
+        for effect in effects {
+            let program = &self.program;
+            let may_run_ahead = |call: &ActivityCall| is_speculative && program.is_idempotent(call.name.as_str());
+            self.audit.leaves(id, &effect, may_run_ahead);
+            self.do_one(n, id, epoch, effect);
+        }
+        self.take_responses(durable);
+    }
+
+    fn do_one(&mut self, n: usize, id: PartitionId, epoch: Epoch, effect: Effect) {
+        match effect {
+            Effect::Run(key, call) => self.nodes[n].tasks.push((id, epoch, key, call)),
+            Effect::Send { to, first, messages } => match self.setting.batching {
+                Batching::Group => self.post(n, to, Letter::Messages { from: id, first, messages }),
+                Batching::EachStep => (first..).zip(messages).for_each(|(first, message)| {
+                    self.post(n, to, Letter::Messages { from: id, first, messages: vec![message] });
+                }),
+            },
+            Effect::Acknowledge { to, up_to } => self.post(n, to, Letter::Acknowledged { by: id, up_to }),
+            Effect::Probe { to, up_to } => self.post(n, to, Letter::Probe { from: id, up_to }),
+            Effect::Missing { to, first, before } => self.post(n, to, Letter::Missing { by: id, first, before }),
+            Effect::Respond(reply, response) => drop(reply.send(response)),
+            Effect::Keep(name, bytes) => self.nodes[n].chores.push_back(Chore::Keep(name, bytes)),
+            Effect::Finish(finished) => self.nodes[n].chores.push_back(Chore::Finish(id, epoch, Box::new(finished))),
+        }
+    }
+
+    /// Sends something to a partition: here, or where this node believes it to be.
+    fn post(&mut self, n: usize, to: PartitionId, letter: Letter) {
+        let node = &mut self.nodes[n];
+        if node.hosts.contains_key(&to) {
+            return node.put(to, letter.input());
+        }
+        let owner = node.steward.owners().get(usize::from(to.0)).and_then(|owner| owner.node.as_ref());
+        let peers = node.steward.peers();
+        let Some(peer) = owner.and_then(|owner| peers.get(owner)).filter(|peer| peer.run != node.run) else { return };
+        self.ways.entry((node.run, peer.run)).or_default().push_back(Packet::To(to, Arc::new(letter)));
+    }
+
+    /// A packet arrives, is lost, or arrives and comes again. What is for a node that stands still waits.
+    pub(super) fn deliver(&mut self) -> bool {
+        let is_paused = |run: u64| self.nodes.iter().any(|node| node.run == run && node.is_paused);
+        let ready = self.ways.iter().filter(|((_, to), packets)| !packets.is_empty() && !is_paused(*to));
+        let ready: Vec<(u64, u64)> = ready.map(|(way, _)| *way).collect();
+        if ready.is_empty() {
+            return false;
+        }
+        let way = self.chance.pick(&ready);
+        let packets = self.ways.get_mut(&way).expect("it is there");
+        let Some(packet) = packets.pop_front() else { return false };
+        if !self.is_calm && self.chance.one_in(6) {
+            self.tally.lost += 1;
+            self.trace.step(format!("a packet from n{} to n{} is lost", way.0, way.1));
+            return true;
+        }
+        if !self.is_calm && self.chance.one_in(10) {
+            self.tally.doubled += 1;
+            packets.push_back(packet.clone());
+        }
+        let Some(node) = self.nodes.iter_mut().find(|node| node.run == way.1) else { return true };
+        self.trace.step(format!("n{} has something from n{}", way.1, way.0));
+        match packet {
+            Packet::News => node.has_news = true,
+            Packet::To(to, letter) => node.put(to, letter.input()),
+        }
+        true
+    }
+
+    pub(super) fn run_activity(&mut self, n: usize) -> bool {
+        let (may_act, node) = (self.nodes[n].may_act(self.now), &mut self.nodes[n]);
+        if node.tasks.is_empty() {
+            return false;
+        }
+        let at = self.chance.below(node.tasks.len());
+        let (id, epoch, key, call): Task = node.tasks.swap_remove(at);
+        let host = node.hosts.get_mut(&id).filter(|host| host.epoch == epoch && host.failed.is_none());
+        // What a partition had that is gone runs elsewhere.
+        let Some(host) = host else { return true };
+        if !may_act {
+            host.failed = Some(Fence::error(id));
+            self.tally.lapsed += 1;
+            return true;
+        }
+        let mut run = self.program.run(call);
+        let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return true };
+        self.audit.ran(id, key);
+        self.trace.step(format!("activity {key:?} of {id} has run on {}", node.name));
+        if host.is_open() {
+            host.node.inbox.push_back((None, Input::TaskDone { task: key, result }));
+        }
+        true
+    }
+
+    /// Does what the thread for snapshots does. It does not look at the lease.
+    pub(super) fn chore(&mut self, n: usize) -> bool {
+        let Some(chore) = self.nodes[n].chores.pop_front() else { return false };
+        match chore {
+            Chore::Keep(name, bytes) => {
+                self.trace.step(format!("{} keeps {name}", self.nodes[n].name));
+                self.store.put_blob(&name, &bytes).expect("kept");
+            }
+            Chore::Finish(id, epoch, finished) => {
+                self.trace.step(format!("{} keeps {}", self.nodes[n].name, finished.name));
+                self.store.put_blob(&finished.name, &finished.list).expect("kept");
+                self.tally.snapshots += 1;
+                let cut = self.store.truncate(id, epoch, finished.before);
+                if let (Err(error), Some(host)) = (cut, self.nodes[n].hosts.get_mut(&id))
+                    && host.epoch == epoch
+                {
+                    host.failed.get_or_insert(error);
+                }
+                for name in spent(&*self.store, &finished) {
+                    self.store.delete_blob(&name).expect("deleted");
+                }
+            }
+        }
+        true
+    }
+
+    /// All that is in memory of a partition goes. What is under way to its log may still arrive, and those who wait for it
+    /// learn nothing.
+    pub(super) fn lose(&mut self, run: u64, host: Host) {
+        let Host { epoch, mut node, written, end, .. } = host;
+        let frames = std::mem::take(&mut node.under_way);
+        if written.is_none() && !frames.is_empty() && self.chance.one_in(2) {
+            self.strays.push(Stray { run, partition: node.id, epoch, end, frames });
+        }
+        let durable = node.end_seen;
+        drop(node);
+        self.take_responses(durable);
+    }
+
+    /// Takes responses in, all of one partition whose log is known to be durable up to here.
+    pub(super) fn take_responses(&mut self, durable: Position) {
+        for mut pending in std::mem::take(&mut self.pending) {
+            match pending.response.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => self.pending.push(pending),
+                Err(oneshot::error::TryRecvError::Closed) => self.unknown.push(pending.wish),
+                Ok(response) => self.responded(&pending, response, durable),
+            }
+        }
+    }
+
+    fn responded(&mut self, pending: &PendingRequest, response: Result<Response, Error>, durable: Position) {
+        let needs = pending.needs.expect("it was taken");
+        assert!(needs <= durable, "request {} gets its response before it is durable", pending.number);
+        self.trace.step(format!("response {}: {response:?}", pending.number).chars().take(300).collect());
+        match (response, &pending.wish) {
+            (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
+            (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
+                assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
+            }
+            (Ok(Response::Each(results)), Wish::Each(wishes)) => {
+                let done = wishes.iter().zip(results).filter(|(_, result)| result.is_ok());
+                self.acknowledged.extend(done.map(|(wish, _)| wish.clone()));
+            }
+            (Ok(_), wish) => self.acknowledged.push(wish.clone()),
+            _ => {}
+        }
+    }
+
+    /// The shortest time that all clocks take to notice.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.trace.step(format!("it is {}", self.now.0));
+    }
+}
