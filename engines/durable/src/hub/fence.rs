@@ -25,7 +25,7 @@ pub(crate) struct Fence {
     terms: AtomicU64,
 }
 
-/// Which stretch of time without a lapse it is.
+/// An interval in which the lease did not run out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Term(u64);
 

@@ -111,7 +111,9 @@ impl Keeper {
         }
         if due.beat || has_news || has_moved {
             // As with a beat.
-            let _ = self.look();
+            if let Err(error) = self.look() {
+                self.shared.directory.note(None, Some(&error));
+            }
         }
         if self.steward.is_replaced() {
             let text = format!("another node is called {:?} and has taken its place", self.shared.options.name);

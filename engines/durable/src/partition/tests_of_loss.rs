@@ -159,7 +159,6 @@ fn only_what_was_lost_is_sent_again() {
         let mut pair = Pair::new(packets, loses_one_in);
         let rounds = pair.rounds();
         let (sent, loses) = (pair.sent, loses_one_in as u64);
-        eprintln!("1 in {loses} is lost: {needed} messages, {sent} were sent, {rounds} rounds");
         // Each attempt loses the same share; a lot that was sent again and lost again is found only by the next look.
         let most = needed * loses / (loses - 1) * 5 / 4;
         assert!(sent <= most, "1 in {loses} is lost: {needed} messages, {sent} were sent, expected at most {most}");

@@ -234,7 +234,7 @@ impl Nats {
         }
     }
 
-    /// Whether the leader of each stream, asked through this server, responds that all replicas are current.
+    /// Whether this server reports that all replicas of each stream are current.
     fn sees_all_current(&self) -> bool {
         let names = self.request("$JS.API.STREAM.NAMES").map(|found| found["streams"].clone());
         let Some(serde_json::Value::Array(names)) = names else { return false };

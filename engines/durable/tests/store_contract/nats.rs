@@ -131,7 +131,7 @@ fn hubs_of_another_layout_and_hubs_that_are_not_there_are_refused() {
     let store = open(&server.url("orders"));
     server.publish("nrw.orders.name.hub", "{\"layout\":99,\"partitions\":2,\"format\":1}");
     let error = store.open_or_create(SHAPE).unwrap_err();
-    assert!(error.to_string().contains("layout 99, expected 1"), "{error}");
+    assert!(error.to_string().contains("layout 99, expected 2"), "{error}");
 }
 
 #[test]

@@ -2,10 +2,13 @@
 //!
 //! Parts are written before the message that refers to them, and deleted after the one that no longer does. A node that
 //! ends in between leaves parts that nothing refers to; they only cost room.
+//!
+//! The message is accepted only behind the one that it replaces. Otherwise a copy that lay in a server which stood still,
+//! and was sent again over another one, could come later and put old bytes in the place of newer ones.
 
 use bytes::Bytes;
 
-use super::link::{Behind, Failed, Link};
+use super::link::{Behind, Failed, Found, Link};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::ids::PartitionId;
@@ -13,6 +16,8 @@ use crate::store::remote::unique_number;
 
 /// What the message of a long blob holds: which blob, its length, its CRC-32.
 const REFERENCE_BYTES: usize = 8 + 8 + 4;
+/// How often a blob is put that somebody else puts at the same time.
+const ATTEMPTS_MAX: usize = 8;
 
 /// Why a blob cannot be had.
 pub(super) enum Unread {
@@ -28,7 +33,6 @@ impl From<Failed> for Unread {
 
 /// Keeps bytes under a name.
 pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u8]) -> Result<(), Failed> {
-    let old = reference(link, subjects, name).await?;
     let head = Head::new(Sort::Blob, PartitionId(0), u64::from(crc32fast::hash(name.as_bytes())));
     let payload = if bytes.len() <= link.body_bytes_max() {
         encode(head, bytes)
@@ -46,8 +50,17 @@ pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u
         body.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
         encode(Head { parts: number, ..head }, &body)
     };
-    link.publish(&subjects.names_stream(), &subjects.blob(name), payload.into(), Behind::Any).await?;
-    forget_parts(link, subjects, old).await
+    let (stream, subject, payload) = (subjects.names_stream(), subjects.blob(name), Bytes::from(payload));
+    for _ in 0..ATTEMPTS_MAX {
+        let before = link.last(&stream, &subject).await?;
+        let behind = Behind::LastOfSubject(before.as_ref().map_or(0, |found| found.sequence));
+        match link.publish(&stream, &subject, payload.clone(), behind).await {
+            Ok(_) => return forget_parts(link, subjects, before.as_ref().and_then(reference)).await,
+            Err(Failed::Moved) => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    Err(Failed::Moved)
 }
 
 /// The bytes under a name.
@@ -79,24 +92,21 @@ pub(super) async fn get(link: &Link, subjects: &Subjects, name: &str) -> Result<
 
 /// Forgets the bytes under a name.
 pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Result<(), Failed> {
-    let old = reference(link, subjects, name).await?;
-    link.purge(&subjects.names_stream(), &subjects.blob(name), None).await?;
-    forget_parts(link, subjects, old).await
+    let (stream, subject) = (subjects.names_stream(), subjects.blob(name));
+    let old = link.last(&stream, &subject).await?;
+    link.forget(&stream, &subject).await?;
+    forget_parts(link, subjects, old.as_ref().and_then(reference)).await
 }
 
-/// The long blob that a name refers to now.
-async fn reference(link: &Link, subjects: &Subjects, name: &str) -> Result<Option<i64>, Failed> {
-    let found = link.last(&subjects.names_stream(), &subjects.blob(name)).await?;
-    // Only of a message that is whole, lest the parts of another blob be deleted.
-    Ok(found.and_then(|found| {
-        let (head, body) = decode(&found.payload).ok()?;
-        (head.parts > 1).then(|| referred(body).map(|(blob, ..)| blob))?
-    }))
+/// The long blob that a message refers to. Only if it is whole, lest the parts of another blob be deleted.
+fn reference(found: &Found) -> Option<i64> {
+    let (head, body) = decode(&found.payload).ok()?;
+    (head.parts > 1).then(|| referred(body).map(|(blob, ..)| blob))?
 }
 
 async fn forget_parts(link: &Link, subjects: &Subjects, blob: Option<i64>) -> Result<(), Failed> {
     match blob {
-        Some(blob) => link.purge(&subjects.parts_stream(), &subjects.part(blob, "*"), None).await,
+        Some(blob) => link.forget(&subjects.parts_stream(), &subjects.part(blob, "*")).await,
         None => Ok(()),
     }
 }

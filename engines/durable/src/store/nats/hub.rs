@@ -17,7 +17,7 @@ use crate::store::{HubShape, Location, StoreError};
 const ALIVE_FOR: Duration = Duration::from_secs(6);
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
 /// The version of streams and messages.
-pub(super) const LAYOUT: u16 = 1;
+pub(super) const LAYOUT: u16 = 2;
 
 /// What the hub is, as it is kept.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ impl NatsStore {
             for partition in (0..partitions).map(PartitionId) {
                 let config = Config {
                     name: subjects.log_stream(partition),
-                    subjects: ["log", "own", "cut"].map(|last| subjects.of_partition(partition, last)).to_vec(),
+                    subjects: ["log", "own"].map(|last| subjects.of_partition(partition, last)).to_vec(),
                     num_replicas: replicas,
                     ..Config::default()
                 };

@@ -170,14 +170,30 @@ impl Link {
         self.get(stream, Which::At(sequence)).await
     }
 
-    /// The last message of a subject.
+    /// The last message of a subject, of which there are few. Server 2.9 may say that there is none, if messages behind it
+    /// were deleted, though it finds those before.
     pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
+        if let Some(found) = self.last_at_once(stream, subject).await? {
+            return Ok(Some(found));
+        }
+        let mut last: Option<Found> = None;
+        loop {
+            let next = last.as_ref().map_or(1, |found| found.sequence + 1);
+            match self.get(stream, Which::Next(next, subject)).await? {
+                Some(found) => last = Some(found),
+                None => return Ok(last),
+            }
+        }
+    }
+
+    /// The last message of a subject, if the server finds it at once.
+    pub(super) async fn last_at_once(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
         self.get(stream, Which::Last(subject)).await
     }
 
     /// The first message of a subject.
     pub(super) async fn first(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
-        self.get(stream, Which::First(subject)).await
+        self.get(stream, Which::Next(1, subject)).await
     }
 
     async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, Failed> {
@@ -188,7 +204,7 @@ impl Link {
             let request = match which {
                 Which::At(sequence) => request.sequence(sequence),
                 Which::Last(subject) => request.last_by_subject(subject),
-                Which::First(subject) => request.sequence(1).next_by_subject(subject),
+                Which::Next(sequence, subject) => request.sequence(sequence).next_by_subject(subject),
             };
             let error = match request.send().await {
                 Ok(found) => return Ok(Some(Found { sequence: found.sequence, payload: found.payload })),
@@ -232,17 +248,24 @@ impl Link {
         }
     }
 
-    /// Forgets messages of a subject, all or those before a number.
-    pub(super) async fn purge(&self, stream: &str, subject: &str, before: Option<u64>) -> Result<(), Failed> {
+    /// Forgets the messages of a subject.
+    pub(super) async fn forget(&self, stream: &str, subject: &str) -> Result<(), Failed> {
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
-            let purge = stream.purge().filter(subject);
-            let purged = match before {
-                Some(before) => purge.sequence(before).await,
-                None => purge.await,
-            };
-            match purged {
+            match stream.purge().filter(subject).await {
+                Ok(_) => return Ok(()),
+                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+    }
+
+    /// Forgets all messages of a stream before a number.
+    pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
+        let stream = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            match stream.purge().sequence(sequence).await {
                 Ok(_) => return Ok(()),
                 Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
             }
@@ -263,7 +286,8 @@ impl Link {
 enum Which<'a> {
     At(u64),
     Last(&'a str),
-    First(&'a str),
+    /// The first of a subject from a number on.
+    Next(u64, &'a str),
 }
 
 /// Attempts of one call.

@@ -4,6 +4,7 @@
 //! there was never acknowledged; the next batch has its position.
 
 use super::link::{Behind, Failed, Found, Link};
+use super::owner::{self, Ownership};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::ids::PartitionId;
@@ -20,7 +21,8 @@ const STARTS_MAX: usize = 1 << 14;
 /// What the owner of a partition knows of its log.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    pub(super) epoch: u64,
+    /// What it has written about itself.
+    pub(super) own: Ownership,
     /// The number of the last message of the stream.
     pub(super) last: u64,
     /// Where the log ends.
@@ -32,8 +34,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(epoch: u64, last: u64, ends: u64) -> Self {
-        Self { epoch, last, ends, ..Self::default() }
+    pub(super) fn new(own: Ownership, ends: u64) -> Self {
+        Self { last: own.sequence, own, ends, ..Self::default() }
     }
 
     /// Remembers where a batch begins.
@@ -77,7 +79,7 @@ pub(super) async fn append(
         position: held.ends,
         frames: short(batch.len()),
         parts: short(parts.len()),
-        ..Head::new(Sort::Frames, partition, held.epoch)
+        ..Head::new(Sort::Frames, partition, held.own.epoch)
     };
     let first = held.last + 1;
     for part in parts {
@@ -90,7 +92,7 @@ pub(super) async fn append(
     Ok(())
 }
 
-/// Tells all later owners that frames were given up, which only the present owner can, and forgets messages.
+/// Forgets messages, which only the present owner can.
 pub(super) async fn truncate(
     link: &Link,
     subjects: &Subjects,
@@ -98,22 +100,17 @@ pub(super) async fn truncate(
     held: &mut Held,
     before: u64,
 ) -> Result<(), Failed> {
-    let stream = subjects.log_stream(partition);
-    let head = Head { position: before, ..Head::new(Sort::Cut, partition, held.epoch) };
-    let payload = encode(head, &crate::store::remote::unique_number().to_le_bytes());
-    let cut = subjects.of_partition(partition, "cut");
-    held.last = link.publish(&stream, &cut, payload.into(), Behind::Last(held.last)).await?;
-    if let Some(sequence) = held.cut(before) {
-        link.purge(&stream, &subjects.of_partition(partition, "log"), Some(sequence)).await?;
-        link.purge(&stream, &cut, Some(held.last)).await?;
+    held.last = owner::write(link, subjects, partition, &held.own, Behind::Last(held.last)).await?;
+    match held.cut(before) {
+        Some(sequence) => link.forget_before(&subjects.log_stream(partition), sequence).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Where a log ends, of which nothing is known: behind the last batch that is whole.
 pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId) -> Result<u64, Failed> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
-    let mut behind = match link.last(&stream, &subject).await? {
+    let mut behind = match link.last_at_once(&stream, &subject).await? {
         Some(found) => found.sequence + 1,
         // Server 2.9 does not find the last message of a subject if the one behind it was deleted.
         None if link.first(&stream, &subject).await?.is_some() => link.last_sequence(&stream).await? + 1,
@@ -213,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_log_is_cut_where_a_batch_begins_and_keeps_its_last() {
-        let mut held = Held::new(1, 0, 0);
+        let mut held = Held::default();
         for batch in 0..5 {
             held.begins(batch * 10, 100 + batch);
         }
@@ -221,7 +218,7 @@ mod tests {
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(u64::MAX), Some(104));
-        assert_eq!(Held::new(1, 0, 7).cut(7), None);
+        assert_eq!(Held::new(Ownership::default(), 7).cut(7), None);
         for batch in 5..100_000 {
             held.begins(batch * 10, 100 + batch);
         }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use self::hub::LAYOUT;
-use self::link::{Failed, Link};
+use self::link::{Behind, Failed, Link};
 use self::log::{Held, Joiner};
 use self::options::Address;
 use self::owner::Ownership;
@@ -55,6 +55,8 @@ struct Inner {
     session: i64,
     replicas: usize,
     held: Mutex<HashMap<PartitionId, Arc<tokio::sync::Mutex<Held>>>>,
+    /// Who had the partitions when that was last read.
+    owners: Mutex<HashMap<PartitionId, Ownership>>,
     is_alive: Mutex<bool>,
 }
 
@@ -84,6 +86,7 @@ impl NatsStore {
             session: unique_number(),
             replicas,
             held: Mutex::default(),
+            owners: Mutex::default(),
             is_alive: Mutex::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -132,19 +135,36 @@ impl NatsStore {
         }
     }
 
+    /// Keeps who has a partition, unless something newer is known.
+    fn remember(&self, partition: PartitionId, found: Ownership) -> Ownership {
+        let mut owners = self.inner.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = owners.entry(partition).or_default();
+        if found.sequence >= known.sequence {
+            *known = found;
+        }
+        known.clone()
+    }
+
+    fn remembered(&self, partition: PartitionId) -> Option<Ownership> {
+        self.inner.owners.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
+    }
+
     /// Writes that this store has a partition, where `before` still holds, and learns where its log ends.
     fn own(&self, partition: PartitionId, before: Ownership, owner: &str) -> Result<Option<Epoch>, StoreError> {
         let epoch = before.epoch + 1;
         let after = Ownership { epoch, owner: Some(owner.to_owned()), session: self.inner.session, sequence: 0 };
         let taken = self.call("take", format!("partition {partition}"), move |link, subjects| async move {
-            match owner::write(&link, &subjects, partition, &before, &after).await {
-                Ok(sequence) => Ok(Some((sequence, log::end(&link, &subjects, partition).await?))),
+            match owner::write(&link, &subjects, partition, &after, Behind::LastOfSubject(before.sequence)).await {
+                Ok(sequence) => {
+                    let ends = log::end(&link, &subjects, partition).await?;
+                    Ok(Some(Held::new(Ownership { sequence, ..after }, ends)))
+                }
                 Err(Failed::Moved) => Ok(None),
                 Err(failed) => Err(failed),
             }
         })?;
-        let Some((sequence, ends)) = taken else { return Ok(None) };
-        let held = Arc::new(tokio::sync::Mutex::new(Held::new(epoch, sequence, ends)));
+        let Some(held) = taken else { return Ok(None) };
+        let held = Arc::new(tokio::sync::Mutex::new(held));
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, held);
         Ok(Some(Epoch(epoch)))
     }
@@ -154,7 +174,7 @@ impl NatsStore {
         let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
         if let Some(held) = held {
             let found = Arc::clone(&held);
-            let ours = self.inner.blocking.run(async move { found.lock().await.epoch });
+            let ours = self.inner.blocking.run(async move { found.lock().await.own.epoch });
             if ours == Some(epoch.0) {
                 return Ok(held);
             }
@@ -271,7 +291,7 @@ impl Store for NatsStore {
         }
         let after = Ownership { owner: None, ..before.clone() };
         let written = self.call("release", format!("partition {partition}"), move |link, subjects| async move {
-            match owner::write(&link, &subjects, partition, &before, &after).await {
+            match owner::write(&link, &subjects, partition, &after, Behind::LastOfSubject(before.sequence)).await {
                 Ok(_) => Ok(true),
                 Err(Failed::Moved) => Ok(false),
                 Err(failed) => Err(failed),
@@ -401,7 +421,7 @@ impl Drop for Inner {
         let (link, subjects, session) = (self.link.clone(), self.subjects.clone(), self.session);
         self.blocking.run(async move {
             let (stream, subject) = (subjects.alive_stream(), subjects.alive(session));
-            let forgotten = link.purge(&stream, &subject, None);
+            let forgotten = link.forget(&stream, &subject);
             // Without it, the store counts as alive for some seconds.
             let _ = tokio::time::timeout(DROP_TIMEOUT, forgotten).await;
         });

@@ -2,7 +2,8 @@
 //!
 //! Taking a partition adds such a message, if no other was added since it was looked at. It lies behind all that former
 //! owners have written, and since they expect their own last message to be the last of the stream, they can write
-//! nothing more.
+//! nothing more. When an owner forgets the beginning of its log, it adds the message again, so that all before a number
+//! can be forgotten, whatever its subject is: replicas of server 2.9 come to differ after purges of single subjects.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,17 +57,17 @@ pub(super) async fn read(link: &Link, subjects: &Subjects, partition: PartitionI
     Ok(Ownership { epoch: head.epoch, owner: body.owner, session: body.session, sequence })
 }
 
-/// Writes who has a partition from now on, if `before` still holds; the number of the message.
+/// Writes who has a partition from now on, if nothing came in between; the number of the message.
 pub(super) async fn write(
     link: &Link,
     subjects: &Subjects,
     partition: PartitionId,
-    before: &Ownership,
     after: &Ownership,
+    behind: Behind,
 ) -> Result<u64, Failed> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "own"));
     let body = Body { owner: after.owner.clone(), session: after.session, once: unique_number() };
     let body = serde_json::to_vec(&body).map_err(|error| Failed::Lost(error.to_string()))?;
     let payload = encode(Head::new(Sort::Owner, partition, after.epoch), &body);
-    link.publish(&stream, &subject, payload.into(), Behind::LastOfSubject(before.sequence)).await
+    link.publish(&stream, &subject, payload.into(), behind).await
 }

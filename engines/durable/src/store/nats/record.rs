@@ -15,8 +15,6 @@ pub(super) enum Sort {
     Frames = 1,
     /// Who has the partition from here on.
     Owner = 2,
-    /// The owner no longer needs what is before a position.
-    Cut = 3,
     /// A blob, or where its parts are.
     Blob = 4,
     /// What a node says.
@@ -77,7 +75,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Head, &[u8]), String> {
     if head[0] != VERSION {
         return Err(format!("its version is {}, expected {VERSION}", head[0]));
     }
-    let sorts = [Sort::Frames, Sort::Owner, Sort::Cut, Sort::Blob, Sort::Said];
+    let sorts = [Sort::Frames, Sort::Owner, Sort::Blob, Sort::Said];
     let sort = sorts.into_iter().find(|sort| *sort as u8 == head[1]);
     let sort = sort.ok_or_else(|| format!("it is of an unknown sort, {}", head[1]))?;
     let number = |at: usize, length: usize| {

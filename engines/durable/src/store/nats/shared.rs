@@ -1,14 +1,26 @@
 //! What nodes say about themselves, who has which partition, and their messages to each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::NatsStore;
 use super::bus::NatsLine;
 use super::link::{Behind, Failed};
+use super::owner::{self, Ownership, Unread};
 use super::record::{Head, Sort, decode, encode};
 use crate::ids::{Epoch, PartitionId};
 use crate::store::remote::{check_node_name, check_said};
 use crate::store::{Bus, Line, Owner, Receive, SharedStore, StoreError};
+
+/// How long the stream of a partition may take to say who has it.
+const OWNER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a stream says about who has its partition.
+enum Read {
+    Found(Ownership),
+    Damaged,
+    Nothing,
+}
 
 impl SharedStore for NatsStore {
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
@@ -46,18 +58,40 @@ impl SharedStore for NatsStore {
         check_node_name(node)?;
         let name = node.to_owned();
         self.call("forget", format!("node {node}"), move |link, subjects| async move {
-            link.purge(&subjects.names_stream(), &subjects.node(&name), None).await
+            link.forget(&subjects.names_stream(), &subjects.node(&name)).await
         })
     }
 
+    /// Streams respond each on its own. Of one that does not for a second, while it elects a leader for example, it is
+    /// what was read last, lest that hold up the beats of nodes.
     fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let place = || self.place("the shape");
         let shape = self.shape()?.ok_or_else(|| Failed::NoStream.at("read", place()))?;
-        let owner = |partition| {
-            let found = self.ownership(partition)?;
+        let partitions = (0..shape.partitions).map(PartitionId);
+        let read = self.call("read", "who has the partitions", |link, subjects| async move {
+            let each = partitions.map(|partition| {
+                let (link, subjects) = (link.clone(), subjects.clone());
+                async move {
+                    match tokio::time::timeout(OWNER_TIMEOUT, owner::read(&link, &subjects, partition)).await {
+                        Ok(Ok(found)) => Read::Found(found),
+                        Ok(Err(Unread::Damaged(..))) => Read::Damaged,
+                        Ok(Err(Unread::Failed(_))) | Err(_) => Read::Nothing,
+                    }
+                }
+            });
+            Ok(futures_util::future::join_all(each).await)
+        })?;
+        let owner = |(partition, read): (PartitionId, Read)| {
+            let known = if matches!(read, Read::Nothing) { self.remembered(partition) } else { None };
+            let found = match (read, known) {
+                (Read::Found(found), _) => self.remember(partition, found),
+                (_, Some(known)) => known,
+                // After the full time, and with the error.
+                (_, None) => self.ownership(partition)?,
+            };
             Ok(Owner { partition, epoch: Epoch(found.epoch), node: found.owner })
         };
-        (0..shape.partitions).map(PartitionId).map(owner).collect()
+        (0..).map(PartitionId).zip(read).map(owner).collect()
     }
 
     fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError> {

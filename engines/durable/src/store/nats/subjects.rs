@@ -1,7 +1,7 @@
 //! The streams of a hub and the subjects in them.
 //!
-//! Each partition has a stream `NRW_hub_p0` with the subjects `nrw.hub.p0.log` (frames), `.own` (who has it) and
-//! `.cut` (how far it was truncated). `NRW_hub_names` keeps the last message of each subject: the hub's shape, what
+//! Each partition has a stream `NRW_hub_p0` with the subjects `nrw.hub.p0.log` (frames) and `.own` (who has it).
+//! `NRW_hub_names` keeps the last message of each subject: the hub's shape, what
 //! nodes say, and blobs or where their parts are; `NRW_hub_parts` has the parts of long blobs. `NRW_hub_alive` forgets
 //! within seconds, and shows which stores are open.
 

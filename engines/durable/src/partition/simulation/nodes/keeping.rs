@@ -193,7 +193,7 @@ impl Cluster {
         assert!(epoch > known, "{id} was taken with epoch {} after {}", epoch.0, known.0);
         let other = self.nodes.iter().find(|node| Some(&node.name) == before.as_ref() && node.run != self.nodes[n].run);
         if let Some(other) = other.filter(|_| self.clocks_are_equal) {
-            let may_act = other.may_act_for(id, self.now) && other.hosts[&id].epoch == from.epoch;
+            let may_act = other.may_act_for(id, self.now) && other.hosts[&id].epoch == known;
             assert!(!may_act, "{id} was taken from {}, whose lease runs", other.name);
         }
         Ok(epoch)
