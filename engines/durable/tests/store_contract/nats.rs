@@ -77,11 +77,11 @@ fn a_server_that_stays_away_is_an_error_after_the_time_for_it() {
 fn messages_that_were_added_or_removed_are_damage_with_their_place() {
     let Some(server) = Nats::start() else { return };
     let delete = "$JS.API.STREAM.MSG.DELETE.NRW_HUB_p0";
-    // The first message says who has the partition, the batches follow.
+    // Three messages say that nobody had the partition, and who has it; the batches follow.
     let damages = [
-        ("nrw.HUB.p0.log", "garbage, but long enough for a head of a message", "message 7 of partition 0 of NATS"),
-        ("nrw.HUB.p0.own", "garbage", "partition 0 at message 7 of NATS"),
-        (delete, "{\"seq\":4}", "message 5 of partition 0 of NATS"),
+        ("nrw.HUB.p0.log", "garbage, but long enough for a head of a message", "message 9 of partition 0 of NATS"),
+        ("nrw.HUB.p0.own", "garbage", "partition 0 at message 9 of NATS"),
+        (delete, "{\"seq\":6}", "message 7 of partition 0 of NATS"),
         ("nrw.HUB.name.blob.p0.x", "garbage", "blob p0/x of NATS"),
         ("nrw.HUB.name.node.one", "garbage", "what node one says of NATS"),
     ];
@@ -110,10 +110,10 @@ fn an_append_that_was_cut_short_is_cut_off_and_its_position_used_again() {
     let epoch = store.take(P, Epoch(0), "one").unwrap();
     store.append(P, epoch, Position(0), &batch(0..2, 100)).unwrap();
     store.append(P, epoch, Position(2), &batch(2..4, 2 << 20)).unwrap();
-    // Message 1 says who has it, 2 is the first batch, the parts of the second follow. The last of them is removed, as
+    // Messages 1 to 3 say who has it, 4 is the first batch, the parts of the second follow. The last of them is removed, as
     // if the node had ended before it.
     let parts = (4_u64 << 20).div_ceil(1 << 20) + 1;
-    server.publish("$JS.API.STREAM.MSG.DELETE.NRW_orders_p0", &format!("{{\"seq\":{}}}", 2 + parts));
+    server.publish("$JS.API.STREAM.MSG.DELETE.NRW_orders_p0", &format!("{{\"seq\":{}}}", 4 + parts));
     let heir = open(&server.url("orders"));
     let epoch = heir.take(P, epoch, "two").unwrap();
     assert_eq!(read(&heir, 0).unwrap().len(), 2);

@@ -42,7 +42,7 @@ pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u
         for part in bytes.chunks(link.body_bytes_max()) {
             let subject = subjects.part(blob, &number.to_string());
             let payload = Bytes::copy_from_slice(part);
-            link.publish(&subjects.parts_stream(), &subject, payload, Behind::Any).await?;
+            link.publish(&subjects.parts_stream(), &subject, payload, Behind::any()).await?;
             number += 1;
         }
         let mut body = blob.to_le_bytes().to_vec();
@@ -53,7 +53,7 @@ pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u
     let (stream, subject, payload) = (subjects.names_stream(), subjects.blob(name), Bytes::from(payload));
     for _ in 0..ATTEMPTS_MAX {
         let before = link.last(&stream, &subject).await?;
-        let behind = Behind::LastOfSubject(before.as_ref().map_or(0, |found| found.sequence));
+        let behind = before.as_ref().map_or_else(Behind::any, |found| Behind::LastOfSubject(found.sequence));
         match link.publish(&stream, &subject, payload.clone(), behind).await {
             Ok(_) => return forget_parts(link, subjects, before.as_ref().and_then(reference)).await,
             Err(Failed::Moved) => {}
@@ -98,17 +98,18 @@ pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Resu
     forget_parts(link, subjects, old.as_ref().and_then(reference)).await
 }
 
-/// The long blob that a message refers to. Only if it is whole, lest the parts of another blob be deleted.
-fn reference(found: &Found) -> Option<i64> {
+/// The long blob that a message refers to, and its parts. Only if it is whole, lest the parts of another blob be deleted.
+fn reference(found: &Found) -> Option<(i64, u32)> {
     let (head, body) = decode(&found.payload).ok()?;
-    (head.parts > 1).then(|| referred(body).map(|(blob, ..)| blob))?
+    (head.parts > 1).then(|| referred(body).map(|(blob, ..)| (blob, head.parts)))?
 }
 
-async fn forget_parts(link: &Link, subjects: &Subjects, blob: Option<i64>) -> Result<(), Failed> {
-    match blob {
-        Some(blob) => link.forget(&subjects.parts_stream(), &subjects.part(blob, "*")).await,
-        None => Ok(()),
+async fn forget_parts(link: &Link, subjects: &Subjects, blob: Option<(i64, u32)>) -> Result<(), Failed> {
+    let Some((blob, parts)) = blob else { return Ok(()) };
+    for number in 0..parts {
+        link.forget(&subjects.parts_stream(), &subjects.part(blob, &number.to_string())).await?;
     }
+    Ok(())
 }
 
 fn referred(body: &[u8]) -> Option<(i64, u64, u32)> {

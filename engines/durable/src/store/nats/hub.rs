@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NatsStore;
 use super::link::{Behind, Failed, Link};
+use super::owner::{self, Ownership};
 use super::subjects::Subjects;
 use crate::ids::PartitionId;
 use crate::store::remote::refused;
@@ -63,7 +64,7 @@ impl NatsStore {
         let session = self.inner.session;
         let once = move |link: Link, subjects: Subjects| async move {
             let (stream, subject) = (subjects.alive_stream(), subjects.alive(session));
-            link.publish(&stream, &subject, bytes::Bytes::new(), Behind::Any).await.map(drop)
+            link.publish(&stream, &subject, bytes::Bytes::new(), Behind::any()).await.map(drop)
         };
         self.call("write", "the open stores", once)?;
         let (link, subjects) = (self.inner.link.clone(), self.inner.subjects.clone());
@@ -95,10 +96,10 @@ impl NatsStore {
             let shape = Shape { layout: LAYOUT, partitions: wanted.partitions, format: wanted.format };
             let shape = serde_json::to_vec(&shape).map_err(|error| Failed::Lost(error.to_string()))?;
             let names = subjects.names_stream();
-            match link.publish(&names, &subjects.shape(), shape.into(), Behind::LastOfSubject(0)).await {
-                Ok(_) | Err(Failed::Moved) => Ok(()),
-                Err(failed) => Err(failed),
+            if link.last(&names, &subjects.shape()).await?.is_some() {
+                return Ok(());
             }
+            unless_there(link.publish(&names, &subjects.shape(), shape.into(), Behind::LastOfSubject(0)).await)
         })
     }
 
@@ -113,8 +114,22 @@ impl NatsStore {
                     ..Config::default()
                 };
                 link.make_stream(config).await?;
+                let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "own"));
+                if link.last(&stream, &subject).await?.is_none() {
+                    let nobody = Ownership::default();
+                    let behind = Behind::LastOfSubject(0);
+                    unless_there(owner::write(&link, &subjects, partition, &nobody, behind).await)?;
+                }
             }
             Ok(())
         })
+    }
+}
+
+/// Of those who create something at the same time, the first one does.
+fn unless_there(written: Result<u64, Failed>) -> Result<(), Failed> {
+    match written {
+        Ok(_) | Err(Failed::Moved) => Ok(()),
+        Err(failed) => Err(failed),
     }
 }

@@ -9,10 +9,10 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder};
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use super::options::{Address, NatsStoreOptions};
-use crate::store::remote::pause;
+use crate::store::remote::{pause, unique_number};
 use crate::store::{Location, StoreError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,18 +27,34 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Commands that wait for the connection, and messages that wait for a receiver.
 const WAITING_MAX: usize = 256;
 const RECEIVED_MAX: usize = 4096;
+/// The first version of servers whose purges are exact, also in a cluster.
+const PURGES_SINCE: [u32; 3] = [2, 9, 18];
+/// Messages that are deleted one by one, so many at a time.
+const DELETED_AT_ONCE: usize = 32;
 /// The errors of JetStream that say that there is no more room, by their codes.
 const FULL: [&str; 3] = ["10047", "10023", "10028"];
 
 /// What a message is to follow.
+///
+/// Servers of a cluster check expectations twice: the leader before it proposes the message, as far as the last message of
+/// its subject is concerned and there is one, and every replica when it stores the message. In server 2.9, replicas come to
+/// differ if one restarts after a message was refused by the second check. So whatever may well be refused expects a message
+/// of its subject.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Behind {
-    /// Anything.
-    Any,
-    /// The last message of the stream.
-    Last(u64),
+    /// Anything. What is sent again within two minutes, with this number, is stored once.
+    Any(i64),
+    /// The last message of the stream, and the last of its subject; 0 if there is none.
+    Last { stream: u64, subject: u64 },
     /// The last message of its subject; 0 if there is none.
     LastOfSubject(u64),
+}
+
+impl Behind {
+    /// Anything, once.
+    pub(super) fn any() -> Self {
+        Self::Any(unique_number())
+    }
 }
 
 /// Why a request failed.
@@ -139,8 +155,8 @@ impl Link {
                 Ok(sequence) => return Ok(sequence),
                 Err(Failed::Moved) if retry.attempts > 0 => {
                     let found = match behind {
-                        Behind::Last(last) => self.at(stream, last + 1).await?,
-                        Behind::Any | Behind::LastOfSubject(_) => self.last(stream, subject).await?,
+                        Behind::Last { stream: last, .. } => self.at(stream, last + 1).await?,
+                        Behind::Any(_) | Behind::LastOfSubject(_) => self.last(stream, subject).await?,
                     };
                     let is_ours = |found: &Found| found.payload == payload;
                     return found.filter(is_ours).map(|found| found.sequence).ok_or(Failed::Moved);
@@ -153,8 +169,11 @@ impl Link {
     async fn publish_once(&self, subject: &str, payload: Bytes, behind: Behind) -> Result<u64, Failed> {
         let message = PublishMessage::build().payload(payload);
         let message = match behind {
-            Behind::Any => message,
-            Behind::Last(sequence) => message.expected_last_sequence(sequence),
+            Behind::Any(once) => message.message_id(once.to_string()),
+            Behind::Last { stream, subject: 0 } => message.expected_last_sequence(stream),
+            Behind::Last { stream, subject } => {
+                message.expected_last_sequence(stream).expected_last_subject_sequence(subject)
+            }
             Behind::LastOfSubject(sequence) => message.expected_last_subject_sequence(sequence),
         };
         let failed = |error: PublishError| match error.kind() {
@@ -170,30 +189,9 @@ impl Link {
         self.get(stream, Which::At(sequence)).await
     }
 
-    /// The last message of a subject, of which there are few. Server 2.9 may say that there is none, if messages behind it
-    /// were deleted, though it finds those before.
+    /// The last message of a subject.
     pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
-        if let Some(found) = self.last_at_once(stream, subject).await? {
-            return Ok(Some(found));
-        }
-        let mut last: Option<Found> = None;
-        loop {
-            let next = last.as_ref().map_or(1, |found| found.sequence + 1);
-            match self.get(stream, Which::Next(next, subject)).await? {
-                Some(found) => last = Some(found),
-                None => return Ok(last),
-            }
-        }
-    }
-
-    /// The last message of a subject, if the server finds it at once.
-    pub(super) async fn last_at_once(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
         self.get(stream, Which::Last(subject)).await
-    }
-
-    /// The first message of a subject.
-    pub(super) async fn first(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
-        self.get(stream, Which::Next(1, subject)).await
     }
 
     async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, Failed> {
@@ -204,7 +202,6 @@ impl Link {
             let request = match which {
                 Which::At(sequence) => request.sequence(sequence),
                 Which::Last(subject) => request.last_by_subject(subject),
-                Which::Next(sequence, subject) => request.sequence(sequence).next_by_subject(subject),
             };
             let error = match request.send().await {
                 Ok(found) => return Ok(Some(Found { sequence: found.sequence, payload: found.payload })),
@@ -220,13 +217,14 @@ impl Link {
         }
     }
 
-    /// The number of the last message of a stream.
-    pub(super) async fn last_sequence(&self, stream: &str) -> Result<u64, Failed> {
+    /// The numbers of the first and the last message of a stream. Which is the first of a subject, server 2.9 does not know
+    /// once messages before it were forgotten.
+    pub(super) async fn ends(&self, stream: &str) -> Result<(u64, u64), Failed> {
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
             match stream.get_info().await {
-                Ok(info) => return Ok(info.state.last_sequence),
+                Ok(info) => return Ok((info.state.first_sequence, info.state.last_sequence)),
                 Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
             }
         }
@@ -248,8 +246,21 @@ impl Link {
         }
     }
 
+    /// Whether the servers purge no more than they should. In a cluster, a server before 2.9.18 that restarts repeats a
+    /// purge of a subject, or up to a number, as one of the whole stream (nats-server issue 4196).
+    pub(super) fn purges_are_exact(&self) -> bool {
+        let server = self.client.server_info();
+        server.cluster.is_none() || is_since(&server.version, PURGES_SINCE)
+    }
+
     /// Forgets the messages of a subject.
     pub(super) async fn forget(&self, stream: &str, subject: &str) -> Result<(), Failed> {
+        if !self.purges_are_exact() {
+            while let Some(found) = self.last(stream, subject).await? {
+                self.delete(stream, found.sequence).await?;
+            }
+            return Ok(());
+        }
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
@@ -260,8 +271,13 @@ impl Link {
         }
     }
 
-    /// Forgets all messages of a stream before a number.
+    /// Forgets all messages of a stream before a number. Without exact purges that takes long.
     pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
+        if !self.purges_are_exact() {
+            let (first, _) = self.ends(stream).await?;
+            let deleted = futures_util::stream::iter(first..sequence).map(|sequence| self.delete(stream, sequence));
+            return deleted.buffered(DELETED_AT_ONCE).try_collect().await;
+        }
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
@@ -269,6 +285,19 @@ impl Link {
                 Ok(_) => return Ok(()),
                 Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
             }
+        }
+    }
+
+    /// Forgets a message, if it is there.
+    async fn delete(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
+        let of = self.stream(stream).await?;
+        let mut retry = self.retry();
+        loop {
+            let Err(error) = of.delete_message(sequence).await else { return Ok(()) };
+            if self.at(stream, sequence).await?.is_none() {
+                return Ok(());
+            }
+            retry.after(Failed::Lost(innermost(&error))).await?;
         }
     }
 
@@ -281,13 +310,17 @@ impl Link {
     }
 }
 
+/// Whether a version such as `2.9.10` is this one or a later one.
+fn is_since(version: &str, since: [u32; 3]) -> bool {
+    let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    [(); 3].map(|()| numbers.next().unwrap_or(0)) >= since
+}
+
 /// Which message of a stream.
 #[derive(Clone, Copy)]
 enum Which<'a> {
     At(u64),
     Last(&'a str),
-    /// The first of a subject from a number on.
-    Next(u64, &'a str),
 }
 
 /// Attempts of one call.
@@ -323,4 +356,23 @@ fn innermost<E: std::error::Error>(error: &E) -> String {
         next = source.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (version, is_exact) in [
+            ("2.9.10", false),
+            ("2.9.17", false),
+            ("2.9.18", true),
+            ("2.10.0", true),
+            ("2.11.0-RC.1", true),
+            ("", false),
+        ] {
+            assert_eq!(is_since(version, PURGES_SINCE), is_exact, "{version}");
+        }
+    }
 }

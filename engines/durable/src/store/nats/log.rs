@@ -3,6 +3,10 @@
 //! The parts of a batch are sent one after another, each behind the one before. A batch of which the last part is not
 //! there was never acknowledged; the next batch has its position.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use super::link::{Behind, Failed, Found, Link};
 use super::owner::{self, Ownership};
 use super::record::{Head, Sort, decode, encode};
@@ -15,6 +19,9 @@ use crate::store::remote::row;
 const PAGE: u64 = 32;
 /// Messages that are looked at to find the end of a log: the parts of one batch that was cut short, about.
 const LOOKED_AT_MAX: u64 = 4096;
+/// How often, and how far apart, a message is looked for that should be there.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
 /// Batches of which the owner remembers where they begin, to truncate the log there.
 const STARTS_MAX: usize = 1 << 14;
 
@@ -25,17 +32,22 @@ pub(super) struct Held {
     pub(super) own: Ownership,
     /// The number of the last message of the stream.
     pub(super) last: u64,
+    /// The number of the last message of the subject of frames.
+    last_log: u64,
     /// Where the log ends.
     pub(super) ends: u64,
     /// Whether an append had an unknown outcome.
     pub(super) is_unsure: bool,
+    /// Whether messages are being forgotten one by one.
+    pub(super) is_forgetting: Arc<AtomicBool>,
     /// Position and message of beginnings of batches, in order.
     starts: Vec<(u64, u64)>,
 }
 
 impl Held {
-    pub(super) fn new(own: Ownership, ends: u64) -> Self {
-        Self { last: own.sequence, own, ends, ..Self::default() }
+    /// What an owner knows whose mark is the last message of all.
+    pub(super) fn new(own: Ownership, mark: u64, ends: u64) -> Self {
+        Self { last: mark, last_log: mark, own, ends, ..Self::default() }
     }
 
     /// Remembers where a batch begins.
@@ -84,7 +96,9 @@ pub(super) async fn append(
     let first = held.last + 1;
     for part in parts {
         let payload = encode(head, part);
-        held.last = link.publish(&stream, &subject, payload.into(), Behind::Last(held.last)).await?;
+        let behind = Behind::Last { stream: held.last, subject: held.last_log };
+        held.last = link.publish(&stream, &subject, payload.into(), behind).await?;
+        held.last_log = held.last;
         head.part += 1;
     }
     held.begins(held.ends, first);
@@ -92,36 +106,40 @@ pub(super) async fn append(
     Ok(())
 }
 
-/// Forgets messages, which only the present owner can.
+/// Forgets messages, which only the present owner can. Gives the number before which all are to be forgotten one by one, if
+/// they could not be at once.
 pub(super) async fn truncate(
     link: &Link,
     subjects: &Subjects,
     partition: PartitionId,
     held: &mut Held,
     before: u64,
-) -> Result<(), Failed> {
-    held.last = owner::write(link, subjects, partition, &held.own, Behind::Last(held.last)).await?;
+) -> Result<Option<u64>, Failed> {
+    let behind = Behind::Last { stream: held.last, subject: held.own.sequence };
+    held.last = owner::write(link, subjects, partition, &held.own, behind).await?;
+    held.own.sequence = held.last;
     match held.cut(before) {
-        Some(sequence) => link.forget_before(&subjects.log_stream(partition), sequence).await,
-        None => Ok(()),
+        Some(sequence) if link.purges_are_exact() => {
+            link.forget_before(&subjects.log_stream(partition), sequence).await.map(|()| None)
+        }
+        left => Ok(left),
     }
 }
 
-/// Where a log ends, of which nothing is known: behind the last batch that is whole.
-pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId) -> Result<u64, Failed> {
-    let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
-    let mut behind = match link.last_at_once(&stream, &subject).await? {
-        Some(found) => found.sequence + 1,
-        // Server 2.9 does not find the last message of a subject if the one behind it was deleted.
-        None if link.first(&stream, &subject).await?.is_some() => link.last_sequence(&stream).await? + 1,
-        None => return Ok(0),
-    };
+/// Where a log ends, of which nothing is known but that it has message `known`: behind the last batch that is whole.
+pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId, known: u64) -> Result<u64, Failed> {
+    let stream = subjects.log_stream(partition);
+    let (first, last) = link.ends(&stream).await?;
+    if last < known {
+        return Err(Failed::Lost(format!("the server knows {last} messages of {known}")));
+    }
+    let mut behind = last + 1;
     for _ in 0..LOOKED_AT_MAX {
         behind = behind.saturating_sub(1);
-        if behind == 0 {
+        if behind < first.max(1) {
             return Ok(0);
         }
-        let Some(found) = link.at(&stream, behind).await? else { continue };
+        let Some(found) = present(link, &stream, behind).await? else { continue };
         // What is damaged is reported by whoever reads the log.
         let head = decode(&found.payload).map(|(head, _)| head).ok().filter(|head| head.sort == Sort::Frames);
         match head {
@@ -131,6 +149,17 @@ pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId
         }
     }
     Err(Failed::Lost(format!("the end of the log is not among its last {LOOKED_AT_MAX} messages")))
+}
+
+/// A message that should be there. A server that stood still and believes for a moment that it still leads may not have it.
+async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Found>, Failed> {
+    for _ in 0..ATTEMPTS {
+        if let Some(found) = link.at(stream, sequence).await? {
+            return Ok(Some(found));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(None)
 }
 
 /// Reads a page of messages from number `from` to `to`, at most [`PAGE`]; and the number to go on with.
@@ -155,6 +184,8 @@ pub(super) struct Batch {
 #[derive(Debug, Default)]
 pub(super) struct Joiner {
     begun: Option<Batch>,
+    /// Whether there was a beginning before. Of what comes first, the beginning may be forgotten already.
+    has_begun: bool,
 }
 
 impl Joiner {
@@ -166,7 +197,9 @@ impl Joiner {
             return Ok(None);
         }
         if head.part == 0 {
-            self.begun = Some(Batch { head, sequence: found.sequence, bytes: body.to_vec() });
+            (self.begun, self.has_begun) = (Some(Batch { head, sequence: found.sequence, bytes: body.to_vec() }), true);
+        } else if !self.has_begun {
+            return Ok(None);
         } else {
             let begun = self.begun.as_mut();
             let follows = |batch: &&mut Batch| {
@@ -196,6 +229,7 @@ mod tests {
     #[test]
     fn a_batch_that_was_cut_short_is_dropped_and_a_part_without_its_beginning_is_refused() {
         let mut joiner = Joiner::default();
+        assert!(joiner.push(&found(0, part(1, 2, 0))).expect("taken").is_none(), "its beginning is forgotten");
         assert!(joiner.push(&found(1, part(0, 2, 0))).expect("taken").is_none());
         assert!(joiner.push(&found(2, Head::new(Sort::Owner, PartitionId(0), 2))).expect("taken").is_none());
         assert!(joiner.push(&found(3, part(0, 2, 0))).expect("taken").is_none());
@@ -218,7 +252,7 @@ mod tests {
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(u64::MAX), Some(104));
-        assert_eq!(Held::new(Ownership::default(), 7).cut(7), None);
+        assert_eq!(Held::new(Ownership::default(), 0, 7).cut(7), None);
         for batch in 5..100_000 {
             held.begins(batch * 10, 100 + batch);
         }

@@ -23,6 +23,7 @@ mod subjects;
 pub use options::NatsStoreOptions;
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -156,8 +157,14 @@ impl NatsStore {
         let taken = self.call("take", format!("partition {partition}"), move |link, subjects| async move {
             match owner::write(&link, &subjects, partition, &after, Behind::LastOfSubject(before.sequence)).await {
                 Ok(sequence) => {
-                    let ends = log::end(&link, &subjects, partition).await?;
-                    Ok(Some(Held::new(Ownership { sequence, ..after }, ends)))
+                    let own = Ownership { sequence, ..after };
+                    let mark = match owner::mark(&link, &subjects, partition, &own).await {
+                        // The next owner has come already, and refuses all that this one will write.
+                        Err(Failed::Moved) => sequence,
+                        mark => mark?,
+                    };
+                    let ends = log::end(&link, &subjects, partition, mark).await?;
+                    Ok(Some(Held::new(own, mark, ends)))
                 }
                 Err(Failed::Moved) => Ok(None),
                 Err(failed) => Err(failed),
@@ -193,7 +200,7 @@ impl NatsStore {
             return StoreError::Fenced { partition, ours: epoch.0, theirs: found.epoch };
         }
         let ends = self.call("read", format!("the log of partition {partition}"), move |link, subjects| async move {
-            log::end(&link, &subjects, partition).await
+            log::end(&link, &subjects, partition, 0).await
         });
         ends.map_or_else(|error| error, |ends| StoreError::Conflict { partition, ends, at })
     }
@@ -342,34 +349,41 @@ impl Store for NatsStore {
                 Some(held) => held.lock().await.last,
                 None => 0,
             };
-            let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
-            let last = link.last_sequence(&stream).await?;
+            let (first, last) = link.ends(&subjects.log_stream(partition)).await?;
             if last < known {
                 return Err(Failed::Lost(format!("it ends at message {last}, and {known} was acknowledged")));
             }
-            Ok((link.first(&stream, &subject).await?.map(|found| found.sequence), last))
+            Ok((first.max(1), last))
         })?;
-        let next = match range {
-            (Some(first), last) => self.read_batches(partition, (first, last), from, visit)?,
-            (None, _) => None,
-        };
+        let next = self.read_batches(partition, range, from, visit)?;
         Ok(Position(next.unwrap_or(0)))
     }
 
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
         let held = self.held(partition, epoch)?;
         let what = format!("the log of partition {partition}");
-        let is_cut = self.call("truncate", what, move |link, subjects| async move {
+        let truncated = self.call("truncate", what, move |link, subjects| async move {
             let mut held = held.lock().await;
             match log::truncate(&link, &subjects, partition, &mut held, before.0).await {
-                Ok(()) => Ok(true),
+                Ok(left) => Ok(Some(left.map(|before| (before, Arc::clone(&held.is_forgetting))))),
                 Err(failed) => {
                     held.is_unsure = failed != Failed::Moved;
-                    if failed == Failed::Moved { Ok(false) } else { Err(failed) }
+                    if failed == Failed::Moved { Ok(None) } else { Err(failed) }
                 }
             }
         })?;
-        if is_cut { Ok(()) } else { Err(self.overtaken(partition, epoch, before.0)) }
+        let Some(left) = truncated else { return Err(self.overtaken(partition, epoch, before.0)) };
+        if let Some((before, is_forgetting)) = left
+            && !is_forgetting.swap(true, Ordering::SeqCst)
+        {
+            let (link, stream) = (self.inner.link.clone(), self.inner.subjects.log_stream(partition));
+            self.inner.blocking.spawn(async move {
+                // What is left then goes with the next one.
+                let _ = link.forget_before(&stream, before).await;
+                is_forgetting.store(false, Ordering::SeqCst);
+            });
+        }
+        Ok(())
     }
 
     fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {

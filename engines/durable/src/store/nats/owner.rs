@@ -3,7 +3,7 @@
 //! Taking a partition adds such a message, if no other was added since it was looked at. It lies behind all that former
 //! owners have written, and since they expect their own last message to be the last of the stream, they can write
 //! nothing more. When an owner forgets the beginning of its log, it adds the message again, so that all before a number
-//! can be forgotten, whatever its subject is: replicas of server 2.9 come to differ after purges of single subjects.
+//! can be forgotten, whatever its subject is.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +66,25 @@ pub(super) async fn write(
     behind: Behind,
 ) -> Result<u64, Failed> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "own"));
-    let body = Body { owner: after.owner.clone(), session: after.session, once: unique_number() };
+    link.publish(&stream, &subject, message(partition, after)?.into(), behind).await
+}
+
+/// Writes the same among the frames, behind the message that says so; the number of the mark. The leader then refuses what
+/// former owners write without a look at the other replicas.
+pub(super) async fn mark(
+    link: &Link,
+    subjects: &Subjects,
+    partition: PartitionId,
+    own: &Ownership,
+) -> Result<u64, Failed> {
+    let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
+    let last = link.last(&stream, &subject).await?.map_or(0, |found| found.sequence);
+    let behind = Behind::Last { stream: own.sequence, subject: last };
+    link.publish(&stream, &subject, message(partition, own)?.into(), behind).await
+}
+
+fn message(partition: PartitionId, own: &Ownership) -> Result<Vec<u8>, Failed> {
+    let body = Body { owner: own.owner.clone(), session: own.session, once: unique_number() };
     let body = serde_json::to_vec(&body).map_err(|error| Failed::Lost(error.to_string()))?;
-    let payload = encode(Head::new(Sort::Owner, partition, after.epoch), &body);
-    link.publish(&stream, &subject, payload.into(), behind).await
+    Ok(encode(Head::new(Sort::Owner, partition, own.epoch), &body))
 }

@@ -29,7 +29,7 @@ impl SharedStore for NatsStore {
         check_said(said, || self.place(&what))?;
         let (name, payload) = (node.to_owned(), encode(Head::new(Sort::Said, PartitionId(0), 0), said));
         self.call("write", what, move |link, subjects| async move {
-            link.publish(&subjects.names_stream(), &subjects.node(&name), payload.into(), Behind::Any).await
+            link.publish(&subjects.names_stream(), &subjects.node(&name), payload.into(), Behind::any()).await
         })?;
         self.said()
     }

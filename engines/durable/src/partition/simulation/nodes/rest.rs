@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::cluster::{Cluster, Tally};
-use super::host::{Host, Process};
+use super::host::Process;
 use crate::client::Status;
 use crate::ids::{InstanceId, PartitionId};
 use crate::partition::Partition;
@@ -76,12 +76,11 @@ impl Cluster {
             matches!((on.next(), on.next()), (Some(host), None) if Some(&host.epoch) == self.epochs.get(&id))
         };
         let is_idle = |node: &Process| {
-            let mut hosts = node.hosts.values();
-            let is_at_rest = |host: &Host| {
+            let at_rest = node.hosts.values().all(|host| {
                 let (partition, counts) = (&host.node.partition, host.node.partition.counts());
                 host.is_open() && host.is_drained() && !partition.is_busy() && counts.outbox == 0
-            };
-            node.moves.is_empty() && node.tasks.is_empty() && node.chores.is_empty() && hosts.all(is_at_rest)
+            });
+            node.moves.is_empty() && node.tasks.is_empty() && node.chores.is_empty() && at_rest
         };
         (0..self.setting.partitions).map(PartitionId).all(runs_once) && self.nodes.iter().all(is_idle)
     }
