@@ -13,8 +13,8 @@ use crate::ids::InstanceId;
 use crate::partition::{Input, Request, RequestKind, Response};
 use crate::store::StoreError;
 
-/// The response to a request. Whoever waits for an instance to end and gives up is forgotten by the partition: it may be
-/// long until the instance ends.
+/// The response to a request. If the request waits for an instance to end and is dropped before that, the partition drops
+/// the wait too: the instance may run for a long time.
 pub(crate) struct Pending {
     /// Absent only while it is dropped.
     response: Option<oneshot::Receiver<Result<Response, Error>>>,

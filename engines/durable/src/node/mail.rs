@@ -1,4 +1,4 @@
-//! How others reach the thread of a node, and what they can see of it.
+//! Messages to a node's thread, and the state that the thread shows to others.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub(super) enum Moved {
     Left(PartitionId, Result<(), StoreError>),
 }
 
-/// What has come for the thread.
+/// Messages to the thread.
 #[derive(Default)]
 pub(super) struct Mail {
     pub(super) moved: Vec<Moved>,
@@ -26,7 +26,7 @@ pub(super) struct Mail {
     pub(super) ending: Option<Leave>,
 }
 
-/// The mail of the thread, and what it has seen.
+/// Messages that the thread has not read yet, and the state that it shows.
 #[derive(Default)]
 pub(super) struct Control {
     mail: Mutex<Mail>,

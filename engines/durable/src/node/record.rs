@@ -1,8 +1,8 @@
 //! What nodes say about themselves, and which of them are alive.
 //!
-//! A record counts up with every beat. A node is alive as long as its record changes; how long it has not is timed by
-//! whoever reads it, with a clock of its own. So nothing depends on clocks that agree. What counts is when the records
-//! were read: a reader that was held up since then knows nothing newer.
+//! Every beat increases a counter in the record. A node is alive as long as its record changes. Each reader measures with its
+//! own clock how long a record has not changed, so clocks need not agree. A record has the age that it had when it was
+//! read: a reader that stood still since then knows nothing newer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

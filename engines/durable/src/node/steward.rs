@@ -1,7 +1,7 @@
 //! What a node decides: when to beat, which partitions to take, to give back and to end.
 //!
-//! A state machine. It is told the time, what the store holds and what has become of its moves, and says what to do. It
-//! does no input or output and reads no clock, so that a simulation can drive several of them as their threads do.
+//! A state machine: its inputs are the time, the contents of the store and the results of moves; its outputs are actions.
+//! It does no input or output and reads no clock, so that a simulation can drive several of them as their threads do.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::unreliable::{Trouble, Unreliable};
 use super::{Node, NodeOptions};
-use crate::client::{Client, Filter, Start, Status};
+use crate::client::{Client, Filter, InstanceView, Start, Status};
 use crate::error::Error;
 use crate::ids::{EntityId, InstanceId, Name};
 use crate::options::HubOptions;
@@ -151,6 +151,17 @@ fn a_signal_takes_effect_once_though_the_bus_loses_half_of_what_is_sent() {
     });
 }
 
+/// Tasks that each wait for one of these instances.
+async fn waits(client: &Client, names: &[String]) -> Vec<tokio::task::JoinHandle<Result<InstanceView, Error>>> {
+    let wait = |name: &String| {
+        let (client, id) = (client.clone(), id(name));
+        tokio::spawn(async move { client.wait(&id, TIMEOUT).await })
+    };
+    let waits = names.iter().map(wait).collect();
+    tokio::task::yield_now().await;
+    waits
+}
+
 #[test]
 fn a_wait_goes_on_when_its_partition_moves() {
     let scene = Scene::new(4);
@@ -162,14 +173,7 @@ fn a_wait_goes_on_when_its_partition_moves() {
         for name in &names {
             start(&client, "Wait", name, 1).await.expect("started");
         }
-        let waits: Vec<_> = names
-            .iter()
-            .map(|name| {
-                let (client, id) = (client.clone(), id(name));
-                tokio::spawn(async move { client.wait(&id, TIMEOUT).await })
-            })
-            .collect();
-        tokio::task::yield_now().await;
+        let waits = waits(&client, &names).await;
         a.close().expect("closed");
         have(&[&b], &[4]);
         for name in &names {
@@ -184,7 +188,7 @@ fn a_wait_goes_on_when_its_partition_moves() {
 
 /// Of each partition, one that is here for the client and one that is there.
 #[test]
-fn whoever_gives_up_waiting_is_forgotten() {
+fn a_wait_that_timed_out_is_dropped_by_the_partition() {
     let scene = Scene::new(4);
     let (a, b) = (scene.open("a"), scene.open("b"));
     have(&[&a, &b], &[2, 2]);
@@ -201,21 +205,14 @@ fn whoever_gives_up_waiting_is_forgotten() {
             assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
         }
     });
-    until("nobody is waited for", || awaited() == 0);
+    until("no wait is left", || awaited() == 0);
     block(async {
         let client = a.client();
-        let waits: Vec<_> = names
-            .iter()
-            .map(|name| {
-                let (client, id) = (client.clone(), id(name));
-                tokio::spawn(async move { client.wait(&id, TIMEOUT).await })
-            })
-            .collect();
-        tokio::task::yield_now().await;
+        let waits = waits(&client, &names).await;
         until("all are waited for", || awaited() == names.len() as u64);
         waits.iter().for_each(tokio::task::JoinHandle::abort);
     });
-    until("nobody is waited for after that was given up", || awaited() == 0);
+    until("no wait is left after the tasks were aborted", || awaited() == 0);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod moves;
 mod node;
 mod nodes;
 mod outside;
+mod schedule;
 mod trace;
 mod verdict;
 mod workload;
@@ -28,59 +29,49 @@ mod world;
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::collections::BTreeSet;
 
+    use super::schedule::{Seeds, Simulated, hashes};
+    use super::trace::Trace;
     use super::verdict::Tally;
     use super::world::World;
 
     /// Seeds that are tried by default.
     const SEEDS: u64 = 300;
-    /// Steps that a failure shows; of a single seed, all that matter.
-    const STEPS_SHOWN: usize = 60;
-    const STEPS_SHOWN_OF_ONE: usize = 20_000;
 
-    pub(super) fn setting(name: &str) -> Option<u64> {
-        std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-    }
+    impl Simulated for World {
+        type Tally = Tally;
 
-    /// Runs the schedule of a seed to its verdict.
-    fn run(seed: u64, shown: usize) -> (u64, Tally) {
-        let mut world = World::new(seed, shown);
-        let judged = catch_unwind(AssertUnwindSafe(|| {
-            for _ in 0..world.setting.steps {
-                world.step();
+        fn begin(seed: u64, shown: usize) -> Self {
+            Self::new(seed, shown)
+        }
+
+        fn judged(&mut self) -> Tally {
+            for _ in 0..self.setting.steps {
+                self.step();
             }
-            world.rest();
-            world.judge()
-        }));
-        match judged {
-            Ok(tally) => (world.trace.hash(), tally),
-            Err(panic) => {
-                eprintln!("the last steps:\n{}\nNARROWS_SIM_SEED={seed} repeats it", world.trace.last());
-                resume_unwind(panic)
-            }
+            self.rest();
+            self.judge()
+        }
+
+        fn trace(&self) -> &Trace {
+            &self.trace
         }
     }
 
     #[test]
     fn no_schedule_breaks_a_promise() {
-        let seeds = match setting("NARROWS_SIM_SEED") {
-            Some(seed) => seed..seed + 1,
-            None => 0..setting("NARROWS_SIM_SEEDS").unwrap_or(SEEDS),
-        };
-        let is_one = seeds.end - seeds.start == 1;
-        let shown = if is_one { STEPS_SHOWN_OF_ONE } else { STEPS_SHOWN };
-        let all = seeds.map(|seed| run(seed, shown).1).fold(Tally::default(), Tally::and);
+        let seeds = Seeds::wanted(SEEDS);
+        let all = seeds.run::<World>().fold(Tally::default(), Tally::and);
         eprintln!("{all:#?}");
-        assert!(is_one || all.has_met_everything(), "these schedules leave something out: {all:#?}");
+        assert!(seeds.is_one() || all.has_met_everything(), "these schedules leave something out: {all:#?}");
     }
 
     #[test]
     fn one_seed_is_one_schedule() {
-        let first: Vec<u64> = (0..12).map(|seed| run(seed, 0).0).collect();
-        let again: Vec<u64> = (0..12).map(|seed| run(seed, 0).0).collect();
-        assert_eq!(first, again);
-        let different: std::collections::BTreeSet<u64> = first.into_iter().collect();
+        let first = hashes::<World>(12);
+        assert_eq!(first, hashes::<World>(12));
+        let different: BTreeSet<u64> = first.into_iter().collect();
         assert_eq!(different.len(), 12);
     }
 }

@@ -98,7 +98,8 @@ pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Resu
     forget_parts(link, subjects, old.as_ref().and_then(reference)).await
 }
 
-/// The long blob that a message refers to, and its parts. Only if it is whole, lest the parts of another blob be deleted.
+/// The long blob that a message refers to, and its parts. Only if it is whole: a damaged
+/// one could name the parts of another blob.
 fn reference(found: &Found) -> Option<(i64, u32)> {
     let (head, body) = decode(&found.payload).ok()?;
     (head.parts > 1).then(|| referred(body).map(|(blob, ..)| (blob, head.parts)))?

@@ -63,7 +63,7 @@ impl SharedStore for NatsStore {
     }
 
     /// Streams respond each on its own. Of one that does not for a second, while it elects a leader for example, it is
-    /// what was read last, lest that hold up the beats of nodes.
+    /// what was read last, so that it does not delay the beats of nodes.
     fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let place = || self.place("the shape");
         let shape = self.shape()?.ok_or_else(|| Failed::NoStream.at("read", place()))?;

@@ -22,49 +22,43 @@ mod rest;
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-    use super::super::tests::setting;
     use super::cluster::{Cluster, Tally};
+    use crate::partition::simulation::schedule::{Seeds, Simulated, hashes};
+    use crate::partition::simulation::trace::Trace;
 
+    /// Seeds that are tried by default.
     const SEEDS: u64 = 1_000;
-    const STEPS_SHOWN: usize = 80;
-    const STEPS_SHOWN_OF_ONE: usize = 20_000;
 
-    fn run(seed: u64, shown: usize) -> (u64, Tally) {
-        let mut cluster = Cluster::new(seed, shown);
-        let judged = catch_unwind(AssertUnwindSafe(|| {
-            for _ in 0..cluster.steps {
-                cluster.step();
+    impl Simulated for Cluster {
+        type Tally = Tally;
+
+        fn begin(seed: u64, shown: usize) -> Self {
+            Self::new(seed, shown)
+        }
+
+        fn judged(&mut self) -> Tally {
+            for _ in 0..self.steps {
+                self.step();
             }
-            cluster.rest();
-            cluster.judge()
-        }));
-        match judged {
-            Ok(tally) => (cluster.trace.hash(), tally),
-            Err(panic) => {
-                eprintln!("the last steps:\n{}\nNARROWS_SIM_SEED={seed} repeats it", cluster.trace.last());
-                resume_unwind(panic)
-            }
+            self.rest();
+            self.judge()
+        }
+
+        fn trace(&self) -> &Trace {
+            &self.trace
         }
     }
 
     #[test]
     fn no_schedule_of_nodes_breaks_a_promise() {
-        let seeds = match setting("NARROWS_SIM_SEED") {
-            Some(seed) => seed..seed + 1,
-            None => 0..setting("NARROWS_SIM_SEEDS").unwrap_or(SEEDS),
-        };
-        let is_one = seeds.end - seeds.start == 1;
-        let shown = if is_one { STEPS_SHOWN_OF_ONE } else { STEPS_SHOWN };
-        let all = seeds.map(|seed| run(seed, shown).1).fold(Tally::default(), Tally::and);
+        let seeds = Seeds::wanted(SEEDS);
+        let all = seeds.run::<Cluster>().fold(Tally::default(), Tally::and);
         eprintln!("{all:#?}");
-        assert!(is_one || all.has_met_everything(), "these schedules leave something out: {all:#?}");
+        assert!(seeds.is_one() || all.has_met_everything(), "these schedules leave something out: {all:#?}");
     }
 
     #[test]
     fn one_seed_is_one_schedule_of_nodes() {
-        let hashes = || (0..6).map(|seed| run(seed, 0).0).collect::<Vec<u64>>();
-        assert_eq!(hashes(), hashes());
+        assert_eq!(hashes::<Cluster>(6), hashes::<Cluster>(6));
     }
 }
