@@ -97,6 +97,8 @@ pub struct PointFigure {
     pub values: Vec<Option<f64>>,
     /// Whether the value was made to come out as published, for each variant.
     pub fitted: Vec<bool>,
+    /// The position of the variant that each one's ratio is to.
+    pub bases: Vec<usize>,
 }
 
 impl PointFigure {
@@ -105,6 +107,11 @@ impl PointFigure {
         let value =
             |at: usize| self.values.get(at).copied().flatten().filter(|value| value.is_finite() && *value > 0.0);
         Some(value(variant)? / value(to)?)
+    }
+
+    /// A variant's value ÷ that of its base.
+    pub fn ratio_to_base(&self, variant: usize) -> Option<f64> {
+        self.ratio(variant, *self.bases.get(variant)?)
     }
 }
 
@@ -122,7 +129,12 @@ mod tests {
     #[test]
     fn a_ratio_needs_two_values_above_zero() {
         let values = vec![Some(4.0), Some(6.0), None, Some(0.0), Some(f64::NAN)];
-        let figure = PointFigure { name: "throughput".to_owned(), values, fitted: Vec::new() };
+        let figure =
+            PointFigure { name: "throughput".to_owned(), values, fitted: Vec::new(), bases: vec![0, 0, 0, 0, 1] };
+        assert_eq!(
+            (figure.ratio_to_base(1), figure.ratio_to_base(4), figure.ratio_to_base(5)),
+            (Some(1.5), None, None)
+        );
         assert_eq!((figure.ratio(1, 0), figure.ratio(0, 0)), (Some(1.5), Some(1.0)));
         assert_eq!((figure.ratio(2, 0), figure.ratio(0, 3), figure.ratio(4, 0)), (None, None, None));
         assert_eq!(figure.ratio(9, 0), None);

@@ -69,9 +69,14 @@ pub(crate) fn has_ratio(measure: Measure) -> bool {
 
 /// The cell that a cell's ratio is to: the one it names, or else the first; none for the first and where it is not there.
 pub(crate) fn base(row: &Beside, index: usize) -> Option<&BesideCell> {
+    row.cells.get(base_at(row, index)?)
+}
+
+/// The position of [`base`].
+pub(crate) fn base_at(row: &Beside, index: usize) -> Option<usize> {
     match &row.cells.get(index)?.ratio_to {
-        Some(variant) => row.cells.iter().find(|cell| cell.variant == *variant),
-        None => row.cells.first().filter(|_| index > 0),
+        Some(variant) => row.cells.iter().position(|cell| cell.variant == *variant),
+        None => (index > 0).then_some(0),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `narrows sensitivity`: its runs, what it makes of them, and what it refuses.
+//! `narrows sensitivity`: its runs, its table and its errors.
 
 use rustix::process::{Pid, Signal, kill_process};
 

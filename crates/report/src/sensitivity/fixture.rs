@@ -22,6 +22,7 @@ pub(super) fn point(throughput: [f64; 3]) -> Point {
             name: "throughput".to_owned(),
             values: throughput.map(Some).to_vec(),
             fitted: vec![false, true, false],
+            bases: vec![0; 3],
         }],
     }
 }

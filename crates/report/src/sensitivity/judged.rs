@@ -85,9 +85,9 @@ pub(super) fn is_above(examined: &Examined, figure: &str, above: usize, below: u
         && examined.as_is.iter().all(|point| ratio(point).is_some_and(|ratio| ratio > 1.0 + APART))
 }
 
-/// The least and the largest ratio of a variant to the first one in the runs without a change.
+/// The least and the largest ratio of a variant to its base in the runs without a change.
 pub(super) fn as_is(examined: &Examined, figure: &str, variant: usize) -> Option<(f64, f64)> {
-    let ratios = examined.as_is.iter().filter_map(|point| point.figure(figure)?.ratio(variant, 0));
+    let ratios = examined.as_is.iter().filter_map(|point| point.figure(figure)?.ratio_to_base(variant));
     ratios.fold(None, |range, ratio| {
         let (least, largest) = range.unwrap_or((ratio, ratio));
         Some((ratio.min(least), ratio.max(largest)))

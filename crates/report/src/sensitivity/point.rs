@@ -39,6 +39,7 @@ fn published(rows: &[Beside]) -> Vec<PointFigure> {
         name: measures::name(row),
         values: row.cells.iter().map(|cell| cell.measured).collect(),
         fitted: row.cells.iter().map(|cell| cell.fitted.is_some()).collect(),
+        bases: (0..row.cells.len()).map(|at| measures::base_at(row, at).unwrap_or(0)).collect(),
     };
     rows.iter().filter(is_compared).map(figure).collect()
 }
@@ -49,6 +50,7 @@ fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
         name: name.to_owned(),
         values: variants.iter().map(|variant| (variant.repetitions > 0).then(|| of(variant))).collect(),
         fitted: vec![false; variants.len()],
+        bases: vec![0; variants.len()],
     };
     vec![figure("throughput", |variant| variant.rate), figure("mean duration", |variant| variant.mean_ns)]
 }

@@ -7,7 +7,7 @@ use narrows_model::units;
 use super::judged::{self, Changed, changed};
 
 /// What the marks in cells mean.
-pub(super) const MARKS: &str = "Ratios compare each variant with the first one, in the order of the variants. `*` marks a \
+pub(super) const MARKS: &str = "Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a \
     fitted value, which was made to come out as published. Each experiment ran twice as it is: where the two ratios differ by \
     more than 5 %, both are given, and `↑` and `↓` mark a ratio that is more than 5 % above or below both. `>` stands between \
     variants that both of these runs set more than 10 % apart, `≈` between others; an order is lost where less than 5 % is left. \
@@ -115,7 +115,7 @@ fn as_is(examined: &Examined, figure: &PointFigure) -> String {
     ratios(figure, |at| {
         let (least, largest) = judged::as_is(examined, &figure.name, at)?;
         let range = if judged::are_near(least, largest) {
-            figure.ratio(at, 0).map(units::three)?
+            figure.ratio_to_base(at).map(units::three)?
         } else {
             format!("{}–{}", units::three(least), units::three(largest))
         };
@@ -128,7 +128,7 @@ fn as_is(examined: &Examined, figure: &PointFigure) -> String {
 fn moved(examined: &Examined, figure: &PointFigure, point: &Point) -> String {
     let now = point.figure(&figure.name);
     ratios(figure, |at| {
-        let ratio = now?.ratio(at, 0)?;
+        let ratio = now?.ratio_to_base(at)?;
         let mark = judged::as_is(examined, &figure.name, at).map_or("", |range| judged::moved(ratio, range));
         Some(format!("×{}{mark}", units::three(ratio)))
     })

@@ -89,7 +89,7 @@ fn fitted(notes: &Notes, is_meant: impl Fn(&str) -> bool) -> Vec<&str> {
     notes.published.as_ref().map_or_else(Vec::new, |published| published.chosen_for(is_meant))
 }
 
-/// The experiment with a parameter lower and higher, or why there is none.
+/// The experiment with a lower and with a higher value of a parameter; the error says why it cannot be scaled.
 fn scaled(experiment: &Experiment, name: &str, by: f64) -> Result<Parameter, String> {
     if !experiment.parameters.contains_key(name) {
         return Err("it names no parameter".to_owned());
