@@ -12,7 +12,7 @@ use narrows_durable::{Client, HubOptions, Node, NodeOptions, NodeView, Registry}
 use crate::servers::{Nats, WAIT};
 
 /// Short, so that what a node that crashed had runs elsewhere soon, and long enough for a busy machine to beat in time.
-const LEASE: Duration = Duration::from_millis(1_500);
+const LEASE: Duration = Duration::from_secs(3);
 /// How long a node stays that comes and goes.
 const STAY: Duration = Duration::from_millis(100);
 
