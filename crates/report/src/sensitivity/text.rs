@@ -58,12 +58,12 @@ mod tests {
                         bottlenecks          same                                        second:
                                                                                          cpu-saturation at
                                                                                          shop
-        Ratios compare each variant with the first one, in the order of the variants. * marks a fitted
-        value, which was made to come out as published. Each experiment ran twice as it is: where the two
-        ratios differ by more than 5 %, both are given, and ↑ and ↓ mark a ratio that is more than 5 % above
-        or below both. > stands between variants that both of these runs set more than 10 % apart, ≈ between
-        others; an order is lost where less than 5 % is left. Several values of a parameter are those of the
-        variants.
+        Ratios compare each variant with the first one, or with the one that ratio_to names, in the order of
+        the variants. * marks a fitted value, which was made to come out as published. Each experiment ran
+        twice as it is: where the two ratios differ by more than 5 %, both are given, and ↑ and ↓ mark a
+        ratio that is more than 5 % above or below both. > stands between variants that both of these runs
+        set more than 10 % apart, ≈ between others; an order is lost where less than 5 % is left. Several
+        values of a parameter are those of the variants.
         not scaled in shop: prices of the store (names no parameter)
 
         The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is
