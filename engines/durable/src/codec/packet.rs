@@ -25,6 +25,8 @@ mod tag {
     pub(super) const FRAGMENT: u8 = 7;
     pub(super) const PROBE: u8 = 8;
     pub(super) const MISSING: u8 = 9;
+    pub(super) const FAREWELL: u8 = 10;
+    pub(super) const HEARD: u8 = 11;
 }
 
 /// What one node sends to another.
@@ -46,6 +48,10 @@ pub(crate) enum Packet {
     Cancel { from: u64, number: u64 },
     /// What became of a request.
     Response { to: u64, number: u64, outcome: Outcome },
+    /// This run of a node has no partition any more and leaves; its address is for the answer.
+    Farewell { from: u64, address: String },
+    /// A run of a node has no open request to one that leaves, and sends it no more.
+    Heard { by: u64, to: u64 },
     /// A part of a packet that is too long for the bus.
     Fragment { of: u64, number: u64, at: u32, count: u32, bytes: Vec<u8> },
 }
@@ -123,6 +129,11 @@ impl Packet {
                     Outcome::Lost => out.push(2),
                 }
             }
+            Self::Farewell { from, address } => {
+                head(&mut out, tag::FAREWELL, [*from]);
+                output::text(&mut out, address);
+            }
+            Self::Heard { by, to } => head(&mut out, tag::HEARD, [*by, *to]),
             Self::Fragment { of, number, at, count, bytes } => {
                 head(&mut out, tag::FRAGMENT, [*of, *number, u64::from(*at), u64::from(*count)]);
                 output::bytes(&mut out, bytes);
@@ -179,6 +190,8 @@ fn packet(input: &mut Input<'_>) -> Result<Packet, CodecError> {
         }
         tag::CANCEL => Packet::Cancel { from: input.number()?, number: input.number()? },
         tag::RESPONSE => Packet::Response { to: input.number()?, number: input.number()?, outcome: outcome(input)? },
+        tag::FAREWELL => Packet::Farewell { from: input.number()?, address: input.string()? },
+        tag::HEARD => Packet::Heard { by: input.number()?, to: input.number()? },
         tag::FRAGMENT => Packet::Fragment {
             of: input.number()?,
             number: input.number()?,
@@ -332,6 +345,8 @@ mod tests {
             Packet::Cancel { from: 4, number: 5 },
             Packet::Response { to: 4, number: 5, outcome: Outcome::NotDone },
             Packet::Response { to: 4, number: 5, outcome: Outcome::Lost },
+            Packet::Farewell { from: u64::MAX, address: "127.0.0.1:80".to_owned() },
+            Packet::Heard { by: 300, to: 2 },
             Packet::Fragment { of: 1, number: 2, at: 0, count: 3, bytes: vec![1, 2, 3] },
         ];
         all.push(request(Work::Activity(activity)));

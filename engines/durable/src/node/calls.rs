@@ -2,9 +2,9 @@
 //!
 //! A request that got no response is sent again under the same number to the same run of a node, which does it once. Only
 //! if that node is lost is it not known whether the request was done. It is then made again if that changes nothing more,
-//! and refused as unknown otherwise.
+//! and refused as unknown otherwise. A node that leaves in order is not lost: see [`farewell`](super::farewell).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A response that is waited for, and from which run of a node.
 struct Awaited {
     from: u64,
+    /// Whether it may be given up without a response, because it is done again elsewhere.
+    is_activity: bool,
     outcome: oneshot::Sender<Outcome>,
 }
 
@@ -38,6 +40,8 @@ struct Awaited {
 struct Open {
     next: u64,
     awaited: BTreeMap<u64, Awaited>,
+    /// Runs of nodes that have said farewell and are not forgotten yet.
+    departed: BTreeSet<u64>,
 }
 
 /// What clients of this node have requested.
@@ -78,6 +82,18 @@ impl Calls {
             // The client may have gone away just now.
             let _ = awaited.outcome.send(outcome);
         }
+    }
+
+    /// A run of a node leaves: nothing new is sent to it. Says whether all that it was asked is responded to.
+    pub(super) fn depart(&self, run: u64) -> bool {
+        let mut open = self.open();
+        open.departed.insert(run);
+        !open.awaited.values().any(|awaited| awaited.from == run && !awaited.is_activity)
+    }
+
+    /// Forgets runs of nodes that are gone.
+    pub(super) fn prune(&self, is_alive: impl Fn(u64) -> bool) {
+        self.open().departed.retain(|run| is_alive(*run));
     }
 
     async fn request(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Response, Error> {
@@ -131,10 +147,11 @@ impl Calls {
     /// Has another node do something.
     pub(super) async fn there(&self, peer: &Peer, work: Work) -> Outcome {
         let (outcome, mut response) = oneshot::channel();
-        let call = Call::begin(self, peer, outcome);
+        let is_activity = matches!(work, Work::Activity(_));
+        let awaited = Awaited { from: peer.run, is_activity, outcome };
+        let Some(call) = Call::begin(self, peer, awaited) else { return Outcome::NotDone };
         let (number, address) = (call.number, self.exchange.address());
         let mut repeat = REPEAT;
-        let is_activity = matches!(work, Work::Activity(_));
         loop {
             let settled = self.open().awaited.keys().next().copied().unwrap_or(number);
             let (address, work) = (address.clone(), work.clone());
@@ -159,12 +176,16 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn begin(calls: &'a Calls, peer: &'a Peer, outcome: oneshot::Sender<Outcome>) -> Self {
+    /// None if that run of the node leaves.
+    fn begin(calls: &'a Calls, peer: &'a Peer, awaited: Awaited) -> Option<Self> {
         let mut open = calls.open();
+        if open.departed.contains(&peer.run) {
+            return None;
+        }
         open.next += 1;
         let number = open.next;
-        open.awaited.insert(number, Awaited { from: peer.run, outcome });
-        Self { calls, peer, number }
+        open.awaited.insert(number, awaited);
+        Some(Self { calls, peer, number })
     }
 }
 

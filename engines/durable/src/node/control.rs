@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::directory::Peer;
+use super::farewell;
 use super::lending;
 use super::mail::Moved;
 use super::moves::{self, Leave};
@@ -270,10 +271,28 @@ impl Keeper {
         self.shared.exchange.announce();
         let is_orderly = self.shared.fence.holds();
         self.end(if is_orderly { Leave::Orderly } else { Leave::AtOnce });
+        if is_orderly {
+            self.take_leave();
+        }
+    }
+
+    /// Waits, within limits, until no other node waits for a response of this one, beating meanwhile.
+    fn take_leave(&mut self) {
+        let until = Instant::now() + farewell::LONGEST;
+        while Instant::now() < until && self.shared.farewell.say(&self.shared) {
+            self.beat_if_due();
+        }
+    }
+
+    fn beat_if_due(&mut self) {
+        if self.steward.due(Instant::now()).beat {
+            // As always.
+            let _ = self.beat();
+        }
     }
 
     /// Ends all partitions and waits for that, beating meanwhile.
-    fn end(mut self, how: Leave) {
+    fn end(&mut self, how: Leave) {
         loop {
             let moves = self.steward.end(how);
             self.carry_out(moves);
@@ -282,9 +301,8 @@ impl Keeper {
             }
             let mail = self.shared.control.wait_for_moves(self.steward.beat_due());
             mail.into_iter().for_each(|moved| self.moved(moved));
-            if how == Leave::Orderly && self.steward.due(Instant::now()).beat {
-                // As always.
-                let _ = self.beat();
+            if how == Leave::Orderly {
+                self.beat_if_due();
             }
         }
     }

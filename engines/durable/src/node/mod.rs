@@ -16,6 +16,7 @@ mod calls;
 mod control;
 mod directory;
 mod exchange;
+mod farewell;
 mod lending;
 mod mail;
 mod metrics;
@@ -52,6 +53,7 @@ use calls::{Calls, Carrier};
 use control::Keeper;
 use directory::Directory;
 use exchange::Exchange;
+use farewell::Farewell;
 use lending::Lent;
 use mail::Control;
 use moves::Leave;
@@ -96,6 +98,7 @@ struct Shared {
     served: Arc<Served>,
     parts: Parts,
     lent: Lent,
+    farewell: Farewell,
     control: Control,
 }
 
@@ -151,6 +154,7 @@ impl Node {
             served: Arc::new(served),
             parts: Parts::default(),
             lent: Lent::default(),
+            farewell: Farewell::default(),
             control: Control::default(),
         });
         if let Some(meter) = &instruments {
@@ -235,7 +239,8 @@ impl Node {
     }
 
     /// Gives all partitions back in order and has the others take them. Activities that are under way are left to
-    /// themselves and run again elsewhere. Closing twice is no error.
+    /// themselves and run again elsewhere. The node then stays until no other node waits for a response of it, for at most
+    /// two seconds if one does not answer. Closing twice is no error.
     ///
     /// # Errors
     /// [`Error::Store`] if the store refuses to forget the node; it is then lost to the others once it has been silent for
@@ -290,7 +295,13 @@ impl Shared {
             Packet::Request(request) => self.served.take(request),
             Packet::Cancel { from, number } => self.served.cancel(from, number),
             Packet::Response { to, number, outcome } if to == self.run => self.calls.respond(number, outcome),
-            Packet::Response { .. } => {}
+            Packet::Farewell { from, address } => {
+                if self.calls.depart(from) {
+                    self.exchange.send(&address, &Packet::Heard { by: self.run, to: from });
+                }
+            }
+            Packet::Heard { by, to } if to == self.run => self.farewell.heard(by),
+            Packet::Response { .. } | Packet::Heard { .. } => {}
             Packet::Fragment { of, number, at, count, bytes } => {
                 if let Some(whole) = self.parts.take(of, number, at, count, &bytes)
                     // Nothing that comes in parts has parts itself.
@@ -324,7 +335,8 @@ impl Shared {
     fn prune(&self) {
         self.exchange.prune();
         self.parts.prune(|run| self.directory.is_alive(run));
-        self.served.prune(|run| self.directory.is_alive(run));
+        self.calls.prune(|run| self.directory.is_alive(run));
+        self.served.prune(self.options.silence(), |run| self.directory.is_alive(run));
     }
 
     /// The partitions that run here, in order.

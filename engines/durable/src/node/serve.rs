@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -28,8 +29,9 @@ enum Entry {
 const REQUESTERS_MAX: usize = 4096;
 
 /// What one run of a node has requested.
-#[derive(Default)]
 struct Requester {
+    /// When it was last known to be alive. One that requests something is, even if it has only just come.
+    alive_at: Instant,
     /// Requests of lower numbers are settled.
     settled: u64,
     /// What became of requests of lower numbers that are not among these was forgotten while the node was silent.
@@ -71,7 +73,8 @@ impl Served {
             return self.exchange.send(&request.address, &packet);
         }
         let mut requesters = self.requesters();
-        let requester = requesters.entry(request.from).or_default();
+        let requester = requesters.entry(request.from).or_insert_with(Requester::new);
+        requester.alive_at = Instant::now();
         if request.settled > requester.settled {
             requester.settled = request.settled;
             requester.requests = requester.requests.split_off(&request.settled);
@@ -156,12 +159,15 @@ impl Served {
         }
     }
 
-    /// Gives up what nodes have requested that are not alive, and forgets what became of it.
-    pub(super) fn prune(&self, is_alive: impl Fn(u64) -> bool) {
+    /// Gives up what nodes have requested that have not been alive for `silence`, and forgets what became of it.
+    pub(super) fn prune(&self, silence: Duration, is_alive: impl Fn(u64) -> bool) {
         let mut requesters = self.requesters();
         let is_crowded = requesters.len() > REQUESTERS_MAX;
         requesters.retain(|from, requester| {
-            let stays = is_alive(*from);
+            if is_alive(*from) {
+                requester.alive_at = Instant::now();
+            }
+            let stays = requester.alive_at.elapsed() < silence;
             if !stays {
                 requester.forget();
             }
@@ -171,6 +177,10 @@ impl Served {
 }
 
 impl Requester {
+    fn new() -> Self {
+        Self { alive_at: Instant::now(), settled: 0, forgotten: 0, requests: BTreeMap::new() }
+    }
+
     fn forget(&mut self) {
         let requests = std::mem::take(&mut self.requests);
         self.forgotten = requests.keys().next_back().map_or(self.forgotten, |last| self.forgotten.max(last + 1));

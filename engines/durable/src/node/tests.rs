@@ -1,7 +1,7 @@
 //! Several nodes in one process: who has what, and that clients and messages find it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::unreliable::{Trouble, Unreliable};
@@ -213,6 +213,39 @@ fn a_wait_that_timed_out_is_dropped_by_the_partition() {
         waits.iter().for_each(tokio::task::JoinHandle::abort);
     });
     until("no wait is left after the tasks were aborted", || awaited() == 0);
+}
+
+/// Responses take a while, so that some are on their way whenever the guest leaves.
+#[test]
+fn no_request_is_lost_with_a_node_that_leaves_in_order() {
+    let scene = Scene::new(4);
+    let a = scene.open("a");
+    have(&[&a], &[4]);
+    scene.trouble.delay_ms_max.store(5, Ordering::Relaxed);
+    let is_over = AtomicBool::new(false);
+    let come_and_go = || {
+        for _ in 0..8 {
+            let guest = scene.open("guest");
+            have(&[&a, &guest], &[2, 2]);
+            guest.close().expect("closed");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let client = a.client();
+    let signal = async |n: u64| {
+        let entity = EntityId::new("Sum", &n.to_string()).expect("an entity");
+        let mut sum = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            client.signal(&entity, "add", number(1)).await.expect("signalled");
+            sum += 1;
+        }
+        assert_eq!(client.entity_state(&entity).await.expect("a state"), Some(number(sum)));
+    };
+    std::thread::scope(|scope| {
+        let guest = scope.spawn(come_and_go);
+        block(async { tokio::join!(signal(0), signal(1), signal(2), signal(3), signal(4), signal(5)) });
+        guest.join().expect("a guest");
+    });
 }
 
 #[test]
