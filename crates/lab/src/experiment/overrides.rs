@@ -11,7 +11,8 @@ use saphyr_parser::ScalarStyle;
 
 use super::error::{ExperimentError, did_you_mean};
 use super::scalars::{ITEM, Role, Scalar, Scalars};
-use super::scaled::scaled;
+use super::scaled::{scaled, scaled_share};
+use super::variant::OTHERWISE;
 use super::{Experiment, parse, read};
 
 /// Reads an experiment file as [`read`] does and gives parameters other values, in every variant. Of two values for one
@@ -30,8 +31,8 @@ pub fn read_with(path: &Path, values: &[(String, String)]) -> Result<Experiment,
 }
 
 impl Experiment {
-    /// The experiment with a parameter's value times a factor, in every variant. Whole numbers stay whole, so a small one may
-    /// stay as it is.
+    /// The experiment with a parameter's value times a factor, in every variant, and the share of a measured rate that may
+    /// take its place (`otherwise`). Whole numbers stay whole, so a small one may stay as it is.
     ///
     /// # Errors
     /// When the experiment has no such parameter; when a value of it is no number; when a scaled value does not fit where the
@@ -39,9 +40,13 @@ impl Experiment {
     pub fn scaled(&self, parameter: &str, factor: f64) -> Result<Self, ExperimentError> {
         check_names(self, [parameter])?;
         let source = rewritten(self, |scalar| {
-            let name = parameter_of(scalar).filter(|name| *name == parameter)?;
-            let no_number = || ExperimentError::NoNumber { name: name.to_owned(), value: scalar.text.clone() };
-            Some(scaled(&scalar.text, factor).ok_or_else(no_number))
+            let new = match (parameter_of(scalar), share_of(scalar)) {
+                (Some(name), _) if name == parameter => scaled(&scalar.text, factor),
+                (_, Some(name)) if name == parameter => scaled_share(&scalar.text, factor),
+                _ => return None,
+            };
+            let no_number = || ExperimentError::NoNumber { name: parameter.to_owned(), value: scalar.text.clone() };
+            Some(new.ok_or_else(no_number))
         })?;
         parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
     }
@@ -91,13 +96,25 @@ fn parameter_of(scalar: &Scalar) -> Option<&str> {
     }
 }
 
-/// Where the new value goes, in quotes, on one line.
+/// The parameter in whose place a scalar is the share of a measured rate.
+fn share_of(scalar: &Scalar) -> Option<&str> {
+    let path: Vec<&str> = scalar.path.iter().map(String::as_str).collect();
+    match path[..] {
+        ["parameters", name, key] if key == OTHERWISE.name() && !matches!(scalar.role, Role::Key) => Some(name),
+        _ => None,
+    }
+}
+
+/// Where the new value goes, on one line: a parameter's in quotes, a share as the number that it is.
 fn edit(scalar: &Scalar, value: &str) -> Result<(Range<usize>, String), ExperimentError> {
     if matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded) {
         return Err(ExperimentError::BlockParameter { name: parameter_of(scalar).unwrap_or_default().to_owned() });
     }
-    let quoted = serde_json::Value::from(value).to_string();
-    Ok((scalar.place.clone(), quoted))
+    let written = match parameter_of(scalar) {
+        Some(_) => serde_json::Value::from(value).to_string(),
+        None => value.to_owned(),
+    };
+    Ok((scalar.place.clone(), written))
 }
 
 #[cfg(test)]
@@ -157,6 +174,21 @@ variants:
             error("note")
         );
         assert!(error("pol").starts_with("no parameter is named `pol`"), "{}", error("pol"));
+    }
+
+    #[test]
+    fn the_share_of_a_rate_is_scaled_with_it_and_is_all_of_it_at_most() {
+        let rate = |value: &str, otherwise: &str| {
+            format!("rate: {{ value: {value}, reason: why, held_by: [small], otherwise: {otherwise} }}")
+        };
+        let before = "rate: { value: '100', reason: why }";
+        let experiment = parse(&SOURCE.replace(before, &rate("'100'", "0.9")), "e.yaml", Path::new("/lab")).unwrap();
+        let large = |value: &str| format!("rate: \"{value}\" }}");
+        for (factor, value, of_large, otherwise) in [(0.8, "80", "160", "0.72"), (1.2, "120", "240", "1")] {
+            let scaled = experiment.scaled("rate", factor).unwrap().source;
+            assert!(scaled.contains(&rate(&format!("\"{value}\""), otherwise)), "{scaled}");
+            assert!(scaled.contains(&large(of_large)), "{scaled}");
+        }
     }
 
     #[test]

@@ -13,6 +13,12 @@ pub(super) fn scaled(text: &str, factor: f64) -> Option<String> {
     is_quantity.then(|| each_number(text, |number| shown(number * factor)))
 }
 
+/// A share times a factor, at most 1. None for a text that is no number.
+pub(super) fn scaled_share(text: &str, factor: f64) -> Option<String> {
+    let share: f64 = text.parse().ok()?;
+    Some(shown((share * factor).min(1.0)))
+}
+
 /// A text with each of its numbers replaced.
 fn each_number(text: &str, new: impl Fn(f64) -> String) -> String {
     let mut out = String::new();
