@@ -1,6 +1,7 @@
 //! From what a run file recorded to what it means: findings with what their fixes would gain, comparison, objectives, one
 //! sentence.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use narrows_diagnose::baseline;
@@ -9,11 +10,12 @@ use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules};
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::prediction::Scored;
 use narrows_model::proof::Proof;
 use narrows_model::published::Notes;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
-use narrows_predict::Order;
+use narrows_predict::{Order, score_run};
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
@@ -204,6 +206,16 @@ fn conclude(evidence: RunEvidence, experiment: &Recorded) -> Outcome {
     for (trial, findings) in outcome.evidence.trials.iter().zip(&mut outcome.findings) {
         narrows_predict::add_gains(trial, findings);
     }
-    outcome.scored = narrows_predict::score_run(&outcome.evidence.trials, &outcome.findings, Order::Later);
+    outcome.scored = scored(&outcome, &experiment.request_parameters, Order::Later);
     outcome
+}
+
+fn scored(outcome: &Outcome, request_parameters: &BTreeSet<String>, order: Order) -> Vec<Scored> {
+    score_run(&outcome.evidence.trials, &outcome.findings, request_parameters, order)
+}
+
+/// What was predicted from each trial, beside those that made the change, in any order.
+pub fn scored_in_any_order(outcome: &Outcome) -> Vec<Scored> {
+    let experiment = Recorded::read(&outcome.evidence.run.experiment_source);
+    scored(outcome, &experiment.request_parameters, Order::Any)
 }

@@ -4,7 +4,7 @@
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run, `changes/` has a file for each change, `forecast.rs` computes, `suggest.rs`
 //! says which finding asks for which change, `pairs.rs` which two belong together, `made.rs` recognises changes that another
-//! trial made, `rules.rs` has the simple rules that a prediction has to beat, `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and
+//! trial made, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat, `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and
 //! `score.rs` compares with what was measured afterwards. The page is `docs/reference/predict.md`.
 //!
 //! Everything is a pure function of the evidence: no input or output, no clock, and chance from a fixed seed. What the
@@ -12,6 +12,7 @@
 //!
 //! Not here: what a change costs, whether it is possible, and other systems than the one that was measured.
 
+mod alone;
 mod baseline;
 mod cannot;
 mod changes;

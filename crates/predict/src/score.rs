@@ -10,6 +10,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Scored};
 
 use crate::Cannot;
+use crate::alone::{Pair, alone, differing};
 use crate::forecast::Ground;
 use crate::made::made;
 use crate::rules::rules;
@@ -25,28 +26,39 @@ pub enum Order {
     Any,
 }
 
-/// Of all trials of a run, those that made a recognised change to another one under the same load: what was predicted from
-/// the one and measured in the other. Repetitions of a variant change nothing, and are compared with their like.
-pub fn score_run(trials: &[TrialEvidence], findings: &[Vec<Finding>], order: Order) -> Vec<Scored> {
+/// Of all trials of a run, those that made a recognised change to another one under the same load, and as far as can be told
+/// no other: what was predicted from the one and measured in the other. Repetitions of a variant change nothing, and are
+/// compared with their like. `request_parameters` are those that the requests of the load are written with.
+pub fn score_run(
+    trials: &[TrialEvidence],
+    findings: &[Vec<Finding>],
+    request_parameters: &BTreeSet<String>,
+    order: Order,
+) -> Vec<Scored> {
     let of_trial = |(at, (trial, findings)): (usize, (&TrialEvidence, &Vec<Finding>))| {
         let is_meant = |(other_at, other): &(usize, &TrialEvidence)| {
             (order == Order::Any || *other_at > at)
                 && other.trial.variant != trial.trial.variant
                 && other.trial.repetition == trial.trial.repetition
+                && differing(&trial.trial, &other.trial).is_disjoint(request_parameters)
                 && is_same_load(trial, other)
         };
         let others: Vec<&TrialEvidence> = trials.iter().enumerate().filter(is_meant).map(|(_, other)| other).collect();
         score_trial((trial, findings), &others)
     };
-    trials.iter().zip(findings).enumerate().flat_map(of_trial).collect()
+    alone(trials.iter().zip(findings).enumerate().flat_map(of_trial).collect())
 }
 
-fn score_trial((trial, findings): (&TrialEvidence, &[Finding]), others: &[&TrialEvidence]) -> Vec<Scored> {
+fn score_trial((trial, findings): (&TrialEvidence, &[Finding]), others: &[&TrialEvidence]) -> Vec<Pair> {
     if others.is_empty() {
         return Vec::new();
     }
     let Ok(ground) = Ground::new(trial, findings) else { return Vec::new() };
-    others.iter().filter_map(|after| scored(&ground, (trial, findings), after)).collect()
+    let pair = |after: &&TrialEvidence| {
+        let scored = scored(&ground, (trial, findings), after)?;
+        Some(Pair { scored, parameters: differing(&trial.trial, &after.trial) })
+    };
+    others.iter().filter_map(pair).collect()
 }
 
 fn scored(

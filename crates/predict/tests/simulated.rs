@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+use std::collections::BTreeSet;
+
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::Finding;
 use narrows_model::finding::evidence::disk_bound::DiskBound;
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolWait};
+use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::prediction::{Doubt, Estimate, Prediction, ResourceKind};
-use narrows_predict::{Cannot, predict, read_change, score};
+use narrows_predict::{Cannot, Order, predict, read_change, score, score_run};
 use narrows_testkit::simulator::System;
 
 /// Users that rise from hardly any load to a heavy one.
@@ -217,4 +219,34 @@ fn commits_that_requests_share_no_longer_limit() {
     let commits = |one: &Prediction| one.limit_after.clone().filter(|limit| limit.kind == ResourceKind::Commits);
     assert!(commits(&by_four).is_none_or(|after| (after.rate_max / limit.rate_max - 4.0).abs() < 1e-6), "{by_four:#?}");
     assert!(matches!(predict(&trial, &[], &[read_change("batch-commits=web").unwrap()]), Err(Cannot::Unknown { .. })));
+}
+
+#[test]
+fn variants_that_differ_in_more_than_was_recognised_are_not_scored() {
+    let rows = System { rows_one_by_one: 12, peer_calls: 0, ..system() };
+    let joined = System { rows_one_by_one: 1, ..rows.clone() };
+    let variant = |system: &System, name: &str, parameters: &[(&str, &str)]| {
+        let mut trial = system.run(name);
+        trial.trial.variant = name.to_owned();
+        trial.trial.parameters =
+            parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        trial
+    };
+    let finding = Finding {
+        resource: "web".into(),
+        operation: Some("GET /orders".into()),
+        ..Finding::new(FindingKind::NPlusOne, 1)
+    };
+    let scored = |trials: &[TrialEvidence]| {
+        let findings = vec![vec![finding.clone()]; trials.len()];
+        let request_parameters = BTreeSet::from(["page".to_owned()]);
+        let pairs = score_run(trials, &findings, &request_parameters, Order::Later);
+        pairs.into_iter().map(|pair| format!("{} {}", pair.before, pair.after)).collect::<Vec<_>>()
+    };
+    let before = variant(&rows, "rows", &[("queries", "single"), ("page", "1")]);
+    let after = variant(&joined, "joined", &[("queries", "joined"), ("page", "1")]);
+    let with_cache = variant(&joined, "cached", &[("queries", "joined"), ("page", "1"), ("cache", "on")]);
+    let of_other_pages = variant(&joined, "other", &[("queries", "joined"), ("page", "2")]);
+    assert_eq!(scored(&[before.clone(), with_cache.clone()]), ["rows cached"], "nothing shows that it is more");
+    assert_eq!(scored(&[before, after, with_cache, of_other_pages]), ["rows joined"]);
 }

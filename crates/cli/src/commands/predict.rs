@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_model::comparison::Outcome as RunOutcome;
 use narrows_model::prediction::{Change, ChangeKind, Predictions, Scored};
-use narrows_predict::{Cannot, Order, predict, predict_suggested, read_change, score, score_run, usage};
+use narrows_predict::{Cannot, predict, predict_suggested, read_change, score, usage};
 
 use crate::exit::Failure;
 use crate::{Outcome, complete, run_address, runs_folder};
@@ -71,7 +71,7 @@ fn score_of(runs: &[String], json: bool) -> Outcome {
     for path in &files {
         let outcome = narrows_lab::conclude::outcome(path)?;
         let name = name(path);
-        let scored = score_run(&outcome.evidence.trials, &outcome.findings, Order::Any);
+        let scored = narrows_lab::conclude::scored_in_any_order(&outcome);
         all.extend(scored.into_iter().map(|one| (name.clone(), one)));
     }
     if all.is_empty() {

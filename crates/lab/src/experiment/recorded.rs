@@ -1,13 +1,17 @@
 //! An experiment as a run file keeps it: the parts of its text that conclusions need.
 
+use std::collections::BTreeSet;
+
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
 
 use super::error::Report;
+use super::flow::REQUEST;
 use super::grammar::{LOAD, OBJECTIVES};
 use super::load::CLIENT_ADDRESSES;
 use super::objective::{self, Objective};
-use super::tree::{self, At};
+use super::placeholder::{TrialPiece, trial_pieces};
+use super::tree::{self, At, Form, Node};
 use super::{addresses, published, thresholds};
 
 /// What conclusions need of an experiment. As far as it can be read: a run file may come from elsewhere, and the data
@@ -23,6 +27,8 @@ pub struct Recorded {
     /// How many different addresses its load connects from: one when it names none; none when it cannot be told from the
     /// text alone.
     pub client_addresses: Option<u32>,
+    /// The parameters that are written in requests of its load: with other values, a trial has other requests.
+    pub request_parameters: BTreeSet<String>,
 }
 
 impl Recorded {
@@ -36,6 +42,7 @@ impl Recorded {
             thresholds: thresholds::thresholds(root),
             notes: published::notes(root),
             client_addresses: client_addresses(root),
+            request_parameters: request_parameters(root),
         }
     }
 }
@@ -45,4 +52,36 @@ fn client_addresses(root: At<'_>) -> Option<u32> {
     let Some(at) = load.get(&CLIENT_ADDRESSES) else { return Some(1) };
     let addresses = addresses::expand(at, None, &mut Report::new(""))?;
     u32::try_from(addresses.len()).ok().filter(|count| *count > 0)
+}
+
+fn request_parameters(root: At<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Some(load) = root.get(&LOAD) {
+        requests(load.node, &mut |request| placeholders(request, &mut names));
+    }
+    names
+}
+
+/// Visits the requests below a part, be they of a scenario, a mix or a flow.
+fn requests(node: &Node, visit: &mut impl FnMut(&Node)) {
+    for (key, value) in parts(node) {
+        if key == REQUEST.name() { visit(value) } else { requests(value, visit) }
+    }
+}
+
+/// The names that `${…}` has in all texts below a part.
+fn placeholders(node: &Node, names: &mut BTreeSet<String>) {
+    let pieces = node.text().and_then(|text| trial_pieces(text).ok()).unwrap_or_default();
+    names.extend(pieces.into_iter().filter_map(|piece| match piece {
+        TrialPiece::Name(name) => Some(name.to_owned()),
+        TrialPiece::Text(_) => None,
+    }));
+    parts(node).for_each(|(_, part)| placeholders(part, names));
+}
+
+/// The parts of a map or a list, with their keys in a map.
+fn parts(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let items: &[Node] = if let Form::List(items) = &node.form { items } else { &[] };
+    let entries = node.entries().iter().map(|entry| (entry.key.as_str(), &entry.value));
+    entries.chain(items.iter().map(|item| ("", item)))
 }

@@ -492,3 +492,20 @@ fn objectives_are_read_without_the_rest() {
     assert_eq!(shown, [("p95 < 1s", Abort::Never), ("a/b: rate > 1", Abort::WhenLost), ("a: p50 < 1s", Abort::Never)]);
     assert_eq!(Recorded::read("[").objectives.len(), 0);
 }
+
+#[test]
+fn the_parameters_of_requests_are_those_that_they_are_written_with() {
+    let read = |load: &str| {
+        let names = Recorded::read(&format!("load: {load}\n")).request_parameters;
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    let scenario =
+        |inside: &str| format!("{{ target: \"${{front}}\", scenarios: {{ a: {{ vus: \"${{users}}\", {inside} }} }} }}");
+    assert_eq!(read(&scenario("request: \"GET /a?n=${n}&m=${m}&k={{key}}\"")), "m n");
+    assert_eq!(
+        read(&scenario("mix: { x: { weight: \"${w}\", request: { path: /a, body: \"$${no} ${yes}\" } } }")),
+        "yes"
+    );
+    assert_eq!(read(&scenario("flow: [{ request: \"GET /${first}\" }, { request: GET /b }]")), "first");
+    assert_eq!(read("broken"), "");
+}
