@@ -35,6 +35,7 @@ fn system(outcome: &Outcome) -> System {
     let run = &outcome.evidence.run;
     let length =
         if run.time_scale == 1.0 { String::new() } else { format!(", load × {} of its length", run.time_scale) };
+    let trusted = || outcome.scored.iter().filter(|scored| scored.prediction.is_trusted());
     System {
         name: run.experiment.clone(),
         run: format!("{}{length}", instant(run.started_ns)),
@@ -44,7 +45,8 @@ fn system(outcome: &Outcome) -> System {
         variants: outcome.comparison.variants.iter().map(|variant| variant.variant.clone()).collect(),
         bases: measures::bases(&outcome.beside),
         rows: outcome.beside.iter().map(row).collect(),
-        predictions: outcome.scored.iter().filter_map(prediction).collect(),
+        predictions: trusted().filter_map(prediction).collect(),
+        untrusted: outcome.scored.len() - trusted().count(),
         agreement: agreement::of(&outcome.beside),
     }
 }

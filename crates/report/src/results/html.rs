@@ -105,8 +105,10 @@ fn cell(cell: &Cell) -> String {
 }
 
 fn predictions(system: &System) -> String {
+    let left_out = system.left_out();
+    let left_out = if left_out.is_empty() { left_out } else { format!("<p>{}</p>", Esc(left_out)) };
     if system.predictions.is_empty() {
-        return String::new();
+        return left_out;
     }
     let line = |[variants, change, rate, mean]: &[String; 4]| {
         format!(
@@ -120,7 +122,7 @@ fn predictions(system: &System) -> String {
     let lines: String = system.predictions.iter().map(line).collect();
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>predicted</th><th>change</th><th class=\"n\">throughput, predicted → \
-         measured</th><th class=\"n\">mean latency, predicted → measured</th></tr></thead><tbody>{lines}</tbody></table></div>"
+         measured</th><th class=\"n\">mean latency, predicted → measured</th></tr></thead><tbody>{lines}</tbody></table></div>{left_out}"
     )
 }
 

@@ -85,8 +85,10 @@ fn remark(row: &Row) -> String {
 }
 
 fn predictions(system: &System) -> String {
+    let left_out = system.left_out();
+    let left_out = if left_out.is_empty() { left_out } else { format!("\n{left_out}\n") };
     if system.predictions.is_empty() {
-        return String::new();
+        return left_out;
     }
     let line = |[variants, change, rate, mean]: &[String; 4]| {
         format!("| {} | {} | {rate} | {mean} |\n", text(variants), text(change))
@@ -94,7 +96,7 @@ fn predictions(system: &System) -> String {
     let lines: String = system.predictions.iter().map(line).collect();
     format!(
         "\n| predicted from the earlier variant | change | throughput, predicted → measured | mean latency, predicted → measured \
-         |\n|---|---|---:|---:|\n{lines}"
+         |\n|---|---|---:|---:|\n{lines}{left_out}"
     )
 }
 

@@ -10,6 +10,8 @@ pub(crate) mod markdown;
 
 use narrows_model::comparison::Outcome;
 
+use crate::figures::plural;
+
 /// What a page of results is made from, and what it says about itself.
 #[derive(Debug)]
 pub struct Source<'a> {
@@ -50,9 +52,28 @@ struct System {
     /// Which variants have ratios to another than the first; none where no variant has.
     bases: Option<String>,
     rows: Vec<Row>,
-    /// Change, predicted and measured throughput, predicted and measured mean.
+    /// Change, predicted and measured throughput, predicted and measured mean: of predictions that are to be trusted.
     predictions: Vec<[String; 4]>,
+    /// How many others there are.
+    untrusted: usize,
     agreement: Agreement,
+}
+
+impl System {
+    /// Why there are fewer predictions than changes; empty if all are there.
+    fn left_out(&self) -> String {
+        match self.untrusted {
+            0 => String::new(),
+            count => format!(
+                "Not shown: {}, mostly because the model does not reproduce the earlier variant.",
+                plural(
+                    count,
+                    "prediction that Narrows marks as not to be trusted",
+                    "predictions that Narrows marks as not to be trusted"
+                )
+            ),
+        }
+    }
 }
 
 /// A published figure over all variants.
