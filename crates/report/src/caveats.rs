@@ -1,6 +1,7 @@
 //! What limits the reading of trials, each caveat once with all the trials it holds for.
 //!
-//! A variant whose every repetition has a caveat stands by its name alone. It does not judge caveats, nor shorten them.
+//! A variant whose every repetition has a caveat stands by its name alone. It does not judge caveats, nor shorten them; of
+//! those that differ in numbers, one is told.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::run::Trial;
@@ -9,22 +10,54 @@ use narrows_model::run::Trial;
 pub(crate) struct Caveat<'a> {
     pub(crate) labels: String,
     pub(crate) text: &'a str,
+    /// Whom a caveat holds for that begins with the same words and other numbers; none when there are none.
+    pub(crate) alike: Option<String>,
 }
 
-/// The caveats of all trials in the order they first appear.
+impl Caveat<'_> {
+    /// Its text, with whom it also holds for.
+    pub(crate) fn told(&self) -> String {
+        let text = self.text;
+        self.alike.as_ref().map_or_else(|| text.to_owned(), |alike| format!("{text} With other numbers also: {alike}."))
+    }
+}
+
+/// The caveats of all trials in the order they first appear. Of those that begin alike, the first stands for all.
 pub(crate) fn caveats(outcome: &Outcome) -> Vec<Caveat<'_>> {
     let trials: Vec<&Trial> = outcome.evidence.trials.iter().map(|evidence| &evidence.trial).collect();
-    let mut texts: Vec<&str> = Vec::new();
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for text in trials.iter().flat_map(|trial| &trial.caveats) {
-        if !texts.contains(&text.as_str()) {
-            texts.push(text);
+        let beginning = beginning(text);
+        match kinds.iter_mut().find(|(known, _)| *known == beginning) {
+            Some((_, texts)) => texts.push(text),
+            None => kinds.push((beginning, vec![text])),
         }
     }
-    texts.into_iter().map(|text| Caveat { labels: labels(&trials, text), text }).collect()
+    kinds.into_iter().map(|(_, texts)| of_kind(&trials, &texts)).collect()
 }
 
-fn labels(trials: &[&Trial], text: &str) -> String {
-    let has = |trial: &Trial| trial.caveats.iter().any(|caveat| caveat == text);
+fn of_kind<'a>(trials: &[&Trial], texts: &[&'a str]) -> Caveat<'a> {
+    let text = texts[0];
+    let has = |trial: &Trial, is_meant: &dyn Fn(&str) -> bool| trial.caveats.iter().any(|caveat| is_meant(caveat));
+    let others = labels(trials, |trial| has(trial, &|other| other != text && texts.contains(&other)));
+    Caveat {
+        labels: labels(trials, |trial| has(trial, &|other| other == text)),
+        text,
+        alike: (!others.is_empty()).then_some(others),
+    }
+}
+
+/// The first clause of a text without its numbers.
+fn beginning(text: &str) -> String {
+    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    text[..end]
+        .split(|c: char| c.is_ascii_digit())
+        .filter(|part| !matches!(*part, "" | "." | ","))
+        .collect::<Vec<_>>()
+        .join("#")
+}
+
+fn labels(trials: &[&Trial], has: impl Fn(&Trial) -> bool) -> String {
     let mut labels: Vec<String> = Vec::new();
     for trial in trials.iter().filter(|trial| has(trial)) {
         let is_whole = trials.iter().filter(|other| other.variant == trial.variant).all(|other| has(other));
@@ -54,5 +87,23 @@ mod tests {
         let found: Vec<(String, &str)> = caveats(&outcome).into_iter().map(|c| (c.labels, c.text)).collect();
         let expected = [("as-is, fixed#1", "cap"), ("as-is, fixed", "sampled"), ("fixed#1", "late")];
         assert_eq!(found, expected.map(|(labels, text)| (labels.to_owned(), text)));
+    }
+
+    #[test]
+    fn caveats_that_begin_alike_are_told_once() {
+        let mut outcome = fixture::outcome();
+        let texts =
+            ["289 of 292 traces hold no request; 288 of \"a\".", "3 of 3.5 traces hold no request; 1 of \"b\"."];
+        for (evidence, text) in outcome.evidence.trials.iter_mut().zip(texts) {
+            evidence.trial.caveats = vec![text.to_owned(), "The cap of a is 1.".to_owned()];
+        }
+        outcome.evidence.trials[0].trial.caveats.push("The cap of b is 1.".to_owned());
+        let found: Vec<_> = caveats(&outcome).into_iter().map(|c| (c.labels, c.text, c.alike)).collect();
+        let expected = [
+            ("as-is", texts[0], Some("fixed")),
+            ("as-is, fixed", "The cap of a is 1.", None),
+            ("as-is", "The cap of b is 1.", None),
+        ];
+        assert_eq!(found, expected.map(|(labels, text, alike)| (labels.to_owned(), text, alike.map(str::to_owned))));
     }
 }

@@ -184,9 +184,8 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let lines = |Caveat { labels, text }: Caveat<'_>| {
-        hanging("caveat", &paint.dim("caveat"), &format!("{labels}: {text}"), 0, width)
-    };
+    let lines =
+        |one: Caveat<'_>| hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.told()), 0, width);
     crate::caveats::caveats(outcome).into_iter().map(lines).collect()
 }
 
