@@ -64,7 +64,7 @@ fn sentence(sensitivity: &Sensitivity, known: usize, broken: usize) -> String {
 }
 
 fn words(changed: &Changed) -> String {
-    let bottleneck = |[variant, before, now]: &[String; 3]| format!("{variant} has {now}, not {before}");
+    let bottleneck = |[variant, before, now]: &[String; 3]| format!("{variant} has {now} in place of {before}");
     changed.bottlenecks.iter().map(bottleneck).chain(changed.order.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
@@ -96,7 +96,7 @@ mod tests {
             conclusion.places,
             [
                 "shop with store_delay_ms 20 (−20 %): throughput: second no longer above first",
-                "shop with store_delay_ms 30 (+20 %): second has cpu-saturation at shop, not throttling at store",
+                "shop with store_delay_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at store",
             ]
         );
     }

@@ -73,7 +73,7 @@ mod tests {
         The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is listed here.
 
         - shop with store\_delay\_ms 20 (−20 %): throughput: second no longer above first
-        - shop with store\_delay\_ms 30 (+20 %): second has cpu-saturation at shop, not throttling at store
+        - shop with store\_delay\_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at store
 
         Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a fitted value, which was made to come out as published. Each experiment ran twice as it is: where the two ratios differ by more than 5 %, both are given, and `↑` and `↓` mark a ratio that is more than 5 % above or below both. `>` stands between variants that both of these runs set more than 10 % apart, `≈` between others; an order is lost where less than 5 % is left. Several values of a parameter are those of the variants.
 
