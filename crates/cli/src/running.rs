@@ -31,7 +31,8 @@ pub(crate) struct Wanted<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
-    /// Text that fits on two screens.
+    /// Text that fits on two screens, which demos print.
+    #[cfg(feature = "reference-systems")]
     Brief,
     Json,
 }
@@ -43,6 +44,7 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>, form: Form) -> Result<(Ended, Co
     let outcome = narrows_lab::conclude::outcome(wanted.path)?;
     commands::print(&match form {
         Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+        #[cfg(feature = "reference-systems")]
         Form::Brief => format!("\n{}", narrows_report::text::brief(&outcome, commands::style())),
         Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
     })?;
