@@ -149,7 +149,7 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     let bench = Bench::new("");
     let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).to_string_lossy().into_owned();
     let demo = |name: &str| folder(&format!("../diagnose/corpus/recorded/{name}.json.gz"));
-    let demos = ["customer-360", "drone-delivery", "micron"].map(demo);
+    let demos = ["customer-360", "drone-delivery", "hello-cities", "micron"].map(demo);
     let zoo = folder("../../examples/zoo/recorded");
     let runs: Vec<&str> = demos.iter().chain([&zoo]).map(String::as_str).collect();
     let scored = bench.run(&[&["predict", "--score", "--json"][..], &runs].concat());
@@ -159,7 +159,7 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     assert!(accuracy["all"]["count"].as_u64() >= Some(20), "{accuracy:#}");
     assert!(of("all", "rate_error") <= 0.10 && of("all", "mean_error") <= 0.15, "{accuracy:#}");
     // They should hold 0.9.
-    assert!((0.50..=0.97).contains(&of("all", "held")), "{accuracy:#}");
+    assert!((0.80..=0.97).contains(&of("all", "held")), "{accuracy:#}");
     for rule in ["share_removed", "amdahl"] {
         for what in ["rate_error", "mean_error"] {
             assert!(of("comparable", what) < of(rule, what), "the model does not beat {rule}: {accuracy:#}");
