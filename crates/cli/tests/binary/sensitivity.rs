@@ -1,5 +1,7 @@
 //! `narrows sensitivity`: its runs, its table and its errors.
 
+use std::path::Path;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Bench, TWO_FILE_SERVERS, eventually, has_python, text};
@@ -112,4 +114,19 @@ fn what_cannot_be_scaled_is_refused_before_anything_runs() {
         assert!(text(&refused.stderr).contains(expected), "{arguments:?}: {}", text(&refused.stderr));
     }
     assert!(!bench.path("runs").exists(), "nothing was run");
+}
+
+/// The page of the documentation is what the record beside it gives: no figure on it is written by hand.
+#[test]
+fn the_page_of_the_documentation_is_made_from_its_record() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bench = Bench::new("");
+    let from = ["sensitivity", "--from", "docs/sensitivity.json", "--out"];
+    let made = bench.narrows(&from).arg(bench.path("made")).current_dir(&root).output().unwrap();
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for file in ["sensitivity.md", "sensitivity.json"] {
+        let made = std::fs::read_to_string(bench.path("made").join(file)).unwrap();
+        let kept = std::fs::read_to_string(root.join("docs").join(file)).unwrap();
+        assert!(made == kept, "make docs/{file} again: narrows {} docs", from.join(" "));
+    }
 }
