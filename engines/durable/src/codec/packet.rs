@@ -48,7 +48,7 @@ pub(crate) enum Packet {
     Cancel { from: u64, number: u64 },
     /// What became of a request.
     Response { to: u64, number: u64, outcome: Outcome },
-    /// This run of a node has no partition any more and leaves; its address is for the answer.
+    /// This run of a node has no partition any more and leaves; its address is for the response.
     Farewell { from: u64, address: String },
     /// A run of a node has no open request to one that leaves, and sends it no more.
     Heard { by: u64, to: u64 },

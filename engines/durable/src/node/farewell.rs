@@ -2,7 +2,7 @@
 //!
 //! Responses are on their way, or may be lost and asked for again, when its last partition has left, and requests may come
 //! from nodes that do not know yet that it has left. So the node says farewell to each of the others, again and again, and
-//! stays until they have heard it: each then sends it nothing new, and answers once it waits for no response any more.
+//! stays until they have heard it: each then sends it nothing new, and says so once it waits for no response any more.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::Shared;
 use crate::codec::Packet;
 
-/// How long a node stays for others that do not answer. What they wait for is then lost, as in a crash.
+/// How long a node stays for others that do not respond. What they wait for is then lost, as in a crash.
 pub(super) const LONGEST: Duration = Duration::from_secs(2);
-/// How long it waits for answers before it says farewell again.
+/// How long it waits for responses before it says farewell again.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The runs of nodes that have heard it.
@@ -24,13 +24,13 @@ pub(super) struct Farewell {
 }
 
 impl Farewell {
-    /// A run of a node has answered.
+    /// A run of a node has heard it.
     pub(super) fn heard(&self, by: u64) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(by);
         self.bell.notify_one();
     }
 
-    /// Says farewell to those that have not heard it and waits a little for an answer. Says whether there were any.
+    /// Says farewell to those that have not heard it and waits a little for a response. Says whether there were any.
     pub(super) fn say(&self, shared: &Shared) -> bool {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = shared.directory.peers();

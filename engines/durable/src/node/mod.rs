@@ -240,7 +240,7 @@ impl Node {
 
     /// Gives all partitions back in order and has the others take them. Activities that are under way are left to
     /// themselves and run again elsewhere. The node then stays until no other node waits for a response of it, for at most
-    /// two seconds if one does not answer. Closing twice is no error.
+    /// two seconds if one does not respond. Closing twice is no error.
     ///
     /// # Errors
     /// [`Error::Store`] if the store refuses to forget the node; it is then lost to the others once it has been silent for
