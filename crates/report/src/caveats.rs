@@ -16,7 +16,7 @@ pub(crate) struct Caveat<'a> {
 
 impl Caveat<'_> {
     /// Its text, with whom it also holds for.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let text = self.text;
         self.alike.as_ref().map_or_else(|| text.to_owned(), |alike| format!("{text} With other numbers also: {alike}."))
     }

@@ -69,7 +69,8 @@ mod tests {
         The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is
         listed here.
         - shop with store_delay_ms 20 (−20 %): throughput: second no longer above first
-        - shop with store_delay_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at store
+        - shop with store_delay_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at
+          store
         ");
     }
 }

@@ -184,8 +184,9 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let lines =
-        |one: Caveat<'_>| hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.told()), 0, width);
+    let lines = |one: Caveat<'_>| {
+        hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.describe()), 0, width)
+    };
     crate::caveats::caveats(outcome).into_iter().map(lines).collect()
 }
 
