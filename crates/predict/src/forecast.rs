@@ -7,7 +7,7 @@
 //! Intervals come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and
 //! traces are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They
 //! are widened by how far the model misses the baseline, and by 5 % at least, for a system that is changed is known less
-//! well than one that was measured; and by the fourth root of the factor that is predicted, for a large change is known less
+//! well than one that was measured; and by the fourth root of the predicted factor, because a large change is known less
 //! well than a small one.
 
 use std::collections::HashMap;
@@ -476,7 +476,7 @@ fn each_figure(estimate: impl Fn(fn(&Figures) -> f64) -> Estimate) -> Forecast {
 }
 
 /// An expected value with the interval that draws give it, widened by an error of the model as a factor, so that no end is
-/// below zero, and the more the further the value is from what it is `now`.
+/// below zero. The further the value is from the one `now`, the wider the interval.
 fn spread(value: f64, draws: Vec<f64>, error: f64, now: f64) -> Estimate {
     let weighted: Vec<(f64, f64)> = draws.into_iter().filter(|draw| draw.is_finite()).map(|draw| (draw, 1.0)).collect();
     let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);

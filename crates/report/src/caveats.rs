@@ -1,7 +1,7 @@
 //! What limits the reading of trials, each caveat once with all the trials it holds for.
 //!
-//! A variant whose every repetition has a caveat stands by its name alone. It does not judge caveats, nor shorten them; of
-//! those that differ in numbers, one is told.
+//! If all repetitions of a variant have a caveat, only the variant is named. Caveats are neither judged nor shortened, but if
+//! several differ only in their numbers, the first is shown for all of them.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::run::Trial;
@@ -10,12 +10,12 @@ use narrows_model::run::Trial;
 pub(crate) struct Caveat<'a> {
     pub(crate) labels: String,
     pub(crate) text: &'a str,
-    /// Whom a caveat holds for that begins with the same words and other numbers; none when there are none.
+    /// Other trials whose caveat begins with the same words but has other numbers; `None` if there are none.
     pub(crate) alike: Option<String>,
 }
 
 impl Caveat<'_> {
-    /// Its text, with whom it also holds for.
+    /// The text, and the other trials that have it with other numbers.
     pub(crate) fn describe(&self) -> String {
         let text = self.text;
         self.alike.as_ref().map_or_else(|| text.to_owned(), |alike| format!("{text} With other numbers also: {alike}."))
