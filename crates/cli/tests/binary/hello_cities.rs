@@ -142,7 +142,7 @@ struct Processes(Vec<Child>);
 
 impl Processes {
     fn add(&mut self, command: &mut Command) {
-        self.0.push(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        self.0.push(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
     }
 }
 

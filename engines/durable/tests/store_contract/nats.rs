@@ -34,6 +34,28 @@ fn a_server_that_cannot_be_reached_or_refuses_is_named_without_the_password() {
     assert!(!format!("{store:?} {}", store.describe()).contains("pass-w0rd"));
 }
 
+/// Server 2.9 crashes when it is asked for messages of a stream that it has only half made.
+#[test]
+fn hubs_that_two_make_at_once_while_a_third_reads_are_made() {
+    const HUBS: usize = 20;
+    let Some(server) = Nats::start() else { return };
+    let connect = |hub: &str| NatsStore::open(&server.url(hub), NatsStoreOptions::default()).unwrap();
+    for hub in (0..HUBS).map(|hub| format!("hub-{hub}")) {
+        let reader = connect(&hub);
+        std::thread::scope(|scope| {
+            let makers = [(); 2].map(|()| scope.spawn(|| connect(&hub).open_or_create(SHAPE)));
+            while !makers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                // There may be no hub yet.
+                let _ = reader.owners();
+            }
+            for maker in makers {
+                assert_eq!(maker.join().unwrap().unwrap(), SHAPE);
+            }
+        });
+        assert_eq!(reader.owners().unwrap().len(), usize::from(SHAPE.partitions));
+    }
+}
+
 #[test]
 fn a_restart_of_the_server_is_waited_for_and_loses_nothing() {
     let Some(mut server) = Nats::start() else { return };

@@ -1,10 +1,12 @@
 //! The connection to the servers, and the few requests that the store makes on it.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder};
@@ -97,6 +99,8 @@ pub(super) struct Link {
     pub(super) client: Client,
     context: Context,
     retry_timeout: Duration,
+    /// The streams that have had messages, as far as that is known.
+    begun: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Link {
@@ -119,7 +123,7 @@ impl Link {
             .map_err(|_| format!("no connection within {} ms", CONNECT_TIMEOUT.as_millis()))?
             .map_err(|error| innermost(&error))?;
         let context = ContextBuilder::new().timeout(options.call_timeout).build(client.clone());
-        Ok(Self { client, context, retry_timeout: options.retry_timeout })
+        Ok(Self { client, context, retry_timeout: options.retry_timeout, begun: Arc::default() })
     }
 
     /// The largest body of a message.
@@ -195,6 +199,9 @@ impl Link {
     }
 
     async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, Failed> {
+        if !self.has_begun(stream).await? {
+            return Ok(None);
+        }
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
@@ -217,6 +224,31 @@ impl Link {
         }
     }
 
+    /// Whether a stream has had messages. A stream that another node is making has none yet, and server 2.9 crashes when it
+    /// is asked for messages or subjects of such a one.
+    async fn has_begun(&self, stream: &str) -> Result<bool, Failed> {
+        let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun().contains(stream) {
+            return Ok(true);
+        }
+        let mut retry = self.retry();
+        loop {
+            let error = match self.context.get_stream(stream).await {
+                Ok(found) if found.cached_info().state.last_sequence == 0 => return Ok(false),
+                Ok(_) => break,
+                Err(error) => error,
+            };
+            match error.kind() {
+                GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    return Err(Failed::NoStream);
+                }
+                _ => retry.after(Failed::Lost(innermost(&error))).await?,
+            }
+        }
+        begun().insert(stream.to_owned());
+        Ok(true)
+    }
+
     /// The numbers of the first and the last message of a stream. Which is the first of a subject, server 2.9 does not know
     /// once messages before it were forgotten.
     pub(super) async fn ends(&self, stream: &str) -> Result<(u64, u64), Failed> {
@@ -232,6 +264,9 @@ impl Link {
 
     /// The subjects of a stream that fit a filter.
     pub(super) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Failed> {
+        if !self.has_begun(stream).await? {
+            return Ok(Vec::new());
+        }
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
