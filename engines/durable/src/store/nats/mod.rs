@@ -190,7 +190,7 @@ impl NatsStore {
         Err(StoreError::Fenced { partition, ours: epoch.0, theirs })
     }
 
-    /// The error of a write that met another's.
+    /// The error of a write that does not fit the end of the log, for another owner's frames if there is one by now.
     fn overtaken(&self, partition: PartitionId, epoch: Epoch, at: u64) -> StoreError {
         let found = match self.ownership(partition) {
             Ok(found) => found,
@@ -325,20 +325,17 @@ impl Store for NatsStore {
                 return Err(Failed::Lost("an append before this one failed".to_owned()));
             }
             if held.ends != at.0 {
-                return Ok(Err(Some(held.ends)));
+                return Ok(false);
             }
             match log::append(&link, &subjects, partition, &mut held, &batch).await {
-                Ok(()) => Ok(Ok(())),
+                Ok(()) => Ok(true),
                 Err(failed) => {
                     held.is_unsure = failed != Failed::Moved;
-                    if failed == Failed::Moved { Ok(Err(None)) } else { Err(failed) }
+                    if failed == Failed::Moved { Ok(false) } else { Err(failed) }
                 }
             }
         })?;
-        appended.map_err(|ends| match ends {
-            Some(ends) => StoreError::Conflict { partition, ends, at: at.0 },
-            None => self.overtaken(partition, epoch, at.0),
-        })
+        if appended { Ok(()) } else { Err(self.overtaken(partition, epoch, at.0)) }
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
