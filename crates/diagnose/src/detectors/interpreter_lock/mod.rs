@@ -35,10 +35,11 @@ mod words;
 
 /// From this share of the requests in a service's own time on, threads that wait for a lock are most of them.
 const LOCKED_SHARE: f64 = 0.5;
-/// Threads that may wait for a processor on a full machine: the holder of the lock, or the one that takes it next.
-const WAITING_FOR_CPU_MAX: f64 = 1.0;
+/// Threads that may wait for a processor on a full machine: the holder of the lock, or the one that takes it next, and now
+/// and then one of the runtime.
+const WAITING_FOR_CPU_MAX: f64 = 1.25;
 /// An interval does not count when another one carried more by this factor.
-const CARRIED_MORE: f64 = 1.1;
+const CARRIED_MORE: f64 = 1.25;
 
 /// See the module.
 #[derive(Debug)]
