@@ -115,6 +115,8 @@ pub enum LimitVerdict {
     Cpu {
         /// The service that uses up its CPU; none for the whole machine.
         service: Option<String>,
+        /// Of the whole machine: the service that has more than half of what all services use; none where none has.
+        mostly: Option<String>,
         /// The share of its CPU, or the machine's, that is in use: 0 to about 1.
         share: f64,
         /// Threads that wait for a processor at any moment, a mean; none where a service uses up its own limit, and where

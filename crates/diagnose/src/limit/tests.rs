@@ -73,6 +73,28 @@ fn throughput_that_falls_behind_thinking_users_is_not_below_the_limit() {
 }
 
 #[test]
+fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
+    let full = |prices: f64| {
+        let trial = TrialBuilder::new("a").service("prices", None).cores(2).cpu("prices", 0, move |_| prices);
+        let levels = [(1, 21.0, 47.0), (6, 154.0, 38.5), (11, 224.0, 49.0), (16, 265.0, 59.5)];
+        let steps = levels.iter().fold(trial.host_cpu(|_| 1.0), |trial, (vus, rate, latency_ms)| {
+            trial.steady(20, Load { vus: *vus, rate: *rate, latency_ms: *latency_ms })
+        });
+        judged(steps.series(names::CPU_WAIT, "prices", 0, |_| 1.0))
+    };
+    let limit = full(1.6);
+    assert!(matches!(&limit.verdict, LimitVerdict::Cpu { mostly: Some(most), .. } if most == "prices"), "{limit:?}");
+    assert!(
+        limit.reason.contains("(services 80 %, other programs 20 %; of the services mostly prices)"),
+        "{}",
+        limit.reason
+    );
+    assert_eq!(limit.advice, "run it on a machine that does nothing else");
+    let limit = full(1.0);
+    assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{limit:?}");
+}
+
+#[test]
 fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
     let limit = judged(closed(&[(4, 176.0, 22.7), (16, 177.0, 90.4)]));
     assert!(limit.reason.contains("no more than 4 requests at a time"), "{}", limit.reason);
@@ -154,7 +176,7 @@ fn processors_that_threads_wait_for_are_the_limit_though_some_of_their_time_is_l
     assert_eq!(pressed.headline, "limited by the CPU of the machine");
     assert_eq!(
         pressed.reason,
-        "80 % of it is in use (services 70 %, Narrows 10 %), and 0.60 threads wait for a processor"
+        "80 % of it is in use (services 70 %, Narrows 10 %; of the services mostly shop), and 0.60 threads wait for a processor"
     );
     assert_ne!(waiting(0.4).headline, pressed.headline);
 }

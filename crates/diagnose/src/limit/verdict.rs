@@ -132,11 +132,22 @@ impl Judge<'_, '_> {
             return Some(LimitVerdict::CannotTell { because: Unclear::Neighbours { machine } });
         }
         if let Some(full) = full.filter(|_| neighbours.is_none()) {
-            return Some(LimitVerdict::Cpu { service: None, share: full.used_share(), waiting, machine });
+            let (service, mostly) = (None, self.largest_of(&full, level));
+            return Some(LimitVerdict::Cpu { service, mostly, share: full.used_share(), waiting, machine });
         }
         let (service, share) = self.busiest(level)?;
         let is_full = share >= thresholds.cpu_limit_share;
-        is_full.then(|| LimitVerdict::Cpu { service: Some(service.to_owned()), share, waiting: None, machine })
+        let service = Some(service.to_owned());
+        is_full.then_some(LimitVerdict::Cpu { service, mostly: None, share, waiting: None, machine })
+    }
+
+    /// The service that uses more of the machine than all others together.
+    fn largest_of(&self, machine: &MachineCpu, level: &Interval) -> Option<String> {
+        let cpu = Cpu::new(self.reading);
+        let mut services = self.reading.trial.service_names().into_iter();
+        let has_most =
+            |service: &&str| cpu.service_cores(service, level).is_some_and(|cores| cores > 0.5 * machine.services);
+        services.find(has_most).map(str::to_owned)
     }
 
     /// Whether the load would use up the machine's CPU without neighbours too. Threads of the services that run or wait for a

@@ -13,6 +13,10 @@ use crate::detectors::words::level;
 /// A user of the machine is named from this share of it on.
 const NAMED_SHARE_MIN: f64 = 0.005;
 
+/// From this share of the machine on, programs beside the system are the first to be sent away.
+const FOREIGN_SHARE_MIN: f64 = 0.1;
+const ELSEWHERE: &str = "run it on a machine that does nothing else";
+
 /// What the trial is, to follow "is".
 pub(super) fn headline(verdict: &LimitVerdict) -> String {
     match verdict {
@@ -36,8 +40,11 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
         LimitVerdict::Finding { machine, .. } => {
             machine.as_ref().map_or_else(String::new, |machine| format!("the machine is full ({})", divided(machine)))
         }
-        LimitVerdict::Cpu { share, waiting, machine, .. } => {
-            let divided = machine.as_ref().map(|machine| format!(" ({})", divided(machine))).unwrap_or_default();
+        LimitVerdict::Cpu { share, mostly, waiting, machine, .. } => {
+            let mostly =
+                mostly.as_ref().map(|service| format!("; of the services mostly {service}")).unwrap_or_default();
+            let divided =
+                machine.as_ref().map(|machine| format!(" ({}{mostly})", divided(machine))).unwrap_or_default();
             let threads = |waiting: &f64| format!(", and {} threads wait for a processor", units::number(*waiting));
             let waiting = waiting.as_ref().map(threads).unwrap_or_default();
             format!("{} of it is in use{divided}{waiting}", units::percent(share.min(1.0)))
@@ -62,10 +69,11 @@ pub(super) fn advice(verdict: &LimitVerdict) -> String {
             "look for a lock, a pool, a single connection, a sleep, a disk, or calls that send no spans"
         }
         LimitVerdict::BelowLimit { .. } => "add heavier levels to find the limit",
-        LimitVerdict::Cpu { .. } => "add a lighter level, which proves whether throughput follows the CPU",
-        LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } } => {
-            "run it on a machine that does nothing else"
+        LimitVerdict::Cpu { machine: Some(machine), .. } if machine.foreign() >= FOREIGN_SHARE_MIN * machine.all => {
+            ELSEWHERE
         }
+        LimitVerdict::Cpu { .. } => "add a lighter level, which proves whether throughput follows the CPU",
+        LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } } => ELSEWHERE,
         LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } } => {
             "run it under at least two loads, such as 1 user and as many as now"
         }

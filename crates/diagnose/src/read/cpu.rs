@@ -320,11 +320,13 @@ impl Cpu<'_> {
     }
 
     /// That throughput fell behind a growing number of users, who think between requests, while latency grew. Throughput
-    /// still grows then, so it is no proof of one resource.
+    /// still grows then, so it is no proof of one resource. The lightest load need not be the fastest: a program may not
+    /// be warm yet, or do work in the background that fewer requests pay for.
     pub(crate) fn falls_behind(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady && interval.offered.is_none())?;
-        let lightest = self.lightest_below(here)?;
-        self.slower_than(here, lightest).filter(|_| !carries_on(here, lightest))
+        let behind = self.lighter_than(here).filter(|lighter| !carries_on(here, lighter));
+        let slower = behind.filter_map(|lighter| Some((lighter, self.slower_than(here, lighter)?)));
+        slower.min_by(|(a, _), (b, _)| a.by_demand(b)).map(|(_, proof)| proof)
     }
 }
 
