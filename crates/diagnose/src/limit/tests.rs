@@ -152,6 +152,18 @@ fn growing_throughput_is_below_the_limit() {
 }
 
 #[test]
+fn throughput_that_grew_until_no_processor_was_left_is_not_below_the_limit() {
+    let used = |share: f64| {
+        let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 0.9);
+        let lighter = trial.host_cpu(move |_| share).steady(20, Load { vus: 6, rate: 173.0, latency_ms: 34.6 });
+        judged(lighter.steady(20, Load { vus: 16, rate: 344.0, latency_ms: 46.7 }))
+    };
+    let full = used(1.0);
+    assert!(matches!(full.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{full:?}");
+    assert_eq!(used(0.95).headline, "below its limit");
+}
+
+#[test]
 fn cpu_in_use_is_named_and_divided() {
     let limit = judged(closed(&[(8, 400.0, 20.0)]).cores(2).series(names::HOST_CPU_STEAL, "", 0, |_| 0.05));
     assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } }), "{limit:?}");

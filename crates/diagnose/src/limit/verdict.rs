@@ -63,10 +63,10 @@ impl Judge<'_, '_> {
             return self.limited(sign, heaviest);
         }
         let cpu = Cpu::new(self.reading);
-        match cpu.lightest_below(heaviest) {
-            Some(lighter) => LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() },
-            None => self.of_one_level(heaviest),
-        }
+        let Some(lighter) = cpu.lightest_below(heaviest) else { return self.of_one_level(heaviest) };
+        let below = || LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() };
+        let is_used_up = machine(&cpu, heaviest).is_some_and(|machine| machine.used_share() >= USED_UP_SHARE);
+        self.by_cpu(heaviest).filter(|_| is_used_up).unwrap_or_else(below)
     }
 
     /// What shows that the heaviest level is not carried.
@@ -218,6 +218,8 @@ fn holds_back(finding: &Finding) -> bool {
     }
 }
 
+/// From this share of its processors on, a machine has nothing left for more load, though throughput grew up to here.
+const USED_UP_SHARE: f64 = 0.97;
 /// From this share of the latency on, a wait of the only user is named.
 const WAIT_SHARE_MIN: f64 = 0.2;
 /// Requests at a place work rather than wait when each uses at least this share of a core.
