@@ -85,7 +85,7 @@ fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
     let limit = full(1.6);
     assert!(matches!(&limit.verdict, LimitVerdict::Cpu { mostly: Some(most), .. } if most == "prices"), "{limit:?}");
     assert!(
-        limit.reason.contains("(services 80 %, other programs 20 %; of the services mostly prices)"),
+        limit.reason.contains("(services 80 %, other programs 20 %; prices uses most of the services' share)"),
         "{}",
         limit.reason
     );
@@ -188,7 +188,8 @@ fn processors_that_threads_wait_for_are_the_limit_though_some_of_their_time_is_l
     assert_eq!(pressed.headline, "limited by the CPU of the machine");
     assert_eq!(
         pressed.reason,
-        "80 % of it is in use (services 70 %, Narrows 10 %; of the services mostly shop), and 0.60 threads wait for a processor"
+        "80 % of it is in use (services 70 %, Narrows 10 %; shop uses most of the services' share), \
+         and 0.60 threads wait for a processor"
     );
     assert_ne!(waiting(0.4).headline, pressed.headline);
 }

@@ -41,8 +41,10 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
             machine.as_ref().map_or_else(String::new, |machine| format!("the machine is full ({})", divided(machine)))
         }
         LimitVerdict::Cpu { share, mostly, waiting, machine, .. } => {
-            let mostly =
-                mostly.as_ref().map(|service| format!("; of the services mostly {service}")).unwrap_or_default();
+            let mostly = mostly
+                .as_ref()
+                .map(|service| format!("; {service} uses most of the services' share"))
+                .unwrap_or_default();
             let divided =
                 machine.as_ref().map(|machine| format!(" ({}{mostly})", divided(machine))).unwrap_or_default();
             let threads = |waiting: &f64| format!(", and {} threads wait for a processor", units::number(*waiting));
