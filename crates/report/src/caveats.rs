@@ -10,7 +10,7 @@ use narrows_model::run::Trial;
 pub(crate) struct Caveat<'a> {
     pub(crate) labels: String,
     pub(crate) text: &'a str,
-    /// Other trials whose caveat begins with the same words but has other numbers; `None` if there are none.
+    /// Labels of the other trials with the same caveat but other numbers; `None` if there are none.
     pub(crate) alike: Option<String>,
 }
 

@@ -34,7 +34,7 @@ fn a_server_that_cannot_be_reached_or_refuses_is_named_without_the_password() {
     assert!(!format!("{store:?} {}", store.describe()).contains("pass-w0rd"));
 }
 
-/// Server 2.9 crashes when it is asked for messages of a stream that it has only half made.
+/// Server 2.9 crashes when a client asks for messages of a stream that it is still creating for another client.
 #[test]
 fn hubs_that_two_make_at_once_while_a_third_reads_are_made() {
     const HUBS: usize = 20;

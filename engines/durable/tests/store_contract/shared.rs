@@ -40,7 +40,7 @@ fn taking_a_partition_fences_off_its_owner_in_another_process() {
         assert_frames(&*two, 0, 3, 1, subject.kind);
         two.append(P, second, Position(3), &batch(3..5, 1)).unwrap();
         assert_frames(&*one, 0, 5, 1, subject.kind);
-        // Where the former owner finds the end of the log, which is not where its own frames end.
+        // The former owner reads the new end of the log and appends there.
         let late = one.append(P, first, Position(5), &batch(5..6, 1));
         assert!(matches!(late, Err(StoreError::Fenced { theirs: 2, .. })), "{:?}: {late:?}", subject.kind);
         two.release(P, second).unwrap();

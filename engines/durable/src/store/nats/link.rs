@@ -99,7 +99,7 @@ pub(super) struct Link {
     pub(super) client: Client,
     context: Context,
     retry_timeout: Duration,
-    /// The streams that have had messages, as far as that is known.
+    /// Streams that are known to have had a message.
     begun: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -224,8 +224,8 @@ impl Link {
         }
     }
 
-    /// Whether a stream has had messages. A stream that another node is making has none yet, and server 2.9 crashes when it
-    /// is asked for messages or subjects of such a one.
+    /// Whether a stream has ever had a message. Server 2.9 crashes when a client asks for messages or subjects of a stream
+    /// that it is still creating for another client; such a stream has had no message yet.
     async fn has_begun(&self, stream: &str) -> Result<bool, Failed> {
         let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if begun().contains(stream) {

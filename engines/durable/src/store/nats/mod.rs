@@ -190,7 +190,7 @@ impl NatsStore {
         Err(StoreError::Fenced { partition, ours: epoch.0, theirs })
     }
 
-    /// The error of a write that does not fit the end of the log, for another owner's frames if there is one by now.
+    /// The error of a write that does not fit the end of the log: fenced if another node owns the partition by now.
     fn overtaken(&self, partition: PartitionId, epoch: Epoch, at: u64) -> StoreError {
         let found = match self.ownership(partition) {
             Ok(found) => found,
