@@ -122,10 +122,10 @@ impl Interval {
     /// None when the host was not sampled.
     pub(crate) fn host_use(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Option<HostUse> {
         let share = self.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
-        let cores = |service: &str, replica| self.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
         let here = trial.services.iter().filter(|instance| instance.machine == Machine::Here);
-        let services: f64 = here.filter_map(|i| cores(&i.service, i.replica)).sum();
-        let own = services + cores(names::GENERATOR, 0).unwrap_or(0.0);
+        let part = |service: &str, replica| self.rough_median_of(trial, (names::CPU_CORES, service, replica));
+        let services: f64 = here.filter_map(|i| part(&i.service, i.replica)).sum();
+        let own = services + part(names::GENERATOR, 0).unwrap_or(0.0);
         let others_cores = (share * f64::from(trial.cores.max(1)) - own).max(0.0);
         Some(HostUse { share, others_cores, is_mostly_others: others_cores > own })
     }
@@ -257,11 +257,17 @@ impl Interval {
         (name, service, replica): (&str, &str, u32),
         thresholds: &Thresholds,
     ) -> Option<f64> {
-        let is_meant = |series: &&Series| {
-            let key = &series.key;
-            key.name == name && key.service == service && key.replica == replica
-        };
-        self.median_in(trial.series.iter().find(is_meant)?, thresholds)
+        self.median_in(series_of(trial, (name, service, replica))?, thresholds)
+    }
+
+    /// The median of one replica's series here, of however few points, which need not agree; none without a point.
+    pub(crate) fn rough_median_of(
+        &self,
+        trial: &TrialEvidence,
+        (name, service, replica): (&str, &str, u32),
+    ) -> Option<f64> {
+        let points = series_of(trial, (name, service, replica))?.points.iter();
+        median(points.filter(|point| self.contains(point.time_ns)).map(|point| point.value).collect())
     }
 
     /// The median of a series here; none when there are too few points, or too few that agree.
@@ -281,6 +287,13 @@ impl Interval {
         let is_sound = is_enough && (!self.is_short_step || agree(&values, thresholds.step_error_share));
         median(values).filter(|_| is_sound)
     }
+}
+
+fn series_of<'t>(trial: &'t TrialEvidence, (name, service, replica): (&str, &str, u32)) -> Option<&'t Series> {
+    trial.series.iter().find(|series| {
+        let key = &series.key;
+        key.name == name && key.service == service && key.replica == replica
+    })
 }
 
 /// Whether the standard error of the mean is no more than this share of it.

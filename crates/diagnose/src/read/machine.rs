@@ -36,16 +36,18 @@ fn names_here(trial: &TrialEvidence) -> impl Iterator<Item = &str> {
     trial.service_names().into_iter().filter(is_here)
 }
 
-/// None when the machine was not sampled. What the parts add up to beyond the machine's own figure is measuring error and
+/// None when the machine was not sampled. The parts are medians of points that need
+/// not agree: one that is left out would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring error and
 /// taken off nothing: other programs then have 0.
 pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
     let all = f64::from(cpu.trial.cores.max(1));
     let of_host = |name: &str| cpu.cores_of(name, "", 0, interval);
     let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
     let stolen = of_host(names::HOST_CPU_STEAL).unwrap_or(0.0) * all;
-    let of_service = |service: &str| cpu.service_cores(service, interval);
-    let services: f64 = names_here(cpu.trial).filter_map(of_service).sum();
-    let narrows = cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).unwrap_or(0.0);
+    let part = |service: &str, replica| interval.rough_median_of(cpu.trial, (names::CPU_CORES, service, replica));
+    let replicas = |service| cpu.trial.services.iter().filter(move |instance| instance.service == service);
+    let services: f64 = names_here(cpu.trial).flat_map(replicas).filter_map(|i| part(&i.service, i.replica)).sum();
+    let narrows = part(names::GENERATOR, 0).unwrap_or(0.0);
     let others = (used - stolen - services - narrows).max(0.0);
     Some(MachineCpu {
         all,
