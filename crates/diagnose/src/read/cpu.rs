@@ -146,6 +146,10 @@ impl<'a> Cpu<'a> {
         let is_one_thread = |at: usize, level: f64| {
             of(names::CPU_CORES, &self.intervals[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
         };
+        let by_thread = by_thread.filter(|(at, level)| {
+            let is_machine = cap.is_none() && self.fills_machine(service, &self.intervals[*at]);
+            !is_machine || is_one_thread(*at, *level)
+        });
         let (limit, at, level) = match (by_cap, by_thread, cap) {
             (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (CpuLimit::Thread, at, level),
             (Some((at, level)), _, Some(cap)) => (CpuLimit::Cap { cores: cap }, at, level),
@@ -173,8 +177,7 @@ impl<'a> Cpu<'a> {
         if instances.any(|instance| instance.machine == Machine::Unknown) {
             return None;
         }
-        let cores = f64::from(self.trial.cores.max(1));
-        let share = |interval: &Interval| Some(self.service_cores(service, interval)? / cores);
+        let share = |interval: &Interval| self.share_of_machine(service, interval);
         let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
         Some(Saturation {
             service,
@@ -184,6 +187,14 @@ impl<'a> Cpu<'a> {
             replicas: (replicas, replicas),
             replica: 0,
         })
+    }
+
+    fn share_of_machine(&self, service: &str, interval: &Interval) -> Option<f64> {
+        Some(self.service_cores(service, interval)? / f64::from(self.trial.cores.max(1)))
+    }
+
+    fn fills_machine(&self, service: &str, interval: &Interval) -> bool {
+        self.share_of_machine(service, interval).is_some_and(|share| share >= self.thresholds.cpu_limit_share)
     }
 
     /// The machine as a whole, when the run itself fills it.

@@ -70,6 +70,18 @@ fn a_service_without_a_cap_can_fill_the_machine() {
 }
 
 #[test]
+fn several_busy_threads_that_fill_the_machine_are_the_machine() {
+    let title = |cores: f64| {
+        let trial = steps(None).cores(2).cpu("shop", 0, move |_| cores).busiest_thread("shop", 0, |_| 0.97);
+        detect(trial)[0].title.clone()
+    };
+    assert_eq!(title(1.94), "shop fills the machine: 97 % of 2 cores");
+    assert_eq!(title(1.6), "shop is limited by one thread, which uses 97 % of a core");
+    let alone = steps(None).cores(1).cpu("shop", 0, |_| 0.99).busiest_thread("shop", 0, |_| 0.97);
+    assert_eq!(detect(alone)[0].title, "shop is limited by one thread, which uses 97 % of a core");
+}
+
+#[test]
 fn what_neighbours_took_is_no_reason_for_more_cores() {
     let full = |stolen: f64| {
         let trial = steps(None).cores(4).cpu("shop", 0, |_| 2.6).cpu(names::GENERATOR, 0, |_| 0.3);
