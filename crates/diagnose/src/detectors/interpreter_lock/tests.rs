@@ -151,7 +151,8 @@ fn threads_in_a_lock_show_it_beside_neighbours() {
         "waited for a lock; 0.8 threads waited for a processor, though other programs filled the machine's 4 cores.";
     assert!(finding.reasons[2].ends_with(room), "{:?}", finding.reasons);
     assert!(read(finding).crowded.is_some_and(|crowded| crowded.waiting_for_lock > 19.0));
-    assert_eq!(detect(crowded(20.0, 3.0), PYTHON), [], "threads that wait for a processor");
+    assert_eq!(detect(crowded(20.0, 1.24), PYTHON).len(), 1);
+    assert_eq!(detect(crowded(20.0, 1.26), PYTHON), [], "threads that wait for a processor");
     assert_eq!(detect(crowded(5.0, 0.8), PYTHON), [], "few in a lock");
 }
 
@@ -163,6 +164,23 @@ fn without_spans_threads_in_a_lock_show_it_of_any_program() {
     };
     assert_eq!(detect(unseen(35.0), JAVA).len(), 1);
     assert_eq!(detect(unseen(5.0), JAVA), []);
+}
+
+#[test]
+fn samples_of_a_lighter_load_need_not_agree_where_threads_are_in_a_lock() {
+    let short = |lighter: [f64; 3], waiting_for_lock: f64| {
+        let cores =
+            move |second: u32| [[0.3; 3], lighter, [0.2, 0.7, 0.2], [1.0; 3]][second as usize / 3][second as usize % 3];
+        let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, cores).host_cpu(|_| 0.4);
+        let trial =
+            trial.steady(3, load(1, 36.0, 7.0)).steady(3, load(6, 145.0, 21.0)).steady(3, load(11, 135.0, 61.0));
+        let trial = trial.steady(3, load(16, 162.0, 78.0)).busiest_thread("shop", 0, |_| 0.08);
+        detect(trial.threads("shop", 0, &[(ThreadState::Lock, "", waiting_for_lock)]), JAVA)
+    };
+    let findings = short([0.4, 1.0, 0.98], 35.0);
+    assert_eq!(read(&findings[0]).lighter_cores, Some(0.98));
+    assert_eq!(short([0.4, 1.0, 0.98], 5.0), []);
+    assert_eq!(short([0.4, 0.7, 0.98], 35.0).first().and_then(|finding| read(finding).lighter_cores), None);
 }
 
 #[test]
@@ -199,7 +217,11 @@ fn replicas_are_judged_one_by_one() {
 
 #[test]
 fn a_load_that_was_carried_better_before_says_nothing() {
-    let trial = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4);
-    let earlier = trial.steady(10, load(4, 150.0, 27.0));
-    assert_eq!(detect(earlier.steady(10, load(64, 100.0, 640.0)), PYTHON), []);
+    let after = |rate: f64| {
+        let trial = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4);
+        let earlier = trial.steady(10, load(4, rate, 4e3 / rate));
+        detect(earlier.steady(10, load(64, 100.0, 640.0)), PYTHON)
+    };
+    assert_eq!(after(124.0).len(), 1);
+    assert_eq!(after(126.0), []);
 }
