@@ -90,7 +90,7 @@ fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
         limit.reason
     );
     assert_eq!(limit.advice, "run it on a machine that does nothing else");
-    let limit = full(1.0);
+    let limit = full(0.9);
     assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{limit:?}");
 }
 
@@ -229,20 +229,34 @@ fn neighbours_excuse_no_load_that_would_fill_the_machine_without_them() {
 }
 
 #[test]
-fn neighbours_with_part_of_the_machine_excuse_a_load_that_would_leave_some_of_it() {
-    let verdict = |users: u32| {
-        let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 1.1).host_cpu(|_| 1.0);
-        let trial =
-            trial.series(names::CPU_WAIT, "shop", 0, |_| 3.0).threads("shop", 0, &[(ThreadState::Lock, "", 6.0)]);
+fn neighbours_with_most_of_the_machine_excuse_a_load_that_would_leave_some_of_it() {
+    let verdict = |cores: f64, users: u32| {
+        let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, move |_| cores);
+        let trial = trial.host_cpu(|_| 1.0).threads("shop", 0, &[(ThreadState::Lock, "", 6.0)]);
+        let trial = trial.series(names::CPU_WAIT, "shop", 0, |_| 3.0);
         let load = |vus, rate, latency_ms| Load { vus, rate, latency_ms };
         judged(
             trial.steady(20, load(4, 9.0, 37.0)).steady(20, load(12, 23.0, 120.0)).steady(20, load(users, 27.0, 187.0)),
         )
     };
-    // 41 ms of CPU for each request: 16 users would use 1.5 of two cores, and 32 users all of them.
-    let shared = verdict(16).verdict;
+    // 33 ms of CPU for each request: 16 users would use 1.2 of two cores, and 32 users all of them.
+    let shared = verdict(0.9, 16).verdict;
     assert!(matches!(shared, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{shared:?}");
-    assert_eq!(verdict(32).headline, "limited by the CPU of the machine");
+    assert_eq!(verdict(0.9, 32).headline, "limited by the CPU of the machine");
+    let own = verdict(1.1, 16);
+    assert_eq!(own.headline, "limited by the CPU of the machine");
+    assert_eq!(own.advice, "run it on a machine that does nothing else");
+}
+
+#[test]
+fn a_service_whose_few_samples_differ_is_not_taken_for_a_neighbour() {
+    let trial = TrialBuilder::new("a").service("shop", None).cores(2).host_cpu(|_| 0.75);
+    let trial = trial.cpu("shop", 0, |second| [0.2, 1.6, 1.0][second as usize % 3]);
+    let steps = (1..=4).map(|users| Load { vus: users, rate: 100.0 * f64::from(users), latency_ms: 10.0 });
+    let limit = judged(steps.fold(trial, |trial, load| trial.steady(3, load)));
+    let machine = limit.levels[3].machine.unwrap();
+    assert!(limit.levels[3].services.is_empty(), "too few samples that agree: {:?}", limit.levels[3].services);
+    assert_eq!((machine.services, machine.others), (1.0, 0.5), "{machine:?}");
 }
 
 #[test]

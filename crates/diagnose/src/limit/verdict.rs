@@ -150,21 +150,28 @@ impl Judge<'_, '_> {
         services.find(has_most).map(str::to_owned)
     }
 
-    /// Whether the load would use up the machine's CPU without neighbours too. Threads of the services that run or wait for a
-    /// processor must be as many as it has, so that nothing else holds them. And what a request costs × the rate at which
-    /// it would be called for must be as much: users who wait for nothing but their own request have the cycle of the
-    /// lightest level, which neighbours make longer, and so the estimate lower. Where a lighter level carried more, the
-    /// rate of that one counts for the cost: work in the background costs the more for each request, the fewer there are.
+    /// Whether the load uses up the machine's CPU whatever the neighbours do. Threads of the services that run or wait for a
+    /// processor must be as many as it has, so that nothing else holds them. And the run must have at least as much of the
+    /// CPU as the neighbours, or call for all of it without them.
     fn fills_it_alone(&self, machine: &MachineCpu, level: &Interval) -> bool {
+        let full = self.reading.thresholds.cpu_host_share * machine.all;
+        let runnable = self.waiting_for_cpu(level).map_or(0.0, |waiting| machine.services + waiting);
+        let has_its_part = machine.services + machine.narrows >= machine.foreign();
+        let calls_for_all = || self.called_for(machine, level).is_some_and(|cores| cores >= full);
+        runnable >= full && (has_its_part || calls_for_all())
+    }
+
+    /// The cores that the load would use if it had them: what a request costs × the rate at which it would be called for.
+    /// Users who wait for nothing but their own request have the cycle of the lightest level, which neighbours make longer,
+    /// and so the estimate lower. Where a lighter level carried more, the rate of that one counts for the cost: work in
+    /// the background costs the more for each request, the fewer there are.
+    fn called_for(&self, machine: &MachineCpu, level: &Interval) -> Option<f64> {
         let cpu = Cpu::new(self.reading);
         let lightest = || cpu.lightest_below(level);
         let of_users = || lightest().map(|one| f64::from(level.vus) * one.rate / f64::from(one.vus.max(1)));
-        let Some(asked) = level.offered.or_else(of_users) else { return false };
-        let full = self.reading.thresholds.cpu_host_share * machine.all;
-        let runnable = self.waiting_for_cpu(level).map_or(0.0, |waiting| machine.services + waiting);
+        let asked = level.offered.or_else(of_users)?;
         let carried = cpu.lighter_than(level).map(|lighter| lighter.rate).fold(level.rate, f64::max);
-        let each_s = (machine.services + machine.narrows) / carried;
-        runnable >= full && each_s * asked >= full
+        Some((machine.services + machine.narrows) / carried * asked)
     }
 
     /// Whether the machine's processors are all in use, or so busy that threads often wait for one. Between the threads of

@@ -237,7 +237,7 @@ fn unclear(because: &Unclear) -> String {
         Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),
         Unclear::Failures { share } => format!("{} of the requests failed", units::percent(*share)),
         Unclear::Neighbours { machine } => {
-            format!("the machine was full, but not because of this run ({})", divided(machine))
+            format!("the machine was full, and other programs had much of it ({})", divided(machine))
         }
         Unclear::OneLevel { at, busiest } => {
             let cpu = busiest.map_or_else(String::new, |share| {
