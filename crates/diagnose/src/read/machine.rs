@@ -36,9 +36,9 @@ fn names_here(trial: &TrialEvidence) -> impl Iterator<Item = &str> {
     trial.service_names().into_iter().filter(is_here)
 }
 
-/// None when the machine was not sampled. The parts are medians of points that need
-/// not agree: one that is left out would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring error and
-/// taken off nothing: other programs then have 0.
+/// None when the machine was not sampled. The parts are medians of points that need not agree: one that is left out
+/// would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring
+/// error and taken off nothing: other programs then have 0.
 pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
     let all = f64::from(cpu.trial.cores.max(1));
     let of_host = |name: &str| cpu.cores_of(name, "", 0, interval);

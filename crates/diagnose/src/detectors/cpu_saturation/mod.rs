@@ -3,10 +3,11 @@
 //! Four limits are looked at, per replica and interval of load: the cap in force; a cap that bursts use up, so that the
 //! kernel holds the service again and again while its mean is lower; one core for the busiest thread (an event loop, an
 //! interpreter lock; for one without a cap, waiting for a processor counts as being busy); and, for a service without a
-//! cap, the whole machine, also where several of its threads use a core each. When no single service is at a limit but the
-//! host is, the host is named with its largest consumers. Medians over intervals count, so a peak or a start does not; where programs outside the run use most of it,
-//! that is a caveat and not a finding; and where another interval carried as much load with clearly less CPU, or throughput
-//! follows the load from one interval to another in which the CPU is used up alike, the CPU was not the limit.
+//! cap, the whole machine, also where several of its threads use a core each. When no single service is at a limit but
+//! the host is, the host is named with its largest consumers. Medians over intervals count, so a peak or a start does
+//! not; where programs outside the run use most of it, that is a caveat and not a finding; and where another interval
+//! carried as much load with clearly less CPU, or throughput follows the load from one interval to another in which the
+//! CPU is used up alike, the CPU was not the limit.
 //!
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
 //! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
