@@ -6,9 +6,8 @@
 //! mean wait is E[b²] ÷ 2 E[d].
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::series::Series;
 
-use crate::read::intervals::Interval;
+use crate::read::intervals::{Interval, series_of};
 use crate::read::runtimes::seconds_of_unit;
 use crate::stats::median;
 
@@ -39,11 +38,7 @@ impl LoopDelay {
         readings_min: usize,
     ) -> Option<Self> {
         let gauge = |name: &str| {
-            let is_meant = |series: &&Series| {
-                let key = &series.key;
-                key.name == name && key.service == service && key.replica == replica
-            };
-            let series = trial.series.iter().find(is_meant)?;
+            let series = series_of(trial, (name, service, replica))?;
             let here = series.points.iter().filter(|point| interval.contains(point.time_ns));
             let values: Vec<f64> = here.map(|point| point.value).collect();
             let count = values.len();

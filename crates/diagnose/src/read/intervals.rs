@@ -289,7 +289,11 @@ impl Interval {
     }
 }
 
-fn series_of<'t>(trial: &'t TrialEvidence, (name, service, replica): (&str, &str, u32)) -> Option<&'t Series> {
+/// One replica's series of that name, the first if several differ in their labels.
+pub(crate) fn series_of<'t>(
+    trial: &'t TrialEvidence,
+    (name, service, replica): (&str, &str, u32),
+) -> Option<&'t Series> {
     trial.series.iter().find(|series| {
         let key = &series.key;
         key.name == name && key.service == service && key.replica == replica

@@ -4,6 +4,8 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Point, Series, names};
 
+use crate::read::intervals::series_of;
+
 /// What runtimes report of their heap as it was after the last collection, or at any time (V8): series in bytes, by
 /// pool, generation or space.
 const HEAPS: [&str; 3] =
@@ -88,11 +90,7 @@ impl<'a> Readings<'a> {
 }
 
 fn points<'a>(trial: &'a TrialEvidence, name: &str, service: &str, replica: u32) -> Option<&'a [Point]> {
-    let is_meant = |series: &&Series| {
-        let key = &series.key;
-        key.name == name && key.service == service && key.replica == replica
-    };
-    trial.series.iter().find(is_meant).map(|series| &series.points[..])
+    series_of(trial, (name, service, replica)).map(|series| &series.points[..])
 }
 
 /// What a rate per second counted up to each of its points since the one before; the first has none before it.
