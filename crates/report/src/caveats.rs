@@ -10,7 +10,7 @@ use narrows_model::run::Trial;
 pub(crate) struct Caveat<'a> {
     pub(crate) labels: String,
     pub(crate) text: &'a str,
-    /// Labels of the other trials with the same caveat but other numbers; `None` if there are none.
+    /// Labels of the trials whose caveat differs from this one only in its numbers; `None` without such trials.
     pub(crate) alike: Option<String>,
 }
 

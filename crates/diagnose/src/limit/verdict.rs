@@ -125,7 +125,7 @@ impl Judge<'_, '_> {
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
         let is_shared = |full: &MachineCpu| full.foreign() > thresholds.cpu_foreign_share * full.all;
-        let neighbours = full.filter(|full| is_shared(full) && !self.fills_it_alone(full, level));
+        let neighbours = full.filter(|full| is_shared(full) && !self.fills_it_anyway(full, level));
         if let Some(machine) =
             neighbours.filter(|_| self.place_of(level).is_none_or(|at| waits_for_cpu(self.reading, at)))
         {
@@ -153,7 +153,7 @@ impl Judge<'_, '_> {
     /// Whether the load uses up the machine's CPU whatever the neighbours do. Threads of the services that run or wait for a
     /// processor must be as many as it has, so that nothing else holds them. And the run must have at least as much of the
     /// CPU as the neighbours, or call for all of it without them.
-    fn fills_it_alone(&self, machine: &MachineCpu, level: &Interval) -> bool {
+    fn fills_it_anyway(&self, machine: &MachineCpu, level: &Interval) -> bool {
         let full = self.reading.thresholds.cpu_host_share * machine.all;
         let runnable = self.waiting_for_cpu(level).map_or(0.0, |waiting| machine.services + waiting);
         let has_its_part = machine.services + machine.narrows >= machine.foreign();
