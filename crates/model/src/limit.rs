@@ -222,6 +222,11 @@ pub enum Unclear {
     NoLoad,
     /// No part of the load was steady.
     NotSteady,
+    /// The load rose in steps that are too short to see what each used.
+    ShortSteps {
+        /// What shows that there is a limit.
+        sign: LimitSign,
+    },
     /// A finding makes the figures invalid.
     Invalid {
         /// The finding.

@@ -12,8 +12,8 @@ use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
 
 use super::waiting::waiting;
 use crate::read::Reading;
-use crate::read::cpu::Cpu;
-use crate::read::intervals::Interval;
+use crate::read::cpu::{Cpu, carries_on};
+use crate::read::intervals::{Interval, steps};
 use crate::read::machine::{machine, threads_waiting, waits_for_cpu};
 use crate::read::room::room_in;
 
@@ -46,7 +46,7 @@ impl Judge<'_, '_> {
         let steady = || self.reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
         match steady().max_by(|(_, a), (_, b)| a.by_demand(b)) {
             Some((at, heaviest)) => self.of_heaviest(at, heaviest),
-            None => cannot_tell(Unclear::NotSteady),
+            None => self.of_short_steps().unwrap_or(cannot_tell(Unclear::NotSteady)),
         }
     }
 
@@ -59,18 +59,38 @@ impl Judge<'_, '_> {
     }
 
     fn of_heaviest(&self, at: usize, heaviest: &Interval) -> LimitVerdict {
-        if let Some(sign) = self.sign(at, heaviest) {
+        let cpu = Cpu::new(self.reading);
+        if let Some(sign) = self.sign(&cpu, at, heaviest) {
             return self.limited(sign, heaviest);
         }
-        let cpu = Cpu::new(self.reading);
         let Some(lighter) = cpu.lightest_below(heaviest) else { return self.of_one_level(heaviest) };
-        let below = || LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() };
-        let is_used_up = machine(&cpu, heaviest).is_some_and(|machine| machine.used_share() >= USED_UP_SHARE);
-        self.by_cpu(heaviest).filter(|_| is_used_up).unwrap_or_else(below)
+        self.used_up(heaviest).unwrap_or_else(|| below(lighter, heaviest))
     }
 
-    /// What shows that the heaviest level is not carried.
-    fn sign(&self, at: usize, heaviest: &Interval) -> Option<LimitSign> {
+    /// Steps that are too short for a median are compared by what each carried. Their CPU is that of the interval to which
+    /// they are joined. It is of several loads, so a service that has CPU left there may have none under the heaviest.
+    fn of_short_steps(&self) -> Option<LimitVerdict> {
+        let steps = steps(self.reading.trial);
+        let cpu = Cpu { intervals: &steps, ..Cpu::new(self.reading) };
+        let (at, heaviest) = steps.iter().enumerate().max_by(|(_, a), (_, b)| a.by_demand(b))?;
+        let lightest = cpu.lightest_below(heaviest)?;
+        let joined = self.reading.intervals.iter().max_by(|a, b| a.by_demand(b))?;
+        if let Some(sign) = self.sign(&cpu, at, heaviest) {
+            let too_short = LimitVerdict::CannotTell { because: Unclear::ShortSteps { sign } };
+            return Some(self.by_cpu(joined).unwrap_or(too_short));
+        }
+        self.used_up(joined).or_else(|| carries_on(heaviest, lightest).then(|| below(lightest, heaviest)))
+    }
+
+    /// The verdict where the machine has nothing left for more load, though throughput grew up to here.
+    fn used_up(&self, level: &Interval) -> Option<LimitVerdict> {
+        let machine = machine(&Cpu::new(self.reading), level);
+        let is_used_up = machine.is_some_and(|machine| machine.used_share() >= USED_UP_SHARE);
+        self.by_cpu(level).filter(|_| is_used_up)
+    }
+
+    /// What shows that the heaviest of these levels is not carried.
+    fn sign(&self, cpu: &Cpu<'_>, at: usize, heaviest: &Interval) -> Option<LimitSign> {
         let proven = |Proof { sign, lighter, heavier }: Proof| match sign {
             ProofSign::FlatThroughput => LimitSign::FlatThroughput { lighter, heavier },
             ProofSign::Queueing => LimitSign::Queueing { lighter, heavier },
@@ -79,7 +99,6 @@ impl Judge<'_, '_> {
             let least = (1.0 - self.reading.thresholds.offered_rate_share) * heaviest.offered?;
             (heaviest.rate < least).then(|| LimitSign::Behind { at: heaviest.load_point() })
         };
-        let cpu = Cpu::new(self.reading);
         let proof = || cpu.flat_since(at).or_else(|| cpu.proof(at)).or_else(|| cpu.falls_behind(at));
         proof().map(proven).or_else(behind)
     }
@@ -204,6 +223,10 @@ impl Judge<'_, '_> {
         let busiest = self.busiest(level).map(|(_, share)| share);
         LimitVerdict::CannotTell { because: Unclear::OneLevel { at: level.load_point(), busiest } }
     }
+}
+
+fn below(lighter: &Interval, heavier: &Interval) -> LimitVerdict {
+    LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heavier.load_point() }
 }
 
 /// What the requests that took most time wait for most: neither their service's work nor what is not seen.

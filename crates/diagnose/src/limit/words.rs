@@ -79,7 +79,7 @@ pub(super) fn advice(verdict: &LimitVerdict) -> String {
         LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } } => {
             "run it under at least two loads, such as 1 user and as many as now"
         }
-        LimitVerdict::CannotTell { because: Unclear::NotSteady } => {
+        LimitVerdict::CannotTell { because: Unclear::NotSteady | Unclear::ShortSteps { .. } } => {
             "hold each level of the load for ten seconds or more"
         }
         LimitVerdict::Finding { .. } | LimitVerdict::AsksNoMore { .. } | LimitVerdict::CannotTell { .. } => "",
@@ -234,6 +234,7 @@ fn unclear(because: &Unclear) -> String {
     match because {
         Unclear::NoLoad => "Narrows recorded no load".to_owned(),
         Unclear::NotSteady => "no part of the load was steady".to_owned(),
+        Unclear::ShortSteps { sign } => format!("{}, but the steps are too short to show why", law(sign)),
         Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),
         Unclear::Failures { share } => format!("{} of the requests failed", units::percent(*share)),
         Unclear::Neighbours { machine } => {

@@ -264,7 +264,7 @@ impl<'a> Cpu<'a> {
 
 /// Whether a heavier load was carried as the lighter one was, though both find the same resource used up: then it is
 /// used by something else, or used up only because there is no other work.
-fn carries_on(here: &Interval, lighter: &Interval) -> bool {
+pub(crate) fn carries_on(here: &Interval, lighter: &Interval) -> bool {
     let is_steady = here.is_steady && lighter.is_steady && lighter.rate > 0.0;
     let growth = here.demand_over(lighter).filter(|growth| is_steady && *growth >= DEMAND_GROWTH_MIN);
     growth.is_some_and(|growth| here.rate / lighter.rate - 1.0 >= CARRIED_SHARE * (growth - 1.0))

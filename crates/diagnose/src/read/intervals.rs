@@ -155,6 +155,12 @@ pub(crate) fn intervals(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<I
     found.map(|interval| Interval { is_short_step: stands_alone(&interval), ..interval }).collect()
 }
 
+/// The steady windows that count, each by itself however short it is: what it carried is known, but not its CPU.
+pub(crate) fn steps(trial: &TrialEvidence) -> Vec<Interval> {
+    let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);
+    steady.flat_map(|window| parts_of_one(trial, window)).collect()
+}
+
 /// Whether the load has several different steps that are too short for the usual number of points, but not for fewer.
 fn has_short_steps(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);
