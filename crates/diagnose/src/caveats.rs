@@ -119,15 +119,16 @@ impl<'a> Scene<'_, 'a> {
 
     /// A full machine that was mostly not the run's.
     fn crowded_host(&self) -> Option<String> {
-        let (trial, thresholds) = (self.reading.trial, self.reading.thresholds);
-        let used = self.reading.intervals.iter().filter_map(|interval| interval.host_use(trial, thresholds));
-        let crowded = used.filter(|used| used.share >= thresholds.cpu_host_share && used.is_mostly_others);
-        let worst = crowded.max_by(|a, b| a.others_cores.total_cmp(&b.others_cores))?;
+        let full = self.reading.thresholds.cpu_host_share;
+        let cpu = Cpu::new(self.reading);
+        let machines = self.reading.intervals.iter().filter_map(|interval| cpu.machine(interval));
+        let crowded = machines.filter(|machine| machine.used_share() >= full && machine.is_mostly_foreign());
+        let worst = crowded.max_by(|a, b| a.foreign().total_cmp(&b.foreign()))?;
         Some(format!(
             "Programs outside this run used {} of the machine's {} while it was full, so figures are worse than the \
              system's own.",
-            units::number(worst.others_cores),
-            units::cores(f64::from(trial.cores))
+            units::number(worst.foreign()),
+            units::cores(worst.all)
         ))
     }
 

@@ -87,14 +87,19 @@ impl MachineCpu {
         self.services + self.narrows + self.others + self.stolen
     }
 
-    /// The same as a share of all cores, 0 to about 1.
+    /// The same as a share of all cores, 0 to 1: medians may add up to a little more than there is.
     pub fn used_share(&self) -> f64 {
-        if self.all > 0.0 { self.used() / self.all } else { 0.0 }
+        if self.all > 0.0 { (self.used() / self.all).min(1.0) } else { 0.0 }
     }
 
     /// Cores that neither the services nor Narrows had.
     pub fn foreign(&self) -> f64 {
         self.others + self.stolen
+    }
+
+    /// Whether the services and Narrows had less than the rest.
+    pub fn is_mostly_foreign(&self) -> bool {
+        self.foreign() > self.services + self.narrows
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn cells(level: &LevelSummary) -> [String; COLUMNS.len()] {
         time(level.p95_ns),
         errors,
         busiest(level),
-        level.machine.map_or_else(|| "–".to_owned(), |machine| units::percent(machine.used_share().min(1.0))),
+        level.machine.map_or_else(|| "–".to_owned(), |machine| units::percent(machine.used_share())),
     ]
 }
 

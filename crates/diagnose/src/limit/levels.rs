@@ -7,7 +7,6 @@ use narrows_model::limit::{LevelSummary, ServiceCpu};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
-use crate::read::machine::machine;
 use crate::stats::finite;
 
 /// With fewer different loads there is no curve to have a knee.
@@ -40,7 +39,7 @@ fn summary(reading: &Reading<'_>, interval: &Interval) -> LevelSummary {
         error_rate: load.error_rate(),
         services: reading.trial.service_names().into_iter().filter_map(of_service).collect(),
         threads: Vec::new(),
-        machine: machine(&cpu, interval),
+        machine: cpu.machine(interval),
     }
 }
 

@@ -14,7 +14,7 @@ use super::waiting::waiting;
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, carries_on};
 use crate::read::intervals::{Interval, steps};
-use crate::read::machine::{machine, threads_waiting, waits_for_cpu};
+use crate::read::machine::{threads_waiting, waits_for_cpu};
 use crate::read::room::room_in;
 
 /// A trial with all that a verdict on it may use.
@@ -53,7 +53,7 @@ impl Judge<'_, '_> {
     fn by_finding(&self, finding: &Finding) -> LimitVerdict {
         let cpu = Cpu::new(self.reading);
         let heaviest = self.reading.intervals.iter().max_by(|a, b| a.by_demand(b));
-        let machine = heaviest.and_then(|heaviest| machine(&cpu, heaviest));
+        let machine = heaviest.and_then(|heaviest| cpu.machine(heaviest));
         let full = machine.filter(|machine| machine.used_share() >= self.reading.thresholds.cpu_host_share);
         LimitVerdict::Finding { finding: finding.kind(), resource: finding.resource.clone(), machine: full }
     }
@@ -84,7 +84,7 @@ impl Judge<'_, '_> {
 
     /// The verdict where the machine has nothing left for more load, though throughput grew up to here.
     fn used_up(&self, level: &Interval) -> Option<LimitVerdict> {
-        let machine = machine(&Cpu::new(self.reading), level);
+        let machine = Cpu::new(self.reading).machine(level);
         let is_used_up = machine.is_some_and(|machine| machine.used_share() >= USED_UP_SHARE);
         self.by_cpu(level).filter(|_| is_used_up)
     }
@@ -140,7 +140,7 @@ impl Judge<'_, '_> {
     fn by_cpu(&self, level: &Interval) -> Option<LimitVerdict> {
         let thresholds = self.reading.thresholds;
         let cpu = Cpu::new(self.reading);
-        let machine = machine(&cpu, level);
+        let machine = cpu.machine(level);
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
         let is_shared = |full: &MachineCpu| full.foreign() > thresholds.cpu_foreign_share * full.all;

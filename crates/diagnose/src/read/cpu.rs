@@ -9,7 +9,7 @@ use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::{Series, names};
 
 use crate::read::Reading;
-use crate::read::intervals::{HostUse, Interval};
+use crate::read::intervals::Interval;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
@@ -200,8 +200,8 @@ impl<'a> Cpu<'a> {
     /// The machine as a whole, when the run itself fills it.
     pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
         let foreign_max = self.thresholds.cpu_foreign_share * f64::from(self.trial.cores.max(1));
-        let share =
-            |interval: &Interval| Some(self.host_use(interval).filter(|used| used.others_cores <= foreign_max)?.share);
+        let own = |interval: &Interval| self.machine(interval).filter(|machine| machine.foreign() <= foreign_max);
+        let share = |interval: &Interval| own(interval).map(|machine| machine.used_share());
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
         Some(Saturation {
             service: HOST,
@@ -211,10 +211,6 @@ impl<'a> Cpu<'a> {
             replicas: (1, 1),
             replica: 0,
         })
-    }
-
-    pub(crate) fn host_use(&self, interval: &Interval) -> Option<HostUse> {
-        interval.host_use(self.trial, self.thresholds)
     }
 
     /// The saturated interval that demands most, the later of equals, unless another interval refutes it.

@@ -17,8 +17,8 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cpu::LoadPoint;
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::load::LoadSecond;
-use narrows_model::run::{Machine, Window, WindowKind};
-use narrows_model::series::{Series, names};
+use narrows_model::run::{Window, WindowKind};
+use narrows_model::series::Series;
 use narrows_model::units;
 
 use crate::stats::{finite, mean_and_variance, median};
@@ -53,17 +53,6 @@ pub(crate) struct Interval {
     pub(crate) end_ns: i64,
     /// Whether it is one step of several, too short for the usual number of points.
     is_short_step: bool,
-}
-
-/// The machine's CPU in an interval, medians.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct HostUse {
-    /// Share of all cores in use, 0 to 1.
-    pub(crate) share: f64,
-    /// Cores in use by programs that are neither a service of the trial nor the generator.
-    pub(crate) others_cores: f64,
-    /// Whether those others use more than the run does.
-    pub(crate) is_mostly_others: bool,
 }
 
 impl Interval {
@@ -117,17 +106,6 @@ impl Interval {
     pub(crate) fn load_point(&self) -> LoadPoint {
         let request_ns = if self.offered.is_some() { self.service_ns } else { self.latency_ns };
         LoadPoint { level: self.load_level(), rate: finite(self.rate), request_ns: finite(request_ns) }
-    }
-
-    /// None when the host was not sampled.
-    pub(crate) fn host_use(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Option<HostUse> {
-        let share = self.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
-        let here = trial.services.iter().filter(|instance| instance.machine == Machine::Here);
-        let part = |service: &str, replica| self.rough_median_of(trial, (names::CPU_CORES, service, replica));
-        let services: f64 = here.filter_map(|i| part(&i.service, i.replica)).sum();
-        let own = services + part(names::GENERATOR, 0).unwrap_or(0.0);
-        let others_cores = (share * f64::from(trial.cores.max(1)) - own).max(0.0);
-        Some(HostUse { share, others_cores, is_mostly_others: others_cores > own })
     }
 }
 

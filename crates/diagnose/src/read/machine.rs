@@ -11,7 +11,7 @@ use narrows_model::series::names;
 
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
-use crate::read::intervals::{HostUse, Interval};
+use crate::read::intervals::Interval;
 use crate::stats::finite;
 
 /// Threads of a service that run or wait for a processor, a mean, from which on one of them may do so nearly always.
@@ -36,42 +36,44 @@ fn names_here(trial: &TrialEvidence) -> impl Iterator<Item = &str> {
     trial.service_names().into_iter().filter(is_here)
 }
 
-/// None when the machine was not sampled. The parts are medians of points that need not agree: one that is left out
-/// would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring
-/// error and taken off nothing: other programs then have 0.
-pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
-    let all = f64::from(cpu.trial.cores.max(1));
-    let of_host = |name: &str| cpu.cores_of(name, "", 0, interval);
-    let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
-    let stolen = of_host(names::HOST_CPU_STEAL).unwrap_or(0.0) * all;
-    let part = |service: &str, replica| interval.rough_median_of(cpu.trial, (names::CPU_CORES, service, replica));
-    let replicas = |service| cpu.trial.services.iter().filter(move |instance| instance.service == service);
-    let services: f64 = names_here(cpu.trial).flat_map(replicas).filter_map(|i| part(&i.service, i.replica)).sum();
-    let narrows = part(names::GENERATOR, 0).unwrap_or(0.0);
-    let others = (used - stolen - services - narrows).max(0.0);
-    Some(MachineCpu {
-        all,
-        services: finite(services),
-        narrows: finite(narrows),
-        others: finite(others),
-        stolen: finite(stolen),
-    })
+impl Cpu<'_> {
+    /// None when the machine was not sampled. The parts are medians of points that need not agree: one that is left out
+    /// would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring
+    /// error and taken off nothing: other programs then have 0.
+    pub(crate) fn machine(&self, interval: &Interval) -> Option<MachineCpu> {
+        let all = f64::from(self.trial.cores.max(1));
+        let of_host = |name: &str| self.cores_of(name, "", 0, interval);
+        let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
+        let stolen = of_host(names::HOST_CPU_STEAL).unwrap_or(0.0) * all;
+        let part = |service: &str, replica| interval.rough_median_of(self.trial, (names::CPU_CORES, service, replica));
+        let here = self.trial.services.iter().filter(|instance| instance.machine == Machine::Here);
+        let services: f64 = here.filter_map(|instance| part(&instance.service, instance.replica)).sum();
+        let narrows = part(names::GENERATOR, 0).unwrap_or(0.0);
+        let others = (used - stolen - services - narrows).max(0.0);
+        Some(MachineCpu {
+            all,
+            services: finite(services),
+            narrows: finite(narrows),
+            others: finite(others),
+            stolen: finite(stolen),
+        })
+    }
 }
 
 /// Whether programs outside the run fill the machine in an interval, by its place among all, so that the services wait for
 /// processors and everything takes longer than it would.
 pub(crate) fn is_crowded_out(reading: &Reading<'_>, at: usize) -> bool {
-    full(reading, at).is_some_and(|used| used.is_mostly_others) && waits_for_cpu(reading, at)
+    full(reading, at).is_some_and(|machine| machine.is_mostly_foreign()) && waits_for_cpu(reading, at)
 }
 
 /// Whether the machine's CPU may be what holds the load back: the run uses it up, or is crowded out.
 pub(crate) fn is_short_of_cpu(reading: &Reading<'_>, at: usize) -> bool {
-    full(reading, at).is_some_and(|used| !used.is_mostly_others || waits_for_cpu(reading, at))
+    full(reading, at).is_some_and(|machine| !machine.is_mostly_foreign() || waits_for_cpu(reading, at))
 }
 
-fn full(reading: &Reading<'_>, at: usize) -> Option<HostUse> {
-    let used = Cpu::new(reading).host_use(&reading.intervals[at]);
-    used.filter(|used| used.share >= reading.thresholds.cpu_host_share)
+fn full(reading: &Reading<'_>, at: usize) -> Option<MachineCpu> {
+    let machine = Cpu::new(reading).machine(&reading.intervals[at]);
+    machine.filter(|machine| machine.used_share() >= reading.thresholds.cpu_host_share)
 }
 
 /// Whether threads of the services wait for a processor for a notable part of the requests' time, or one of them that all

@@ -278,7 +278,8 @@ pub(crate) fn serves(reading: &Reading<'_>, service: &str) -> bool {
 
 /// What of the machine makes the times that a runtime reports longer.
 pub(crate) fn machine_caveats(cpu: &Cpu<'_>, interval: &Interval) -> Vec<Caveat> {
-    let busy = cpu.host_use(interval).map(|used| used.share).filter(|share| *share >= cpu.thresholds.cpu_host_share);
+    let share = cpu.machine(interval).map(|machine| machine.used_share());
+    let busy = share.filter(|share| *share >= cpu.thresholds.cpu_host_share);
     let busy = busy.map(|share| Caveat::MachineBusy { share: finite(share), consumers: cpu.consumers(interval) });
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
     let stolen = steal.filter(|share| *share >= cpu.thresholds.cpu_steal_share);

@@ -23,7 +23,6 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, Saturation};
 use crate::read::intervals::Interval;
-use crate::read::machine::machine;
 use crate::read::periods::period_of;
 use crate::stats::finite;
 
@@ -91,13 +90,14 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
         proof: cpu.proof(saturation.at),
         generator_cores: cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).map(finite),
         consumers: if is_host { cpu.consumers(interval) } else { CpuConsumers::default() },
-        machine: machine(cpu, interval).filter(|_| is_host),
+        machine: cpu.machine(interval).filter(|_| is_host),
     }
 }
 
 fn caveats(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) -> Vec<Caveat> {
-    let host = cpu.host_use(interval).map(|used| used.share).filter(|_| saturation.limit != CpuLimit::Host);
-    let busy = host
+    let machine = cpu.machine(interval).filter(|_| saturation.limit != CpuLimit::Host);
+    let busy = machine
+        .map(|machine| machine.used_share())
         .filter(|share| *share >= cpu.thresholds.cpu_host_share)
         .map(|share| Caveat::MachineBusy { share: finite(share), consumers: cpu.consumers(interval) });
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);

@@ -129,6 +129,6 @@ fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) 
 /// On a machine full of other programs everything takes longer.
 fn is_crowded(cpu: &Cpu<'_>, heavy: &Interval) -> bool {
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, heavy).unwrap_or(0.0);
-    let is_full = cpu.host_use(heavy).is_some_and(|used| used.share >= cpu.thresholds.cpu_host_share);
+    let is_full = cpu.machine(heavy).is_some_and(|machine| machine.used_share() >= cpu.thresholds.cpu_host_share);
     is_full || steal >= cpu.thresholds.cpu_steal_share
 }

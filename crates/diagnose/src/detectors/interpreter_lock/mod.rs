@@ -210,13 +210,12 @@ struct Room {
 
 /// None where the machine had no room for the threads, and nothing shows that they would not have used it.
 fn room(cpu: &Cpu<'_>, interval: &Interval, waits: Option<LockWaits>) -> Option<Room> {
-    let (thresholds, host) = (cpu.thresholds, cpu.host_use(interval)?);
-    let cores = f64::from(cpu.trial.cores.max(1));
-    let idle_cores = ((1.0 - host.share) * cores).max(0.0);
-    if host.share < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores {
+    let (thresholds, machine) = (cpu.thresholds, cpu.machine(interval)?);
+    let idle_cores = machine.all * (1.0 - machine.used_share());
+    if machine.used_share() < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores {
         return Some(Room { idle_cores, crowded: None });
     }
-    let is_full_of_others = host.others_cores > thresholds.cpu_foreign_share * cores;
+    let is_full_of_others = machine.foreign() > thresholds.cpu_foreign_share * machine.all;
     let crowded = waits.filter(|waits| is_full_of_others && waits.waiting_for_cpu <= WAITING_FOR_CPU_MAX)?;
     Some(Room { idle_cores, crowded: Some(crowded) })
 }

@@ -11,6 +11,7 @@ use narrows_model::scalability::{self, Fit};
 use narrows_model::series::names;
 
 use crate::read::Reading;
+use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::levels::{Level, levels};
 use crate::read::seconds::Change;
@@ -106,10 +107,10 @@ fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
     let of = |name: &str, service: &str| last.median_of(trial, (name, service, 0), thresholds);
     let has_full_thread = of(names::BUSIEST_THREAD_CORES, names::GENERATOR)
         .is_some_and(|cores| cores >= thresholds.generator_thread_doubtful);
-    let host = last.host_use(trial, thresholds).filter(|used| used.share >= thresholds.cpu_host_share);
-    let takes_much = host.is_some_and(|used| {
-        let own = of(names::CPU_CORES, names::GENERATOR).unwrap_or(0.0);
-        used.is_mostly_others || own >= thresholds.generator_host_share * used.share * f64::from(trial.cores.max(1))
+    let machine = Cpu::new(reading).machine(last);
+    let full = machine.filter(|machine| machine.used_share() >= thresholds.cpu_host_share);
+    let takes_much = full.is_some_and(|machine| {
+        machine.is_mostly_foreign() || machine.narrows >= thresholds.generator_host_share * machine.used()
     });
     let rows = trial.seconds.iter().filter(|row| last.contains(row.start_ns + 500_000_000));
     let (late, sent) = rows.fold((0.0, 0.0), |(late, sent), row| {
