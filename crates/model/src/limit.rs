@@ -225,7 +225,7 @@ pub enum Ask {
 pub enum Unclear {
     /// Narrows recorded no load.
     NoLoad,
-    /// No part of the load was steady.
+    /// The heaviest part of the load was not steady.
     NotSteady,
     /// The load rose in steps that are too short to see what each used.
     ShortSteps {

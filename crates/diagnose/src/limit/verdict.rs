@@ -5,6 +5,8 @@
 //! fall behind arrivals, mean a limit, which is CPU where CPU is used up; what remains is a load that the system
 //! carries, or one that shows too little.
 
+use std::cmp::Ordering;
+
 use narrows_model::breakdown::{OwnTime, TimeCategory, TimePart};
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::{Evidence, Finding, Role, narrow_place};
@@ -44,9 +46,11 @@ impl Judge<'_, '_> {
             return cannot_tell(Unclear::Failures { share });
         }
         let steady = || self.reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+        let steps = steps(self.reading.trial);
+        let is_exceeded = |level: &Interval| steps.iter().any(|step| step.by_demand(level) == Ordering::Greater);
         match steady().max_by(|(_, a), (_, b)| a.by_demand(b)) {
-            Some((at, heaviest)) => self.of_heaviest(at, heaviest),
-            None => self.of_short_steps().unwrap_or(cannot_tell(Unclear::NotSteady)),
+            Some((at, heaviest)) if !is_exceeded(heaviest) => self.of_heaviest(at, heaviest),
+            _ => self.of_short_steps(&steps).unwrap_or(cannot_tell(Unclear::NotSteady)),
         }
     }
 
@@ -69,9 +73,11 @@ impl Judge<'_, '_> {
 
     /// Steps that are too short for a median are compared by what each carried. Their CPU is that of the interval to which
     /// they are joined. It is of several loads, so a service that has CPU left there may have none under the heaviest.
-    fn of_short_steps(&self) -> Option<LimitVerdict> {
-        let steps = steps(self.reading.trial);
-        let cpu = Cpu { intervals: &steps, ..Cpu::new(self.reading) };
+    fn of_short_steps(&self, steps: &[Interval]) -> Option<LimitVerdict> {
+        if steps.iter().any(|step| step.seconds() < COUNTED_SECONDS) {
+            return None;
+        }
+        let cpu = Cpu { intervals: steps, ..Cpu::new(self.reading) };
         let (at, heaviest) = steps.iter().enumerate().max_by(|(_, a), (_, b)| a.by_demand(b))?;
         let lightest = cpu.lightest_below(heaviest)?;
         let joined = self.reading.intervals.iter().max_by(|a, b| a.by_demand(b))?;
@@ -248,6 +254,8 @@ fn holds_back(finding: &Finding) -> bool {
     }
 }
 
+/// The load is counted second by second, so a shorter step may have no second to itself.
+const COUNTED_SECONDS: f64 = 2.0;
 /// From this share of its processors on, a machine has nothing left for more load, though throughput grew up to here.
 const USED_UP_SHARE: f64 = 0.97;
 /// From this share of the latency on, a wait of the only user is named.

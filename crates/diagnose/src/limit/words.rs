@@ -175,18 +175,27 @@ fn seen(place: &WaitingPlace) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{}, and {last}", others.join(", ")) })
 }
 
+/// What shows that there is a limit, and what that means.
 fn law(sign: &LimitSign) -> String {
+    let compared = compared(sign);
     match sign {
-        LimitSign::FlatThroughput { lighter, heavier } => {
-            let compared = same_rate(lighter, heavier);
+        LimitSign::FlatThroughput { lighter, heavier } if lighter.level.arrivals.is_none() => {
             // Little's law: as many as its throughput is, if each took as long as under the lighter load.
             let at_once = (heavier.rate * lighter.request_ns / 1e9).round();
-            match lighter.level.arrivals {
-                Some(_) => compared,
-                None if at_once <= 1.0 => format!("{compared}, so it handles one request at a time"),
-                None => format!("{compared}, so it handles no more than {at_once} requests at a time"),
+            if at_once <= 1.0 {
+                format!("{compared}, so it handles one request at a time")
+            } else {
+                format!("{compared}, so it handles no more than {at_once} requests at a time")
             }
         }
+        _ => compared,
+    }
+}
+
+/// What shows that there is a limit.
+fn compared(sign: &LimitSign) -> String {
+    match sign {
+        LimitSign::FlatThroughput { lighter, heavier } => same_rate(lighter, heavier),
         LimitSign::Queueing { lighter, heavier } => format!(
             "requests queue: they take {} {} and {} {}",
             units::duration(lighter.request_ns),
@@ -233,8 +242,8 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
 fn unclear(because: &Unclear) -> String {
     match because {
         Unclear::NoLoad => "Narrows recorded no load".to_owned(),
-        Unclear::NotSteady => "no part of the load was steady".to_owned(),
-        Unclear::ShortSteps { sign } => format!("{}, but the steps are too short to show why", law(sign)),
+        Unclear::NotSteady => "the heaviest part of the load was not steady".to_owned(),
+        Unclear::ShortSteps { sign } => format!("{}, but the steps are too short to show why", compared(sign)),
         Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),
         Unclear::Failures { share } => format!("{} of the requests failed", units::percent(*share)),
         Unclear::Neighbours { machine } => {

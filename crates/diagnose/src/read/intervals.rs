@@ -133,7 +133,7 @@ pub(crate) fn intervals(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<I
     found.map(|interval| Interval { is_short_step: stands_alone(&interval), ..interval }).collect()
 }
 
-/// The steady windows that count, each by itself however short it is: what it carried is known, but not its CPU.
+/// The steady windows that count, each by itself: it may be too short for a median.
 pub(crate) fn steps(trial: &TrialEvidence) -> Vec<Interval> {
     let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);
     steady.flat_map(|window| parts_of_one(trial, window)).collect()
