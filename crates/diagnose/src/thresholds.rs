@@ -487,7 +487,7 @@ thresholds! {
     /// `few-clients`: distance of a replica's share from a whole number of clients, as a part of one client.
     few_clients_part: f64 = 0.2;
     /// `garbage-collection`: share of the time in which collections stop a replica.
-    gc_share: f64 = 0.10;
+    gc_share: f64 = 0.08;
     /// `garbage-collection`: mean length from which pauses count as long, nanoseconds.
     gc_pause_ns: f64 = 1e8;
     /// `garbage-collection`: share of the time that long pauses must take.

@@ -52,7 +52,7 @@ impl Detector for GarbageCollection {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {

@@ -148,6 +148,8 @@ fn work_beside_the_program_is_no_pause() {
 #[test]
 fn few_or_single_pauses_are_left_alone() {
     assert_eq!(found(jvm(&YOUNG, 0.03, 3.0)), None, "a healthy share");
+    assert_eq!(found(jvm(&YOUNG, 0.078, 3.0)), None, "a little less than the goal of G1");
+    assert!(found(jvm(&YOUNG, 0.082, 3.0)).is_some(), "a little more");
     let once = |seconds: f64| sum("jvm.gc.duration.sum", "s", &FULL, 5, move |s| if s == 12 { seconds } else { 0.0 });
     assert_eq!(found([once(6.0)]), None, "one full collection");
     let mut more = jvm(&YOUNG, 0.03, 3.0).to_vec();
