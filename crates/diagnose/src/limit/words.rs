@@ -175,7 +175,7 @@ fn seen(place: &WaitingPlace) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{}, and {last}", others.join(", ")) })
 }
 
-/// What shows that there is a limit, and what that means.
+/// The comparison that shows a limit and, for flat throughput of users, how many requests are handled at a time.
 fn law(sign: &LimitSign) -> String {
     let compared = compared(sign);
     match sign {
@@ -192,7 +192,7 @@ fn law(sign: &LimitSign) -> String {
     }
 }
 
-/// What shows that there is a limit.
+/// The comparison that shows a limit.
 fn compared(sign: &LimitSign) -> String {
     match sign {
         LimitSign::FlatThroughput { lighter, heavier } => same_rate(lighter, heavier),
