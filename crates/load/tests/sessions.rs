@@ -56,7 +56,11 @@ fn steps_follow_one_another_on_one_connection_each_with_its_own_row() {
     ran.seconds.iter().for_each(|s| *rows.entry(s.request.clone()).or_insert(0) += s.succeeded);
     assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("/1".into(), 30), ("/2".into(), 30), ("/3".into(), 30)]);
     let phases = &ran.outcome.phases;
-    assert_eq!((phases.connect.count, phases.write.count, phases.wait.count, phases.read.count), (3, 90, 90, 90));
+    // A user whose thread begins late may find that the others have done all iterations.
+    let connections = server.asked().iter().filter(|asked| asked.position == 0).count() as u64;
+    assert!((1..=3).contains(&connections), "{connections}");
+    assert_eq!((phases.connect.count, phases.write.count, phases.wait.count), (connections, 90, 90));
+    assert_eq!(phases.read.count, 90);
     for asked in server.asked() {
         assert_eq!(path(&asked), ["/1", "/2", "/3"][asked.position % 3]);
     }
