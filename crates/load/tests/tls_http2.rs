@@ -59,7 +59,7 @@ fn cause(ran: &Ran, count: u64) -> (ErrorKind, String) {
 fn all_that_was_asked_for_is_sent_on_one_connection_each() {
     for way in WAYS {
         let (server, mut plan) = serve(way, |_| ok());
-        plan.scenarios[0].model = iterations(3, 60);
+        plan.scenarios[0].model = LoadModel::PerVuIterations { vus: 3, iterations: 20, max_duration: None };
         plan.threads = 2;
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (60, 0), "{way:?}: {:?}", ran.causes());
