@@ -7,13 +7,13 @@ use http::StatusCode;
 /// A kind of failure that the hop reports, not the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A websocket or `CONNECT`.
+    /// A websocket, `CONNECT`, or a transfer coding besides chunked.
     NotCarried,
     /// Nobody listens at the upstream, or the system refuses the connection.
     UpstreamUnreachable,
     /// The TLS handshake with the upstream failed.
     UpstreamTls,
-    /// The upstream broke off before the end of its response.
+    /// The upstream broke off before the end of its response, or sent one that nobody asked for.
     UpstreamBroken,
     /// All connections to the upstream were in use for too long.
     PoolFull,
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     CallerLeft,
     /// The caller's TLS handshake failed.
     CallerTls,
-    /// The caller's request could not be read.
+    /// The caller's request could not be read, or says two things about where it belongs or ends.
     CallerMalformed,
 }
 

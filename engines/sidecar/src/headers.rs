@@ -1,10 +1,16 @@
-//! Which headers go on: all but those that belong to one connection (RFC 9110, section 7.6.1).
+//! Which heads go on, and with which headers: all but those that belong to one connection (RFC 9110, section 7.6.1).
+//!
+//! A head that says two things about where it belongs or where its message ends is refused or freed of one of them (RFC
+//! 9112, sections 3.2 and 6.3), so that the next server cannot read it in another way.
 
 use http::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
-use http::uri::{Parts, Uri};
-use http::{HeaderValue, Method, Request, Version};
+use http::uri::{Authority, Parts, Uri};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+
+use crate::fault::{Failure, Fault};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -15,8 +21,11 @@ const OF_ONE_CONNECTION: [HeaderName; 8] =
 /// Most headers that `Connection` may name and have taken out.
 const NOMINATED_MAX: usize = 32;
 
-/// Takes out what belongs to the connection that the headers came over.
+/// Takes out what belongs to the connection that the headers came over, and a length that another framing overrides.
 pub(crate) fn strip(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     if headers.contains_key(CONNECTION) {
         for name in nominated(headers) {
             headers.remove(name);
@@ -33,14 +42,82 @@ fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());
     // Who needs these to find the end of a message may not have them taken away.
-    names.filter(|name| *name != HOST && *name != http::header::CONTENT_LENGTH).take(NOMINATED_MAX).collect()
+    names.filter(|name| *name != HOST && *name != CONTENT_LENGTH).take(NOMINATED_MAX).collect()
 }
 
-/// Whether a request needs what a hop does not carry.
-pub(crate) fn is_carried<B>(request: &Request<B>) -> bool {
+/// Checks that a caller's request can go on.
+pub(crate) fn check_request<B>(request: &Request<B>) -> Result<(), Failure> {
     let asks_for_websocket =
         || request.headers().get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    request.method() != Method::CONNECT && !asks_for_websocket()
+    if request.method() == Method::CONNECT || asks_for_websocket() {
+        return Err(Failure::new(Fault::NotCarried, "websockets and CONNECT do not go through this hop"));
+    }
+    check_host(request).map_err(|what| Failure::new(Fault::CallerMalformed, what))?;
+    match transfer_codings(request.headers()).as_slice() {
+        [] => Ok(()),
+        [coding] if coding == "chunked" => Ok(()),
+        codings if codings.iter().filter(|coding| *coding == "chunked").count() > 1 => {
+            Err(Failure::new(Fault::CallerMalformed, "the body is chunked more than once"))
+        }
+        codings => {
+            let what =
+                format!("transfer codings other than chunked do not go through this hop: {}", codings.join(", "));
+            Err(Failure::new(Fault::NotCarried, what))
+        }
+    }
+}
+
+/// Checks that an upstream's response is one to a request of this hop, which offers neither upgrades nor codings.
+pub(crate) fn check_response<B>(response: &Response<B>) -> Result<(), Failure> {
+    let broken = |what: String| Err(Failure::new(Fault::UpstreamBroken, what));
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return broken("it switched protocols, which the request did not ask for".to_owned());
+    }
+    match transfer_codings(response.headers()).as_slice() {
+        [] => Ok(()),
+        [coding] if coding == "chunked" || coding == "identity" => Ok(()),
+        codings => broken(format!("it used transfer codings that the request did not offer: {}", codings.join(", "))),
+    }
+}
+
+fn transfer_codings(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(TRANSFER_ENCODING).iter();
+    let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+    values.flat_map(|value| value.split(',').map(|coding| coding.trim().to_owned()).collect::<Vec<_>>()).collect()
+}
+
+/// RFC 9112, section 3.2, and RFC 9110, section 4.2.4.
+fn check_host<B>(request: &Request<B>) -> Result<(), &'static str> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() >= Version::HTTP_11 => Err("the request has no Host"),
+        (_, Some(_)) => Err("the request has more than one Host"),
+        (Some(host), None) if !is_host(host.as_bytes()) => {
+            Err("the request's Host is invalid, expected HOST or HOST:PORT")
+        }
+        _ if request.uri().authority().is_some_and(|authority| !is_host(authority.as_str().as_bytes())) => {
+            Err("the authority of the request's target is invalid, expected HOST or HOST:PORT")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether this is a host, with or without a port, or nothing.
+fn is_host(text: &[u8]) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let Ok(authority) = Authority::try_from(text) else { return false };
+    let Some(port) = authority.as_str().strip_prefix(authority.host()) else { return false };
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok_and(|_| !port.starts_with('+'));
+    port.is_empty() || port.strip_prefix(':').is_some_and(is_port)
+}
+
+/// Frames a body of unknown length; otherwise the client would send none with methods that seldom have one.
+pub(crate) fn frame(headers: &mut HeaderMap) {
+    if !headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
 }
 
 /// Makes of a caller's request one to an upstream: HTTP/1.1, in origin form, with a `Host`.
@@ -86,23 +163,37 @@ mod tests {
             ("keep-alive", "timeout=5"),
             ("proxy-connection", "keep-alive"),
             ("te", "trailers"),
-            ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
             ("host", "a"),
             ("content-length", "3"),
         ]);
         strip(&mut stripped);
         assert_eq!(stripped, headers(&[("x-three", "3"), ("host", "a"), ("content-length", "3")]));
+        stripped.insert("transfer-encoding", HeaderValue::from_static("chunked"));
+        strip(&mut stripped);
+        assert_eq!(stripped, headers(&[("x-three", "3"), ("host", "a")]), "a length beside chunked is false");
     }
 
     #[test]
     fn websockets_and_tunnels_are_not_carried() {
         let request = |method: &str, upgrade: &str| {
-            Request::builder().method(method).uri("/").header(UPGRADE, upgrade).body(()).unwrap()
+            Request::builder().method(method).uri("/").header(HOST, "h").header(UPGRADE, upgrade).body(()).unwrap()
         };
-        assert!(is_carried(&request("GET", "h2c")));
-        assert!(!is_carried(&request("GET", "WebSocket")));
-        assert!(!is_carried(&Request::builder().method("CONNECT").uri("a:1").body(()).unwrap()));
+        let fault = |request: Request<()>| check_request(&request).err().map(|failure| failure.fault);
+        assert_eq!(fault(request("GET", "h2c")), None);
+        assert_eq!(fault(request("GET", "WebSocket")), Some(Fault::NotCarried));
+        let connect = Request::builder().method("CONNECT").uri("a:1").body(()).unwrap();
+        assert_eq!(fault(connect), Some(Fault::NotCarried));
+    }
+
+    #[test]
+    fn a_host_has_a_name_and_perhaps_a_port() {
+        for host in ["", "a", "a.b-c_d:80", "a:", "127.0.0.1:65535", "[::1]:80"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in ["a:65536", "a:x", "a:+1", "u@a", "u:p@a:80", "a b", "a/b", "a?b", "a,b:1:2", "[::1", "é"] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
     }
 
     #[test]

@@ -33,7 +33,9 @@ pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, connection: Arc<Connection>
         let (hop, in_progress) = (Arc::clone(&hop), counting.begin());
         async move { Ok::<_, Infallible>(respond(&hop, in_progress, request).await) }
     });
-    let http = http1::Builder::new().max_buf_size(HEAD_MAX).serve_connection(TokioIo::new(wire), service);
+    // A caller that has sent all it wants to may close its side and still wait for the response.
+    let http =
+        http1::Builder::new().max_buf_size(HEAD_MAX).half_close(true).serve_connection(TokioIo::new(wire), service);
     let ended = drive(&connection, http).await;
     if ended.is_err_and(|error| error.is_parse()) {
         counted.counts.fault(Fault::CallerMalformed);
@@ -52,14 +54,17 @@ async fn respond(hop: &Arc<Hop>, in_progress: InProgress, mut request: Request<I
 }
 
 async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<Incoming>, Lease), Failure> {
-    if !headers::is_carried(&request) {
-        return Err(Failure::new(Fault::NotCarried, "websockets and CONNECT do not go through this hop"));
-    }
+    headers::check_request(&request)?;
     headers::strip(request.headers_mut());
     headers::readdress(&mut request);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let (body, progress) = Outgoing::from_caller(body, &hop.counts);
-    send(hop, Request::from_parts(parts, body), progress.as_deref()).await
+    if let Outgoing::Caller { .. } = body {
+        headers::frame(&mut parts.headers);
+    }
+    let (response, lease) = send(hop, Request::from_parts(parts, body), progress.as_deref()).await?;
+    headers::check_response(&response)?;
+    Ok((response, lease))
 }
 
 /// What to do with a request that a kept connection did not carry.

@@ -17,10 +17,14 @@
 //!
 //! | status | `error` | when |
 //! |---|---|---|
-//! | 501 | `not-carried` | a websocket or `CONNECT` |
-//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | nobody listens; no trust; closed before its response |
+//! | 400 | `caller-malformed` | no `Host`, two, or one that is invalid or has user information; a body chunked twice |
+//! | 501 | `not-carried` | a websocket, `CONNECT`, or a transfer coding besides chunked |
+//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | nobody listens; no trust; closed before its response, or responded with a 101 or a transfer coding that the hop did not ask for |
 //! | 503 | `upstream-pool-full` | all connections were in use for longer than a request waits |
 //! | 504 | `connect-timeout`, `response-timeout` | it was too slow |
+//!
+//! A `content-length` beside a chunked body does not go on (RFC 9112, section 6.3). A caller may close its side after its
+//! request and still gets the response; one that closes both sides is noticed when the response is written.
 //!
 //! A request that was not sent, because the kept connection had closed, goes out on another; one that may be repeated
 //! (RFC 9110, section 9.2.2) and has no body is also sent once more when a kept connection closed before any response.

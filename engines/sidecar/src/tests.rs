@@ -16,6 +16,7 @@ use crate::config::{Limits, Protocol};
 use crate::testing::{Client, Running, config, hop, server, word};
 
 mod encrypted;
+mod framing;
 mod observed;
 
 fn text(text: impl Into<Bytes>) -> Response<Full<Bytes>> {
