@@ -12,6 +12,7 @@
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
 use narrows_model::limit::Limit;
 use narrows_model::run::{TrialState, Verdict};
@@ -303,8 +304,9 @@ fn gain(variant: &VariantSummary) -> Option<f64> {
 /// of the table.
 fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     let Some(difference) = &variant.against_first else { return String::new() };
-    let rates = (units::rate(first.rate), units::rate(variant.rate));
-    let means = (units::duration(first.mean_ns), units::duration(variant.mean_ns));
+    let Some((old, new)) = VariantFigures::of(first).zip(VariantFigures::of(variant)) else { return String::new() };
+    let rates = (units::rate(old.rate), units::rate(new.rate));
+    let means = (units::duration(old.mean_ns), units::duration(new.mean_ns));
     let mut changes = [("throughput", &difference.rate, &rates), ("mean latency", &difference.mean, &means)];
     let size = |change: &Change| change.ratio.ln_1p().abs();
     if size(&difference.mean) > size(&difference.rate) * MUCH_LARGER {

@@ -6,14 +6,12 @@
 use std::path::Path;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::load::LoadSecond;
 use narrows_model::run::{Trial, TrialState};
 use narrows_model::units;
 use narrows_telemetry::run_file::{Reader, TraceLimit};
 
 use crate::Error;
 use crate::experiment::{Experiment, Held, Variant};
-use crate::judging::{MIDDLE_NS, totals};
 
 /// Changes the parameters of `variant`, whose trial is about to begin, where variants that are done did not reach what
 /// they were to. Says so as a caveat of the trial.
@@ -47,8 +45,7 @@ fn reached<'a>(trials: &'a [TrialEvidence], name: &str) -> Option<(&'a str, f64)
         trial.variant == name && trial.repetition == 1 && trial.state == TrialState::Done
     };
     let evidence = trials.iter().find(is_it)?;
-    let counted = |row: &&LoadSecond| evidence.is_counted(row.start_ns + MIDDLE_NS);
-    Some((&evidence.trial.variant, totals(evidence.seconds.iter().filter(counted)).rate()))
+    Some((&evidence.trial.variant, evidence.counted_load().rate()))
 }
 
 /// The parameter's value, and a sentence on why it is that.

@@ -1,38 +1,23 @@
-//! Objectives over seconds of load: each is judged on the seconds of the requests that it is about.
-
-use std::collections::BTreeSet;
+//! Objectives over a load: each is judged by the requests that it is about, over the time of all.
 
 use narrows_model::comparison::ObjectiveResult;
-use narrows_model::evidence::{LoadTotals, TrialEvidence};
+use narrows_model::counting::{self, Phase};
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::LoadSecond;
 
 use crate::experiment::Objective;
 
-/// From a second's first instant to its middle, which says whether it belongs to a window.
-pub(crate) const MIDDLE_NS: i64 = 500_000_000;
-
-/// What seconds came to together; side by side, several rows of one second last one second.
-pub(crate) fn totals<'a>(rows: impl IntoIterator<Item = &'a LoadSecond>) -> LoadTotals {
-    let mut totals = LoadTotals::default();
-    let mut starts = BTreeSet::new();
-    for row in rows {
-        totals.add(row);
-        starts.insert(row.start_ns);
-    }
-    totals.seconds = starts.len() as f64;
-    totals
-}
-
-/// How an objective did on these seconds.
-pub(crate) fn judged<'a>(objective: &Objective, rows: impl IntoIterator<Item = &'a LoadSecond>) -> ObjectiveResult {
-    objective.evaluate(&totals(rows.into_iter().filter(|row| objective.covers(row))))
+/// How an objective did on these rows.
+pub(crate) fn judged<'a>(
+    objective: &Objective,
+    rows: impl IntoIterator<Item = (&'a LoadSecond, Phase)>,
+) -> ObjectiveResult {
+    objective.evaluate(&counting::totals(rows, |row| objective.covers(row)))
 }
 
 /// How objectives did on what counts of a trial.
 pub(crate) fn of_trial(objectives: &[Objective], trial: &TrialEvidence) -> Vec<ObjectiveResult> {
-    let counted: Vec<&LoadSecond> =
-        trial.seconds.iter().filter(|row| trial.is_counted(row.start_ns + MIDDLE_NS)).collect();
-    objectives.iter().map(|objective| judged(objective, counted.iter().copied())).collect()
+    objectives.iter().map(|objective| judged(objective, trial.counted_rows())).collect()
 }
 
 #[cfg(test)]
@@ -54,11 +39,11 @@ mod tests {
             row.latency.record_n(latency_ns, 10);
             row
         };
-        let rows = [row("login", 0, 1_000_000), row("pay", 0, 9_000_000), row("pay", 1, 9_000_000)];
-        assert_eq!((totals(&rows).seconds, totals(&rows).succeeded), (2.0, 30));
+        let rows = [row("login", 0, 1_000_000), row("pay", 0, 9_000_000), row("pay", 1_000_000_000, 9_000_000)];
+        let rows = || rows.iter().map(|row| (row, Phase::Sending));
         let of = |request: &str| {
             let source = format!("objectives: [{{ objective: \"max < 5ms\", scenario: shop{request} }}]");
-            judged(&crate::experiment::Recorded::read(&source).objectives[0], &rows).kept
+            judged(&crate::experiment::Recorded::read(&source).objectives[0], rows()).kept
         };
         assert_eq!((of(", request: login"), of(", request: pay"), of("")), (Kept::Yes, Kept::No, Kept::No));
     }

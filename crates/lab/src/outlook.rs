@@ -9,13 +9,13 @@
 
 use std::time::Duration;
 
-use narrows_load::planned_windows;
+use narrows_load::{WindowsUnderWay, planned_windows};
+use narrows_model::counting::{Phase, Tally};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{Arrivals, LoadLimits, LoadPlan, LoadSecond, Scenario};
 use narrows_model::run::WindowKind;
 
 use crate::experiment::{Objective, Op};
-use crate::judging::MIDDLE_NS;
 
 /// How many times the throughput of a user in the fastest second is held possible for all the time that is left.
 const HEADROOM: f64 = 2.0;
@@ -29,18 +29,16 @@ const POISSON_DEVIATIONS: f64 = 6.0;
 const LATENCY_WORST_NS: u64 = (1 << 42) - 1;
 /// A time above every planned one, in seconds.
 const TIME_WORST_S: f64 = 1e9;
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// Objectives, and the load so far.
 #[derive(Debug)]
 pub struct Outlook<'a> {
     objectives: Vec<Followed<'a>>,
     scenarios: Vec<Ahead>,
+    windows: WindowsUnderWay,
     /// The windows that count, in nanoseconds since the load's start.
     counted: Vec<(i64, i64)>,
     first_ns: Option<i64>,
-    last_counted_ns: Option<i64>,
-    counted_seconds: u64,
     /// How much of the load is over, in nanoseconds.
     elapsed_ns: i64,
 }
@@ -50,7 +48,7 @@ pub struct Outlook<'a> {
 struct Followed<'a> {
     objective: &'a Objective,
     /// Of the windows that count.
-    totals: LoadTotals,
+    tally: Tally,
     /// Requests that ended, of each scenario, counted as [`Ahead::counts_from_ns`] says.
     ended: Vec<u64>,
 }
@@ -60,45 +58,40 @@ impl<'a> Outlook<'a> {
     pub fn new(objectives: impl IntoIterator<Item = &'a Objective>, plan: &LoadPlan) -> Self {
         let windows = planned_windows(plan);
         let counted = windows.iter().filter(|window| window.kind != WindowKind::Warmup);
-        let follow =
-            |objective| Followed { objective, totals: LoadTotals::default(), ended: vec![0; plan.scenarios.len()] };
+        let follow = |objective| Followed { objective, tally: Tally::default(), ended: vec![0; plan.scenarios.len()] };
         Self {
+            windows: WindowsUnderWay::of(plan),
             objectives: objectives.into_iter().map(follow).collect(),
             scenarios: plan.scenarios.iter().map(Ahead::new).collect(),
             counted: counted.map(|window| (nanos(window.start), nanos(window.end))).collect(),
             first_ns: None,
-            last_counted_ns: None,
-            counted_seconds: 0,
             elapsed_ns: 0,
         }
     }
 
-    /// Takes in the seconds that are over. A second counts when its middle lies in a window that counts.
+    /// Takes in the seconds that are over.
     pub fn add(&mut self, rows: &[LoadSecond]) {
         for row in rows {
-            let start_ns = row.start_ns - *self.first_ns.get_or_insert(row.start_ns);
-            self.elapsed_ns = self.elapsed_ns.max(start_ns + SECOND_NS);
-            let is_counted = self.counted.iter().any(|(start, end)| (*start..*end).contains(&(start_ns + MIDDLE_NS)));
-            if is_counted && self.last_counted_ns.is_none_or(|last_ns| last_ns < row.start_ns) {
-                self.last_counted_ns = Some(row.start_ns);
-                self.counted_seconds += 1;
-            }
-            self.count(row, start_ns, is_counted);
+            let first_ns = *self.first_ns.get_or_insert(row.start_ns);
+            self.elapsed_ns = self.elapsed_ns.max(row.end_ns() - first_ns);
+            let counted = self.windows.counts(row);
+            self.count(row, row.middle_ns() - first_ns, counted);
         }
-        let seconds = self.counted_seconds as f64;
-        self.objectives.iter_mut().for_each(|followed| followed.totals.seconds = seconds);
     }
 
-    fn count(&mut self, row: &LoadSecond, start_ns: i64, is_counted: bool) {
+    fn count(&mut self, row: &LoadSecond, at_ns: i64, counted: Option<Phase>) {
         let Some(index) = self.scenarios.iter().position(|ahead| ahead.name == row.scenario) else { return };
         let ahead = &mut self.scenarios[index];
-        ahead.add(row, start_ns);
-        for followed in self.objectives.iter_mut().filter(|followed| followed.objective.covers(row)) {
-            if start_ns + MIDDLE_NS >= ahead.counts_from_ns {
-                followed.ended[index] += ended(row);
+        ahead.add(row, at_ns);
+        for followed in &mut self.objectives {
+            let is_covered = followed.objective.covers(row);
+            if is_covered && at_ns >= ahead.counts_from_ns {
+                followed.ended[index] += row.ended();
             }
-            if is_counted {
-                followed.totals.add(row);
+            match counted {
+                Some(phase) if is_covered => followed.tally.add(row, phase),
+                Some(phase) => followed.tally.pass(row, phase),
+                None => {}
             }
         }
     }
@@ -106,7 +99,7 @@ impl<'a> Outlook<'a> {
     /// The first objective that is lost, with what it covers so far.
     pub fn first_lost(&self) -> Option<(&'a Objective, &LoadTotals)> {
         let lost = self.objectives.iter().find(|followed| self.is_lost(followed))?;
-        Some((lost.objective, &lost.totals))
+        Some((lost.objective, lost.tally.totals()))
     }
 
     /// Whether the load has come to its planned end.
@@ -115,7 +108,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn is_lost(&self, followed: &Followed<'_>) -> bool {
-        if followed.totals.seconds <= 0.0 {
+        if followed.tally.totals().seconds <= 0.0 {
             return false;
         }
         let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -136,7 +129,7 @@ impl<'a> Outlook<'a> {
     /// The extremes of how the load may end: all that is left succeeds at once, succeeds as late as can be, fails.
     fn futures(&self, followed: &Followed<'_>) -> [LoadTotals; 3] {
         let (requests, iterations) = self.left(followed);
-        let totals = &followed.totals;
+        let totals = followed.tally.totals();
         let future = |seconds: f64| LoadTotals { seconds, due: totals.due + iterations, ..totals.clone() };
         let succeed = |seconds: f64, latency_ns: u64| {
             let mut future = future(seconds);
@@ -166,7 +159,7 @@ impl<'a> Outlook<'a> {
     fn soonest_s(&self, followed: &Followed<'_>) -> f64 {
         let until_ns = self.covered(followed).map(|(ahead, _)| ahead.lasts_until_ns()).max().unwrap_or(0);
         let counted_ns: i64 = self.counted.iter().map(|(start, end)| ((*end).min(until_ns) - start).max(0)).sum();
-        followed.totals.seconds.max(counted_ns as f64 / 1e9)
+        followed.tally.totals().seconds.max(counted_ns as f64 / 1e9)
     }
 
     fn covered<'b>(&'b self, followed: &'b Followed<'_>) -> impl Iterator<Item = (&'b Ahead, &'b u64)> {
@@ -218,9 +211,9 @@ impl Ahead {
         }
     }
 
-    fn add(&mut self, row: &LoadSecond, start_ns: i64) {
-        if start_ns + MIDDLE_NS >= self.counts_from_ns {
-            self.ended += ended(row);
+    fn add(&mut self, row: &LoadSecond, at_ns: i64) {
+        if at_ns >= self.counts_from_ns {
+            self.ended += row.ended();
         }
         self.due += row.due;
         self.dropped += row.dropped;
@@ -286,7 +279,7 @@ impl Speed {
             (self.ended, self.vus_before, self.vus) = (0, self.vus, 0);
         }
         self.vus = self.vus.max(row.vus);
-        self.ended += ended(row);
+        self.ended += row.ended();
         let users = self.vus.max(self.vus_before).max(1);
         self.most = self.most.max(self.ended as f64 / f64::from(users));
     }
@@ -295,10 +288,6 @@ impl Speed {
     fn per_user(&self) -> Option<f64> {
         (self.seconds >= SPEED_AFTER_SECONDS && self.most > 0.0).then_some(self.most)
     }
-}
-
-fn ended(row: &LoadSecond) -> u64 {
-    row.succeeded + row.errors.total()
 }
 
 fn nanos(time: Duration) -> i64 {
@@ -315,6 +304,7 @@ pub(crate) mod tests {
     use crate::experiment::parse_objective;
 
     const MS: u64 = 1_000_000;
+    const SECOND_NS: i64 = 1_000_000_000;
 
     /// Scenarios `a`, `b` and so on of one request each, by the seconds of their warm-up and their models.
     pub(crate) fn plan(scenarios: &[(u64, LoadModel)]) -> LoadPlan {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use narrows_model::counting::Phase;
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{LoadBatch, LoadSecond};
 
@@ -57,7 +58,7 @@ impl<'run> Collector<'run> {
         let complete = self.reported.iter().copied().min().unwrap_or(u64::MAX);
         while let Some(entry) = self.pending.first_entry().filter(|entry| *entry.key() < complete) {
             let batch = entry.remove();
-            batch.seconds.iter().for_each(|row| self.totals.add(row));
+            batch.seconds.iter().for_each(|row| self.totals.add(row, Phase::Sending));
             if self.is_heard && self.out.send(batch).is_err() {
                 self.is_heard = false;
                 self.deserted.store(true, Ordering::Relaxed);
@@ -67,6 +68,7 @@ impl<'run> Collector<'run> {
 }
 
 fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
+    sum.length_ns = sum.length_ns.max(row.length_ns);
     sum.vus += row.vus;
     sum.due += row.due;
     sum.late += row.late;
@@ -84,7 +86,7 @@ fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
 mod tests {
     use super::*;
     use crate::random::Random;
-    use crate::recorder::Recorder;
+    use crate::recorder::{Bounds, Recorder};
     use std::sync::mpsc::sync_channel;
 
     fn second(thread: usize, number: u64, sent: u64) -> Message {
@@ -124,7 +126,7 @@ mod tests {
         let recorder = |thread| {
             Recorder::new(
                 thread,
-                0,
+                Bounds { start_ns: 0, of_windows: &[] },
                 vec![crate::recorder::RowName { scenario: "a".into(), request: String::new() }],
                 Random::new(1, 1),
                 report.clone(),

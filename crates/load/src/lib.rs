@@ -46,4 +46,4 @@ pub use models::ALL as MODELS;
 pub use outcome::{ArrivalTotals, LoadOutcome, Phases, ThreadUse};
 pub use run::run;
 pub use schedule::arrivals;
-pub use windows::{PlannedWindow, planned_windows};
+pub use windows::{PlannedWindow, WindowsUnderWay, placed, planned_windows};

@@ -117,11 +117,30 @@ impl Drop for Line<'_> {
     }
 }
 
+/// Where seconds begin and end: a second apart, and where the load's windows begin and end. All threads cut alike.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds<'run> {
+    /// The load's first instant.
+    pub(crate) start_ns: i64,
+    /// The instants at which windows begin and end, in order.
+    pub(crate) of_windows: &'run [i64],
+}
+
+impl Bounds<'_> {
+    /// The first bound after an instant.
+    fn after(&self, ns: i64) -> i64 {
+        let second_ns = self.start_ns + ((ns - self.start_ns).div_euclid(SECOND_NS) + 1) * SECOND_NS;
+        let next = self.of_windows.partition_point(|bound| *bound <= ns);
+        self.of_windows.get(next).map_or(second_ns, |bound| second_ns.min(*bound))
+    }
+}
+
 /// See the module.
 pub(crate) struct Recorder<'run> {
     line: Line<'run>,
-    start_ns: i64,
+    bounds: Bounds<'run>,
     number: u64,
+    second_start_ns: i64,
     /// Looked at more often than anything else here.
     second_end_ns: i64,
     names: Vec<RowName>,
@@ -136,7 +155,7 @@ pub(crate) struct Recorder<'run> {
 impl<'run> Recorder<'run> {
     pub(crate) fn new(
         thread: usize,
-        start_ns: i64,
+        bounds: Bounds<'run>,
         names: Vec<RowName>,
         random: Random,
         out: SyncSender<Message>,
@@ -144,9 +163,10 @@ impl<'run> Recorder<'run> {
     ) -> Self {
         let mut recorder = Self {
             line: Line { thread, out, deserted },
-            start_ns,
+            bounds,
             number: 0,
-            second_end_ns: start_ns + SECOND_NS,
+            second_start_ns: bounds.start_ns,
+            second_end_ns: bounds.after(bounds.start_ns),
             rows: Vec::new(),
             held: None,
             samplers: names.iter().map(|_| Sampler::default()).collect(),
@@ -169,7 +189,7 @@ impl<'run> Recorder<'run> {
 
     /// The current second's first instant, in Unix nanoseconds.
     pub(crate) fn second_start_ns(&self) -> i64 {
-        self.start_ns + self.number as i64 * SECOND_NS
+        self.second_start_ns
     }
 
     /// The first instant after the current second.
@@ -256,6 +276,11 @@ impl<'run> Recorder<'run> {
         self.held = Some(self.closed(vus));
     }
 
+    /// Ends the current second early, with the load.
+    pub(crate) fn end_at(&mut self, ns: i64) {
+        self.second_end_ns = ns.clamp(self.second_start_ns, self.second_end_ns);
+    }
+
     fn release(&mut self) {
         if let Some(held) = self.held.take() {
             self.line.send(Message::Second(held));
@@ -264,12 +289,15 @@ impl<'run> Recorder<'run> {
 
     fn closed(&mut self, vus: &[u32]) -> ThreadSecond {
         self.release();
+        let length_ns = self.second_end_ns - self.second_start_ns;
         self.number += 1;
-        self.second_end_ns += SECOND_NS;
+        self.second_start_ns = self.second_end_ns;
+        self.second_end_ns = self.bounds.after(self.second_start_ns);
         let empty = self.empty_rows();
         let mut rows = std::mem::replace(&mut self.rows, empty);
         let mut samples = Vec::new();
         for (at, row) in rows.iter_mut().enumerate() {
+            row.length_ns = length_ns;
             row.vus = vus[at];
             samples.append(&mut self.samplers[at].take(&self.names[at]));
         }
@@ -288,7 +316,7 @@ impl<'run> Recorder<'run> {
     }
 
     fn empty_rows(&self) -> Vec<LoadSecond> {
-        let start_ns = self.second_start_ns();
+        let start_ns = self.second_start_ns;
         let row = |name: &RowName| LoadSecond {
             scenario: name.scenario.clone(),
             request: name.request.clone(),
@@ -296,5 +324,59 @@ impl<'run> Recorder<'run> {
             ..LoadSecond::default()
         };
         self.names.iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_follow_each_other_and_are_cut_where_windows_begin_and_end(
+            mut of_windows in proptest::collection::btree_set(1..6_000_000_000i64, 0..6),
+            sent_at in proptest::collection::vec(0..5_000_000_000i64, 0..30),
+            start_ns in 0..2_000_000_000i64,
+            over_ns in 0..900_000_000i64,
+        ) {
+            of_windows = of_windows.into_iter().map(|bound| start_ns + bound).collect();
+            let bounds_ns: Vec<i64> = of_windows.iter().copied().collect();
+            let (out, messages) = sync_channel(64);
+            let deserted = AtomicBool::new(false);
+            let names = vec![RowName { scenario: "a".into(), request: String::new() }];
+            let bounds = Bounds { start_ns, of_windows: &bounds_ns };
+            let mut recorder = Recorder::new(0, bounds, names, Random::new(1, 1), out, &deserted);
+            let mut sorted = sent_at.clone();
+            sorted.sort_unstable();
+            for at in &sorted {
+                while start_ns + at >= recorder.second_end_ns() {
+                    recorder.close_second(&[1]);
+                }
+                recorder.sent(0, 0);
+            }
+            let ended_ns = recorder.second_start_ns() + over_ns;
+            recorder.end_at(ended_ns);
+            recorder.close_second(&[1]);
+            recorder.finish();
+            let rows: Vec<LoadSecond> = messages
+                .iter()
+                .filter_map(|message| if let Message::Second(second) = message { Some(second.rows) } else { None })
+                .flatten()
+                .collect();
+            prop_assert_eq!(rows[0].start_ns, start_ns);
+            prop_assert!(rows.windows(2).all(|pair| pair[0].end_ns() == pair[1].start_ns));
+            prop_assert!(rows.iter().all(|row| (0..=SECOND_NS).contains(&row.length_ns)));
+            let cuts = |row: &LoadSecond, bound: &i64| row.start_ns < *bound && *bound < row.end_ns();
+            prop_assert!(!rows.iter().any(|row| bounds_ns.iter().any(|bound| cuts(row, bound))));
+            prop_assert_eq!(rows.iter().map(|row| row.sent).sum::<u64>(), sent_at.len() as u64);
+            for row in &rows {
+                let is_in = |at: &&i64| (row.start_ns..row.end_ns().max(row.start_ns + 1)).contains(&(start_ns + **at));
+                let is_last = row.start_ns == rows[rows.len() - 1].start_ns;
+                prop_assert!(is_last || row.sent == sent_at.iter().filter(is_in).count() as u64);
+            }
+        }
     }
 }

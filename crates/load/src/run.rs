@@ -21,10 +21,11 @@ use crate::drivers::worker::{Shared, ThreadReport};
 use crate::flows::Flows;
 use crate::outcome::{ArrivalTotals, LoadOutcome, Phases};
 use crate::random::Random;
-use crate::recorder::{Message, Recorder, RowName};
+use crate::recorder::{Bounds, Message, Recorder, RowName};
 use crate::schedule::Schedule;
 use crate::tls::Encryption;
 use crate::validity::{Measured, judge};
+use crate::windows::bounds_ns;
 
 /// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
 const SECONDS_AHEAD: usize = 64;
@@ -102,12 +103,14 @@ fn run_threads(
     encryption: Option<&Encryption>,
     out: &SyncSender<LoadBatch>,
 ) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
+    let of_windows = bounds_ns(shared.plan, shared.start_ns);
+    let bounds = Bounds { start_ns: shared.start_ns, of_windows: &of_windows };
     let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
     let names = row_names(shared);
     let mut workers = Vec::with_capacity(shared.threads);
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
-        let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone(), shared.deserted);
+        let recorder = Recorder::new(thread, bounds, names.clone(), random, report.clone(), shared.deserted);
         workers.push((Driver::prepare(shared.plan, encryption, shared.clock)?, recorder));
     }
     drop(report);

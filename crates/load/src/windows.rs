@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use narrows_model::load::{LoadPlan, Scenario, StageShape};
-use narrows_model::run::WindowKind;
+use narrows_model::counting::{self, Phase};
+use narrows_model::load::{LoadPlan, LoadSecond, Scenario, StageShape};
+use narrows_model::run::{Window, WindowKind};
 use narrows_model::units;
 
 use crate::arrivals::RateCurve;
@@ -24,7 +25,7 @@ const SETTLED_STEP_MIN: Duration = Duration::from_secs(5);
 const SETTLING_PART: u32 = 5;
 const SETTLING_MAX: Duration = Duration::from_secs(5);
 
-/// A window, before anybody knows when the load begins.
+/// A window, before the load begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedWindow {
     /// What may be done with the numbers in it.
@@ -54,13 +55,60 @@ impl PlannedWindow {
     }
 }
 
+/// The planned windows of a load that began at `started_ns`, numbered from `first` on and cut where it ended. Without an
+/// end, of a load that goes on: what comes after the last window may still belong to it.
+pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: Option<i64>) -> Vec<Window> {
+    let at = |offset: Duration| started_ns.saturating_add(i64::try_from(offset.as_nanos()).unwrap_or(i64::MAX));
+    let ended_ns = ended_ns.unwrap_or(i64::MAX);
+    let last = planned.len().saturating_sub(1);
+    let begun = planned.iter().enumerate().filter(|(_, window)| at(window.start) < ended_ns);
+    let place = |((position, window), index): ((usize, &PlannedWindow), u32)| Window {
+        index,
+        kind: window.kind,
+        label: window.label.clone(),
+        start_ns: at(window.start),
+        end_ns: at(window.end).min(ended_ns),
+        drained_ns: (position == last || at(window.end) >= ended_ns).then_some(ended_ns),
+        vus: window.vus,
+        rate: window.rate,
+    };
+    begun.zip(first..).map(place).collect()
+}
+
+/// The windows of a load that is under way. They are on the clock from its first row on.
+#[derive(Debug, Clone)]
+pub struct WindowsUnderWay {
+    planned: Vec<PlannedWindow>,
+    placed: Option<Vec<Window>>,
+}
+
+impl WindowsUnderWay {
+    /// Of a load that is about to begin.
+    pub fn of(plan: &LoadPlan) -> Self {
+        Self { planned: planned_windows(plan), placed: None }
+    }
+
+    /// How the load's next row counts. None if it does not.
+    pub fn counts(&mut self, row: &LoadSecond) -> Option<Phase> {
+        let placed = self.placed.get_or_insert_with(|| placed(&self.planned, 0, row.start_ns, None));
+        counting::counts(&*placed, row)
+    }
+}
+
+/// The instants at which the windows of a plan begin and end, in order, for a load that begins at `started_ns`.
+pub(crate) fn bounds_ns(plan: &LoadPlan, started_ns: i64) -> Vec<i64> {
+    let windows = placed(&planned_windows(plan), 0, started_ns, None);
+    let bounds: BTreeSet<i64> = windows.iter().flat_map(|window| [window.start_ns, window.end_ns]).collect();
+    bounds.into_iter().collect()
+}
+
 /// The windows of a plan, in order, not overlapping: the warm-up if there is one, until the last scenario has warmed
 /// up, then one for each piece of time between two changes of course of any scenario. It is a ramp where the users or
 /// the rate of one scenario change, else a load level; a scenario that is over counts as 0 users.
 ///
 /// A step of 5 s or more begins to count after a fifth of it, at most 5 s: what is queued from the level before has
-/// to drain first. Pieces under a second that only come of scenarios overlapping hold no whole second of numbers and
-/// do not count either. Between two windows there may therefore be a gap.
+/// to drain first. Pieces under a second that only come of scenarios overlapping are too short to be a level and are left
+/// out too. Between two windows there may therefore be a gap.
 pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
     let courses: Vec<Course> = plan.scenarios.iter().map(Course::new).collect();
     let warm = courses.iter().map(|course| course.warmup).max().unwrap_or_default();
@@ -405,6 +453,39 @@ mod tests {
             assert_eq!(rate(per_s), expected);
         }
         assert_eq!([rate(1_234.5), rate(0.0), rate(123.456)], ["1,235/s", "0/s", "123/s"]);
+    }
+
+    #[test]
+    fn the_window_that_the_load_ended_with_takes_the_last_responses() {
+        let planned = planned_windows(&plan_of(&[(1, constant(2, 2_000)), (0, constant(1, 5_000))]));
+        let windows = |ended_s: f64| {
+            let placed = placed(&planned, 7, 100, Some(100 + (ended_s * 1e9) as i64));
+            let ms = |ns: i64| (ns - 100) / 1_000_000;
+            let bounds =
+                |window: &Window| (window.index, ms(window.start_ns), ms(window.end_ns), window.drained_ns.map(ms));
+            placed.iter().map(bounds).collect::<Vec<_>>()
+        };
+        let (warmup, first) = ((7, 0, 1_000, None), (8, 1_000, 3_000, None));
+        assert_eq!(windows(5.3), [warmup, first, (9, 3_000, 5_000, Some(5_300))]);
+        assert_eq!(windows(4.2), [warmup, first, (9, 3_000, 4_200, Some(4_200))]);
+        assert_eq!(windows(2.0), [warmup, (8, 1_000, 2_000, Some(2_000))]);
+        let settling = ramping(0, &[stage(10_000, 1, StageShape::Step), stage(10_000, 5, StageShape::Step)]);
+        let stopped = placed(&planned_windows(&plan_of(&[(0, settling)])), 0, 0, Some(11_000_000_000));
+        assert_eq!(stopped.last().unwrap().drained_ns, None, "the load ended while the next level settled");
+    }
+
+    #[test]
+    fn rows_count_while_the_load_lasts_as_they_do_afterwards() {
+        let mut windows = WindowsUnderWay::of(&plan_of(&[(1, constant(2, 1_500))]));
+        let row = |start_ms: i64, length_ms: i64| LoadSecond {
+            start_ns: 7 + start_ms * 1_000_000,
+            length_ns: length_ms * 1_000_000,
+            ..LoadSecond::default()
+        };
+        let rows = [row(0, 1_000), row(1_000, 1_000), row(2_000, 500), row(2_500, 500), row(9_000, 1_000)];
+        let counted = rows.map(|row| windows.counts(&row));
+        let (sending, draining) = (Some(Phase::Sending), Some(Phase::Draining));
+        assert_eq!(counted, [None, sending, sending, draining, draining]);
     }
 
     #[test]

@@ -93,14 +93,17 @@ fn assert_consistent(plan: &LoadPlan, ran: &Ran) {
     assert_eq!(ran.outcome.statuses.values().sum::<u64>(), completed);
     assert_eq!(ran.outcome.causes.iter().map(|cause| cause.count).sum::<u64>(), ended - completed);
     let start_ns = ran.outcome.started_ns;
-    let rows: Vec<(i64, &str)> = ran.seconds.iter().map(|s| (s.start_ns, s.scenario.as_str())).collect();
-    let seconds = ran.seconds.len() / plan.scenarios.len();
-    let names = plan.scenarios.iter().map(|scenario| scenario.name.as_str());
-    let expected: Vec<(i64, &str)> =
-        (0..seconds as i64).flat_map(|k| names.clone().map(move |name| (start_ns + k * 1_000_000_000, name))).collect();
-    assert_eq!(rows, expected);
+    let mut begins_ns = start_ns;
+    for rows in ran.seconds.chunks(plan.scenarios.len()) {
+        let names = plan.scenarios.iter().map(|scenario| scenario.name.as_str());
+        let expected: Vec<(i64, &str)> = names.map(|name| (begins_ns, name)).collect();
+        assert_eq!(rows.iter().map(|row| (row.start_ns, row.scenario.as_str())).collect::<Vec<_>>(), expected);
+        assert!(rows.iter().all(|row| row.length_ns <= 1_000_000_000 && row.end_ns() == rows[0].end_ns()), "{rows:?}");
+        begins_ns = rows[0].end_ns();
+    }
     for second in &ran.seconds {
-        let end_ns = second.start_ns + 1_000_000_000;
+        // The last response of all came at the last row's end.
+        let end_ns = if second.end_ns() == begins_ns { i64::MAX } else { second.end_ns() };
         let of_second = |s: &&Sample| s.scenario == second.scenario && (second.start_ns..end_ns).contains(&s.done_ns);
         let weight: f64 = ran.samples.iter().filter(of_second).map(|s| s.weight).sum();
         assert!((weight - (second.succeeded + second.errors.total()) as f64).abs() < 1e-6, "{weight}: {second:?}");
@@ -310,7 +313,8 @@ fn users_come_and_go_with_the_stages() {
     plan.scenarios[0].think_time = Duration::from_millis(5);
     plan.threads = 2;
     let ran = run_whole(&plan);
-    assert_eq!(ran.seconds[0].vus, 1);
+    let vus: Vec<u32> = ran.seconds.iter().map(|row| row.vus).collect();
+    assert_eq!(vus[..3], [2, 6, 1], "at the ends of the first two stages and of the first second");
     let connections: BTreeSet<usize> = server.asked().iter().map(|asked| asked.connection).collect();
     assert!((3..=6).contains(&connections.len()), "{connections:?}");
     let late = ran.samples.iter().filter(|s| s.intended_ns > ran.outcome.started_ns + 850_000_000);

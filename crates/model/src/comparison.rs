@@ -51,16 +51,17 @@ pub struct VariantSummary {
     pub variant: String,
     /// Finished repetitions.
     pub repetitions: u32,
-    /// Successful responses per second, median over repetitions.
-    pub rate: f64,
-    /// Mean latency from intended send, nanoseconds, median over repetitions.
-    pub mean_ns: f64,
+    /// Successful responses per second, median over repetitions; none where no repetition has a rate.
+    pub rate: Option<f64>,
+    /// Mean latency from intended send, nanoseconds, median over repetitions; none where nothing succeeded, as are the next
+    /// three.
+    pub mean_ns: Option<f64>,
     /// Median latency, nanoseconds, median over repetitions.
-    pub p50_ns: f64,
+    pub p50_ns: Option<f64>,
     /// 95 % latency, nanoseconds, median over repetitions.
-    pub p95_ns: f64,
+    pub p95_ns: Option<f64>,
     /// 99 % latency, nanoseconds, median over repetitions.
-    pub p99_ns: f64,
+    pub p99_ns: Option<f64>,
     /// Requests that ended over all repetitions, well or not.
     #[serde(default)]
     pub requests: u64,

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counting::{self, Phase};
 use crate::histogram::{Histogram, Quantiles};
 use crate::load::{ErrorCounts, LoadSecond};
 use crate::operation::OperationEvidence;
-use crate::run::{Run, ServiceInstance, Trial, Window, WindowKind, sidecar_of};
+use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
 use crate::series::{Point, Series, names};
 use crate::trace::Trace;
 
@@ -73,10 +74,10 @@ impl ErrorLog {
     pub const EMPTY: &str = "(no text)";
 }
 
-/// What the load of some seconds came to.
+/// What the load of some time came to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadTotals {
-    /// How long, in seconds.
+    /// How long load was sent, in seconds; 0 where that is not known.
     pub seconds: f64,
     /// See [`LoadSecond::due`].
     pub due: u64,
@@ -88,6 +89,8 @@ pub struct LoadTotals {
     pub sent: u64,
     /// Responses that counted as a success.
     pub succeeded: u64,
+    /// Of the successes, those outside the time in `seconds`: they came after the load's end, or in a row without a length.
+    pub untimed: u64,
     /// Requests that failed, by kind.
     pub errors: ErrorCounts,
     /// Bytes of the responses.
@@ -101,14 +104,26 @@ pub struct LoadTotals {
 }
 
 impl LoadTotals {
-    /// Successful responses per second; 0 when no time passed.
+    /// Successful responses per second of the time in which load was sent; 0 where [`Self::known_rate`] is none.
     pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.succeeded as f64 / self.seconds } else { 0.0 }
+        self.known_rate().unwrap_or(0.0)
+    }
+
+    /// Successful responses per second of the time in which load was sent. None if that time is not known, or if all came
+    /// after it.
+    pub fn known_rate(&self) -> Option<f64> {
+        let in_time = self.succeeded.saturating_sub(self.untimed);
+        (self.seconds > 0.0 && (in_time > 0 || self.untimed == 0)).then(|| in_time as f64 / self.seconds)
+    }
+
+    /// Requests that ended, well or not.
+    pub fn ended(&self) -> u64 {
+        self.succeeded + self.errors.total()
     }
 
     /// Failed requests ÷ all that ended; 0 when none ended.
     pub fn error_rate(&self) -> f64 {
-        let ended = self.succeeded + self.errors.total();
+        let ended = self.ended();
         if ended > 0 { self.errors.total() as f64 / ended as f64 } else { 0.0 }
     }
 
@@ -127,8 +142,11 @@ impl LoadTotals {
         self.latency.quantiles()
     }
 
-    /// Adds one second's row. Does not touch `seconds`.
-    pub fn add(&mut self, row: &LoadSecond) {
+    /// Adds the requests of one row. Does not touch `seconds`: [`counting::Tally`] does.
+    pub fn add(&mut self, row: &LoadSecond, phase: Phase) {
+        if phase == Phase::Draining || row.length_ns == 0 {
+            self.untimed += row.succeeded;
+        }
         self.due += row.due;
         self.late += row.late;
         self.dropped += row.dropped;
@@ -154,15 +172,15 @@ pub struct RequestOfLoad {
 }
 
 impl RequestOfLoad {
-    /// Adds a second's row to its request, which comes last when it is new. Does not touch `seconds` of the totals.
-    pub fn add_to(requests: &mut Vec<RequestOfLoad>, row: &LoadSecond) {
+    /// Adds a row to its request, which comes last when it is new. Does not touch `seconds` of the totals.
+    pub fn add_to(requests: &mut Vec<RequestOfLoad>, row: &LoadSecond, phase: Phase) {
         let is_same = |known: &RequestOfLoad| known.scenario == row.scenario && known.request == row.request;
         let at = requests.iter().position(is_same).unwrap_or_else(|| {
             let (scenario, request) = (row.scenario.clone(), row.request.clone());
             requests.push(RequestOfLoad { scenario, request, totals: LoadTotals::default() });
             requests.len() - 1
         });
-        requests[at].totals.add(row);
+        requests[at].totals.add(row, phase);
     }
 }
 
@@ -232,7 +250,7 @@ impl TrialEvidence {
 
     /// The windows that count: all but warm-up.
     pub fn counted_windows(&self) -> impl Iterator<Item = &Window> {
-        self.windows.iter().filter(|window| window.kind != WindowKind::Warmup)
+        self.windows.iter().filter(|window| window.is_counted())
     }
 
     /// Whether an instant lies in a counted window.
@@ -240,41 +258,37 @@ impl TrialEvidence {
         self.counted_windows().any(|window| (window.start_ns..window.end_ns).contains(&time_ns))
     }
 
-    /// The load of all counted windows together, warm-up left out. A second counts when its middle is in a window.
+    /// The rows of the load that count, in their order; [`counting`] decides.
+    pub fn counted_rows(&self) -> impl Iterator<Item = (&LoadSecond, Phase)> {
+        self.seconds.iter().filter_map(|row| Some((row, counting::counts(&self.windows, row)?)))
+    }
+
+    /// The load of all counted windows together.
     pub fn counted_load(&self) -> LoadTotals {
-        self.load_where(|ns| self.is_counted(ns))
+        counting::totals(self.counted_rows(), |_| true)
     }
 
     /// The load of one window.
     pub fn window_load(&self, window: &Window) -> LoadTotals {
-        self.load_between(window.start_ns, window.end_ns)
+        let rows = self.seconds.iter().filter_map(|row| Some((row, window.holds(row)?)));
+        counting::totals(rows, |_| true)
     }
 
     /// The load from the first instant up to the second.
     pub fn load_between(&self, start_ns: i64, end_ns: i64) -> LoadTotals {
-        self.load_where(|ns| (start_ns..end_ns).contains(&ns))
+        let rows = self.seconds.iter().filter(|row| (start_ns..end_ns).contains(&row.middle_ns()));
+        counting::totals(rows.map(|row| (row, Phase::Sending)), |_| true)
     }
 
     /// The load of all counted windows by scenario and request, in the order they first appear.
     pub fn requests_of_load(&self) -> Vec<RequestOfLoad> {
         let seconds = self.counted_load().seconds;
         let mut requests: Vec<RequestOfLoad> = Vec::new();
-        for row in self.seconds.iter().filter(|row| self.is_counted(row.start_ns + 500_000_000)) {
-            RequestOfLoad::add_to(&mut requests, row);
+        for (row, phase) in self.counted_rows() {
+            RequestOfLoad::add_to(&mut requests, row, phase);
         }
         requests.iter_mut().for_each(|request| request.totals.seconds = seconds);
         requests
-    }
-
-    fn load_where(&self, is_in: impl Fn(i64) -> bool) -> LoadTotals {
-        let mut totals = LoadTotals::default();
-        let mut starts = std::collections::BTreeSet::new();
-        for row in self.seconds.iter().filter(|row| is_in(row.start_ns + 500_000_000)) {
-            totals.add(row);
-            starts.insert(row.start_ns);
-        }
-        totals.seconds = starts.len() as f64;
-        totals
     }
 
     /// The points of a series in counted windows, summed over a service's replicas at each instant.

@@ -11,6 +11,7 @@
 pub mod baseline;
 pub mod breakdown;
 pub mod comparison;
+pub mod counting;
 pub mod diff;
 pub mod evidence;
 pub mod finding;

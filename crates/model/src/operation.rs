@@ -104,6 +104,13 @@ pub struct OperationSummary {
     pub calls: Vec<CallSummary>,
 }
 
+impl OperationSummary {
+    /// A duration of it; none where none completed.
+    pub fn if_completed(&self, duration_ns: f64) -> Option<f64> {
+        (self.completed > 0.0).then_some(duration_ns)
+    }
+}
+
 /// The calls of one kind under one operation in a table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallSummary {

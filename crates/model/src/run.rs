@@ -106,6 +106,9 @@ pub struct Window {
     pub start_ns: i64,
     /// First instant after.
     pub end_ns: i64,
+    /// When the last response to the load arrived, where the load ended with this window; `end_ns` or later.
+    #[serde(default)]
+    pub drained_ns: Option<i64>,
     /// Virtual users at the end of the window; 0 in an open model, whose users follow from its rate.
     pub vus: u32,
     /// Arrivals per second at the end of the window, of all open models together; none when there is none.

@@ -45,6 +45,7 @@ impl TimeRange {
         let cut = windows.into_iter().map(|window| Window {
             start_ns: window.start_ns.max(within.start),
             end_ns: window.end_ns.min(within.end),
+            drained_ns: window.drained_ns.filter(|_| window.end_ns <= within.end),
             ..window
         });
         cut.filter(|window| window.start_ns < window.end_ns).collect()
@@ -106,6 +107,7 @@ mod tests {
             label: String::new(),
             start_ns: STARTED + start,
             end_ns: STARTED + end,
+            drained_ns: None,
             vus: 0,
             rate: None,
         };
@@ -118,5 +120,10 @@ mod tests {
         assert_eq!(cut(10, 100), [(1, 10, 20)]);
         assert_eq!(cut(20, 30), []);
         assert_eq!(cut(15, 5), []);
+        let last = Window { drained_ns: Some(STARTED + 25), ..window(1, 10, 20) };
+        let drained = |until| {
+            range(Moment::SinceStart(0), Moment::SinceStart(until)).cut(vec![last.clone()], STARTED)[0].drained_ns
+        };
+        assert_eq!((drained(20), drained(19)), (Some(STARTED + 25), None), "what came after belongs to the load's end");
     }
 }

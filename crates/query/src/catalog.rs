@@ -117,11 +117,13 @@ pub(crate) const TABLES: [Table; 17] = [
     },
     Table {
         name: "load_seconds",
-        shape: &["trial:long scenario:string request:string start_ns:long vus:long due:long late:long dropped:long \
+        shape: &[
+            "trial:long scenario:string request:string start_ns:long length_ns:long vus:long due:long late:long dropped:long \
             sent:long succeeded:long errors_connect:long errors_reset:long errors_timeout:long \
             errors_protocol:long errors_status:long errors_check:long bytes:long latency_sum_ns:long \
             latency_min_ns:long latency_max_ns:long service_sum_ns:long service_min_ns:long service_max_ns:long \
-            lateness_sum_ns:long lateness_min_ns:long lateness_max_ns:long"],
+            lateness_sum_ns:long lateness_min_ns:long lateness_max_ns:long",
+        ],
     },
     Table {
         name: "load_latency",
@@ -140,7 +142,8 @@ pub(crate) const TABLES: [Table; 17] = [
     },
     Table {
         name: "windows",
-        shape: &["trial:long position:long kind:string label:string start_ns:long end_ns:long vus:long rate:real"],
+        shape: &["trial:long position:long kind:string label:string start_ns:long end_ns:long drained_ns:long \
+            vus:long rate:real"],
     },
     Table {
         name: "services",

@@ -91,9 +91,14 @@ pub(crate) fn number(value: f64) -> String {
     units::number(value)
 }
 
+/// A value as it is written; a dash where there is none.
+pub(crate) fn known(value: Option<f64>, written: fn(f64) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), written)
+}
+
 /// Core-seconds for each request, as a length of time; a dash when it was not sampled.
 pub(crate) fn cpu_per_request(core_seconds: Option<f64>) -> String {
-    core_seconds.map_or_else(|| "–".to_owned(), |seconds| units::duration(seconds * 1e9))
+    known(core_seconds, |seconds| units::duration(seconds * 1e9))
 }
 
 /// An instant as `2025-11-21 12:30 UTC`.

@@ -14,6 +14,7 @@ use narrows_model::baseline::Check;
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
+use narrows_model::histogram::Histogram;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use narrows_model::prediction::{Predictions, ScoreCard, Scored};
 use narrows_model::proof::Proof;
@@ -131,7 +132,7 @@ fn operation(operation: &OperationEvidence) -> Value {
         "name": operation.name,
         "completed": operation.completed,
         "failed": operation.failed,
-        "duration": operation.duration.quantiles(),
+        "duration": quantiles(&operation.duration),
         "calls": operation.calls.iter().map(call).collect::<Vec<_>>(),
     })
 }
@@ -167,12 +168,21 @@ pub(crate) fn load(totals: &LoadTotals) -> Value {
         "succeeded": totals.succeeded,
         "errors": totals.errors,
         "error_rate": totals.error_rate(),
-        "rate": totals.rate(),
+        "rate": totals.known_rate(),
         "bytes": totals.bytes,
-        "latency": totals.latency(),
-        "service": totals.service.quantiles(),
-        "lateness": totals.lateness.quantiles(),
+        "latency": quantiles(&totals.latency),
+        "service": quantiles(&totals.service),
+        "lateness": quantiles(&totals.lateness),
     })
+}
+
+/// The quantiles of a distribution; `null` for all of them, and the mean, where nothing was recorded.
+pub(crate) fn quantiles(histogram: &Histogram) -> Value {
+    let mut value = json!(histogram.quantiles());
+    if let Some(fields) = value.as_object_mut().filter(|_| histogram.count() == 0) {
+        fields.iter_mut().filter(|(name, _)| *name != "count").for_each(|(_, figure)| *figure = Value::Null);
+    }
+    value
 }
 
 #[cfg(test)]

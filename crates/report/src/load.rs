@@ -9,6 +9,8 @@ use narrows_model::load::{ErrorCounts, ErrorKind};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
+use crate::figures::known;
+
 /// One request of the load over the variants.
 #[derive(Debug)]
 pub(crate) struct ComparedRequest {
@@ -98,6 +100,7 @@ fn add(sum: &mut LoadTotals, other: &LoadTotals) {
     sum.dropped += other.dropped;
     sum.sent += other.sent;
     sum.succeeded += other.succeeded;
+    sum.untimed += other.untimed;
     sum.errors.add(other.errors);
     sum.bytes += other.bytes;
     sum.latency.merge(&other.latency);
@@ -105,9 +108,9 @@ fn add(sum: &mut LoadTotals, other: &LoadTotals) {
     sum.lateness.merge(&other.lateness);
 }
 
-/// Requests that ended, well or not.
-pub(crate) fn ended(totals: &LoadTotals) -> u64 {
-    totals.succeeded + totals.errors.total()
+/// Successes per second; a dash where that is not known.
+pub(crate) fn rate(totals: &LoadTotals) -> String {
+    known(totals.known_rate(), units::rate)
 }
 
 /// The kinds of errors there are with their counts: `10 status, 2 check`; empty without errors.
@@ -141,7 +144,7 @@ mod tests {
         for (at, (variant, whole)) in totals(&open).into_iter().enumerate() {
             let parts = requests.iter().map(|request| &request.variants[at]);
             assert!(parts.clone().all(|(name, _)| *name == variant));
-            assert_eq!(parts.clone().map(|(_, part)| ended(part)).sum::<u64>(), ended(&whole));
+            assert_eq!(parts.clone().map(|(_, part)| part.ended()).sum::<u64>(), whole.ended());
             assert!((parts.map(|(_, part)| part.rate()).sum::<f64>() - whole.rate()).abs() < 1e-9);
             assert_eq!(whole.due, 66_000, "only the first step says what was due");
         }

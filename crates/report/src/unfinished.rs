@@ -1,13 +1,12 @@
 //! What a trial measured that did not come to its end. It is no result and stands beside no other; but it is often what
 //! explains the end.
 
-use std::collections::BTreeSet;
-
-use narrows_model::evidence::{LoadTotals, TrialEvidence};
+use narrows_model::counting::{self, Phase};
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
-use crate::figures::plural;
+use crate::figures::{known, plural};
 
 /// All that the load measured until the trial's end, warm-up included, in a sentence; none of a trial that is done or whose
 /// load had not begun.
@@ -16,9 +15,7 @@ pub(crate) fn until_then(evidence: &TrialEvidence) -> Option<String> {
     if !is_begun || evidence.seconds.is_empty() {
         return None;
     }
-    let starts: BTreeSet<i64> = evidence.seconds.iter().map(|row| row.start_ns).collect();
-    let mut totals = LoadTotals { seconds: starts.len() as f64, ..LoadTotals::default() };
-    evidence.seconds.iter().for_each(|row| totals.add(row));
+    let totals = counting::totals(evidence.seconds.iter().map(|row| (row, Phase::Sending)), |_| true);
     let responses = match totals.succeeded {
         1 => "1 response".to_owned(),
         n => format!("{} responses", units::count(n)),
@@ -26,7 +23,7 @@ pub(crate) fn until_then(evidence: &TrialEvidence) -> Option<String> {
     let mut text = format!(
         "until then {responses} in {} ({}), {}",
         units::duration(totals.seconds * 1e9),
-        units::rate(totals.rate()),
+        known(totals.known_rate(), units::rate),
         plural(usize::try_from(totals.errors.total()).unwrap_or(usize::MAX), "error", "errors")
     );
     if totals.succeeded > 0 {

@@ -191,13 +191,14 @@ pub(crate) mod tests {
         };
         variant.services[0].replicas =
             [20.0, 20.5, 19.0].into_iter().zip(0..).map(|(r, n)| replica(n, Some(r))).collect();
+        let rate = variant.rate.unwrap();
         let of = |name: &str, cores: f64| ServiceSummary {
             service: narrows_model::run::sidecar_name(name),
             cpu_mean: cores,
             cpu_max: 2.0 * cores,
             memory_mean: 6.0 * 1_048_576.0,
             memory_max: 7.0 * 1_048_576.0,
-            cpu_seconds_per_request: Some(cores / variant.rate),
+            cpu_seconds_per_request: Some(cores / rate),
             memory_pss_mean: Some(5.0 * 1_048_576.0),
             memory_pss_max: Some(6.0 * 1_048_576.0),
             replicas: Vec::new(),
@@ -209,7 +210,7 @@ pub(crate) mod tests {
             cpu_share: 0.14,
             traversals_per_request: 3.0,
             counted_from: TraversalCount::Hops,
-            cpu_seconds_per_traversal: Some(0.15 / variant.rate / 3.0),
+            cpu_seconds_per_traversal: Some(0.15 / rate / 3.0),
         });
         outcome
     }

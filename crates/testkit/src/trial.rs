@@ -149,7 +149,7 @@ impl TrialBuilder {
         }
         let index = self.evidence.windows.len() as u32;
         let label = format!("{vus} users");
-        self.evidence.windows.push(Window { index, kind, label, start_ns, end_ns, vus, rate: None });
+        self.evidence.windows.push(Window { index, kind, label, start_ns, end_ns, drained_ns: None, vus, rate: None });
         self
     }
 

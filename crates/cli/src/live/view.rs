@@ -1,5 +1,6 @@
 //! What a load looks like while it lasts: a few lines of any width, or one plain line. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use narrows_model::histogram::Histogram;
@@ -14,6 +15,9 @@ const LABEL_WIDTH: usize = 12;
 /// The most bars of throughput, and of the plain line.
 const SPARK_WIDTH: usize = 48;
 const SPARK_WIDTH_PLAIN: usize = 24;
+
+/// Pieces of a second shorter than this, at the bounds of windows and at the load's end, show no rate.
+const SHOWN_FROM_S: f64 = 0.5;
 
 /// When a load is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +73,26 @@ impl View {
     pub(crate) fn add(&mut self, elapsed: Duration, rows: &[LoadSecond]) {
         let Some(last_ns) = rows.iter().map(|row| row.start_ns).max() else { return };
         self.elapsed = elapsed;
-        let starts: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.start_ns).collect();
-        for start in &starts {
-            self.spark.add(rows.iter().filter(|row| row.start_ns == *start).map(|row| row.succeeded as f64).sum());
+        self.see_now(last_ns, rows);
+        for row in rows {
+            self.errors.add(row.errors);
+            self.ended += row.ended();
+            self.late += row.late;
+            self.dropped += row.dropped;
         }
-        let seconds = starts.len() as f64;
+    }
+
+    /// Shows rates and latencies of the newest seconds, unless these are pieces too short for a rate.
+    fn see_now(&mut self, last_ns: i64, rows: &[LoadSecond]) {
+        let lengths: BTreeMap<i64, i64> = rows.iter().map(|row| (row.start_ns, row.length_ns)).collect();
+        let seconds = lengths.values().sum::<i64>() as f64 / 1e9;
+        if seconds < SHOWN_FROM_S {
+            return;
+        }
+        for (start_ns, length_ns) in lengths.iter().filter(|(_, length_ns)| **length_ns > 0) {
+            let succeeded: u64 = rows.iter().filter(|row| row.start_ns == *start_ns).map(|row| row.succeeded).sum();
+            self.spark.add(succeeded as f64 * 1e9 / *length_ns as f64);
+        }
         let due: u64 = rows.iter().map(|row| row.due).sum();
         let was_open = self.now.due.is_some();
         self.now = Now {
@@ -82,13 +101,7 @@ impl View {
             vus: rows.iter().filter(|row| row.start_ns == last_ns).map(|row| row.vus).sum(),
             due: (due > 0 || was_open).then_some(due as f64 / seconds),
         };
-        for row in rows {
-            self.now.latency.merge(&row.latency);
-            self.errors.add(row.errors);
-            self.ended += row.succeeded + row.errors.total();
-            self.late += row.late;
-            self.dropped += row.dropped;
-        }
+        rows.iter().for_each(|row| self.now.latency.merge(&row.latency));
     }
 
     /// Whether a load that took so long came to its planned end.

@@ -139,7 +139,8 @@ fn trials_in_turn_are_compared_in_pairs_and_those_of_two_runs_are_not() {
 #[test]
 fn what_cannot_be_compared_is_refused_with_one_sentence() {
     let bench = waiting(CLOSED);
-    let span = json!({ "traceID": "1", "spanID": "a", "operationName": "GET /", "references": [], "processID": "p1",
+    let parent = json!({ "refType": "CHILD_OF", "traceID": "1", "spanID": "b" });
+    let span = json!({ "traceID": "1", "spanID": "a", "operationName": "GET /", "references": [parent], "processID": "p1",
         "startTime": 1_700_000_000_000_000_i64, "duration": 1000, "tags": [] });
     let processes = json!({ "p1": { "serviceName": "shop", "tags": [] } });
     let traces = json!({ "data": [{ "traceID": "1", "spans": [span], "processes": processes }] });

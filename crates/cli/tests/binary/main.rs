@@ -46,6 +46,7 @@ mod nats;
 mod nginx;
 #[cfg(feature = "reference-systems")]
 mod orchestrations;
+mod partial_seconds;
 mod postgres;
 mod predict;
 mod process_life;

@@ -57,14 +57,14 @@ fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -
 fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
     let once = |count: u64| count as f64 / f64::from(variant.repetitions);
     match measure {
-        Measure::Rate => Some(variant.rate),
+        Measure::Rate => variant.rate,
         Measure::Requests => Some(once(variant.requests)),
         Measure::Failed => Some(once(variant.errors)),
         Measure::ErrorRate => Some(variant.error_rate),
-        Measure::Mean => Some(variant.mean_ns),
-        Measure::P50 => Some(variant.p50_ns),
-        Measure::P95 => Some(variant.p95_ns),
-        Measure::P99 => Some(variant.p99_ns),
+        Measure::Mean => variant.mean_ns,
+        Measure::P50 => variant.p50_ns,
+        Measure::P95 => variant.p95_ns,
+        Measure::P99 => variant.p99_ns,
         Measure::Cpu => sum(variant, |service| Some(service.cpu_mean)),
         Measure::Memory => sum(variant, |service| service.memory_pss_mean.or(Some(service.memory_mean))),
         Measure::Completed => Some(once(variant.requests.saturating_sub(variant.errors))),
@@ -93,10 +93,10 @@ fn of_operation(measure: Measure, operation: &OperationSummary, repetitions: u32
         | Measure::Cpu
         | Measure::Memory
         | Measure::Metric => None,
-        Measure::Mean => Some(operation.mean_ns),
-        Measure::P50 => Some(operation.p50_ns),
-        Measure::P95 => Some(operation.p95_ns),
-        Measure::P99 => Some(operation.p99_ns),
+        Measure::Mean => operation.if_completed(operation.mean_ns),
+        Measure::P50 => operation.if_completed(operation.p50_ns),
+        Measure::P95 => operation.if_completed(operation.p95_ns),
+        Measure::P99 => operation.if_completed(operation.p99_ns),
         Measure::Completed => Some(once(operation.completed)),
         Measure::Throttled => Some(once(sum(|call| call.throttled))),
         Measure::CallsPerOperation => Some(sum(|call| call.succeeded_per_operation)),

@@ -135,8 +135,8 @@ fn operation_diffs(before: &[&TrialEvidence], after: &[&TrialEvidence], threshol
                 fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning.is_change())),
                 expected(one.completed + one.failed, sides),
             ),
-            before_ns: old.map(|old| old.mean_ns),
-            after_ns: new.map(|new| new.mean_ns),
+            before_ns: old.and_then(|old| old.if_completed(old.mean_ns)),
+            after_ns: new.and_then(|new| new.if_completed(new.mean_ns)),
             mean,
             calls: call_diffs(old, new, thresholds),
         })

@@ -15,6 +15,7 @@ pub(crate) mod summaries;
 
 use narrows_model::comparison::{Basis, Change, Comparison, Difference, Interval, NoiseFloor, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::histogram::Quantiles;
 use narrows_model::load::ErrorCounts;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
@@ -58,18 +59,16 @@ fn variants(run: &RunEvidence) -> Vec<Variant<'_>> {
 
 fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
     let loads: Vec<_> = trials.iter().map(|trial| trial.counted_load()).collect();
-    let latencies: Vec<_> = loads.iter().map(|load| load.latency()).collect();
-    let of_latency = |value: fn(&narrows_model::histogram::Quantiles) -> f64| {
-        median(latencies.iter().map(value).collect()).unwrap_or(0.0)
-    };
+    let latencies: Vec<_> = loads.iter().map(|load| load.latency()).filter(|latency| latency.count > 0).collect();
+    let of_latency = |value: fn(&Quantiles) -> f64| median(latencies.iter().map(value).collect());
     let mut errors = ErrorCounts::default();
     loads.iter().for_each(|load| errors.add(load.errors));
-    let ended = loads.iter().map(|load| load.succeeded).sum::<u64>() + errors.total();
+    let ended = loads.iter().map(|load| load.ended()).sum::<u64>();
     let cpu = trials.iter().zip(&loads).filter_map(|(trial, load)| cpu_seconds_per_request(trial, load.rate()));
     VariantSummary {
         variant: variant.to_owned(),
         repetitions: trials.len() as u32,
-        rate: median(loads.iter().map(|load| load.rate()).collect()).unwrap_or(0.0),
+        rate: median(loads.iter().filter_map(|load| load.known_rate()).collect()),
         mean_ns: of_latency(|q| q.mean_ns),
         p50_ns: of_latency(|q| q.p50_ns as f64),
         p95_ns: of_latency(|q| q.p95_ns as f64),
@@ -154,8 +153,10 @@ fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Diffe
     let trials = (first.0, other.0);
     let rates = widths((&blocks.0, &blocks.1), Quantity::Rate, trials, (noises.rate, rate))?;
     let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials, (noises.mean, mean_ns))?;
-    let rate = |width: f64| change(first.1.rate, other.1.rate, width, (noises.floor.rate, noises.change_min));
-    let mean = |width: f64| change(first.1.mean_ns, other.1.mean_ns, width, (noises.floor.mean, noises.change_min));
+    let (old_rate, new_rate) = first.1.rate.zip(other.1.rate)?;
+    let (old_ns, new_ns) = first.1.mean_ns.zip(other.1.mean_ns)?;
+    let rate = |width: f64| change(old_rate, new_rate, width, (noises.floor.rate, noises.change_min));
+    let mean = |width: f64| change(old_ns, new_ns, width, (noises.floor.mean, noises.change_min));
     let interval = |change: Change| Interval { low: change.low, high: change.high };
     Some(Difference {
         rate: rate(rates.whole)?,
@@ -349,7 +350,7 @@ mod tests {
         let b = |rate| steady("b", 1, rate, 40.0);
         let run = [steady("a", 1, 100.0, 40.0), steady("a", 2, 120.0, 40.0), b(125.0)];
         let comparison = compare(&run_of_trials(run), &Thresholds::default());
-        assert_eq!((comparison.variants[0].repetitions, comparison.variants[0].rate), (2, 110.0));
+        assert_eq!((comparison.variants[0].repetitions, comparison.variants[0].rate), (2, Some(110.0)));
         assert!((comparison.noise.unwrap().rate - 20.0 / 110.0).abs() < 1e-9);
         let rate = comparison.variants[1].against_first.as_ref().unwrap().rate;
         assert_eq!(rate.meaning, Meaning::Unclear, "{rate:?}");
@@ -372,7 +373,7 @@ mod tests {
             .state(TrialState::Interrupted)
             .steady(30, Load { vus: 1, rate: 9.0, latency_ms: 9.0 });
         let comparison = compare(&run_of_trials([steady("a", 1, 100.0, 40.0), cut.build()]), &Thresholds::default());
-        assert_eq!((comparison.variants[1].repetitions, comparison.variants[1].rate), (0, 0.0));
+        assert_eq!((comparison.variants[1].repetitions, comparison.variants[1].rate), (0, None));
         assert_eq!((&comparison.variants[1].against_first, comparison.noise), (&None, None));
         assert_eq!(compare(&run_of_trials([]), &Thresholds::default()), Comparison::default());
     }

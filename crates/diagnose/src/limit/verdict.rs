@@ -28,7 +28,8 @@ pub(super) struct Judge<'a, 'r> {
 impl Judge<'_, '_> {
     pub(super) fn verdict(&self) -> LimitVerdict {
         let cannot_tell = |because| LimitVerdict::CannotTell { because };
-        if self.reading.trial.counted_load().sent == 0 {
+        let load = self.reading.trial.counted_load();
+        if load.sent == 0 && load.ended() == 0 {
             return cannot_tell(Unclear::NoLoad);
         }
         if let Some(invalid) = self.findings.iter().find(|finding| finding.role == Role::Invalidates) {
@@ -41,7 +42,7 @@ impl Judge<'_, '_> {
         if let Some(finding) = narrow_place(self.findings).filter(|finding| holds_back(finding)) {
             return self.by_finding(finding);
         }
-        let share = self.reading.trial.counted_load().error_rate();
+        let share = load.error_rate();
         if share > self.reading.thresholds.law_error_share {
             return cannot_tell(Unclear::Failures { share });
         }

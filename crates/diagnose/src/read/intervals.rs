@@ -13,6 +13,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::counting::Phase;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cpu::LoadPoint;
 use narrows_model::finding::evidence::load::LoadLevel;
@@ -167,7 +168,8 @@ fn parts_of_one(trial: &TrialEvidence, window: &Window) -> Vec<Interval> {
     let parts = bounds.len();
     let part = |(i, (start_ns, end_ns)): (usize, (i64, i64))| {
         let of = if parts > 1 { format!("part {} of {parts} of ", i + 1) } else { String::new() };
-        interval(trial, &Window { start_ns, end_ns, ..window.clone() }, format!("{of}“{}”", window.label))
+        let drained_ns = window.drained_ns.filter(|_| end_ns == window.end_ns);
+        interval(trial, &Window { start_ns, end_ns, drained_ns, ..window.clone() }, format!("{of}“{}”", window.label))
     };
     bounds.into_iter().enumerate().map(part).collect()
 }
@@ -211,12 +213,12 @@ fn most_users<'a>(rows: impl Iterator<Item = &'a LoadSecond>) -> Option<u32> {
 
 fn interval(trial: &TrialEvidence, bounds: &Window, label: String) -> Interval {
     let load = trial.window_load(bounds);
-    let is_in = |start_ns: i64| (bounds.start_ns..bounds.end_ns).contains(&(start_ns + 500_000_000));
     // In an open model the rows count the users at work, which follow from its rate.
     let vus = match bounds.kind {
         WindowKind::Steady => bounds.vus,
         _ if bounds.rate.is_some() => bounds.vus,
-        _ => most_users(trial.seconds.iter().filter(|row| is_in(row.start_ns))).unwrap_or(bounds.vus),
+        _ => most_users(trial.seconds.iter().filter(|row| bounds.holds(row) == Some(Phase::Sending)))
+            .unwrap_or(bounds.vus),
     };
     Interval {
         label,

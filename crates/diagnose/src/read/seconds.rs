@@ -57,14 +57,13 @@ impl Second {
 /// The seconds whose middle lies between these instants, in order of time.
 pub(crate) fn seconds_of(trial: &TrialEvidence, start_ns: i64, end_ns: i64) -> Vec<Second> {
     let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
-    for row in &trial.seconds {
-        if !(start_ns..end_ns).contains(&row.start_ns.saturating_add(500_000_000)) {
-            continue;
-        }
-        let fresh = Second { start_ns: row.start_ns, seconds: 1.0, ..Second::default() };
-        seconds.entry(row.start_ns).or_insert(fresh).add(&Second {
+    for row in trial.seconds.iter().filter(|row| (start_ns..end_ns).contains(&row.middle_ns())) {
+        let fresh = Second { start_ns: row.start_ns, ..Second::default() };
+        let second = seconds.entry(row.start_ns).or_insert(fresh);
+        let longer = row.length_ns as f64 / 1e9 - second.seconds;
+        second.add(&Second {
             start_ns: row.start_ns,
-            seconds: 0.0,
+            seconds: longer.max(0.0),
             sent: row.sent as f64,
             succeeded: row.succeeded as f64,
             failed: row.errors.total() as f64,

@@ -16,7 +16,6 @@ use narrows_model::operation::{OperationEvidence, OperationSecond};
 use crate::read::intervals::bounds_of;
 use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
 
-const HALF_SECOND_NS: i64 = 500_000_000;
 const BLOCKS: usize = 10;
 /// Blocks of a window at least, so that each has a variance.
 const BLOCKS_PER_STRATUM_MIN: usize = 2;
@@ -69,11 +68,11 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// The logarithm of a block's mean; none for a latency of nothing.
+    /// The logarithm of a block's mean; none for a latency of nothing or a rate over no time.
     fn log_of(self, block: &Block) -> Option<f64> {
         match self {
             // A block without a response counts as half a response: its logarithm must be some number.
-            Quantity::Rate => Some((block.succeeded.max(0.5) / block.seconds).ln()),
+            Quantity::Rate => (block.seconds > 0.0).then(|| (block.succeeded.max(0.5) / block.seconds).ln()),
             Quantity::Latency if block.succeeded > 0.0 => Some((block.latency_sum_ns / block.succeeded).max(1.0).ln()),
             Quantity::Latency => None,
         }
@@ -98,7 +97,8 @@ pub(crate) type Seconds = BTreeMap<i64, Block>;
 pub(crate) fn load_blocks(trial: &TrialEvidence) -> Seconds {
     let mut seconds = Seconds::new();
     for row in &trial.seconds {
-        let second = seconds.entry(row.start_ns).or_insert(Block { seconds: 1.0, ..Block::default() });
+        let second = seconds.entry(row.start_ns).or_default();
+        second.seconds = second.seconds.max(row.length_ns as f64 / 1e9);
         second.succeeded += row.succeeded as f64;
         second.latency_sum_ns += row.latency.sum_ns() as f64;
     }
@@ -130,12 +130,14 @@ fn whole(cut: &[Vec<Vec<Block>>]) -> Vec<Stratum> {
     vec![cut.iter().map(|strata| strata.concat()).collect()]
 }
 
-/// A second counts where its middle is.
+/// A second counts where its middle is; what was awaited after the load is in no rate and in no mean here.
 fn cut_by_window(trial: &TrialEvidence, seconds: &Seconds) -> Vec<Vec<Block>> {
     let intervals: Vec<(i64, i64)> = trial.counted_windows().flat_map(bounds_of).collect();
     let blocks = (BLOCKS / intervals.len().max(1)).max(BLOCKS_PER_STRATUM_MIN);
     let between = |start_ns: i64, end_ns: i64| -> Vec<Block> {
-        seconds.range(start_ns - HALF_SECOND_NS..end_ns - HALF_SECOND_NS).map(|(_, block)| *block).collect()
+        let middle_ns = |start_ns: i64, block: &Block| start_ns.saturating_add((block.seconds * 5e8) as i64);
+        let is_in = |(at, block): &(&i64, &Block)| (start_ns..end_ns).contains(&middle_ns(**at, block));
+        seconds.iter().filter(is_in).map(|(_, block)| *block).collect()
     };
     intervals
         .into_iter()

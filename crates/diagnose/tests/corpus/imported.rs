@@ -7,19 +7,18 @@ use narrows_model::run::{Window, WindowKind};
 use narrows_model::trace::Trace;
 use narrows_testkit::tally::Tally;
 
-const SECOND_NS: i64 = 1_000_000_000;
-
 /// What is left of a case when only its first trace was kept.
 pub(crate) fn first_trace_of(evidence: TrialEvidence) -> TrialEvidence {
     let traces: Vec<Trace> = evidence.traces.into_iter().take(1).map(|trace| Trace { weight: 1.0, ..trace }).collect();
     let root = traces[0].root().expect("a trace has a root");
-    let start_ns = root.start_ns - root.start_ns.rem_euclid(SECOND_NS);
+    let start_ns = root.start_ns;
     let window = Window {
         index: 0,
         kind: WindowKind::Steady,
         label: "imported".into(),
         start_ns,
         end_ns: root.end_ns.max(start_ns + 1),
+        drained_ns: None,
         vus: 0,
         rate: None,
     };
@@ -27,6 +26,7 @@ pub(crate) fn first_trace_of(evidence: TrialEvidence) -> TrialEvidence {
     latency.record(root.duration_ns());
     let second = LoadSecond {
         start_ns,
+        length_ns: 0,
         scenario: root.service.clone(),
         request: root.name.clone(),
         sent: 1,

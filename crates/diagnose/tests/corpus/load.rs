@@ -166,7 +166,7 @@ impl Field<'_> {
         });
         let end_ns = start_ns + i64::from(self.step.seconds.unwrap_or(SECONDS)) * SECOND_NS;
         let vus = if rate.is_some() { 0 } else { pace.users as u32 };
-        Ok(Window { index, kind, label, start_ns, end_ns, vus, rate })
+        Ok(Window { index, kind, label, start_ns, end_ns, drained_ns: None, vus, rate })
     }
 
     fn phase(&self, window: Window, pace: Pace, grove: Grove, random: &mut Random) -> Phase {

@@ -169,7 +169,7 @@ fn without_query(url: &str) -> &str {
 
 fn window(start_ns: i64, end_ns: i64) -> Window {
     let label = "as it runs".to_owned();
-    Window { index: 0, kind: WindowKind::Steady, label, start_ns, end_ns, vus: 0, rate: None }
+    Window { index: 0, kind: WindowKind::Steady, label, start_ns, end_ns, drained_ns: None, vus: 0, rate: None }
 }
 
 /// Waits for the end, and tells. Says what ended meanwhile.

@@ -73,6 +73,7 @@ impl Intervals {
             label: if is_one { "all of it".to_owned() } else { format!("interval {}", index + 1) },
             start_ns: interval.first_ns,
             end_ns: interval.last_ns.saturating_add(1),
+            drained_ns: None,
             vus: 0,
             rate: None,
         };

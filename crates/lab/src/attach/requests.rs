@@ -150,18 +150,14 @@ impl Tally {
             _ if has(Basis::Roots) => Basis::Roots,
             _ => Basis::Continued,
         };
-        // Seconds that a window holds in part are kept too; whether they count is the reader's rule.
-        let is_in = |start_ns: i64| {
-            let end_ns = start_ns.saturating_add(SECOND_NS);
-            windows.iter().any(|window| window.start_ns < end_ns && start_ns < window.end_ns)
-        };
         let mut rows = BTreeMap::new();
         for ((_, scenario, request), lane) in lanes.into_iter().filter(|((of, ..), _)| *of == basis) {
             for (second, row) in lane.seconds {
-                let start_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
-                if is_in(start_ns) {
-                    let row = LoadSecond { scenario: scenario.clone(), request: request.clone(), start_ns, ..row };
-                    rows.insert((start_ns, scenario.clone(), request.clone()), row);
+                if let Some((start_ns, length_ns)) = windows.iter().find_map(|window| self.cut(second, window)) {
+                    let names = (scenario.clone(), request.clone());
+                    let row =
+                        LoadSecond { scenario: names.0.clone(), request: names.1.clone(), start_ns, length_ns, ..row };
+                    rows.insert((start_ns, names.0, names.1), row);
                 }
             }
         }
@@ -170,35 +166,33 @@ impl Tally {
         Counted { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
     }
 
+    /// First instant and length of the part of a second that lies in a window. The length is 0 in a window that is a
+    /// moment: a rate over the time from its first request to its last would say nothing.
+    fn cut(&self, second: i64, window: &Window) -> Option<(i64, i64)> {
+        let second_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
+        let start_ns = second_ns.max(window.start_ns);
+        let end_ns = second_ns.saturating_add(SECOND_NS).min(window.end_ns);
+        (start_ns < end_ns).then(|| (start_ns, if is_moment(window) { 0 } else { end_ns - start_ns }))
+    }
+
     /// A second without a request is a second all the same: rates are over all of them.
     fn fill_silence(&self, windows: &[Window], rows: &mut BTreeMap<(i64, String, String), LoadSecond>) {
         let Some((_, scenario, request)) = rows.keys().next().cloned() else { return };
         let mut room = ROWS_MAX;
-        for window in windows {
-            // Files may tell of the year 2262, where an instant has no next second.
-            let since_origin = window.start_ns.saturating_sub(self.origin_ns);
-            let mut second = since_origin.saturating_add(SECOND_NS / 2).div_euclid(SECOND_NS);
-            loop {
-                let start_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
-                let middle_ns = start_ns.saturating_add(SECOND_NS / 2);
-                if middle_ns >= window.end_ns || room == 0 {
-                    break;
+        for window in windows.iter().filter(|window| !is_moment(window)) {
+            let first = window.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
+            for (start_ns, length_ns) in (first..).map_while(|second| self.cut(second, window)) {
+                if room == 0 {
+                    return;
                 }
-                let is_silent = rows
-                    .range((start_ns, String::new(), String::new())..)
-                    .next()
-                    .is_none_or(|((at, ..), _)| *at != start_ns);
-                if is_silent && middle_ns >= window.start_ns {
-                    let row = LoadSecond {
-                        scenario: scenario.clone(),
-                        request: request.clone(),
-                        start_ns,
-                        ..LoadSecond::default()
-                    };
-                    rows.insert((start_ns, scenario.clone(), request.clone()), row);
+                let from = (start_ns, String::new(), String::new());
+                let is_silent = rows.range(from..).next().is_none_or(|((at, ..), _)| *at != start_ns);
+                if is_silent {
+                    let (scenario, request) = (scenario.clone(), request.clone());
+                    let key = (start_ns, scenario.clone(), request.clone());
+                    rows.insert(key, LoadSecond { scenario, request, start_ns, length_ns, ..LoadSecond::default() });
                     room -= 1;
                 }
-                second += 1;
             }
         }
     }
@@ -233,6 +227,11 @@ impl Tally {
             requests_are(requests)
         )
     }
+}
+
+/// Whether a window is too short for a rate.
+fn is_moment(window: &Window) -> bool {
+    window.end_ns.saturating_sub(window.start_ns) < SECOND_NS
 }
 
 impl Store for Requests {
@@ -332,7 +331,16 @@ mod tests {
 
     fn window(from_s: i64, to_s: i64) -> Window {
         let (start_ns, end_ns) = (from_s * SECOND_NS, to_s * SECOND_NS);
-        Window { index: 0, kind: WindowKind::Steady, label: String::new(), start_ns, end_ns, vus: 0, rate: None }
+        Window {
+            index: 0,
+            kind: WindowKind::Steady,
+            label: String::new(),
+            start_ns,
+            end_ns,
+            drained_ns: None,
+            vus: 0,
+            rate: None,
+        }
     }
 
     fn count(target: Option<&str>, spans: Vec<Span>) -> Counted {
@@ -373,6 +381,30 @@ mod tests {
         ];
         assert_eq!(sums(&counted), expected);
         assert!(counted.caveat.contains("its 3 requests are counted from the server spans that no other span caused"));
+    }
+
+    /// The spans imported by themselves: start and length of each row in milliseconds, and its requests.
+    fn imported(spans: Vec<Span>) -> Vec<(i64, i64, u64)> {
+        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        drop(requests.spans(spans));
+        let (windows, _) = requests.intervals().windows();
+        let row = |row: &LoadSecond| (row.start_ns / 1_000_000, row.length_ns / 1_000_000, row.sent);
+        requests.counted(&windows).seconds.iter().map(row).collect()
+    }
+
+    #[test]
+    fn seconds_are_cut_where_what_was_imported_begins_and_ends() {
+        let web = |at_s: f64| span("web", Server, None, at_s);
+        let rows = imported(vec![web(10.6), web(10.7), web(12.9)]);
+        assert_eq!(rows, [(10_600, 400, 2), (11_000, 1_000, 0), (12_000, 905, 1)]);
+    }
+
+    #[test]
+    fn a_moment_has_requests_and_no_time() {
+        let web = |at_s: f64| span("web", Server, None, at_s);
+        assert_eq!(imported(vec![web(10.6)]), [(10_600, 0, 1)]);
+        assert_eq!(imported(vec![web(10.6), web(11.2)]), [(10_600, 0, 1), (11_000, 0, 1)]);
+        assert_eq!(imported(vec![web(10.6), web(200.0)]), [(10_600, 0, 1), (200_000, 0, 1)]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use narrows_model::counting::{self, Phase};
 use narrows_model::load::{LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window, WindowKind};
 use narrows_model::units;
@@ -26,11 +27,11 @@ pub use scalability::Fit;
 pub use search::{Ceiling, Edge, Fate};
 pub use verdict::{Capacity, Verdict};
 
+use crate::Error;
 use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Ended, Options, Order, run_with};
 use crate::trial::{Bench, Onward, Running, Sent, Work};
-use crate::{Error, judging};
 use scalability::Level;
 use search::{Bounds, Found, Search};
 
@@ -287,7 +288,7 @@ impl Course<'_, '_> {
             window.label = "a look".to_owned();
         }
         self.keep(sent, trial)?;
-        let rate = judging::totals(&rows).rate() * LOOK_PART;
+        let rate = counting::totals(rows.iter().map(|(row, phase)| (row, *phase)), |_| true).rate() * LOOK_PART;
         Ok(if rate > 0.0 { rate.max(narrows_load::RATE_MIN) } else { FROM_DEFAULT })
     }
 
@@ -310,8 +311,8 @@ impl Course<'_, '_> {
         Ok(probe)
     }
 
-    /// Sends a load; its counted seconds.
-    fn send(&mut self, mut plan: LoadPlan, trial: &mut Trial) -> Result<(Sent, Vec<LoadSecond>), Error> {
+    /// Sends a load; its rows that count.
+    fn send(&mut self, mut plan: LoadPlan, trial: &mut Trial) -> Result<(Sent, Vec<(LoadSecond, Phase)>), Error> {
         plan.seed = plan.seed.wrapping_add(self.sent);
         self.sent += 1;
         let mut rows: Vec<LoadSecond> = Vec::new();
@@ -343,14 +344,8 @@ fn worst(trial: &mut Trial, sent: &Sent, rate: f64) {
     }
 }
 
-/// The seconds whose middle lies in a window that counts, as reports count them.
-fn counted(mut rows: Vec<LoadSecond>, windows: &[Window]) -> Vec<LoadSecond> {
-    rows.retain(|row| {
-        let middle_ns = row.start_ns + judging::MIDDLE_NS;
-        let mut counting = windows.iter().filter(|window| window.kind != WindowKind::Warmup);
-        counting.any(|window| (window.start_ns..window.end_ns).contains(&middle_ns))
-    });
-    rows
+fn counted(rows: Vec<LoadSecond>, windows: &[Window]) -> Vec<(LoadSecond, Phase)> {
+    rows.into_iter().filter_map(|row| counting::counts(windows, &row).map(|phase| (row, phase))).collect()
 }
 
 #[cfg(test)]
@@ -409,6 +404,7 @@ mod tests {
             label: String::new(),
             start_ns,
             end_ns,
+            drained_ns: None,
             vus: 0,
             rate: None,
         };
@@ -416,6 +412,6 @@ mod tests {
         let windows = [window(WindowKind::Warmup, 0, second), window(WindowKind::Steady, second, 3 * second)];
         let row = |at: i64| LoadSecond { start_ns: at * second, succeeded: 10, ..LoadSecond::default() };
         let rows = counted(vec![row(0), row(1), row(2), row(2), row(3)], &windows);
-        assert_eq!(rows.iter().map(|row| row.start_ns / second).collect::<Vec<_>>(), [1, 2, 2]);
+        assert_eq!(rows.iter().map(|(row, _)| row.start_ns / second).collect::<Vec<_>>(), [1, 2, 2]);
     }
 }

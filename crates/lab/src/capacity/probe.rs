@@ -10,6 +10,7 @@ use std::time::Duration;
 use narrows_load::validity::{Measured, judge};
 use narrows_load::{LoadOutcome, RATE_MAX, RATE_MIN, VUS_MAX};
 use narrows_model::comparison::Kept;
+use narrows_model::counting::{self, Phase};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{LoadModel, LoadPlan, LoadSecond, Scenario};
 use narrows_model::run::Verdict;
@@ -130,8 +131,13 @@ fn users_for(rate: f64, objectives: &[Objective]) -> u32 {
 }
 
 /// Judges a probe by its counted time.
-pub(crate) fn judged(offered: f64, rows: &[LoadSecond], outcome: &LoadOutcome, objectives: &[Objective]) -> Probe {
-    let totals = judging::totals(rows);
+pub(crate) fn judged(
+    offered: f64,
+    rows: &[(LoadSecond, Phase)],
+    outcome: &LoadOutcome,
+    objectives: &[Objective],
+) -> Probe {
+    let totals = counting::totals(by_reference(rows), |_| true);
     let latency = totals.latency();
     let limits = generator_limits(outcome);
     let (fate, reasons) = match limits {
@@ -155,17 +161,22 @@ pub(crate) fn judged(offered: f64, rows: &[LoadSecond], outcome: &LoadOutcome, o
     }
 }
 
-fn broken(rows: &[LoadSecond], totals: &LoadTotals, objectives: &[Objective]) -> Vec<Reason> {
+fn by_reference(rows: &[(LoadSecond, Phase)]) -> impl Iterator<Item = (&LoadSecond, Phase)> {
+    rows.iter().map(|(row, phase)| (row, *phase))
+}
+
+fn broken(rows: &[(LoadSecond, Phase)], totals: &LoadTotals, objectives: &[Objective]) -> Vec<Reason> {
     if totals.succeeded == 0 {
         let what = "everything".to_owned();
         return vec![Reason { what, text: "no request succeeded".to_owned() }];
     }
     let missed = objectives.iter().filter_map(|objective| {
-        let result = judging::judged(objective, rows);
+        let result = judging::judged(objective, by_reference(rows));
         let what = result.text.split(['<', '>', '=']).next().unwrap_or_default().trim().to_owned();
         (result.kept != Kept::Yes).then(|| Reason { what, text: format!("{}: {}", result.text, result.measured) })
     });
-    missed.chain(behind(totals, objectives)).collect()
+    let in_time = by_reference(rows).filter(|(_, phase)| *phase == Phase::Sending);
+    missed.chain(behind(&counting::totals(in_time, |_| true), objectives)).collect()
 }
 
 /// Whether more was sent than came back, or less was sent than asked for.
@@ -345,7 +356,7 @@ mod tests {
             (&["p95 < 10ms"], second(100, 0, 5, 100), Fate::Broken, "everything"),
         ];
         for (texts, second, fate, what) in cases {
-            let probe = judged(1000.0, &[second], &fine, &objectives(texts));
+            let probe = judged(1000.0, &[(second, Phase::Sending)], &fine, &objectives(texts));
             let first = probe.reasons.first().map_or("", |reason| reason.what.as_str());
             assert_eq!((probe.fate, first), (fate, what), "{texts:?} {:?}", probe.reasons);
         }
@@ -356,7 +367,7 @@ mod tests {
         let given_up = LoadSecond { due: 1000, dropped: 200, ..second(800, 800, 5, 0) };
         let judged = |second: LoadSecond| {
             let objectives = objectives(&["p95 < 10ms", "error_rate < 10%"]);
-            judged(1000.0, &[second], &outcome(0.5, 0, 0), &objectives).reasons
+            judged(1000.0, &[(second, Phase::Sending)], &outcome(0.5, 0, 0), &objectives).reasons
         };
         let texts: Vec<String> = judged(given_up).into_iter().map(|reason| reason.text).collect();
         assert_eq!(texts, ["800 of 800 requests got a response, and 200 of 1,000 iterations never began"]);
@@ -366,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_generators_limit_is_not_the_systems() {
-        let broken = [second(1000, 1000, 15, 0)];
+        let broken = [(second(1000, 1000, 15, 0), Phase::Sending)];
         let fate = |outcome: LoadOutcome| judged(1.0, &broken, &outcome, &objectives(&["p95 < 10ms"])).fate;
         assert_eq!(fate(outcome(0.5, 0, 0)), Fate::Broken);
         assert_eq!(fate(outcome(0.97, 0, 0)), Fate::GeneratorLimited);

@@ -264,9 +264,9 @@ impl Metric {
     pub(crate) fn measured(self, load: &LoadTotals) -> Option<f64> {
         let latency = load.latency();
         match self {
-            Metric::ErrorRate => (load.succeeded + load.errors.total() > 0).then(|| load.error_rate()),
+            Metric::ErrorRate => (load.ended() > 0).then(|| load.error_rate()),
             Metric::DroppedRate => (load.due > 0).then(|| load.dropped as f64 / load.due as f64),
-            Metric::Rate => (load.seconds > 0.0).then(|| load.rate()),
+            Metric::Rate => load.known_rate(),
             _ if latency.count == 0 => None,
             Metric::Mean => Some(latency.mean_ns),
             Metric::P50 => Some(latency.p50_ns as f64),

@@ -26,7 +26,6 @@ use crate::progress::{Event, Progress};
 
 /// As which the program's output and its use of the machine are kept. A service's name has no space.
 const NAME: &str = "load command";
-const SECOND_NS: i64 = 1_000_000_000;
 const POLL: Duration = Duration::from_millis(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const SUMMARY_FLAG: &str = "--summary-export";
@@ -72,12 +71,15 @@ impl Bench<'_> {
         progress.tell(&Event::LoadStarted { duration: None });
         let followed = self.follow_command(&mut process, command.limit, trial, running, progress);
         note_the_ended(running, trial, progress);
+        let end_ns = now_ns().max(start_ns + 1);
+        self.roots.end(end_ns);
         let window = Window {
             index: 0,
             kind: WindowKind::Steady,
             label: program.clone(),
             start_ns,
-            end_ns: whole_seconds_end(start_ns, now_ns()),
+            end_ns,
+            drained_ns: None,
             vus: 0,
             rate: None,
         };
@@ -155,19 +157,12 @@ impl Bench<'_> {
         note(caveat, trial, progress);
         if let Some(last) = counted.seconds.last() {
             let first_ns = counted.seconds[0].start_ns;
-            let elapsed = Duration::from_nanos((last.start_ns - first_ns).max(0) as u64 + 1_000_000_000);
+            let elapsed = Duration::from_nanos((last.end_ns() - first_ns).max(0) as u64);
             progress.tell(&Event::Second { elapsed, duration: None, rows: &counted.seconds });
         }
         self.recorder.put_load(trial.id, LoadBatch { seconds: counted.seconds, samples: Vec::new() })?;
         Ok(())
     }
-}
-
-/// The end of the second in which a load ended. Requests are counted by whole seconds, so the last of them belongs to the
-/// load even if the program was done at its beginning.
-fn whole_seconds_end(start_ns: i64, end_ns: i64) -> i64 {
-    let seconds = end_ns.saturating_sub(start_ns).max(1).unsigned_abs().div_ceil(SECOND_NS.unsigned_abs());
-    start_ns.saturating_add(SECOND_NS.saturating_mul(i64::try_from(seconds).unwrap_or(i64::MAX)))
 }
 
 /// The program's name without its folder.
@@ -244,15 +239,6 @@ mod tests {
         }
         assert_eq!(path(&["k6"], &[(SUMMARY_VARIABLE, "c.json")]), Path::new("/srv/c.json"));
         assert_eq!(summary_path(&command(&["wrk"], &[], Results::TraceRoots), Path::new("/trial")), None);
-    }
-
-    #[test]
-    fn a_load_takes_whole_seconds() {
-        let ended_after = |ns: i64| whole_seconds_end(7, 7 + ns) - 7;
-        for (ns, expected) in [(-5, 1), (0, 1), (1, 1), (SECOND_NS, 1), (SECOND_NS + 1, 2), (5 * SECOND_NS / 2, 3)] {
-            assert_eq!(ended_after(ns), expected * SECOND_NS, "{ns}");
-        }
-        assert_eq!(whole_seconds_end(i64::MAX - 1, i64::MAX), i64::MAX);
     }
 
     #[test]

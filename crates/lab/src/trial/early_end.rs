@@ -27,11 +27,11 @@ impl<'a> EarlyEnd<'a> {
 
     /// Takes in the seconds that are over.
     pub(super) fn see(&mut self, rows: &[LoadSecond]) -> Onward {
-        let Some(last_ns) = rows.iter().map(|row| row.start_ns).max() else { return Onward::GoOn };
+        let Some(last_ns) = rows.iter().map(LoadSecond::end_ns).max() else { return Onward::GoOn };
         let first_ns = *self.first_ns.get_or_insert(rows[0].start_ns);
         self.outlook.add(rows);
         if self.ended.is_none() && !self.outlook.is_over() {
-            let after = Duration::from_nanos((last_ns - first_ns).max(0) as u64 + 1_000_000_000);
+            let after = Duration::from_nanos((last_ns - first_ns).max(0) as u64);
             self.ended = self.outlook.first_lost().map(|(objective, totals)| {
                 (format!("\"{}\", which stood at {}", objective.text, objective.evaluate(totals).measured), after)
             });

@@ -50,6 +50,8 @@ pub(super) struct Counted {
 #[derive(Debug)]
 struct Tally {
     counting: Counting,
+    /// The load's first instant after.
+    end_ns: i64,
     roots: Lane,
     continued: Lane,
     known: Known,
@@ -63,8 +65,15 @@ impl Roots {
 
     /// Counts from now on.
     pub(super) fn start(&self, counting: Counting) {
-        *self.lock() =
-            Some(Tally { counting, roots: Lane::default(), continued: Lane::default(), known: Known::default() });
+        let (roots, continued, known) = (Lane::default(), Lane::default(), Known::default());
+        *self.lock() = Some(Tally { counting, end_ns: i64::MAX, roots, continued, known });
+    }
+
+    /// Says when the load ended: what begins later is none of its requests.
+    pub(super) fn end(&self, end_ns: i64) {
+        if let Some(tally) = self.lock().as_mut() {
+            tally.end_ns = end_ns;
+        }
     }
 
     /// Ends counting; none when it was never begun.
@@ -98,11 +107,16 @@ impl Tally {
         let lane = if is_continued { self.continued } else { self.roots };
         let Counting { service, scenario, start_ns } = self.counting;
         let mut counted = lane.seconds;
-        let end = counted.keys().next_back().map_or(0, |last| last + 1);
-        let seconds = (0..end)
+        let begins_ns = |second: i64| start_ns + second * SECOND_NS;
+        let last = counted.keys().next_back().map_or(0, |last| last + 1);
+        // Without requests there are no seconds either; with some, those after the last are silent.
+        let silent = |second: &i64| *second < last || (last > 0 && self.end_ns < i64::MAX);
+        let seconds = (0..SECONDS_MAX)
+            .take_while(|second| begins_ns(*second) < self.end_ns && silent(second))
             .map(|second| LoadSecond {
                 scenario: scenario.clone(),
-                start_ns: start_ns + second * SECOND_NS,
+                start_ns: begins_ns(second),
+                length_ns: SECOND_NS.min(self.end_ns - begins_ns(second)),
                 ..counted.remove(&second).unwrap_or_default()
             })
             .collect();
@@ -216,6 +230,17 @@ mod tests {
         assert_eq!(counted.seconds[2].start_ns, START_NS + 2_000_000_000);
         assert_eq!(counted.seconds[0].latency.max_ns(), 5_000_000);
         assert_eq!(roots.finish(), None);
+    }
+
+    #[test]
+    fn the_last_second_ends_with_the_load_and_silence_before_it_is_time() {
+        let roots = roots(true);
+        drop(roots.spans(vec![span("web", None, 0.5, 200), span("web", None, 4.2, 200)]));
+        roots.end(START_NS + 2_300_000_000);
+        let counted = roots.finish().unwrap();
+        assert_eq!(sums(&counted), [(1, 1, 0), (0, 0, 0), (0, 0, 0)], "what began later is none of the load's");
+        let lengths_ms: Vec<i64> = counted.seconds.iter().map(|row| row.length_ns / 1_000_000).collect();
+        assert_eq!(lengths_ms, [1_000, 1_000, 300]);
     }
 
     #[test]

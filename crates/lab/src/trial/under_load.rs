@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use narrows_load::{Clock, LoadOutcome, PlannedWindow};
+use narrows_load::{Clock, LoadOutcome, placed};
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
 
@@ -105,7 +105,7 @@ impl Bench<'_> {
             (load.join(), followed)
         });
         let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let windows = placed(&windows, first_window, &outcome);
+        let windows = placed(&windows, first_window, outcome.started_ns, Some(outcome.ended_ns));
         Ok(Sent { outcome, windows, fate })
     }
 }
@@ -154,7 +154,7 @@ impl Follower<'_, '_> {
     fn keep(&mut self, batch: LoadBatch) -> Result<Onward, Error> {
         if let Some(last) = batch.seconds.last() {
             let first = *self.first_ns.get_or_insert(last.start_ns);
-            let elapsed = Duration::from_nanos((last.start_ns - first).max(0) as u64 + 1_000_000_000);
+            let elapsed = Duration::from_nanos((last.end_ns() - first).max(0) as u64);
             self.progress.tell(&Event::Second { elapsed, duration: self.duration, rows: &batch.seconds });
         }
         self.bench.faults.see(&batch.seconds);
@@ -182,23 +182,4 @@ impl Bench<'_> {
         }
         self.go_on()
     }
-}
-
-/// The planned windows on the wall clock, cut where the load ended early.
-fn placed(planned: &[PlannedWindow], first: u32, outcome: &LoadOutcome) -> Vec<Window> {
-    let at = |offset: Duration| outcome.started_ns.saturating_add(i64::try_from(offset.as_nanos()).unwrap_or(i64::MAX));
-    planned
-        .iter()
-        .zip(first..)
-        .filter(|(window, _)| at(window.start) < outcome.ended_ns)
-        .map(|(window, index)| Window {
-            index,
-            kind: window.kind,
-            label: window.label.clone(),
-            start_ns: at(window.start),
-            end_ns: at(window.end).min(outcome.ended_ns),
-            vus: window.vus,
-            rate: window.rate,
-        })
-        .collect()
 }

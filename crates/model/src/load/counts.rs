@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::{ErrorCounts, ErrorKind};
 use crate::histogram::Histogram;
 
-/// What one second of one request of one scenario came to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// What one second of one request of one scenario came to. The second is shorter where a window or the load begins or ends
+/// within it, so no row lies in two windows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSecond {
     /// The scenario.
     pub scenario: String,
@@ -14,6 +17,9 @@ pub struct LoadSecond {
     pub request: String,
     /// The second's first instant.
     pub start_ns: i64,
+    /// Its length, 0 or more; 0 where the requests are known to have been few or within a moment, so that they give no rate.
+    #[serde(default = "one_second")]
+    pub length_ns: i64,
     /// Virtual users at its end: those that may send or, in an open model, those at work. Given in the row of the
     /// scenario's first step only; 0 in its others.
     pub vus: u32,
@@ -37,6 +43,50 @@ pub struct LoadSecond {
     pub service: Histogram,
     /// From intended to actual send, every request: the generator's own delay.
     pub lateness: Histogram,
+}
+
+fn one_second() -> i64 {
+    SECOND_NS
+}
+
+impl Default for LoadSecond {
+    /// A second in which nothing happened.
+    fn default() -> Self {
+        Self {
+            scenario: String::new(),
+            request: String::new(),
+            start_ns: 0,
+            length_ns: SECOND_NS,
+            vus: 0,
+            due: 0,
+            late: 0,
+            dropped: 0,
+            sent: 0,
+            succeeded: 0,
+            errors: ErrorCounts::default(),
+            bytes: 0,
+            latency: Histogram::default(),
+            service: Histogram::default(),
+            lateness: Histogram::default(),
+        }
+    }
+}
+
+impl LoadSecond {
+    /// Its first instant after.
+    pub fn end_ns(&self) -> i64 {
+        self.start_ns.saturating_add(self.length_ns)
+    }
+
+    /// The instant that decides which window it belongs to.
+    pub fn middle_ns(&self) -> i64 {
+        self.start_ns.saturating_add(self.length_ns / 2)
+    }
+
+    /// Requests that ended, well or not.
+    pub fn ended(&self) -> u64 {
+        self.succeeded + self.errors.total()
+    }
 }
 
 /// What the engine hands over about once a second while the load lasts.

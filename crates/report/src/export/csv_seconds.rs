@@ -16,7 +16,7 @@ const FIGURES: [&str; 7] = ["mean", "min", "p50", "p90", "p95", "p99", "max"];
 /// The table with its header. `start_ns` is nanoseconds since the Unix epoch, every other column of time nanoseconds;
 /// those of a distribution without a value are empty.
 pub fn csv_seconds(rows: &[LoadSecond]) -> String {
-    let mut out = "start_ns,scenario,request".to_owned();
+    let mut out = "start_ns,length_ns,scenario,request".to_owned();
     COUNTS.iter().for_each(|name| push(&mut out, name));
     ErrorKind::ALL.iter().for_each(|kind| push(&mut out, &format!("errors_{}", kind.as_str())));
     push(&mut out, "bytes");
@@ -37,7 +37,7 @@ fn push(out: &mut String, field: &str) {
 
 fn add_record(out: &mut String, row: &LoadSecond) {
     // Writing to a `String` cannot fail.
-    let _ = write!(out, "{},{},{}", row.start_ns, csv_field(&row.scenario), csv_field(&row.request));
+    let _ = write!(out, "{},{},{},{}", row.start_ns, row.length_ns, csv_field(&row.scenario), csv_field(&row.request));
     for count in [u64::from(row.vus), row.due, row.late, row.dropped, row.sent, row.succeeded] {
         let _ = write!(out, ",{count}");
     }

@@ -39,10 +39,11 @@ pub fn hdr_log(rows: &[LoadSecond]) -> String {
     if let Ok(mut log) = begun {
         for row in by_time.values() {
             let since = Duration::from_nanos(row.start_ns.saturating_sub(start_ns).max(0).unsigned_abs());
+            let length = Duration::from_nanos(row.length_ns.max(0).unsigned_abs());
             let tag = tag_of(row);
             if let Some(histogram) = hdr_of(&row.latency) {
                 // Writing to memory cannot fail, and every histogram of this kind can be written.
-                let _ = log.write_histogram(&histogram, since, Duration::from_secs(1), Tag::new(&tag));
+                let _ = log.write_histogram(&histogram, since, length, Tag::new(&tag));
             }
         }
     }

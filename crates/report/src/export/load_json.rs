@@ -6,7 +6,7 @@
 use narrows_model::load::{ErrorCause, Spread};
 use serde_json::{Value, json};
 
-use crate::json::request;
+use crate::json::{quantiles, request};
 use crate::text::{ArrivalsSummary, LoadSummary};
 
 /// The layout of what [`load_json`] returns.
@@ -23,7 +23,7 @@ pub fn load_json(summary: &LoadSummary) -> Value {
         "seconds": seconds,
         "responses": responses,
         "responses_per_second": if seconds > 0.0 { responses as f64 / seconds } else { 0.0 },
-        "latency": summary.latency.quantiles(),
+        "latency": quantiles(&summary.latency),
         "body_bytes": summary.bytes,
         "phases": {
             "connect": spread(&summary.dialup),
@@ -68,6 +68,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use narrows_model::counting::Phase;
     use narrows_model::evidence::RequestOfLoad;
     use narrows_model::load::ErrorKind;
     use narrows_model::run::{Validity, Verdict};
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn the_layout_is_stable_and_reads_back() {
         let mut requests = Vec::new();
-        rows().iter().for_each(|row| RequestOfLoad::add_to(&mut requests, row));
+        rows().iter().for_each(|row| RequestOfLoad::add_to(&mut requests, row, Phase::Sending));
         let mut tls = Spread::default();
         tls.add(0, 900);
         let summary = LoadSummary {

@@ -42,6 +42,7 @@ mod testing {
             scenario: "shop".into(),
             request: request.into(),
             start_ns: START_NS + at * 1_000_000_000,
+            length_ns: 1_000_000_000,
             vus: 3,
             due: 14,
             late: 2,

@@ -131,12 +131,17 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::counting::Phase;
+
     use super::super::testing::{EVIL, rows};
     use super::*;
 
     fn requests() -> Vec<RequestOfLoad> {
         let mut requests = Vec::new();
-        rows().iter().filter(|row| row.sent > 0).for_each(|row| RequestOfLoad::add_to(&mut requests, row));
+        rows()
+            .iter()
+            .filter(|row| row.sent > 0)
+            .for_each(|row| RequestOfLoad::add_to(&mut requests, row, Phase::Sending));
         requests
     }
 

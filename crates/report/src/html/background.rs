@@ -9,7 +9,7 @@ use narrows_model::units;
 
 use super::escape::{Esc, cut};
 use crate::caveats::Caveat;
-use crate::figures::{instant, plural};
+use crate::figures::{instant, known, plural};
 use crate::unfinished::until_then;
 
 /// Characters of the experiment file shown.
@@ -105,12 +105,12 @@ fn measured(outcome: &Outcome) -> String {
             Verdict::Invalid => "invalid",
         };
         rows += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{verdict}</td><td class=\"n\">{} s</td><td class=\"n\">{}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{verdict}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             Esc(evidence.trial.label()),
-            load.seconds,
+            known((load.seconds > 0.0).then(|| load.seconds * 1e9), units::duration),
             units::count(load.succeeded),
-            units::duration(load.lateness.quantile_ns(0.99) as f64),
+            known((load.lateness.count() > 0).then(|| load.lateness.quantile_ns(0.99) as f64), units::duration),
             units::count(evidence.spans_total)
         );
     }

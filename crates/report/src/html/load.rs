@@ -6,7 +6,7 @@ use narrows_model::load::ErrorKind;
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
-use crate::load::{ComparedRequest, arrivals, compared_requests, ended, share_of_due, totals};
+use crate::load::{ComparedRequest, arrivals, compared_requests, rate, share_of_due, totals};
 
 /// Variants of one request at most.
 const VARIANTS_MAX: usize = 24;
@@ -95,7 +95,7 @@ fn row(variant: &str, load: &LoadTotals, slowest_ns: f64) -> String {
         "<tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}<span class=\"bar\"><i style=\"width:{share:.1}%\"></i></span>\
          </td>{}{}</tr>",
         Esc(cut(variant, NAME_CHARS_MAX)),
-        cells(&[units::count(ended(load)), units::rate(load.rate())]),
+        cells(&[units::count(load.ended()), rate(load)]),
         time(latency.mean_ns),
         cells(&quantiles),
         errors(load)

@@ -125,7 +125,9 @@ fn row(variant: &str, operation: &OperationSummary, slowest_ns: f64, (known, own
     };
     let share = if slowest_ns > 0.0 { operation.mean_ns / slowest_ns * 100.0 } else { 0.0 };
     let quantiles = [operation.p50_ns, operation.p95_ns, operation.p99_ns]
-        .map(|ns| format!("<td class=\"n\">{}</td>", units::duration(ns)))
+        .map(|ns| {
+            format!("<td class=\"n\">{}</td>", crate::figures::known(operation.if_completed(ns), units::duration))
+        })
         .concat();
     let all = calls(operation);
     let cell = |column: &Column| {
@@ -140,7 +142,7 @@ fn row(variant: &str, operation: &OperationSummary, slowest_ns: f64, (known, own
          <i style=\"width:{share:.1}%\"></i></span></td>{quantiles}{of_calls}</tr>",
         Esc(variant),
         count(operation.completed),
-        units::duration(operation.mean_ns),
+        crate::figures::known(operation.if_completed(operation.mean_ns), units::duration),
     )
 }
 

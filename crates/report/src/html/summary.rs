@@ -32,6 +32,9 @@ pub(super) fn variants(outcome: &Outcome) -> String {
     )
 }
 
+/// A figure of a variant; none where it was not measured.
+type Figure = fn(&VariantSummary) -> Option<f64>;
+
 fn row(variant: &VariantSummary, all: &[VariantSummary], repeated: bool, compared: bool) -> String {
     let mut out = format!("<tr><th scope=\"row\">{}</th>", Esc(&variant.variant));
     if repeated {
@@ -41,18 +44,19 @@ fn row(variant: &VariantSummary, all: &[VariantSummary], repeated: bool, compare
         let cells = if compared { 9 } else { 7 };
         return out + &"<td class=\"n\">–</td>".repeat(cells) + "</tr>";
     }
-    let barred = |of: fn(&VariantSummary) -> f64, text: String| {
-        let most = all.iter().map(of).fold(0.0, f64::max);
-        let share = if most > 0.0 { of(variant) / most * 100.0 } else { 0.0 };
-        format!("<td class=\"n\">{text}<span class=\"bar\"><i style=\"width:{share:.1}%\"></i></span></td>")
+    let barred = |of: Figure, shown: fn(f64) -> String| {
+        let Some(value) = of(variant) else { return "<td class=\"n\">–</td>".to_owned() };
+        let most = all.iter().filter_map(of).fold(0.0, f64::max);
+        let share = if most > 0.0 { value / most * 100.0 } else { 0.0 };
+        format!("<td class=\"n\">{}<span class=\"bar\"><i style=\"width:{share:.1}%\"></i></span></td>", shown(value))
     };
-    out += &barred(|v| v.rate, units::rate(variant.rate));
-    let latencies: [fn(&VariantSummary) -> f64; 4] = [|v| v.mean_ns, |v| v.p50_ns, |v| v.p95_ns, |v| v.p99_ns];
+    out += &barred(|v| v.rate, units::rate);
+    let latencies: [Figure; 4] = [|v| v.mean_ns, |v| v.p50_ns, |v| v.p95_ns, |v| v.p99_ns];
     for of in latencies {
-        out += &barred(of, units::duration(of(variant)));
+        out += &barred(of, units::duration);
     }
     out += &format!("<td class=\"n{}\">{}</td>", if variant.errors > 0 { " bad" } else { "" }, errors(variant));
-    out += &barred(|v| v.cpu_seconds_per_request.unwrap_or(0.0), cpu_per_request(variant.cpu_seconds_per_request));
+    out += &barred(|v| v.cpu_seconds_per_request, |seconds| cpu_per_request(Some(seconds)));
     if compared {
         let cell = |of: fn(&Difference) -> &Change, good| {
             let text = variant.against_first.as_ref().map_or("<small>–</small>".to_owned(), |d| compare(of(d), good));

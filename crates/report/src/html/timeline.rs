@@ -12,7 +12,8 @@ use narrows_model::series::{SeriesKey, names};
 use super::palette::Palette;
 use super::thin::Xy;
 
-const SECOND_NS: i64 = 1_000_000_000;
+/// A piece of a second shorter than this, at the bounds of a window or at the load's end, is not drawn.
+const DRAWN_FROM_NS: i64 = 500_000_000;
 
 /// One trial over time.
 #[derive(Debug, Default)]
@@ -83,32 +84,30 @@ pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     };
     let is_open = evidence.seconds.iter().any(|row| row.due > 0);
     let of_one_request = of_one_request(evidence);
-    let mut before_ns: Option<i64> = None;
-    for (second_ns, rows) in whole_seconds(evidence, &clock) {
-        if let Some(before_ns) = before_ns.filter(|before_ns| second_ns.saturating_sub(*before_ns) > SECOND_NS) {
-            timeline.add_gap(clock.at(before_ns) + 1.0);
+    let mut before_end_ns: Option<i64> = None;
+    for (start_ns, rows) in rows_by_time(evidence) {
+        let end_ns = rows.iter().map(|row| row.end_ns()).max().unwrap_or(start_ns);
+        let length_ns = end_ns - start_ns;
+        if let Some(before_ns) = before_end_ns.filter(|before_ns| start_ns > *before_ns) {
+            timeline.add_gap(clock.at(before_ns));
         }
-        before_ns = Some(second_ns);
+        before_end_ns = Some(end_ns);
+        if length_ns < DRAWN_FROM_NS || end_ns > clock.full_end_ns {
+            continue;
+        }
+        let (x, seconds) = (clock.at(start_ns + length_ns / 2), length_ns as f64 / 1e9);
         if is_open {
-            timeline.add_arrivals(clock.at(second_ns) + 0.5, &rows, &of_one_request);
+            timeline.add_arrivals((x, seconds), &rows, &of_one_request);
         }
-        timeline.add_second(clock.at(second_ns) + 0.5, &rows);
+        timeline.add_second((x, seconds), &rows);
     }
     timeline
 }
 
-/// The rows of each second that a load filled to its end. One that a load's end cuts short would look like a fall: it has
-/// no second right behind it, and the last window before it ends within it.
-fn whole_seconds<'a>(evidence: &'a TrialEvidence, clock: &Clock) -> BTreeMap<i64, Vec<&'a LoadSecond>> {
+/// The rows of the load side by side, in order of time.
+fn rows_by_time(evidence: &TrialEvidence) -> BTreeMap<i64, Vec<&LoadSecond>> {
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
     evidence.seconds.iter().for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
-    let starts: BTreeSet<i64> = seconds.keys().copied().collect();
-    seconds.retain(|start_ns, _| {
-        let end_ns = start_ns.saturating_add(SECOND_NS);
-        let begun = evidence.windows.iter().filter(|window| window.start_ns < end_ns);
-        let is_in_load = begun.map(|window| window.end_ns).max().is_none_or(|last_ns| end_ns <= last_ns);
-        end_ns <= clock.full_end_ns && (is_in_load || starts.contains(&end_ns))
-    });
     seconds
 }
 
@@ -120,18 +119,18 @@ impl Timeline {
         lines.filter(|line| !line.is_empty()).for_each(|line| line.push((x, f64::NAN)));
     }
 
-    fn add_arrivals(&mut self, x: f64, rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
+    fn add_arrivals(&mut self, (x, seconds): (f64, f64), rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>();
         let begun = rows.iter().map(|row| begun(row, of_one_request)).sum();
         let values = [sum(|row| row.due), begun];
-        self.arrivals.iter_mut().zip(values).for_each(|(line, value)| line.push((x, value as f64)));
+        self.arrivals.iter_mut().zip(values).for_each(|(line, value)| line.push((x, value as f64 / seconds)));
     }
 
-    fn add_second(&mut self, x: f64, rows: &[&LoadSecond]) {
+    fn add_second(&mut self, (x, seconds): (f64, f64), rows: &[&LoadSecond]) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>() as f64;
         self.users.push((x, sum(|row| u64::from(row.vus))));
-        self.rate.push((x, sum(|row| row.succeeded)));
-        self.errors.push((x, sum(|row| row.errors.total())));
+        self.rate.push((x, sum(|row| row.succeeded) / seconds));
+        self.errors.push((x, sum(|row| row.errors.total()) / seconds));
         let mut latency = Histogram::new();
         rows.iter().for_each(|row| latency.merge(&row.latency));
         for (line, share) in self.latency.iter_mut().zip([0.50, 0.95, 0.99]) {
@@ -168,7 +167,7 @@ fn begun(row: &LoadSecond, of_one_request: &BTreeSet<&str>) -> u64 {
 /// First and last instant of the load.
 fn extent(evidence: &TrialEvidence) -> Option<(i64, i64)> {
     let windows = evidence.windows.iter().map(|window| (window.start_ns, window.end_ns));
-    let seconds = evidence.seconds.iter().map(|row| (row.start_ns, row.start_ns.saturating_add(SECOND_NS)));
+    let seconds = evidence.seconds.iter().map(|row| (row.start_ns, row.end_ns()));
     windows.chain(seconds).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).filter(|(start, end)| start < end)
 }
 
@@ -251,12 +250,13 @@ mod tests {
         (trial.windows[1].end_ns, second.start_ns) = (at(29.5), at(40.0));
         trial.windows.push(second);
         trial.seconds.retain(|row| row.start_ns < at(30.0) || row.start_ns >= at(40.0));
+        trial.seconds.iter_mut().filter(|row| row.start_ns == at(29.0)).for_each(|row| row.length_ns = 400_000_000);
         let timeline = gather(trial, &palette);
         let [due, begun] = &timeline.arrivals;
         let [p50, p95, p99] = &timeline.latency;
         for line in [&timeline.users, &timeline.rate, &timeline.errors, due, begun, p50, p95, p99] {
             let around: Vec<(f64, bool)> = line[28..31].iter().map(|(x, value)| (*x, value.is_nan())).collect();
-            assert_eq!(around, [(28.5, false), (29.0, true), (40.5, false)]);
+            assert_eq!(around, [(28.5, false), (29.4, true), (40.5, false)]);
         }
     }
 

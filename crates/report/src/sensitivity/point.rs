@@ -46,9 +46,9 @@ fn published(rows: &[Beside]) -> Vec<PointFigure> {
 
 fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
     let variants = &outcome.comparison.variants;
-    let figure = |name: &str, of: fn(&VariantSummary) -> f64| PointFigure {
+    let figure = |name: &str, of: fn(&VariantSummary) -> Option<f64>| PointFigure {
         name: name.to_owned(),
-        values: variants.iter().map(|variant| (variant.repetitions > 0).then(|| of(variant))).collect(),
+        values: variants.iter().map(|variant| of(variant)).collect(),
         fitted: vec![false; variants.len()],
         bases: vec![0; variants.len()],
     };

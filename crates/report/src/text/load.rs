@@ -7,7 +7,7 @@ use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
-use crate::load::{arrivals, compared_requests, ended, errors_by_kind, share_of_due, totals};
+use crate::load::{arrivals, compared_requests, errors_by_kind, rate, share_of_due, totals};
 
 /// Rows of the table of requests at most.
 const ROWS_MAX: usize = 40;
@@ -52,7 +52,7 @@ fn requests(outcome: &Outcome, paint: Paint, width: usize) -> String {
         let latency = load.latency();
         let mut row = vec![clean(name)];
         row.extend(compared.then(|| clean(variant)));
-        row.extend([units::count(ended(load)), units::rate(load.rate())]);
+        row.extend([units::count(load.ended()), rate(load)]);
         let quantiles = [latency.mean_ns, latency.p50_ns as f64, latency.p95_ns as f64, latency.p99_ns as f64];
         row.extend(quantiles.map(|ns| if latency.count == 0 { "–".to_owned() } else { units::duration(ns) }));
         row.push(if load.errors.total() == 0 { "0".to_owned() } else { errors_by_kind(load.errors) });

@@ -14,7 +14,7 @@ use narrows_model::run::{Validity, Verdict};
 use narrows_model::units;
 
 use super::paint::clean;
-use crate::load::{ended, errors_by_kind, share_of_due};
+use crate::load::{errors_by_kind, share_of_due};
 
 /// Rows of the response time histogram: the fastest, then ten equal steps up to the slowest; one row where all are alike.
 const ROWS: usize = 11;
@@ -141,7 +141,7 @@ fn requests(requests: &[RequestOfLoad]) -> String {
     for request in requests.iter().take(REQUESTS_MAX) {
         let (latency, decimals) = (request.totals.latency(), decimals(&request.totals.latency));
         let name = if request.request.is_empty() { &request.scenario } else { &request.request };
-        out += &format!("  [{}] {} responses", clean(name), ended(&request.totals));
+        out += &format!("  [{}] {} responses", clean(name), request.totals.ended());
         if latency.count > 0 {
             let [mean, p50, p95, p99] =
                 [latency.mean_ns, latency.p50_ns as f64, latency.p95_ns as f64, latency.p99_ns as f64]

@@ -9,7 +9,7 @@ use super::Color;
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
 use super::used::VARIANTS_MAX;
-use crate::figures::number;
+use crate::figures::{known, number};
 use crate::operations::{Compared, calls, compared};
 
 /// The most operations reported.
@@ -87,7 +87,8 @@ fn row(variant: &str, operation: &OperationSummary) -> Vec<String> {
     let count = |n: f64| units::count(n.max(0.0).round() as u64);
     let dash = || "–".to_owned();
     let mut row = vec![clean(variant), count(operation.completed)];
-    row.extend([operation.mean_ns, operation.p50_ns, operation.p95_ns, operation.p99_ns].map(units::duration));
+    let durations = [operation.mean_ns, operation.p50_ns, operation.p95_ns, operation.p99_ns];
+    row.extend(durations.map(|ns| known(operation.if_completed(ns), units::duration)));
     let calls = calls(operation);
     let cell = |text: Option<String>| text.unwrap_or_else(dash);
     row.push(cell(calls.as_ref().map(|calls| number(calls.succeeded_per_operation))));

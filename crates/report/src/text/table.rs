@@ -8,7 +8,7 @@ use narrows_model::comparison::{Change, Comparison, Difference, Kept, NoiseFloor
 use narrows_model::units;
 
 use super::paint::{Paint, clean, wrap};
-use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, measured_once};
+use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, known, measured_once};
 
 /// What the line under the header is made of.
 const RULE: char = '─';
@@ -75,8 +75,9 @@ fn number_row(variant: &VariantSummary, repeated: bool) -> Vec<String> {
         row.extend(std::iter::repeat_n("–".to_owned(), MEASURED));
         return row;
     }
-    row.push(units::rate(variant.rate));
-    row.extend([variant.mean_ns, variant.p50_ns, variant.p95_ns, variant.p99_ns].map(units::duration));
+    row.push(known(variant.rate, units::rate));
+    let latencies = [variant.mean_ns, variant.p50_ns, variant.p95_ns, variant.p99_ns];
+    row.extend(latencies.map(|latency| known(latency, units::duration)));
     row.push(units::count(variant.errors));
     row.push(cpu_per_request(variant.cpu_seconds_per_request));
     row

@@ -185,6 +185,7 @@ pub(crate) fn window(traces: u64) -> Window {
         label: "all".into(),
         start_ns: T0 as i64,
         end_ns: (T0 + (traces + 1) * TRACE_STEP_NS) as i64,
+        drained_ns: None,
         vus: 1,
         rate: None,
     }

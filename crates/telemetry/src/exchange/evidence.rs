@@ -97,7 +97,8 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
     let operations = || trial.operations.iter();
     let instants = [
         trial.windows.iter().all(|window| is_instant(window.start_ns) && is_instant(window.end_ns)),
-        trial.seconds.iter().all(|second| is_instant(second.start_ns)),
+        trial.windows.iter().all(|window| window.drained_ns.is_none_or(is_instant)),
+        trial.seconds.iter().all(|second| is_instant(second.start_ns) && is_instant(second.length_ns)),
         trial.series.iter().flat_map(|series| &series.points).all(|point| is_instant(point.time_ns)),
         operations().flat_map(|one| &one.seconds).all(|second| is_instant(second.start_ns)),
         operations()

@@ -129,11 +129,11 @@ impl Rows {
 fn replace_windows(connection: &Connection, trial: i64, windows: &[Window]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM windows WHERE trial = ?1", [trial])?;
     let mut insert = connection.prepare_cached(
-        "INSERT OR REPLACE INTO windows (trial, position, kind, label, start_ns, end_ns, vus, rate) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT OR REPLACE INTO windows (trial, position, kind, label, start_ns, end_ns, drained_ns, vus, rate) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     for window in windows {
-        let Window { index, kind, label, start_ns, end_ns, vus, rate } = window;
+        let Window { index, kind, label, start_ns, end_ns, drained_ns, vus, rate } = window;
         insert.execute(params![
             trial,
             index,
@@ -141,6 +141,7 @@ fn replace_windows(connection: &Connection, trial: i64, windows: &[Window]) -> r
             label,
             start_ns,
             end_ns,
+            drained_ns,
             vus,
             rate.filter(|rate| rate.is_finite())
         ])?;
@@ -155,11 +156,11 @@ fn insert_second(
     second: &LoadSecond,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, vus, due, late, dropped, sent, succeeded, \
+        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, length_ns, vus, due, late, dropped, sent, succeeded, \
          errors_connect, errors_reset, errors_timeout, errors_protocol, errors_status, errors_check, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
          service_sum_ns, service_min_ns, service_max_ns, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-         ?22, ?23, ?24, ?25, ?26)",
+         ?22, ?23, ?24, ?25, ?26, ?27)",
     )?;
     let error = |kind| signed(second.errors.of(kind));
     let [latency, service, lateness] = [&second.latency, &second.service, &second.lateness].map(exact_figures);
@@ -168,6 +169,7 @@ fn insert_second(
         strings.id(connection, &second.scenario)?,
         request_id(connection, strings, &second.request)?,
         second.start_ns,
+        second.length_ns,
         second.vus,
         signed(second.due),
         signed(second.late),

@@ -128,6 +128,7 @@ fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSeco
             scenario: row.get("scenario_name")?,
             request: row.get("request_name")?,
             start_ns: row.get::<_, Instant>("start_ns")?.0,
+            length_ns: row.get::<_, Instant>("length_ns")?.0,
             vus: row.get("vus")?,
             due: count("due")?,
             late: count("late")?,

@@ -213,6 +213,7 @@ fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
         label: row.get("label")?,
         start_ns,
         end_ns,
+        drained_ns: optional_instant(row, "drained_ns")?.filter(|drained_ns| *drained_ns >= end_ns),
         vus: row.get("vus")?,
         rate: row.get::<_, Option<Finite>>("rate")?.map(|rate| rate.0),
     })

@@ -1,4 +1,4 @@
--- The tables of a run file, version 1. Those of spans are in spans.sql.
+-- The tables of a run file, version 2. Those of spans are in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -7,7 +7,7 @@
 -- a table, a view or an index raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -60,6 +60,7 @@ CREATE TABLE windows (
     label TEXT NOT NULL,
     start_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL,
+    drained_ns INTEGER, -- when the last response arrived, where the load ended with the window
     vus INTEGER NOT NULL,
     rate REAL,
     PRIMARY KEY (trial, position)
@@ -92,6 +93,7 @@ CREATE TABLE load_second_rows (
     scenario INTEGER NOT NULL, -- strings.id
     request INTEGER, -- strings.id; NULL stands for no name
     start_ns INTEGER NOT NULL,
+    length_ns INTEGER NOT NULL,
     vus INTEGER NOT NULL,
     due INTEGER NOT NULL DEFAULT 0,
     late INTEGER NOT NULL DEFAULT 0,

@@ -180,8 +180,16 @@ mod tests {
         let mut window = |(index, length): (usize, &i64)| {
             let end_ns = start_ns + length;
             let kind = WindowKind::Steady;
-            let window =
-                Window { index: index as u32, kind, label: String::new(), start_ns, end_ns, vus: 1, rate: None };
+            let window = Window {
+                index: index as u32,
+                kind,
+                label: String::new(),
+                start_ns,
+                end_ns,
+                drained_ns: None,
+                vus: 1,
+                rate: None,
+            };
             start_ns = end_ns;
             window
         };

@@ -19,7 +19,6 @@ use crate::live::{self, Screen, Until, View};
 
 /// Where nothing is renewed in place, shorter loads are not reported while they last.
 const TOLD_FROM: Duration = Duration::from_secs(2);
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// See the module.
 pub(super) struct Follower<'a> {
@@ -45,7 +44,7 @@ impl<'a> Follower<'a> {
         Self {
             screen: Screen::new(),
             view: View::new(model.map_or(Until::Unknown, |model| until(model, arguments.open.warmup))),
-            counted: Counted::after(arguments.open.warmup),
+            counted: Counted::of(plan),
             url: shown(&arguments.url),
             outputs,
             failure: None,
@@ -60,7 +59,7 @@ impl<'a> Follower<'a> {
     pub(super) fn see(&mut self, batch: &LoadBatch) {
         let (Some(first), Some(last)) = (batch.seconds.first(), batch.seconds.last()) else { return };
         let first_ns = *self.first_ns.get_or_insert(first.start_ns);
-        let elapsed = Duration::from_nanos((last.start_ns - first_ns).max(0) as u64 + SECOND_NS);
+        let elapsed = Duration::from_nanos((last.end_ns() - first_ns).max(0) as u64);
         self.counted.add(&batch.seconds);
         self.view.add(elapsed, &batch.seconds);
         if self.screen.width().is_some() || elapsed >= TOLD_FROM {
@@ -87,8 +86,7 @@ impl<'a> Follower<'a> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        self.counted.end(outcome.ended_ns);
-        let objectives = self.objectives.iter().map(|objective| objective.evaluate(&self.counted.totals)).collect();
+        let objectives = self.objectives.iter().map(|objective| objective.evaluate(self.counted.totals())).collect();
         let stopped = match self.lost {
             _ if self.view.is_whole(Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64)) => {
                 None

@@ -31,10 +31,11 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
         lines[0].1.push_str("; -c is of no effect with --rate");
     }
     if !arguments.open.warmup.is_zero() {
-        let counted = &sent.counted.totals;
-        let ended = units::count(counted.succeeded + counted.errors.total());
+        let counted = sent.counted.totals();
+        let ended = units::count(counted.ended());
         let time = units::duration(counted.seconds * 1e9);
-        lines.push(("Counted:", format!("{ended} requests in {time}, {} successes", units::rate(counted.rate()))));
+        let rate = counted.known_rate().map_or_else(|| "–".to_owned(), units::rate);
+        lines.push(("Counted:", format!("{ended} requests in {time}, {rate} successes")));
         lines.push(("", "latencies cover these only; all other figures include the warm-up".to_owned()));
     }
     if outcome.client_addresses > 1 {
@@ -57,7 +58,7 @@ pub(super) fn summary(arguments: &Arguments, sent: &Sent) -> LoadSummary {
     LoadSummary {
         url: shown(&arguments.url),
         total: Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64),
-        latency: sent.counted.totals.latency.clone(),
+        latency: sent.counted.totals().latency.clone(),
         bytes: outcome.body_bytes,
         dialup: outcome.phases.connect,
         tls: outcome.phases.tls,

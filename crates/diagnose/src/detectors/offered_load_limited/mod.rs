@@ -13,6 +13,7 @@
 use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::offered_load_limited::{self as evidence, Hidden, Pair, Room, Step, Steps};
+use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Confidence, Finding, FindingKind};
 use narrows_model::run::TrialState;
 
@@ -61,7 +62,7 @@ impl Detector for OfferedLoadLimited {
         };
         let found: Vec<(usize, Finding, &VariantSummary)> = later.iter().filter_map(of).collect();
         let hidden: Vec<&VariantSummary> = found.iter().map(|(_, _, variant)| *variant).collect();
-        let of_first = (!hidden.is_empty()).then(|| (first_at, of_first(self, first, &hidden, room)));
+        let of_first = of_first(self, first, &hidden, room).map(|finding| (first_at, finding));
         of_first.into_iter().chain(found.into_iter().map(|(at, finding, _)| (at, finding))).collect()
     }
 }
@@ -98,10 +99,16 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     Some(finding(detector, room, Hidden::Capacity(steps)))
 }
 
-/// What the first variant says of those whose change its throughput hides.
-fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&VariantSummary], room: Room) -> Finding {
-    let others = hidden.iter().map(|variant| variant.variant.clone()).collect();
-    finding(detector, room, Hidden::Others { first: first.into(), others })
+/// What the first variant says of those whose change its throughput hides; none where there are none.
+fn of_first(
+    detector: &OfferedLoadLimited,
+    first: &VariantSummary,
+    hidden: &[&VariantSummary],
+    room: Room,
+) -> Option<Finding> {
+    let others: Vec<String> = hidden.iter().map(|variant| variant.variant.clone()).collect();
+    let first = VariantFigures::of(first).filter(|_| !others.is_empty())?;
+    Some(finding(detector, room, Hidden::Others { first, others }))
 }
 
 /// What a later variant says beside the first, with the least room of both; none when its throughput differs or nothing
@@ -118,7 +125,8 @@ fn of_later(
     let latency_differs = against.mean.meaning.is_change();
     let cpu = first.cpu_seconds_per_request.zip(variant.cpu_seconds_per_request);
     let cpu_differs = cpu.is_some_and(|(before, now)| (now / before - 1.0).abs() >= thresholds.offered_cpu_share);
-    let pair = Pair { first: first.into(), other: variant.into(), latency_differs, cpu_differs };
+    let (first, other) = (VariantFigures::of(first)?, VariantFigures::of(variant)?);
+    let pair = Pair { first, other, latency_differs, cpu_differs };
     (is_same && (latency_differs || cpu_differs)).then(|| finding(detector, room, Hidden::Variant(pair)))
 }
 

@@ -112,7 +112,7 @@ fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
     let takes_much = full.is_some_and(|machine| {
         machine.is_mostly_foreign() || machine.narrows >= thresholds.generator_host_share * machine.used()
     });
-    let rows = trial.seconds.iter().filter(|row| last.contains(row.start_ns + 500_000_000));
+    let rows = trial.seconds.iter().filter(|row| last.contains(row.middle_ns()));
     let (late, sent) = rows.fold((0.0, 0.0), |(late, sent), row| {
         (late + row.lateness.sum_ns() as f64, sent + row.lateness.count() as f64)
     });

@@ -5,9 +5,10 @@
 //! rate: at another one the services themselves cost something else. So rates that differ are refused, and
 //! `unequal-rates` says so in its place.
 
-use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount, VariantSummary};
+use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::sidecar_cost::{self as evidence, Compared};
+use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
@@ -66,8 +67,8 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: SidecarSummary) -
 
 /// A variant with sidecars beside the same without, at one rate.
 struct Pair<'a> {
-    without: &'a VariantSummary,
-    with: &'a VariantSummary,
+    without: VariantFigures,
+    with: VariantFigures,
     seen: &'a SidecarSummary,
     hop_ns: Option<f64>,
     thresholds: &'a Thresholds,
@@ -83,12 +84,13 @@ impl<'a> Pair<'a> {
     ) -> Option<Self> {
         let summary = |at: usize| {
             let name = &run.trials[at].trial.variant;
-            comparison.variants.iter().find(|variant| variant.variant == *name && variant.rate > 0.0)
+            comparison.variants.iter().find(|variant| variant.variant == *name)
         };
         let hop_ns = hop_ns(&run.trials[with]);
-        let (without, with) = (summary(without)?, summary(with)?);
+        let seen = summary(with)?.sidecars.as_ref()?;
+        let (without, with) = (VariantFigures::of(summary(without)?)?, VariantFigures::of(summary(with)?)?);
         let is_equal = apart(without.rate, with.rate) <= thresholds.unequal_rate_share;
-        Some(Self { without, with, seen: with.sidecars.as_ref()?, hop_ns, thresholds }).filter(|_| is_equal)
+        Some(Self { without, with, seen, hop_ns, thresholds }).filter(|_| is_equal)
     }
 
     /// How much longer a request takes, as a share: of its median, of its 95 %.
@@ -104,8 +106,8 @@ impl<'a> Pair<'a> {
 
     fn finding(&self, detector: &SidecarCost) -> Finding {
         let compared = Compared {
-            without: self.without.into(),
-            with: self.with.into(),
+            without: self.without.clone(),
+            with: self.with.clone(),
             rate_share_max: self.thresholds.unequal_rate_share,
         };
         let cpu = compared.cpu_seconds_per_request();

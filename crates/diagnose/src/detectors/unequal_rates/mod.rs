@@ -7,9 +7,10 @@
 //! a cost: one variant has sidecars or services more than the other, or completes fewer requests and spends more on
 //! each. A variant that completes more for less is a gain, and the table says that already.
 
-use narrows_model::comparison::{Comparison, VariantSummary};
+use narrows_model::comparison::{Comparison, Difference};
 use narrows_model::evidence::RunEvidence;
 use narrows_model::finding::evidence::unequal_rates as evidence;
+use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Confidence, Finding, FindingKind};
 
 use crate::Detector;
@@ -60,8 +61,10 @@ pub(crate) fn apart(first: f64, other: f64) -> f64 {
 
 /// A variant beside the one it is compared with.
 struct Pair<'a> {
-    first: &'a VariantSummary,
-    other: &'a VariantSummary,
+    first: VariantFigures,
+    other: VariantFigures,
+    /// The other beside the first of all variants, where the one that it is compared with is that.
+    against_first: Option<&'a Difference>,
     /// Whether the other has sidecars where the first has none.
     adds_sidecars: bool,
     /// Services that only the other has.
@@ -79,14 +82,16 @@ impl<'a> Pair<'a> {
     ) -> Option<Self> {
         let summary = |at: usize| {
             let name = &run.trials[at].trial.variant;
-            comparison.variants.iter().find(|variant| variant.variant == *name && variant.rate > 0.0)
+            comparison.variants.iter().find(|variant| variant.variant == *name)
         };
         let (a, b) = (&run.trials[first], &run.trials[other]);
+        let (first, other) = (summary(first)?, summary(other)?);
         let added_services =
             without_sidecars(b).difference(&without_sidecars(a)).map(|name| (*name).to_owned()).collect();
         Some(Self {
-            first: summary(first)?,
-            other: summary(other)?,
+            first: VariantFigures::of(first)?,
+            other: VariantFigures::of(other)?,
+            against_first: other.against_first.as_ref().filter(|_| first.against_first.is_none()),
             adds_sidecars: !with_sidecars(b).is_subset(&with_sidecars(a)),
             added_services,
             is_open: is_open(a) || is_open(b),
@@ -96,8 +101,8 @@ impl<'a> Pair<'a> {
 
     fn is_worth_saying(&self) -> bool {
         let is_apart = apart(self.first.rate, self.other.rate) > self.thresholds.unequal_rate_share;
-        let noise = self.other.against_first.as_ref().filter(|_| self.first.against_first.is_none());
-        let is_sure = noise.is_none_or(|against| against.rate_within.low > 0.0 || against.rate_within.high < 0.0);
+        let is_sure =
+            self.against_first.is_none_or(|against| against.rate_within.low > 0.0 || against.rate_within.high < 0.0);
         let has_more = self.adds_sidecars || !self.added_services.is_empty();
         is_apart && is_sure && (has_more || self.is_dearer())
     }
@@ -111,8 +116,8 @@ impl<'a> Pair<'a> {
 
     fn finding(&self, detector: &UnequalRates) -> Finding {
         let evidence = evidence::UnequalRates {
-            first: self.first.into(),
-            other: self.other.into(),
+            first: self.first.clone(),
+            other: self.other.clone(),
             adds_sidecars: self.adds_sidecars,
             added_services: self.added_services.clone(),
             is_open: self.is_open,

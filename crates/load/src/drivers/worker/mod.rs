@@ -323,14 +323,15 @@ impl<'run, T: Transport> Worker<'run, T> {
         }
         let second_ns = self.recorder.second_start_ns();
         let is_planned = self.populations.iter().any(|population| second_ns < population.end_ns());
+        let ended_ns = self.ended_ns(now);
         if is_planned || self.recorder.has_counted() {
+            self.recorder.end_at(ended_ns);
             self.close_second();
         }
         let usage = ThreadUse {
             cpu: thread_cpu().saturating_sub(cpu_before),
             wall: Duration::from_nanos((now - begun_ns).max(0) as u64),
         };
-        let ended_ns = self.ended_ns(now);
         let open = self.populations.iter().filter(|population| population.arrivals.is_some());
         let arrivals_ended_ns = open.map(Population::end_ns).max();
         let client_addresses = self.client_addresses();

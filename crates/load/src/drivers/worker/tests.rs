@@ -16,7 +16,7 @@ use crate::data::Sources;
 use crate::drivers::transport::{Event, Exchanges, Failure, Order, Response, Reuse, Transport};
 use crate::flows::Flows;
 use crate::random::Random;
-use crate::recorder::{Cause, Message, Recorder, RowName, ThreadTotals};
+use crate::recorder::{Bounds, Cause, Message, Recorder, RowName, ThreadTotals};
 use crate::schedule::Schedule;
 use crate::testing::plan;
 
@@ -148,7 +148,8 @@ fn with_worker<R>(
     };
     let (out, messages) = sync_channel(SECONDS_MAX);
     let names = vec![RowName { scenario: "a".into(), request: String::new() }];
-    let recorder = Recorder::new(0, shared.start_ns, names, Random::new(1, 1), out, &deserted);
+    let bounds = Bounds { start_ns: shared.start_ns, of_windows: &[] };
+    let recorder = Recorder::new(0, bounds, names, Random::new(1, 1), out, &deserted);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let script = script.iter().copied().collect();
     let transport = Scripted { script, calls: calls.clone(), events: VecDeque::new() };

@@ -26,17 +26,16 @@ impl VariantFigures {
     pub fn under_way(&self) -> f64 {
         self.rate * self.mean_ns / 1e9
     }
-}
 
-impl From<&VariantSummary> for VariantFigures {
-    fn from(summary: &VariantSummary) -> Self {
-        Self {
+    /// The figures of a variant; none where it has no rate, or nothing succeeded.
+    pub fn of(summary: &VariantSummary) -> Option<Self> {
+        Some(Self {
             variant: summary.variant.clone(),
-            rate: summary.rate,
-            mean_ns: summary.mean_ns,
-            p50_ns: summary.p50_ns,
-            p95_ns: summary.p95_ns,
+            rate: summary.rate.filter(|rate| *rate > 0.0)?,
+            mean_ns: summary.mean_ns?,
+            p50_ns: summary.p50_ns?,
+            p95_ns: summary.p95_ns?,
             cpu_seconds_per_request: summary.cpu_seconds_per_request.filter(|seconds| seconds.is_finite()),
-        }
+        })
     }
 }

@@ -13,6 +13,7 @@ fn trial(series: Vec<Series>) -> TrialEvidence {
         label: "all of it".into(),
         start_ns: 0,
         end_ns: 100 * SECOND,
+        drained_ns: None,
         vus: 0,
         rate: None,
     };

@@ -111,10 +111,12 @@ fn values_that_narrows_never_writes_are_errors() {
         "UPDATE trials SET caveats = '{}'",
         "UPDATE windows SET start_ns = -9223372036854775807",
         "UPDATE windows SET end_ns = start_ns - 1",
+        "UPDATE windows SET drained_ns = -1",
+        "UPDATE load_second_rows SET length_ns = -1",
         "UPDATE windows SET rate = 9e999 WHERE position = 1",
         "UPDATE windows SET vus = 1 << 40",
         "WITH RECURSIVE t (x) AS (SELECT 10 UNION ALL SELECT x + 1 FROM t WHERE x < 10100) \
-         INSERT INTO windows SELECT 1, x, 'steady', 'w', 1, 2, 1, NULL FROM t",
+         INSERT INTO windows SELECT 1, x, 'steady', 'w', 1, 2, NULL, 1, NULL FROM t",
         "UPDATE services SET port = -1",
         "UPDATE services SET cpu_limit_cores = 9e999",
         "UPDATE load_second_rows SET start_ns = 9223372036854775807",

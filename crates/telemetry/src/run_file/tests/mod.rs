@@ -113,6 +113,7 @@ fn windows() -> Vec<Window> {
         label: label.into(),
         start_ns: T0 + i64::from(index) * 10 * SECOND,
         end_ns: T0 + i64::from(index + 1) * 10 * SECOND,
+        drained_ns: None,
         vus: 4 * index,
         rate: (index == 1).then_some(12.5),
     };
@@ -143,6 +144,7 @@ fn second(at: i64) -> LoadSecond {
         scenario: "invoices".into(),
         request: "shop/list".into(),
         start_ns: T0 + at * SECOND,
+        length_ns: 1_000_000_000,
         vus: 4,
         due: 110,
         late: 9,

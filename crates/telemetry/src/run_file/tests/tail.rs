@@ -149,6 +149,7 @@ fn the_evidence_of_a_thinned_trial_counts_what_happened() {
     let window = |index: u32| Window {
         start_ns: T0 + i64::from(index) * 2_000 * STEP,
         end_ns: T0 + i64::from(index + 1) * 2_000 * STEP,
+        drained_ns: None,
         index,
         ..windows().remove(1)
     };
