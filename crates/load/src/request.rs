@@ -166,13 +166,20 @@ pub(crate) fn path_of(request: &[u8]) -> &[u8] {
     request.split(|byte| *byte == b' ').nth(1).unwrap_or(b"/")
 }
 
-/// The value of a header in a rendered request.
-pub(crate) fn header_of<'a>(request: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let lines = request.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii);
-    lines.take_while(|line| !line.is_empty()).find_map(|line| {
-        let (given, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
-        given.eq_ignore_ascii_case(name.as_bytes()).then(|| value[1..].trim_ascii())
+/// The headers of a request that was rendered at least in part, or of a response whose head was parsed before: names and
+/// values, in order.
+pub(crate) fn headers_of(message: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    // Empty lines may come before a response (RFC 9112, 2.2).
+    let lines = message.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).skip_while(|line| line.is_empty());
+    lines.skip(1).take_while(|line| !line.is_empty()).filter_map(|line| {
+        let (name, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        Some((name, value[1..].trim_ascii()))
     })
+}
+
+/// The value of the first header of a name; see [`headers_of`].
+pub(crate) fn header_of<'a>(message: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    headers_of(message).find(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
 }
 
 fn append(pieces: &[Piece], filling: Filling<'_>, body_bytes: usize, out: &mut Vec<u8>) {
@@ -237,10 +244,12 @@ impl Compiler<'_> {
 
     fn headers(&mut self, template: &RequestTemplate) -> Result<(), Error> {
         let given = |name: &str| template.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        // The host comes first (RFC 9110, 7.2): cookies further on depend on it.
         if !given("host") {
             self.header("Host", &Template::text(&template.host))?;
         }
-        self.given_headers(template)?;
+        self.given_headers(template, |name| name.eq_ignore_ascii_case("host"))?;
+        self.given_headers(template, |name| !name.eq_ignore_ascii_case("host"))?;
         if !given("user-agent") {
             self.header("User-Agent", &Template::text(USER_AGENT))?;
         }
@@ -263,8 +272,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn given_headers(&mut self, template: &RequestTemplate) -> Result<(), Error> {
-        for (name, value) in &template.headers {
+    fn given_headers(&mut self, template: &RequestTemplate, are_meant: fn(&str) -> bool) -> Result<(), Error> {
+        for (name, value) in template.headers.iter().filter(|(name, _)| are_meant(name)) {
             if name.eq_ignore_ascii_case("transfer-encoding") {
                 return Err(self.refuse("header Transfer-Encoding", "bodies are sent with a Content-Length".into()));
             }
@@ -437,7 +446,7 @@ mod tests {
         }
         assert_eq!(
             rendered(&plan),
-            "POST / HTTP/1.1\r\nuser-agent: me\r\nACCEPT: a/b\r\nhost: h\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            "POST / HTTP/1.1\r\nhost: h\r\nuser-agent: me\r\nACCEPT: a/b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         );
     }
 
@@ -471,6 +480,9 @@ mod tests {
         assert_eq!((path_of(request), path_of(b"")), (&b"/a?b"[..], &b"/"[..]));
         assert_eq!(header_of(request, "host"), Some(&b"h:1"[..]));
         assert_eq!((header_of(request, "x-body"), header_of(b"", "host")), (None, None));
+        let response = b"\r\n\nHTTP/1.1 200 OK\nA: 1\r\na:\t2\r\n\r\nb: no";
+        let headers: Vec<(&[u8], &[u8])> = headers_of(response).collect();
+        assert_eq!(headers, [(&b"A"[..], &b"1"[..]), (b"a", b"2")]);
     }
 
     #[test]

@@ -425,7 +425,21 @@ fn a_wish_to_stop_leaves_responses_behind() {
             drop(out);
             outcome.unwrap()
         });
-        assert_eq!((outcome.abandoned, outcome.totals.errors.total()), (2, 0));
+        assert_eq!((outcome.totals.cut, outcome.totals.errors.total()), (2, 0));
+    }
+}
+
+#[test]
+fn a_response_with_many_headers_is_a_response() {
+    for way in WAYS {
+        let (_server, mut plan) = serve(way, |_| {
+            let headers = (0..950).map(|at| ("X-A", if at == 949 { "last" } else { "1" }));
+            Reply::Response(200, headers.collect(), "hello")
+        });
+        let last = Check::Header { name: "x-a".into(), value: Some("last".into()) };
+        plan.scenarios[0].flows[0].steps[0].checks = vec![last];
+        let ran = run_whole(&plan);
+        assert_eq!(ran.ended(), (1, 0), "{way:?}: {:?}", ran.causes());
     }
 }
 

@@ -56,7 +56,8 @@ const HEADERS: Field = optional(
         least: 1,
         most: MANY,
     }),
-    "Headers that the response has, each with its whole value, or nothing when any value will do.",
+    "Headers that the response has, each with its whole value, or nothing when any value will do. If the response has \
+     several headers of one name, one of them must have the value.",
 );
 
 const JSON: Field = optional(

@@ -57,8 +57,7 @@ impl CompiledCheck {
             }
             Check::BodyContains(text) => response.body().map(|body| contains(body, text.as_bytes())),
             Check::Header { name, value } => {
-                let found = response.header(name);
-                Ok(found.is_some_and(|found| value.as_ref().is_none_or(|value| found == value.as_bytes())))
+                Ok(response.headers(name).any(|found| value.as_ref().is_none_or(|value| found == value.as_bytes())))
             }
             Check::Json { pointer, value } => response.json().map(|json| {
                 let found = json.pointer(pointer);
@@ -133,7 +132,7 @@ mod tests {
     use serde_json::json;
 
     fn outcome(check: Check, body: &str) -> Result<(), String> {
-        let capture = captured("X-Kind: a b\r\n", body.as_bytes());
+        let capture = captured("X-Kind: a b\r\nVia: 1\r\nX-KIND: c\r\n", body.as_bytes());
         let check = CompiledCheck::compile(&check)?;
         let held = check.hold(&mut Response::new(201, &capture, &mut Decoder::default()));
         held.map_err(|failure| failure.cause.map_or(failure.kind.as_str().to_owned(), |cause| cause.to_string()))
@@ -158,6 +157,8 @@ mod tests {
             (Check::BodyContains("seven".into()), Err("check failed: body does not contain \"seven\"")),
             (header("x-kind", None), Ok(())),
             (header("x-kind", Some("a b")), Ok(())),
+            (header("x-kind", Some("c")), Ok(())),
+            (header("x-kind", Some("a b, c")), Err("check failed: header x-kind is not \"a b, c\"")),
             (header("x-kind", Some("a")), Err("check failed: header x-kind is not \"a\"")),
             (header("x-other", None), Err("check failed: header x-other is missing")),
             (json_at("/items/0/id", Some(json!(7.0))), Ok(())),

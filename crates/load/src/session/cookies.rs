@@ -1,16 +1,18 @@
-//! The cookies of one user for one host (RFC 6265).
+//! The cookies of one user (RFC 6265).
 //!
-//! Cookies are distinguished by name and path; longer paths come first, then older cookies. The jar is small: over its
-//! limits the oldest cookie goes. `Domain` is not looked at, since a user speaks to one host only, and neither are
-//! `HttpOnly` and `SameSite`, which speak of browsers.
+//! Cookies are distinguished by name, domain and path; longer paths come first, then older cookies. The jar is small: over
+//! its limits the oldest cookie goes. There is no list of public suffixes: of domains above the host, those of one label
+//! are refused, such as `com`. `HttpOnly` and `SameSite` are ignored, as they are about scripts and pages in browsers.
+
+use std::net::IpAddr;
 
 use super::cookie_date;
-use super::redirect::Security;
-use crate::request::path_of;
+use super::redirect::{Origin, Security};
+use crate::request::{header_of, path_of};
 
 /// The most cookies of a user.
 const COOKIES_MAX: usize = 64;
-/// The most bytes of a user's cookies, names, values and paths together.
+/// The most bytes of a user's cookies, names, values, paths and domains together.
 const JAR_BYTES_MAX: usize = 8 * 1024;
 
 /// See the module. The oldest cookie is the first.
@@ -25,13 +27,55 @@ struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
     path: Vec<u8>,
+    domain: Domain,
     /// In Unix seconds; none when it lasts as long as the jar.
     expires_s: Option<i64>,
 }
 
+/// Hosts that a cookie is sent to. Names are in lower case.
+#[derive(Debug, PartialEq, Eq)]
+enum Domain {
+    /// The host that set it only.
+    Host(Vec<u8>),
+    /// This one and those below it.
+    Below(Vec<u8>),
+}
+
+impl Domain {
+    /// Where a cookie with this `Domain` attribute goes if `host` sets it; `None` if the host may not set it (RFC 6265,
+    /// 5.3, steps 4 to 6).
+    fn new(attribute: Option<&[u8]>, host: Vec<u8>) -> Option<Self> {
+        let Some(attribute) = attribute else { return Some(Self::Host(host)) };
+        let domain = attribute.strip_prefix(b".").unwrap_or(attribute).to_ascii_lowercase();
+        let is_label = !domain.contains(&b'.');
+        match domain_matches(&host, &domain) {
+            true if is_label && domain == host => Some(Self::Host(host)),
+            true if !is_label => Some(Self::Below(domain)),
+            _ => None,
+        }
+    }
+
+    fn name(&self) -> &[u8] {
+        match self {
+            Self::Host(name) | Self::Below(name) => name,
+        }
+    }
+
+    fn covers(&self, host: &[u8]) -> bool {
+        match self {
+            Self::Host(name) => name == host,
+            Self::Below(name) => domain_matches(host, name),
+        }
+    }
+}
+
 impl Cookie {
     fn bytes(&self) -> usize {
-        self.name.len() + self.value.len() + self.path.len()
+        self.name.len() + self.value.len() + self.path.len() + self.domain.name().len()
+    }
+
+    fn is_same_as(&self, other: &Cookie) -> bool {
+        self.name == other.name && self.domain.name() == other.domain.name() && self.path == other.path
     }
 
     fn is_over(&self, now_s: i64) -> bool {
@@ -46,13 +90,13 @@ impl Jar {
     }
 
     /// Takes the value of a `Set-Cookie` in the response to a request for `path`, its query included. What is no
-    /// cookie, or is for encrypted connections only and came over a plain one, is ignored.
-    pub(super) fn set(&mut self, set_cookie: &[u8], path: &[u8], security: Security, now_s: i64) {
-        let Some((cookie, needs)) = parse(set_cookie, path, now_s) else { return };
-        if needs == Security::Tls && security == Security::Plain {
+    /// cookie, is for another domain, or is for encrypted connections only and came over a plain one, is ignored.
+    pub(super) fn set(&mut self, set_cookie: &[u8], path: &[u8], origin: &Origin<'_>, now_s: i64) {
+        let Some((cookie, needs)) = parse(set_cookie, path, origin.host, now_s) else { return };
+        if needs == Security::Tls && origin.security == Security::Plain {
             return;
         }
-        let known = self.cookies.iter().position(|known| known.name == cookie.name && known.path == cookie.path);
+        let known = self.cookies.iter().position(|known| known.is_same_as(&cookie));
         if cookie.is_over(now_s) {
             known.into_iter().for_each(|index| self.remove(index));
         } else if cookie.bytes() <= JAR_BYTES_MAX {
@@ -80,14 +124,16 @@ impl Jar {
         self.bytes -= self.cookies.remove(index).bytes();
     }
 
-    /// Appends the cookies for the request whose first line `out` begins with, between `before` and `after`; nothing
+    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`; nothing
     /// when there are none.
     pub(super) fn append(&self, now_s: i64, before: &[u8], after: &[u8], out: &mut Vec<u8>) {
         if self.cookies.is_empty() {
             return;
         }
-        let path = without_query(path_of(out));
-        let fits = |cookie: &&Cookie| !cookie.is_over(now_s) && path_matches(path, &cookie.path);
+        let (path, host) = (without_query(path_of(out)), host_name(header_of(out, "host").unwrap_or_default()));
+        let fits = |cookie: &&Cookie| {
+            !cookie.is_over(now_s) && path_matches(path, &cookie.path) && cookie.domain.covers(&host)
+        };
         let mut chosen: Vec<&Cookie> = self.cookies.iter().filter(fits).collect();
         chosen.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         for (index, cookie) in chosen.iter().enumerate() {
@@ -106,6 +152,28 @@ fn without_query(path: &[u8]) -> &[u8] {
     path.split(|byte| *byte == b'?').next().unwrap_or(path)
 }
 
+/// The host of a `Host` header, without its port.
+fn host_name(authority: &[u8]) -> Vec<u8> {
+    let end = match authority.iter().position(|byte| *byte == b']') {
+        Some(end) => end + 1,
+        None => authority.iter().position(|byte| *byte == b':').unwrap_or(authority.len()),
+    };
+    authority[..end].to_ascii_lowercase()
+}
+
+/// RFC 6265, 5.1.3.
+fn domain_matches(host: &[u8], domain: &[u8]) -> bool {
+    let is_address = || {
+        let text = std::str::from_utf8(host).unwrap_or_default();
+        text.starts_with('[') || text.parse::<IpAddr>().is_ok()
+    };
+    match host.strip_suffix(domain) {
+        Some(b"") => true,
+        Some(above) => !domain.is_empty() && above.ends_with(b".") && !is_address(),
+        None => false,
+    }
+}
+
 /// RFC 6265, 5.1.4.
 fn path_matches(path: &[u8], of_cookie: &[u8]) -> bool {
     path.strip_prefix(of_cookie)
@@ -122,18 +190,20 @@ fn default_path(path: &[u8]) -> &[u8] {
 }
 
 /// RFC 6265, 5.2, and whether the cookie is for encrypted connections only.
-fn parse(set_cookie: &[u8], path: &[u8], now_s: i64) -> Option<(Cookie, Security)> {
+fn parse(set_cookie: &[u8], path: &[u8], host: &[u8], now_s: i64) -> Option<(Cookie, Security)> {
     if set_cookie.iter().any(u8::is_ascii_control) {
         return None;
     }
     let mut parts = set_cookie.split(|byte| *byte == b';');
     let (name, value) = pair(parts.next()?);
     let value = value.filter(|_| !name.is_empty())?;
-    let (mut own_path, mut expires_s, mut max_age_s, mut needs) = (None, None, None, Security::Plain);
+    let (mut own_path, mut domain) = (None, None);
+    let (mut expires_s, mut max_age_s, mut needs) = (None, None, Security::Plain);
     for (attribute, value) in parts.map(pair) {
         let value = value.unwrap_or(b"");
         match attribute.to_ascii_lowercase().as_slice() {
             b"path" => own_path = Some(value).filter(|path| path.starts_with(b"/")),
+            b"domain" => domain = Some(value).filter(|value| !value.is_empty()).or(domain),
             b"expires" => expires_s = cookie_date::parse(value).or(expires_s),
             b"max-age" => max_age_s = age(value).or(max_age_s),
             b"secure" => needs = Security::Tls,
@@ -142,7 +212,8 @@ fn parse(set_cookie: &[u8], path: &[u8], now_s: i64) -> Option<(Cookie, Security
     }
     let expires_s = max_age_s.map(|age_s| now_s.saturating_add(age_s)).or(expires_s);
     let path = own_path.unwrap_or_else(|| default_path(path)).to_vec();
-    Some((Cookie { name: name.to_vec(), value: value.to_vec(), path, expires_s }, needs))
+    let domain = Domain::new(domain, host_name(host))?;
+    Some((Cookie { name: name.to_vec(), value: value.to_vec(), path, domain, expires_s }, needs))
 }
 
 fn pair(part: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -167,17 +238,69 @@ mod tests {
 
     const NOW_S: i64 = 784_111_777;
 
-    fn jar(set_cookies: &[&str]) -> Jar {
-        let mut jar = Jar::default();
-        set_cookies.iter().for_each(|cookie| jar.set(cookie.as_bytes(), b"/shop/cart?x=/y/", Security::Plain, NOW_S));
+    const HOST: &str = "Shop.example.com:8080";
+
+    fn origin(host: &str, security: Security) -> Origin<'_> {
+        Origin { security, host: host.as_bytes(), address: ([127, 0, 0, 1], 8080).into() }
+    }
+
+    fn jar_of(host: &str, set_cookies: &[&str]) -> Jar {
+        let (mut jar, origin) = (Jar::default(), origin(host, Security::Plain));
+        set_cookies.iter().for_each(|cookie| jar.set(cookie.as_bytes(), b"/shop/cart?x=/y/", &origin, NOW_S));
         jar
     }
 
-    fn sent(jar: &Jar, path: &str, now_s: i64) -> String {
-        let line = format!("GET {path} HTTP/1.1\r\n");
-        let mut out = line.clone().into_bytes();
+    fn jar(set_cookies: &[&str]) -> Jar {
+        jar_of(HOST, set_cookies)
+    }
+
+    fn sent_to(host: &str, jar: &Jar, path: &str, now_s: i64) -> String {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
+        let mut out = head.clone().into_bytes();
         jar.append(now_s, b"Cookie: ", b"!", &mut out);
-        String::from_utf8(out).unwrap()[line.len()..].to_owned()
+        String::from_utf8(out).unwrap()[head.len()..].to_owned()
+    }
+
+    fn sent(jar: &Jar, path: &str, now_s: i64) -> String {
+        sent_to(HOST, jar, path, now_s)
+    }
+
+    #[test]
+    fn a_cookie_whose_domain_does_not_match_the_host_is_ignored() {
+        let cases = [
+            (HOST, "", true),
+            (HOST, "shop.example.com", true),
+            (HOST, ".SHOP.Example.com", true),
+            (HOST, "example.com", true),
+            (HOST, "com", false),
+            (HOST, ".", false),
+            (HOST, "other.example", false),
+            (HOST, "op.example.com", false),
+            (HOST, "www.shop.example.com", false),
+            (HOST, "other.example; Domain=example.com", true),
+            (HOST, "other.example; Domain=", false),
+            (HOST, "example.com; Domain=other.example", false),
+            ("localhost", "localhost", true),
+            ("localhost", "localdomain", false),
+            ("127.0.0.1:80", "127.0.0.1", true),
+            ("127.0.0.1:80", "0.0.1", false),
+            ("[::1]:80", "[::1]", true),
+            ("[::1]:80", "1]", false),
+            ("", "example.com", false),
+        ];
+        for (host, domain, is_kept) in cases {
+            let held = jar_of(host, &[&format!("a=1; Domain={domain}")]);
+            assert_eq!(held.cookies.len(), usize::from(is_kept), "{domain:?} from {host:?}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_goes_to_the_hosts_of_its_domain() {
+        let held = jar(&["a=1; Path=/", "b=2; Path=/; Domain=example.com", "b=3; Path=/; Domain=shop.example.com"]);
+        assert_eq!(sent_to("SHOP.example.com:1", &held, "/", NOW_S), "Cookie: a=1; b=2; b=3!");
+        assert_eq!(sent_to("pay.shop.example.com", &held, "/", NOW_S), "Cookie: b=2; b=3!");
+        assert_eq!(sent_to("example.com", &held, "/", NOW_S), "Cookie: b=2!");
+        assert_eq!(sent_to("badexample.com", &held, "/", NOW_S), "");
     }
 
     #[test]
@@ -196,7 +319,7 @@ mod tests {
         // `secure=no` says `Secure`, as the standard has it.
         assert_eq!(sent(&jar(&set), "/shop", NOW_S), "Cookie: b=; f=ü!");
         let mut jar = Jar::default();
-        jar.set(b"a = \"x y=z\" ; Secure", b"/", Security::Tls, NOW_S);
+        jar.set(b"a = \"x y=z\" ; Secure", b"/", &origin(HOST, Security::Tls), NOW_S);
         assert_eq!(sent(&jar, "/", NOW_S), "Cookie: a=\"x y=z\"!");
     }
 
@@ -210,7 +333,7 @@ mod tests {
         for delete in
             ["a=; Max-Age=0", "b=; Max-Age=-99999999999999999999", "c=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
         {
-            held.set(delete.as_bytes(), b"/shop/", Security::Plain, NOW_S);
+            held.set(delete.as_bytes(), b"/shop/", &origin(HOST, Security::Plain), NOW_S);
         }
         assert_eq!((held.cookies.len(), held.bytes), (0, 0));
         let lasting = jar(&["a=1; Max-Age=99999999999999999999; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]);
@@ -235,7 +358,7 @@ mod tests {
         ) {
             let mut jar = Jar::default();
             for (name, rest) in &cookies {
-                jar.set(format!("{name}={rest}").as_bytes(), b"/", Security::Plain, NOW_S);
+                jar.set(format!("{name}={rest}").as_bytes(), b"/", &origin(HOST, Security::Plain), NOW_S);
             }
             prop_assert!(jar.cookies.len() <= COOKIES_MAX && jar.bytes <= JAR_BYTES_MAX);
             prop_assert_eq!(jar.bytes, jar.cookies.iter().map(Cookie::bytes).sum::<usize>());

@@ -71,7 +71,7 @@ impl CompiledExtract {
     pub(super) fn take(&self, response: &mut Response<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.clear();
         let found = match &self.place {
-            CompiledPlace::Header(name) => Ok(response.header(name).map(|value| out.extend_from_slice(value))),
+            CompiledPlace::Header(name) => Ok(response.headers(name).next().map(|value| out.extend_from_slice(value))),
             CompiledPlace::Json(pointer) => {
                 response.json().map(|json| json.pointer(pointer).map(|value| append_json(value, out)))
             }

@@ -18,7 +18,7 @@ use narrows_model::load::{Cookies, ErrorKind};
 
 use crate::flows::Position;
 use crate::recorder::Cause;
-use crate::request::path_of;
+use crate::request::{headers_of, path_of};
 
 pub(crate) use capture::{Capture, Sink};
 use cookies::Jar;
@@ -115,7 +115,7 @@ impl Session {
         self.variables.get(index).map_or(b"", Vec::as_slice)
     }
 
-    /// Appends the cookies for the path in the request line that `out` begins with, between `before` and `after`; nothing
+    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`; nothing
     /// when there are none.
     pub(crate) fn append_cookies(&self, now_ns: i64, before: &[u8], after: &[u8], out: &mut Vec<u8>) {
         self.jar.append(now_ns.div_euclid(NS_PER_S), before, after, out);
@@ -126,13 +126,11 @@ impl Session {
         if self.cookies == Cookies::Ignored {
             return;
         }
-        let head = std::mem::take(&mut self.capture.head);
         let path = path_of(request);
-        response::each_header(&head, |name, value| {
-            if name.eq_ignore_ascii_case("set-cookie") {
-                self.jar.set(value, path, origin.security, now_ns.div_euclid(NS_PER_S));
+        for (name, value) in headers_of(&self.capture.head) {
+            if name.eq_ignore_ascii_case(b"set-cookie") {
+                self.jar.set(value, path, origin, now_ns.div_euclid(NS_PER_S));
             }
-        });
-        self.capture.head = head;
+        }
     }
 }

@@ -9,8 +9,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use serde_json::Value;
 
 use super::capture::{BODY_BYTES_MAX, Capture};
-
-const HEADERS_MAX: usize = 128;
+use crate::request::{header_of, headers_of};
 
 /// A buffer of one thread for decoded bodies.
 #[derive(Debug, Default)]
@@ -37,9 +36,9 @@ impl<'a> Response<'a> {
         Self { status, head: &capture.head, body, json: None }
     }
 
-    /// The first header of a name.
-    pub(super) fn header(&self, name: &str) -> Option<&'a [u8]> {
-        first_header(self.head, name)
+    /// The values of the headers of a name, in order.
+    pub(super) fn headers(&self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        headers_of(self.head).filter(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
     }
 
     /// The body as the server meant it.
@@ -55,30 +54,9 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Calls `take` with the name and value of every header of a whole head.
-pub(super) fn each_header<'a>(head: &'a [u8], mut take: impl FnMut(&'a str, &'a [u8])) {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut headers);
-    // The driver has parsed it before, so it is well-formed.
-    if response.parse(head).is_ok() {
-        response.headers.iter().for_each(|header| take(header.name, header.value));
-    }
-}
-
-/// The value of the first header of a name.
-pub(super) fn first_header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let mut found = None;
-    each_header(head, |given, value| {
-        if found.is_none() && given.eq_ignore_ascii_case(name) {
-            found = Some(value.trim_ascii());
-        }
-    });
-    found
-}
-
 impl Decoder {
     fn decode<'a>(&'a mut self, head: &[u8], body: &'a [u8]) -> Result<&'a [u8], Unreadable> {
-        let coding = if body.is_empty() { None } else { first_header(head, "content-encoding") };
+        let coding = if body.is_empty() { None } else { header_of(head, "content-encoding") };
         match coding.map(<[u8]>::to_ascii_lowercase).as_deref() {
             None | Some(b"" | b"identity") => Ok(body),
             Some(b"gzip" | b"x-gzip") => self.inflate(MultiGzDecoder::new(body), "is not gzip as it says"),
@@ -170,12 +148,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn headers_are_found_by_name_and_the_first_counts() {
+    fn headers_are_found_by_name_in_their_order() {
         let capture = captured("X-A:  one \r\nx-a: two\r\nEmpty:\r\n", b"");
         let mut decoder = Decoder::default();
         let response = Response::new(200, &capture, &mut decoder);
-        assert_eq!(response.header("x-A"), Some(&b"one"[..]));
-        assert_eq!((response.header("empty"), response.header("x-b")), (Some(&b""[..]), None));
+        let values = |name| response.headers(name).collect::<Vec<_>>();
+        assert_eq!(values("x-A"), [&b"one"[..], b"two"]);
+        assert_eq!((values("empty"), values("x-b")), (vec![&b""[..]], Vec::new()));
     }
 
     proptest! {

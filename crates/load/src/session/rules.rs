@@ -6,11 +6,11 @@ use super::capture::Wanted;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;
 use super::redirect::{Hop, HopMethod, Origin, is_redirect, method_after, resolve};
-use super::response::{Decoder, Response, first_header};
+use super::response::{Decoder, Response};
 use super::{Failure, Session};
 use crate::Error;
 use crate::recorder::Cause;
-use crate::request::path_of;
+use crate::request::{header_of, path_of};
 
 /// From this status on a response has failed, unless a check allows it.
 pub(crate) const STATUS_FAILED: u16 = 400;
@@ -94,7 +94,7 @@ impl Rules {
         if self.redirects_max == 0 || !is_redirect(status) {
             return Ok(None);
         }
-        let Some(location) = first_header(&session.capture.head, "location") else { return Ok(None) };
+        let Some(location) = header_of(&session.capture.head, "location") else { return Ok(None) };
         let path = resolve(location, path_of(sent.request), &sent.origin)?;
         if session.redirects == self.redirects_max {
             let cause = Cause::Said(format!("more than {} redirects", self.redirects_max).into());

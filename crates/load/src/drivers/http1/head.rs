@@ -9,7 +9,10 @@ use httparse::{Header, ParserConfig, Status};
 
 use crate::drivers::transport::Reuse;
 
-const HEADERS_MAX: usize = 128;
+/// The most headers of a response.
+const HEADERS_MAX: usize = 1_000;
+/// Headers that a head is read with first; room for the most is made only for those that need it.
+const HEADERS_USUAL: usize = 128;
 
 /// What a head announces.
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +32,24 @@ pub(super) enum Framing {
 
 /// A head at the beginning of `bytes` and its length; none while it is not whole.
 pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
+    parse::<HEADERS_USUAL>(bytes).unwrap_or_else(|| parse_large_head(bytes))
+}
+
+#[cold]
+#[inline(never)]
+fn parse_large_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
+    parse::<HEADERS_MAX>(bytes).unwrap_or(Err("it has more than 1,000 headers"))
+}
+
+/// As [`parse_head`], for at most `N` headers; none where there are more.
+fn parse<const N: usize>(bytes: &[u8]) -> Option<Result<Option<(Head, usize)>, &'static str>> {
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
     let mut response = httparse::Response::new(&mut []);
     match ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
-        Ok(Status::Partial) => Ok(None),
-        Ok(Status::Complete(length)) => Ok(Some((read_head(&response)?, length))),
-        Err(httparse::Error::TooManyHeaders) => Err("it has more than 128 headers"),
-        Err(_) => Err("its head is not HTTP/1"),
+        Ok(Status::Partial) => Some(Ok(None)),
+        Ok(Status::Complete(length)) => Some(read_head(&response).map(|head| Some((head, length)))),
+        Err(httparse::Error::TooManyHeaders) => None,
+        Err(_) => Some(Err("its head is not HTTP/1")),
     }
 }
 

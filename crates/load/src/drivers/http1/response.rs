@@ -153,7 +153,8 @@ impl ResponseParser {
         let before = self.head.len();
         for &byte in bytes {
             self.head.push(byte);
-            let is_worth_parsing = byte == b'\n' || self.head.len() <= FIRST_BYTES;
+            let may_be_whole = self.head.ends_with(b"\n\r\n") || self.head.ends_with(b"\n\n");
+            let is_worth_parsing = may_be_whole || self.head.len() <= FIRST_BYTES;
             if is_worth_parsing && let Some((head, length)) = parse_head(&self.head)? {
                 self.begin_body(head, length)?;
                 if self.state != State::Head {
@@ -163,8 +164,13 @@ impl ResponseParser {
                 return Ok(length - before);
             }
             if self.head.len() > HEAD_BYTES_MAX {
+                parse_head(&self.head)?;
                 return Err("its head is longer than 64 KiB");
             }
+        }
+        // What is not HTTP is known once one of its lines is there.
+        if bytes.contains(&b'\n') {
+            parse_head(&self.head)?;
         }
         Ok(bytes.len())
     }
@@ -368,6 +374,22 @@ mod tests {
             let halves = head.as_bytes().split_at(head.len() / 2);
             assert_eq!(read(&[head.as_bytes()], ResponseForm::WithBody).is_ok(), expected);
             assert_eq!(read(&[halves.0, halves.1], ResponseForm::WithBody).is_ok(), expected);
+        }
+    }
+
+    #[test]
+    fn a_head_may_have_1_000_headers_and_no_more() {
+        for (headers, expected) in [(129, true), (999, true), (1_000, false)] {
+            let head =
+                format!("HTTP/1.1 204 No Content\r\n{}Length: 0\r\n\r\n", "X-Name: some value\r\n".repeat(headers));
+            for size in [1, 1_000, head.len()] {
+                let pieces: Vec<&[u8]> = head.as_bytes().chunks(size).collect();
+                let read = read(&pieces, ResponseForm::WithBody);
+                match expected {
+                    true => assert_eq!(read.map(|response| response.status), Ok(204)),
+                    false => assert_eq!(read, Err(AtClose::NotHttp("it has more than 1,000 headers"))),
+                }
+            }
         }
     }
 
