@@ -1,6 +1,6 @@
 //! The one sentence that says what a run means.
 //!
-//! In order of what a reader must know first: which trials not to believe; where the first variant with a finding is
+//! In order of what a reader must know first: which trials failed every request; which trials not to believe; where the first variant with a finding is
 //! narrow; what the variant that gained most gained, with its figures, the larger change first; what holds that one back
 //! next. A run without a narrow place begins with the largest change, unless something limits how figures can be read.
 //! Where each variant is narrow in another place than the one before, they are steps of one story, and every step is
@@ -15,10 +15,11 @@ use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
 use narrows_model::limit::Limit;
+use narrows_model::load::ErrorCounts;
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
-use crate::detectors::generator_limited::is_held_back;
+use crate::detectors::generator_limited::{all_failed, is_held_back};
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
 
@@ -49,7 +50,13 @@ pub fn sentence(
         return "No trial finished, so there is no result.".into();
     }
     let story = Story { evidence, findings, limits, comparison, thresholds };
-    capitalised(&format!("{}{}.", story.distrust(), story.meaning()))
+    let failures = story.failures();
+    let rest = match &failures {
+        Some(_) if story.has_nothing_else() => None,
+        _ => Some(format!("{}{}", story.distrust(), story.meaning())),
+    };
+    let clauses: Vec<String> = failures.into_iter().chain(rest).collect();
+    capitalised(&format!("{}.", clauses.join("; ")))
 }
 
 fn capitalised(text: &str) -> String {
@@ -66,9 +73,29 @@ struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
+    /// The trials in which the system failed every request; none if it never did.
+    fn failures(&self) -> Option<String> {
+        let failed: Vec<&TrialEvidence> =
+            self.finished().map(|(trial, _)| trial).filter(|trial| all_failed(trial)).collect();
+        let labels: Vec<String> = failed.iter().map(|trial| trial.trial.label()).collect();
+        let mut errors = ErrorCounts::default();
+        failed.iter().for_each(|trial| errors.add(trial.counted_load().errors));
+        let what = match errors.total() {
+            0 => return None,
+            1 => "the only request".to_owned(),
+            all => format!("all {} requests", units::count(all)),
+        };
+        Some(format!("in {} the system failed {what} ({})", few(&labels), errors.by_kind()))
+    }
+
+    /// Whether every finished trial failed every request, and no finding says more.
+    fn has_nothing_else(&self) -> bool {
+        self.finished().all(|(trial, findings)| all_failed(trial) && findings.is_empty())
+    }
+
     /// The trials whose figures are not the system's.
     fn distrust(&self) -> String {
-        let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid;
+        let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid && !all_failed(trial);
         let faults = |findings: &'a [Finding]| findings.iter().filter(|finding| finding.role == Role::Invalidates);
         let is_unsteady = |finding: &Finding| finding.kind() == FindingKind::NotSteady;
         let (mut shaped, mut starved, mut unsteady) = (Vec::new(), Vec::new(), Vec::new());
@@ -535,6 +562,28 @@ mod tests {
         let guess = reported(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
         assert_eq!(guess, format!("No bottleneck was found; {WAITS}; {low}"));
+    }
+
+    #[test]
+    fn a_system_that_fails_every_request_is_reported_and_the_generator_is_not_blamed() {
+        let failing = |variant: &str| {
+            let mut trial = trial(variant, 100.0, 80.0).verdict(Verdict::Invalid, "All 3,000 requests failed.").build();
+            for second in &mut trial.seconds {
+                second.errors.status += std::mem::take(&mut second.succeeded);
+                second.latency = Default::default();
+            }
+            trial
+        };
+        let said = |trials: Vec<TrialEvidence>| {
+            let none = vec![Vec::new(); trials.len()];
+            conclude(run_of_trials(trials), none, Default::default(), &Thresholds::default()).sentence
+        };
+        assert_eq!(said(vec![failing("a")]), "In a the system failed all 3,000 requests (status 3,000).");
+        let both = said(vec![failing("a"), failing("b")]);
+        assert_eq!(both, "In a and b the system failed all 6,000 requests (status 6,000).");
+        let sentence = said(vec![failing("a"), trial("b", 100.0, 80.0).build()]);
+        assert!(sentence.starts_with("In a the system failed all 3,000 requests (status 3,000); no "), "{sentence}");
+        assert!(!sentence.contains("generator"), "{sentence}");
     }
 
     #[test]

@@ -49,24 +49,21 @@ const BUSY_INVALID: f64 = 0.95;
 /// The verdict: the worst of all reasons, and every reason in a whole sentence with its figures.
 pub fn judge(measured: &Measured) -> Validity {
     let mut validity = Validity::default();
-    let found = [succeeded(measured), dropped(measured), waiting(measured), lateness(measured), busy(measured)];
-    for (verdict, reason) in found.into_iter().flatten() {
+    // Where every request failed, users are busy and sends are late because of the system.
+    let of_requests = match measured.succeeded {
+        0 => [nothing_ended(measured), None, None],
+        _ => [dropped(measured), waiting(measured), lateness(measured)],
+    };
+    for (verdict, reason) in of_requests.into_iter().chain([busy(measured)]).flatten() {
         validity.verdict = validity.verdict.max(verdict);
         validity.reasons.push(reason);
     }
     validity
 }
 
-fn succeeded(measured: &Measured) -> Option<(Verdict, String)> {
-    if measured.succeeded > 0 {
-        return None;
-    }
-    let reason = match measured.ended {
-        0 => "No request ended, so there is nothing to measure.".into(),
-        1 => "The only request failed, so there is no latency to measure.".into(),
-        n => format!("All {} requests failed, so there is no latency to measure.", units::count(n)),
-    };
-    Some((Verdict::Invalid, reason))
+fn nothing_ended(measured: &Measured) -> Option<(Verdict, String)> {
+    let reason = "No request ended, so there is nothing to measure.";
+    (measured.ended == 0).then(|| (Verdict::Invalid, reason.into()))
 }
 
 fn dropped(measured: &Measured) -> Option<(Verdict, String)> {
@@ -189,7 +186,10 @@ mod tests {
             (arrived(1_000, 0, 1), Doubtful),
             (arrived(1_000, 0, 9), Doubtful),
             (arrived(1_000, 0, 10), Invalid),
-            (Measured { succeeded: 0, ..FINE }, Invalid),
+            (Measured { succeeded: 0, ..FINE }, Valid),
+            (Measured { succeeded: 0, ..arrived(1_000, 900, 800) }, Valid),
+            (Measured { succeeded: 0, ..late(50 * MS, 0) }, Valid),
+            (Measured { succeeded: 0, ..busy(0.95) }, Invalid),
             (Measured { succeeded: 0, ended: 0, ..FINE }, Invalid),
         ];
         for (measured, expected) in cases {
@@ -201,13 +201,12 @@ mod tests {
 
     #[test]
     fn reasons_are_sentences_with_figures_and_the_worst_counts() {
-        let measured = Measured { ended: 1_200, succeeded: 0, lateness_p99_ns: 2 * MS, busiest_thread: 0.97, ..FINE };
+        let measured = Measured { lateness_p99_ns: 2 * MS, busiest_thread: 0.97, ..FINE };
         let validity = judge(&measured);
         assert_eq!(validity.verdict, Invalid);
         assert_eq!(
             validity.reasons,
             [
-                "All 1,200 requests failed, so there is no latency to measure.",
                 "1 % of the requests were sent 2.00 ms or more after their time, and 1 % of the latencies are 5.00 ms \
                  or more, so the generator's own delay is part of the tail.",
                 "The generator was the bottleneck: its busiest thread used 97 % of a core, so the system did not get \

@@ -197,7 +197,8 @@ fn every_failure_is_counted_by_its_kind_and_every_iteration_ends() {
         let ran = run_whole(&plan);
         assert_eq!(ran.outcome.totals.errors.of(kind), 30, "{kind:?}: {:?}", ran.outcome.causes);
         assert_eq!((ran.outcome.totals.errors.total(), ran.outcome.totals.succeeded), (30, 0));
-        assert_eq!(ran.outcome.validity.verdict, Verdict::Invalid);
+        // A busy machine may still make the generator late; that nothing succeeded is no fault of it.
+        assert!(ran.outcome.validity.reasons.iter().all(|reason| reason.contains("busiest thread")));
         assert!(ran.samples.iter().all(|sample| sample.error == Some(kind)));
     }
 }

@@ -134,10 +134,11 @@ fn arrivals_that_find_every_user_busy_are_late_and_dropped_when_the_load_ends() 
     assert_eq!((totals.due, totals.late, totals.dropped, totals.sent), (30, 28, 28, 2));
     assert_eq!(totals.errors.timeout, 2);
     assert_eq!((ran.seconds[0].vus, server.asked().len()), (2, 2));
-    assert_eq!(ran.outcome.validity.verdict, Verdict::Invalid);
     let reasons = ran.outcome.validity.reasons.join("\n");
-    assert!(reasons.contains("28 of 30 iterations that were due (93 %) never began"), "{reasons}");
-    assert!(reasons.contains("raise max_vus"), "{reasons}");
+    assert!(
+        !reasons.contains("max_vus") && !reasons.contains("began"),
+        "users were busy because of the server: {reasons}"
+    );
 }
 
 #[test]

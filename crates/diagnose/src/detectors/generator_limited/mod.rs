@@ -49,7 +49,7 @@ impl Detector for GeneratorLimited {
 
 /// Whether every request failed: then the figures are invalid and users wait because of the system, whatever the
 /// generator does. Its use of the CPU still speaks for itself.
-fn all_failed(trial: &TrialEvidence) -> bool {
+pub(crate) fn all_failed(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.succeeded == 0 && load.errors.total() > 0
 }
