@@ -297,7 +297,8 @@ fn nanos(time: Duration) -> i64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use narrows_model::load::{
-        Connections, Cookies, Flow, LoadModel, Protocol, RateStage, RequestTemplate, Stage, StageShape, Step, Template,
+        Connections, Cookies, Flow, LoadModel, Protocol, RateStage, RequestTemplate, Retry, Stage, StageShape, Step,
+        Template,
     };
 
     use super::*;
@@ -334,6 +335,7 @@ pub(crate) mod tests {
             tracing: None,
             timeout: Duration::from_secs(5),
             drain: Duration::from_secs(5),
+            retry: Retry::Idempotent,
             seed: 1,
             threads: 1,
             connections: Connections::KeepAlive,

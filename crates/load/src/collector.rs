@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use narrows_model::counting::Phase;
 use narrows_model::evidence::LoadTotals;
-use narrows_model::load::{LoadBatch, LoadSecond};
+use narrows_model::load::LoadBatch;
 
 use crate::recorder::{Message, ThreadSecond};
 
@@ -50,7 +50,7 @@ impl<'run> Collector<'run> {
         if batch.seconds.is_empty() {
             batch.seconds = second.rows;
         } else {
-            batch.seconds.iter_mut().zip(&second.rows).for_each(|(sum, row)| merge(sum, row));
+            batch.seconds.iter_mut().zip(&second.rows).for_each(|(sum, row)| sum.merge(row));
         }
     }
 
@@ -67,26 +67,12 @@ impl<'run> Collector<'run> {
     }
 }
 
-fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
-    sum.length_ns = sum.length_ns.max(row.length_ns);
-    sum.vus += row.vus;
-    sum.due += row.due;
-    sum.late += row.late;
-    sum.dropped += row.dropped;
-    sum.sent += row.sent;
-    sum.succeeded += row.succeeded;
-    sum.errors.add(row.errors);
-    sum.bytes += row.bytes;
-    sum.latency.merge(&row.latency);
-    sum.service.merge(&row.service);
-    sum.lateness.merge(&row.lateness);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Random;
     use crate::recorder::{Bounds, Recorder};
+    use narrows_model::load::LoadSecond;
     use std::sync::mpsc::sync_channel;
 
     fn second(thread: usize, number: u64, sent: u64) -> Message {

@@ -33,10 +33,8 @@ pub struct LoadOutcome {
     /// Times at which a user's pace said "send" and it was still waiting for a response, beyond the one that it
     /// makes up for by sending at once.
     pub ticks_missed: u64,
-    /// Requests sent again on a new connection, because the server had closed the kept one before it responded.
-    pub reconnects: u64,
-    /// Requests without a response when the load had to stop; neither successes nor errors.
-    pub abandoned: u64,
+    /// Requests without a response when the drain was over, before their timeout. They are errors of kind `timeout`.
+    pub undrained: u64,
     /// What each load thread used.
     pub threads: Vec<ThreadUse>,
     /// Whether the numbers can be trusted.

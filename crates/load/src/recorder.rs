@@ -62,8 +62,8 @@ pub(crate) struct ThreadTotals {
     pub(crate) phases: Phases,
     pub(crate) body_bytes: u64,
     pub(crate) ticks_missed: u64,
-    pub(crate) reconnects: u64,
-    pub(crate) abandoned: u64,
+    /// Requests that failed because the drain was over.
+    pub(crate) undrained: u64,
     /// When the last request ended, in Unix nanoseconds; 0 when none did.
     pub(crate) last_done_ns: i64,
 }
@@ -178,8 +178,7 @@ impl<'run> Recorder<'run> {
                 phases: Phases::default(),
                 body_bytes: 0,
                 ticks_missed: 0,
-                reconnects: 0,
-                abandoned: 0,
+                undrained: 0,
                 last_done_ns: 0,
             },
         };
@@ -224,6 +223,16 @@ impl<'run> Recorder<'run> {
         let row = &mut self.rows[row];
         row.sent += 1;
         row.lateness.record(lateness_ns);
+    }
+
+    /// Counts a request that has just been sent a second time.
+    pub(crate) fn repeated(&mut self, row: usize) {
+        self.rows[row].repeated += 1;
+    }
+
+    /// Counts a request that has no response when the load is stopped.
+    pub(crate) fn cut(&mut self, row: usize) {
+        self.rows[row].cut += 1;
     }
 
     /// Counts a request that has just ended with a complete response.
@@ -306,7 +315,7 @@ impl<'run> Recorder<'run> {
 
     /// Whether anything was counted in the current second.
     pub(crate) fn has_counted(&self) -> bool {
-        self.rows.iter().any(|row| row.sent + row.succeeded + row.errors.total() + row.due + row.dropped > 0)
+        self.rows.iter().any(|row| row.errors.total() > 0 || row.counts().iter().any(|(_, count)| *count > 0))
     }
 
     /// Reports that no second follows.

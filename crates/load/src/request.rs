@@ -161,6 +161,13 @@ impl Request {
     }
 }
 
+/// Whether the method of a rendered request is idempotent (RFC 9110, 9.2.2).
+pub(crate) fn is_idempotent(request: &[u8]) -> bool {
+    const IDEMPOTENT: [&[u8]; 6] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"];
+    let method = request.split(|byte| *byte == b' ').next().unwrap_or_default();
+    IDEMPOTENT.contains(&method)
+}
+
 /// Path and query in a request that is rendered at least as far as its first line.
 pub(crate) fn path_of(request: &[u8]) -> &[u8] {
     request.split(|byte| *byte == b' ').nth(1).unwrap_or(b"/")

@@ -45,8 +45,8 @@ const FILES_BESIDE: u64 = 64;
 /// An iteration under way when its scenario's time is up may finish its request but begins no further step. Of an open
 /// model's iterations, each that is due begins or is counted as dropped.
 ///
-/// When a kept connection breaks before any byte of the response arrives, the request is sent once more, whatever its
-/// method. Raises the process's soft limit of open files if the users need it.
+/// When a kept connection breaks before any byte of the response arrives, an idempotent request is sent once more, unless
+/// [`LoadPlan::retry`] forbids it; this is counted as repeated. Raises the process's soft limit of open files if the users need it.
 ///
 /// # Errors
 /// [`Error::Plan`] when the plan cannot be run, [`Error::OpenFiles`] when it has more users than the process may open
@@ -164,8 +164,7 @@ fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -
         causes: Vec::new(),
         phases: Phases::default(),
         ticks_missed: 0,
-        reconnects: 0,
-        abandoned: 0,
+        undrained: 0,
         threads: Vec::with_capacity(reports.len()),
         validity: Validity::default(),
     };
@@ -199,7 +198,6 @@ fn add(outcome: &mut LoadOutcome, report: ThreadReport) {
     outcome.phases.merge(&totals.phases);
     outcome.body_bytes += totals.body_bytes;
     outcome.ticks_missed += totals.ticks_missed;
-    outcome.reconnects += totals.reconnects;
-    outcome.abandoned += totals.abandoned;
+    outcome.undrained += totals.undrained;
     outcome.threads.push(report.usage);
 }

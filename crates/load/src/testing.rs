@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use narrows_model::load::{
-    Connections, Cookies, DataSource, DataValues, Flow, LoadModel, LoadPlan, Pick, Protocol, RequestTemplate, Scenario,
-    Template,
+    Connections, Cookies, DataSource, DataValues, Flow, LoadModel, LoadPlan, Pick, Protocol, RequestTemplate, Retry,
+    Scenario, Template,
 };
 
 /// One scenario that requests `/`, with nothing to connect to.
@@ -34,6 +34,7 @@ pub(crate) fn plan(model: LoadModel) -> LoadPlan {
         tracing: None,
         timeout: Duration::from_secs(5),
         drain: Duration::from_secs(5),
+        retry: Retry::Idempotent,
         seed: 1,
         threads: 1,
         connections: Connections::KeepAlive,

@@ -12,7 +12,8 @@ use std::time::Duration;
 use narrows_load::{Clock, Error, LoadOutcome, run};
 use narrows_model::load::{
     Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan,
-    LoadSecond, Pick, Protocol, RequestTemplate, Sample, Scenario, Segment, Stage, StageShape, Template, Tracing,
+    LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape, Template,
+    Tracing,
 };
 use narrows_model::run::Verdict;
 use server::{Reply, Server, ok};
@@ -50,6 +51,7 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
         tracing: None,
         timeout: Duration::from_secs(20),
         drain: Duration::from_secs(20),
+        retry: Retry::Idempotent,
         seed: 1,
         threads: 1,
         connections: Connections::KeepAlive,
@@ -124,7 +126,7 @@ fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
     let totals = &ran.outcome.totals;
     assert_eq!((totals.sent, totals.succeeded, totals.errors), (1_000, 1_000, ErrorCounts::default()));
     assert_eq!(totals.bytes, 1_000 * ok("hello").len() as u64);
-    assert_eq!((ran.outcome.body_bytes, ran.outcome.reconnects, ran.outcome.threads.len()), (5_000, 0, 3));
+    assert_eq!((ran.outcome.body_bytes, ran.outcome.totals.repeated, ran.outcome.threads.len()), (5_000, 0, 3));
     assert_eq!(ran.outcome.statuses.into_iter().collect::<Vec<_>>(), [(200, 1_000)]);
     assert_eq!((server.asked().len(), ran.seconds[0].vus), (1_000, 8));
     assert_eq!(ran.outcome.phases.connect.count, 8);
@@ -204,14 +206,27 @@ fn every_failure_is_counted_by_its_kind_and_every_iteration_ends() {
 }
 
 #[test]
-fn a_kept_connection_that_the_server_gave_up_is_replaced_unseen() {
+fn a_get_whose_kept_connection_breaks_is_sent_again_and_counts_as_repeated() {
     let server =
         Server::start(|asked| if asked.position == 0 { Reply::Keep(ok("")) } else { Reply::Close(Vec::new()) });
     let ran = run_whole(&plan(&server, iterations(1, 10)));
-    assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.sent, ran.outcome.reconnects), (10, 10, 9));
+    assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.sent, ran.outcome.totals.repeated), (10, 10, 9));
     assert_eq!(server.asked().len(), 19);
     assert_eq!((ran.outcome.phases.connect.count, ran.outcome.phases.write.count), (10, 10));
     assert!(phases_ns(&ran) < service_ns(&ran), "the phases are those of the attempt that got a response");
+}
+
+#[test]
+fn a_post_that_the_server_received_is_never_sent_twice() {
+    let server =
+        Server::start(|asked| if asked.position == 0 { Reply::Keep(ok("")) } else { Reply::Close(Vec::new()) });
+    let mut plan = plan(&server, iterations(1, 10));
+    plan.scenarios[0].flows[0].steps[0].request.method = "POST".into();
+    plan.scenarios[0].flows[0].steps[0].request.body = Some(Template::text("order=1"));
+    let ran = run_whole(&plan);
+    assert_eq!(server.asked().len(), 10);
+    assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.errors.reset), (5, 5));
+    assert_eq!((ran.outcome.totals.sent, ran.outcome.totals.repeated), (10, 0));
 }
 
 #[test]
@@ -241,11 +256,11 @@ fn what_is_outstanding_when_the_drain_ends_has_timed_out() {
     let mut plan = plan(&server, LoadModel::ConstantVus { vus: 5, duration: Duration::from_secs(1) });
     plan.drain = Duration::from_millis(10);
     let ran = run_whole(&plan);
-    assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.totals.sent, ran.outcome.abandoned), (5, 5, 0));
+    assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.undrained, ran.outcome.totals.cut), (5, 5, 0));
 }
 
 #[test]
-fn a_wish_to_stop_ends_the_load_and_abandons_what_is_outstanding() {
+fn a_wish_to_stop_ends_the_load_and_cuts_what_is_outstanding() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let server = Server::start(|_| {
         STOP.store(true, Ordering::Relaxed);
@@ -254,7 +269,7 @@ fn a_wish_to_stop_ends_the_load_and_abandons_what_is_outstanding() {
     let mut plan = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_secs(3_600) });
     plan.drain = Duration::from_millis(10);
     let ran = run_with(&plan, &STOP);
-    assert_eq!((ran.outcome.abandoned, ran.outcome.totals.sent, ran.outcome.totals.errors.total()), (1, 1, 0));
+    assert_eq!((ran.outcome.totals.cut, ran.outcome.totals.sent, ran.outcome.totals.errors.total()), (1, 1, 0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Arrivals, Connections, Cookies, DataSource, DataValues, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
-    Protocol, RequestTemplate, Sample, Scenario, Segment, Step, Template,
+    Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
 use narrows_model::run::Verdict;
 use server::{Reply, Server, ok};
@@ -61,6 +61,7 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
         tracing: None,
         timeout: Duration::from_secs(20),
         drain: Duration::from_secs(20),
+        retry: Retry::Idempotent,
         seed: 1,
         threads: 1,
         connections: Connections::KeepAlive,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use narrows_load::{Clock, run};
 use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadBatch, LoadModel, LoadPlan,
-    Pick, Place, Protocol, RequestTemplate, Step, Template, Tls, Trust,
+    Pick, Place, Protocol, RequestTemplate, Retry, Step, Template, Tls, Trust,
 };
 use running::{Ran, die_and_return, iterations, run_whole, step, template};
 use secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
@@ -125,7 +125,7 @@ fn one_connection_for_each_request_if_asked_for() {
         plan.scenarios[0].model = iterations(2, 10);
         plan.connections = Connections::PerRequest;
         let ran = run_whole(&plan);
-        assert_eq!((ran.ended(), ran.outcome.phases.connect.count, ran.outcome.reconnects), ((10, 0), 10, 0));
+        assert_eq!((ran.ended(), ran.outcome.phases.connect.count, ran.outcome.totals.repeated), ((10, 0), 10, 0));
         assert!(server.asked().iter().all(|asked| asked.position == 0));
     }
 }
@@ -265,7 +265,7 @@ fn streams_and_connections_that_the_server_resets_are_resets() {
             plan.scenarios[0].model = iterations(2, 6);
             let ran = run_whole(&plan);
             assert_eq!(cause(&ran, 6), (ErrorKind::Reset, expected.into()));
-            assert_eq!((ran.outcome.totals.sent, ran.outcome.reconnects), (6, 0));
+            assert_eq!((ran.outcome.totals.sent, ran.outcome.totals.repeated), (6, 0));
         }
     }
 }
@@ -307,25 +307,42 @@ fn a_server_without_http2_breaks_the_protocol() {
 }
 
 #[test]
-fn a_kept_connection_that_the_server_closed_is_opened_again_once() {
+fn a_get_whose_kept_connection_breaks_is_sent_once_more() {
     for way in WAYS {
         // Every second request of a connection finds it closed.
         let (server, mut plan) = serve(way, |asked| if asked.position == 1 { Reply::Close } else { ok() });
         plan.scenarios[0].model = iterations(1, 5);
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (5, 0), "{way:?}: {:?}", ran.causes());
-        assert_eq!((ran.outcome.reconnects, ran.outcome.phases.connect.count), (4, 5));
+        assert_eq!((ran.outcome.totals.repeated, ran.outcome.phases.connect.count), (4, 5));
         assert_eq!((ran.outcome.totals.sent, server.asked().len()), (5, 9));
     }
 }
 
 #[test]
-fn a_refused_stream_on_a_kept_connection_is_sent_once_more() {
+fn a_post_that_the_server_received_is_never_sent_twice_and_with_retry_never_nothing_is() {
+    for way in WAYS {
+        for (method, retry) in [("POST", Retry::Idempotent), ("GET", Retry::Never)] {
+            let (server, mut plan) = serve(way, |asked| if asked.position == 1 { Reply::Close } else { ok() });
+            plan.scenarios[0].model = iterations(1, 6);
+            plan.retry = retry;
+            request(&mut plan).method = method.into();
+            let ran = run_whole(&plan);
+            assert_eq!(ran.ended(), (3, 3), "{way:?} {method}: {:?}", ran.causes());
+            assert_eq!((ran.outcome.totals.errors.reset, ran.outcome.totals.repeated), (3, 0));
+            assert_eq!((ran.outcome.totals.sent, server.asked().len()), (6, 6));
+        }
+    }
+}
+
+#[test]
+fn a_refused_stream_on_a_kept_connection_is_sent_once_more_whatever_the_method() {
     let turned_away = Reply::Reset(h2::Reason::REFUSED_STREAM);
     let (_server, mut plan) = serve(WAYS[1], move |asked| if asked.position == 1 { turned_away.clone() } else { ok() });
     plan.scenarios[0].model = iterations(1, 3);
+    request(&mut plan).method = "POST".into();
     let ran = run_whole(&plan);
-    assert_eq!((ran.ended(), ran.outcome.reconnects), ((3, 0), 2));
+    assert_eq!((ran.ended(), ran.outcome.totals.repeated), ((3, 0), 2));
 }
 
 #[test]

@@ -85,8 +85,12 @@ pub struct LoadTotals {
     pub late: u64,
     /// See [`LoadSecond::dropped`].
     pub dropped: u64,
-    /// Requests sent.
+    /// See [`LoadSecond::sent`].
     pub sent: u64,
+    /// See [`LoadSecond::repeated`].
+    pub repeated: u64,
+    /// See [`LoadSecond::cut`].
+    pub cut: u64,
     /// Responses that counted as a success.
     pub succeeded: u64,
     /// Of the successes, those outside the time in `seconds`: they came after the load's end, or in a row without a length.
@@ -151,6 +155,8 @@ impl LoadTotals {
         self.late += row.late;
         self.dropped += row.dropped;
         self.sent += row.sent;
+        self.repeated += row.repeated;
+        self.cut += row.cut;
         self.succeeded += row.succeeded;
         self.errors.add(row.errors);
         self.bytes += row.bytes;

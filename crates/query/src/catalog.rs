@@ -119,7 +119,7 @@ pub(crate) const TABLES: [Table; 17] = [
         name: "load_seconds",
         shape: &[
             "trial:long scenario:string request:string start_ns:long length_ns:long vus:long due:long late:long dropped:long \
-            sent:long succeeded:long errors_connect:long errors_reset:long errors_timeout:long \
+            sent:long repeated:long cut:long succeeded:long errors_connect:long errors_reset:long errors_timeout:long \
             errors_protocol:long errors_status:long errors_check:long bytes:long latency_sum_ns:long \
             latency_min_ns:long latency_max_ns:long service_sum_ns:long service_min_ns:long service_max_ns:long \
             lateness_sum_ns:long lateness_min_ns:long lateness_max_ns:long",

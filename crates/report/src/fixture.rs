@@ -201,6 +201,8 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
         late: 0,
         dropped: 0,
         sent: succeeded + status,
+        repeated: 0,
+        cut: 0,
         succeeded,
         errors: ErrorCounts { status, ..ErrorCounts::default() },
         bytes: succeeded * 2_400,

@@ -165,6 +165,8 @@ pub(crate) fn load(totals: &LoadTotals) -> Value {
         "offered": totals.offered(),
         "achieved": totals.achieved(),
         "sent": totals.sent,
+        "repeated": totals.repeated,
+        "cut": totals.cut,
         "succeeded": totals.succeeded,
         "errors": totals.errors,
         "error_rate": totals.error_rate(),

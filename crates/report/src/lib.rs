@@ -29,4 +29,5 @@ mod threads;
 mod unfinished;
 mod used;
 
+pub use load::repeated_and_cut;
 pub use score::score;

@@ -65,7 +65,7 @@ pub(crate) fn arrivals(outcome: &Outcome) -> Vec<(String, LoadTotals)> {
 pub(crate) fn totals(outcome: &Outcome) -> Vec<(String, LoadTotals)> {
     let added = |trials: Vec<&TrialEvidence>| {
         trials.iter().fold(LoadTotals::default(), |mut sum, trial| {
-            add(&mut sum, &trial.counted_load());
+            sum.merge(&trial.counted_load());
             sum
         })
     };
@@ -86,26 +86,11 @@ fn requests_of(trials: &[&TrialEvidence]) -> Vec<RequestOfLoad> {
     let mut all: Vec<RequestOfLoad> = Vec::new();
     for request in trials.iter().flat_map(|trial| trial.requests_of_load()) {
         match all.iter_mut().find(|r| r.scenario == request.scenario && r.request == request.request) {
-            Some(known) => add(&mut known.totals, &request.totals),
+            Some(known) => known.totals.merge(&request.totals),
             None => all.push(request),
         }
     }
     all
-}
-
-fn add(sum: &mut LoadTotals, other: &LoadTotals) {
-    sum.seconds += other.seconds;
-    sum.due += other.due;
-    sum.late += other.late;
-    sum.dropped += other.dropped;
-    sum.sent += other.sent;
-    sum.succeeded += other.succeeded;
-    sum.untimed += other.untimed;
-    sum.errors.add(other.errors);
-    sum.bytes += other.bytes;
-    sum.latency.merge(&other.latency);
-    sum.service.merge(&other.service);
-    sum.lateness.merge(&other.lateness);
 }
 
 /// Successes per second; a dash where that is not known.
@@ -119,6 +104,17 @@ pub(crate) fn errors_by_kind(errors: ErrorCounts) -> String {
     let counts: Vec<String> =
         kinds.map(|kind| format!("{} {}", units::count(errors.of(*kind)), kind.as_str())).collect();
     counts.join(", ")
+}
+
+/// Requests that were sent twice, and requests without a response when the load was stopped: a label, and the count with
+/// what it means. Only those that occurred.
+pub fn repeated_and_cut(load: &LoadTotals) -> Vec<(&'static str, String)> {
+    let notes = [
+        ("repeated", load.repeated, "sent again, because a kept connection broke before the response"),
+        ("cut", load.cut, "no response when the load was stopped; neither successes nor errors"),
+    ];
+    let occurred = notes.into_iter().filter(|note| note.1 > 0);
+    occurred.map(|(label, count, meaning)| (label, format!("{} ({meaning})", units::count(count)))).collect()
 }
 
 /// A count with its share of the iterations due: `1,200 (4.2 %)`.

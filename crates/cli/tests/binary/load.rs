@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{Bench, text};
@@ -138,6 +139,58 @@ fn the_exit_code_is_what_was_asked_for() {
         let said = exits(&bench.run(&words), code);
         assert!(said.contains("Validity: ") && said.contains(expected), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn requests_that_are_sent_again_are_counted_and_a_post_is_not_among_them() {
+    let bench = Bench::new("");
+    let cases = [
+        ("-m GET", 0, (6, 5, 0, 11)),
+        ("-m PUT", 0, (6, 5, 0, 11)),
+        ("-m POST -d order=1", 0, (3, 0, 3, 6)),
+        ("-m GET --retry never", 0, (3, 0, 3, 6)),
+    ];
+    for (arguments, code, expected) in cases {
+        let received = AtomicUsize::new(0);
+        // Every other request is received, and its connection closed.
+        let server = Server::plain(move |_| match received.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => response("200 OK", "", "hello"),
+            _ => String::new(),
+        });
+        let output = load(&bench, &server.url("/"), &format!("-n 6 -c 1 {arguments} --json"));
+        exits(&output, code);
+        let told = json(&output);
+        let count =
+            |pointer: &str| told.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer}"));
+        let counts = (
+            count("/requests/0/succeeded"),
+            count("/requests/0/repeated"),
+            count("/requests/0/errors/reset"),
+            server.asked().len(),
+        );
+        assert_eq!(counts, expected, "{arguments}: {told:#}");
+        assert_eq!((count("/repeated"), count("/requests/0/sent")), (expected.1, 6));
+    }
+    let once = AtomicUsize::new(0);
+    let server = Server::plain(move |_| match once.fetch_add(1, Ordering::Relaxed) {
+        1 => String::new(),
+        _ => response("200 OK", "", "hello"),
+    });
+    let said = exits(&load(&bench, &server.url("/"), "-n 3 -c 1"), 0);
+    assert!(said.contains("  Repeated:     1 (sent again, because a kept connection broke"), "{said}");
+}
+
+#[test]
+fn responses_are_waited_for_as_long_as_the_drain_says() {
+    let bench = Bench::new("");
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(1_500));
+        response("200 OK", "", "late")
+    });
+    let said = exits(&load(&bench, &server.url("/"), "-z 100ms -c 1"), 0);
+    assert!(said.contains("[200] 1 responses"), "{said}");
+    let said = exits(&load(&bench, &server.url("/"), "-z 100ms -c 1 --drain 10ms"), 1);
+    assert!(said.contains("no complete response by the end of the drain"), "{said}");
 }
 
 #[test]

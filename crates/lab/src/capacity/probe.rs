@@ -220,7 +220,8 @@ fn generator_limits(outcome: &LoadOutcome) -> Vec<Reason> {
 mod tests {
     use narrows_load::{ArrivalTotals, Phases, ThreadUse};
     use narrows_model::load::{
-        Connections, Cookies, ErrorCounts, Flow, Protocol, RateStage, RequestTemplate, Stage, StageShape, Template,
+        Connections, Cookies, ErrorCounts, Flow, Protocol, RateStage, RequestTemplate, Retry, Stage, StageShape,
+        Template,
     };
     use narrows_model::run::Validity;
 
@@ -263,6 +264,7 @@ mod tests {
             tracing: None,
             timeout: SECOND,
             drain: SECOND,
+            retry: Retry::Idempotent,
             seed: 1,
             threads: 1,
             connections: Connections::KeepAlive,
@@ -335,8 +337,7 @@ mod tests {
             causes: Vec::new(),
             phases: Phases::default(),
             ticks_missed: 0,
-            reconnects: 0,
-            abandoned: 0,
+            undrained: 0,
             threads: vec![ThreadUse { cpu: SECOND.mul_f64(busy), wall: SECOND }],
             validity: Validity::default(),
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use narrows_model::load::{Connections, LoadPlan, Protocol, Scenario, Tracing};
+use narrows_model::load::{Connections, LoadPlan, Protocol, Retry, Scenario, Tracing};
 
 use super::addresses::Range;
 use super::bound::{Bindings, BoundLoad, Results};
@@ -64,8 +64,18 @@ const TIMEOUT: Key<Duration> = Key::default(
     "The timeout of a request, connecting included. A longer request is an error.",
 );
 
-const DRAIN: Key<Duration> =
-    Key::default("drain", DURATION, "30s", "How long to wait for outstanding responses after the load's end.");
+const DRAIN: Key<Duration> = Key::optional(
+    "drain",
+    DURATION,
+    "How long to wait for outstanding responses after the load's end. Without it, as long as `timeout` allows.",
+);
+
+const RETRY: Key<Retry> = Key::default(
+    "retry",
+    parameter(&Words(&[("idempotent", Retry::Idempotent), ("never", Retry::Never)])),
+    "idempotent",
+    "Whether a request with an idempotent method is sent a second time if a kept connection breaks before its response.",
+);
 
 const TRACING: Field = default(
     "tracing",
@@ -153,6 +163,7 @@ pub(super) const LOAD_SHAPE: Shape = Shape::Map(Map {
         WARMUP.field,
         TIMEOUT.field,
         DRAIN.field,
+        RETRY.field,
         TRACING,
         CONNECTIONS.field,
         THREADS.field,
@@ -176,6 +187,7 @@ pub(super) const LOAD_SHAPE: Shape = Shape::Map(Map {
                 WARMUP.name(),
                 TIMEOUT.name(),
                 DRAIN.name(),
+                RETRY.name(),
                 TRACING.name(),
                 CONNECTIONS.name(),
                 THREADS.name(),
@@ -218,6 +230,7 @@ fn plan(
     let host = target.as_ref().map_or("", |target| &target.host);
     let scenarios = scenarios((at, values), host, &sources, bindings.time_scale, report);
     let tls = target.as_ref().map(|target| target.tls(at, dir, report));
+    let timeout = at.read(&TIMEOUT)?;
     let client_addresses = target.as_ref().and_then(|target| target.client_addresses(at, report));
     Some(LoadPlan {
         targets: target?.addresses,
@@ -227,8 +240,9 @@ fn plan(
         scenarios: scenarios?,
         data: sources.into_plan(),
         tracing: tracing(at.get(&TRACING)?, bindings),
-        timeout: at.read(&TIMEOUT)?,
-        drain: at.read(&DRAIN)?,
+        timeout,
+        drain: at.read(&DRAIN).unwrap_or(timeout),
+        retry: at.read(&RETRY)?,
         seed: bindings.seed,
         threads: threads(at),
         connections: at.read(&CONNECTIONS)?,

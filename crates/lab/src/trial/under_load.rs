@@ -7,6 +7,7 @@ use std::time::Duration;
 use narrows_load::{Clock, LoadOutcome, placed};
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
+use narrows_model::units;
 
 use super::early_end::EarlyEnd;
 use super::lives::{Lives, note_the_ended};
@@ -60,6 +61,7 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         let mut early = EarlyEnd::new(&self.experiment.objectives, &plan);
         self.faults = Faults::new(std::mem::take(&mut self.planned_faults));
+        let waits = (plan.drain, plan.timeout);
         let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
         for caveat in std::mem::take(&mut self.faults).caveats() {
             progress.tell(&Event::Caveat(&caveat));
@@ -68,7 +70,7 @@ impl Bench<'_> {
         let sent = sent?;
         self.recorder.put_windows(trial.id, &sent.windows)?;
         trial.validity = sent.outcome.validity;
-        if let Some(caveat) = early.caveat() {
+        for caveat in early.caveat().into_iter().chain(undrained(sent.outcome.undrained, waits)) {
             progress.tell(&Event::Caveat(&caveat));
             trial.caveats.push(caveat);
         }
@@ -108,6 +110,20 @@ impl Bench<'_> {
         let windows = placed(&windows, first_window, outcome.started_ns, Some(outcome.ended_ns));
         Ok(Sent { outcome, windows, fate })
     }
+}
+
+/// What to say of requests without a response when the drain was over, given the drain and the timeout.
+fn undrained(requests: u64, (drain, timeout): (Duration, Duration)) -> Option<String> {
+    let time = |time: Duration| units::duration(time.as_nanos() as f64);
+    (requests > 0).then(|| {
+        format!(
+            "Without a response {} after the last request (`drain`), before the `timeout` of {}: {} of the errors of kind \
+             timeout.",
+            time(drain),
+            time(timeout),
+            units::count(requests)
+        )
+    })
 }
 
 /// Writes down the load as it happens.

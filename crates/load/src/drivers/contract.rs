@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 
 use super::http1::Epoll;
 use super::hyper::{Library, Prepared};
-use super::transport::{Event, Exchanges, Failure, Order, Reuse, Transport};
+use super::transport::{Event, Exchanges, Failure, Order, Repeat, Reuse, Transport};
 use crate::clock::Clock;
 use crate::request::ResponseForm;
 use crate::session::Capture;
@@ -227,12 +227,12 @@ fn times_lie_in_the_order_of_what_happened() {
 }
 
 #[test]
-fn a_request_may_be_retried_when_a_kept_connection_breaks_without_a_response() {
+fn an_idempotent_request_may_be_repeated_when_a_kept_connection_breaks_without_a_response() {
     fn run(mut client: Client<impl Transport>) {
         client.exchange();
         let broken = client.exchange();
         assert_eq!((failure(&broken).kind, failure(&broken).received), (ErrorKind::Reset, 0));
-        assert!(failure(&broken).is_retryable);
+        assert_eq!(failure(&broken).repeat, Repeat::IfIdempotent);
         client.transport.close(SLOT);
         assert_eq!(names(&client.exchange()), ["connected", "sent", "written", "response"]);
     }
@@ -242,21 +242,47 @@ fn a_request_may_be_retried_when_a_kept_connection_breaks_without_a_response() {
 }
 
 #[test]
-fn a_request_may_not_be_retried_when_a_new_connection_breaks() {
+fn a_request_is_unsent_when_its_kept_connection_was_closed_before() {
+    /// Returns whether the transport tried to send.
+    fn run(mut client: Client<impl Transport>) -> bool {
+        client.one.0 = [GET, b"more"].concat();
+        client.exchange();
+        // The server accepts this connection once it has closed the other one. Bytes that it did not read make that a reset.
+        let mut next = TcpStream::connect(client.target).unwrap();
+        next.write_all(GET).unwrap();
+        next.read_exact(&mut [0]).unwrap();
+        let mut events = client.exchange();
+        let has_tried = names(&events) == ["failed"];
+        if has_tried {
+            assert_eq!((failure(&events).kind, failure(&events).repeat), (ErrorKind::Reset, Repeat::Unsent));
+            client.transport.close(SLOT);
+            events = client.exchange();
+        }
+        assert_eq!(names(&events), ["connected", "sent", "written", "response"]);
+        has_tried
+    }
+    const SCRIPT: Script = &[&[Head, Reply(OK), Close], &[Head, Reply(OK)], &[Head, Reply(OK)]];
+    assert!(run(epoll(SCRIPT)));
+    // The library reads before it writes, so it may have seen the close.
+    run(library(SCRIPT));
+}
+
+#[test]
+fn a_request_may_not_be_repeated_when_a_new_connection_breaks() {
     fn run(mut client: Client<impl Transport>) {
         let broken = client.exchange();
-        assert_eq!((failure(&broken).kind, failure(&broken).is_retryable), (ErrorKind::Reset, false));
+        assert_eq!((failure(&broken).kind, failure(&broken).repeat), (ErrorKind::Reset, Repeat::Never));
     }
     run(epoll(&[&[Head, Close]]));
     run(library(&[&[Head, Close]]));
 }
 
 #[test]
-fn a_request_may_not_be_retried_when_part_of_a_response_came() {
+fn a_request_may_not_be_repeated_when_part_of_a_response_came() {
     fn run(mut client: Client<impl Transport>) {
         client.exchange();
         let broken = client.exchange();
-        assert_eq!((failure(&broken).kind, failure(&broken).is_retryable), (ErrorKind::Reset, false));
+        assert_eq!((failure(&broken).kind, failure(&broken).repeat), (ErrorKind::Reset, Repeat::Never));
         assert_eq!(failure(&broken).received, 15);
     }
     const SCRIPT: Script = &[&[Head, Reply(OK), Head, Reply(b"HTTP/1.1 200 OK"), Close]];
@@ -286,7 +312,7 @@ fn a_refused_connection_fails_and_reports_nothing_else() {
         client.target = taken.local_addr().unwrap();
         let refused = client.exchange();
         assert_eq!(names(&refused), ["failed"]);
-        assert_eq!((failure(&refused).kind, failure(&refused).is_retryable), (ErrorKind::Connect, false));
+        assert_eq!((failure(&refused).kind, failure(&refused).repeat), (ErrorKind::Connect, Repeat::Never));
     }
     run(epoll(&[]));
     run(library(&[]));

@@ -98,20 +98,33 @@ pub(crate) struct Failure {
     pub(super) cause: Cause,
     /// Bytes of the response that arrived.
     pub(super) received: u64,
-    /// Whether a kept connection broke before any byte of the response: the server may just have closed it as idle. Never
-    /// true of a new connection.
-    pub(super) is_retryable: bool,
+    /// Whether the request may be sent once more. [`Repeat::Never`] on a new connection.
+    pub(super) repeat: Repeat,
+}
+
+/// Whether a request without a response may be sent once more, on a new connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It may not.
+    Never,
+    /// A kept connection broke before any byte of the response. The server may have closed it as idle, or may have
+    /// processed the request: only an idempotent one may be sent again (RFC 9110, 9.2.2).
+    IfIdempotent,
+    /// The server reports that it has not processed the request (RFC 9113, 8.7).
+    Unprocessed,
+    /// No byte of it was sent: the connection turned out to be closed.
+    Unsent,
 }
 
 impl Failure {
     /// A failure before any byte of a response, which sending once more would not help.
     pub(super) fn new(kind: ErrorKind, cause: Cause) -> Self {
-        Self { kind, cause, received: 0, is_retryable: false }
+        Self { kind, cause, received: 0, repeat: Repeat::Never }
     }
 
     /// The same on a new connection, which cannot have been closed as idle.
     pub(super) fn on_new_connection(self) -> Self {
-        Self { is_retryable: false, ..self }
+        Self { repeat: Repeat::Never, ..self }
     }
 }
 

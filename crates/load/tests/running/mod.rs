@@ -10,7 +10,7 @@ use std::time::Duration;
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Connections, Cookies, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Protocol, RequestTemplate,
-    Sample, Scenario, Segment, Step, Template,
+    Retry, Sample, Scenario, Segment, Step, Template,
 };
 
 pub(crate) struct Ran {
@@ -89,6 +89,7 @@ pub(crate) fn plan(address: SocketAddr, model: LoadModel, steps: Vec<Step>) -> L
         tracing: None,
         timeout: Duration::from_secs(20),
         drain: Duration::from_secs(20),
+        retry: Retry::Idempotent,
         seed: 1,
         threads: 1,
         connections: Connections::KeepAlive,

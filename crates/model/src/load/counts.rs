@@ -29,8 +29,15 @@ pub struct LoadSecond {
     pub late: u64,
     /// Of the iterations due, those that were given up before they began: too many waited, or the load was over.
     pub dropped: u64,
-    /// Requests sent.
+    /// Requests sent, each counted once however often it was sent.
     pub sent: u64,
+    /// Requests sent a second time: a kept connection broke before any byte of the response, or the server reported that it
+    /// had not processed the request. In the second in which they were sent again.
+    #[serde(default)]
+    pub repeated: u64,
+    /// Requests without a response when the load was stopped. Neither successes nor errors.
+    #[serde(default)]
+    pub cut: u64,
     /// Responses that counted as a success.
     pub succeeded: u64,
     /// Requests that failed, by kind.
@@ -62,6 +69,8 @@ impl Default for LoadSecond {
             late: 0,
             dropped: 0,
             sent: 0,
+            repeated: 0,
+            cut: 0,
             succeeded: 0,
             errors: ErrorCounts::default(),
             bytes: 0,
@@ -86,6 +95,38 @@ impl LoadSecond {
     /// Requests that ended, well or not.
     pub fn ended(&self) -> u64 {
         self.succeeded + self.errors.total()
+    }
+
+    /// Users, iterations and requests, each with the name of its column. Errors by kind are in [`LoadSecond::errors`].
+    pub fn counts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("vus", u64::from(self.vus)),
+            ("due", self.due),
+            ("late", self.late),
+            ("dropped", self.dropped),
+            ("sent", self.sent),
+            ("repeated", self.repeated),
+            ("cut", self.cut),
+            ("succeeded", self.succeeded),
+        ]
+    }
+
+    /// Adds what another part of the same second came to.
+    pub fn merge(&mut self, other: &LoadSecond) {
+        self.length_ns = self.length_ns.max(other.length_ns);
+        self.vus += other.vus;
+        self.due += other.due;
+        self.late += other.late;
+        self.dropped += other.dropped;
+        self.sent += other.sent;
+        self.repeated += other.repeated;
+        self.cut += other.cut;
+        self.succeeded += other.succeeded;
+        self.errors.add(other.errors);
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+        self.lateness.merge(&other.lateness);
     }
 }
 

@@ -8,6 +8,7 @@ mod data;
 mod failures;
 mod model;
 mod plan;
+mod program;
 mod recovery;
 mod scenario;
 mod spread;

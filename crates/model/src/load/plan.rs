@@ -28,6 +28,8 @@ pub struct LoadPlan {
     pub timeout: Duration,
     /// How long to wait for outstanding responses after the load's end.
     pub drain: Duration,
+    /// Whether a request is sent a second time.
+    pub retry: Retry,
     /// The seed of everything random in the load.
     pub seed: u64,
     /// Threads to use at most; the engine uses fewer when there are fewer users.
@@ -76,6 +78,19 @@ pub enum Connections {
     KeepAlive,
     /// It is closed.
     PerRequest,
+}
+
+/// Which requests are sent a second time when a kept connection breaks before any byte of the response. The server may
+/// have closed it as idle, or may have processed the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Retry {
+    /// Those with an idempotent method (RFC 9110, 9.2.2), and those that the server reports not to have processed (RFC 9113,
+    /// 8.7).
+    #[default]
+    Idempotent,
+    /// None.
+    Never,
 }
 
 /// How requests are traced.

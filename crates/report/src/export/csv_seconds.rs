@@ -9,7 +9,6 @@ use narrows_model::load::{ErrorKind, LoadSecond};
 
 use super::csv_field;
 
-const COUNTS: [&str; 6] = ["vus", "due", "late", "dropped", "sent", "succeeded"];
 const DISTRIBUTIONS: [&str; 3] = ["latency", "service", "lateness"];
 const FIGURES: [&str; 7] = ["mean", "min", "p50", "p90", "p95", "p99", "max"];
 
@@ -17,7 +16,7 @@ const FIGURES: [&str; 7] = ["mean", "min", "p50", "p90", "p95", "p99", "max"];
 /// those of a distribution without a value are empty.
 pub fn csv_seconds(rows: &[LoadSecond]) -> String {
     let mut out = "start_ns,length_ns,scenario,request".to_owned();
-    COUNTS.iter().for_each(|name| push(&mut out, name));
+    LoadSecond::default().counts().iter().for_each(|(name, _)| push(&mut out, name));
     ErrorKind::ALL.iter().for_each(|kind| push(&mut out, &format!("errors_{}", kind.as_str())));
     push(&mut out, "bytes");
     for name in DISTRIBUTIONS {
@@ -38,7 +37,7 @@ fn push(out: &mut String, field: &str) {
 fn add_record(out: &mut String, row: &LoadSecond) {
     // Writing to a `String` cannot fail.
     let _ = write!(out, "{},{},{},{}", row.start_ns, row.length_ns, csv_field(&row.scenario), csv_field(&row.request));
-    for count in [u64::from(row.vus), row.due, row.late, row.dropped, row.sent, row.succeeded] {
+    for (_, count) in row.counts() {
         let _ = write!(out, ",{count}");
     }
     for kind in ErrorKind::ALL {
@@ -81,6 +80,10 @@ mod tests {
         assert_eq!((cell(0, "start_ns"), cell(0, "request")), (START_NS.to_string().as_str(), "list"));
         assert_eq!((cell(1, "scenario"), cell(1, "request")), ("shop", EVIL));
         assert_eq!((cell(0, "due"), cell(0, "late"), cell(0, "dropped"), cell(1, "due")), ("14", "2", "1", "0"));
+        assert_eq!(
+            (cell(0, "sent"), cell(0, "repeated"), cell(0, "cut"), cell(0, "succeeded")),
+            ("13", "5", "1", "10")
+        );
         assert_eq!((cell(0, "errors_timeout"), cell(0, "errors_check"), cell(0, "bytes")), ("1", "2", "1234"));
         assert_eq!((cell(0, "latency_mean_ns"), cell(0, "latency_max_ns")), ("9500000", "14000000"));
         assert_eq!((cell(2, "latency_min_ns"), cell(2, "service_min_ns")), ("7000000", "6000000"));

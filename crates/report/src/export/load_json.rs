@@ -10,7 +10,7 @@ use crate::json::{quantiles, request};
 use crate::text::{ArrivalsSummary, LoadSummary};
 
 /// The layout of what [`load_json`] returns.
-const FORMAT: &str = "narrows-load/1";
+const FORMAT: &str = "narrows-load/2";
 
 /// The summary as one JSON object. `requests` holds every request of the load, also where there is one only; `arrivals`
 /// is `null` for closed models. Numbers that are not finite become `null`.
@@ -95,7 +95,7 @@ mod tests {
             ..LoadSummary::default()
         };
         let value: Value = serde_json::from_str(&load_json(&summary).to_string()).unwrap();
-        assert_eq!((&value["format"], &value["responses_per_second"]), (&json!("narrows-load/1"), &json!(20.0)));
+        assert_eq!((&value["format"], &value["responses_per_second"]), (&json!("narrows-load/2"), &json!(20.0)));
         assert_eq!((&value["statuses"]["503"], &value["errors"][0]["kind"]), (&json!(10), &json!("check")));
         assert_eq!((&value["phases"]["tls"]["mean_ns"], &value["phases"]["read"]["count"]), (&json!(900.0), &json!(0)));
         assert_eq!((&value["arrivals"]["dropped"], &value["validity"]["verdict"]), (&json!(2), &json!("doubtful")));

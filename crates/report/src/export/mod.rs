@@ -48,6 +48,8 @@ mod testing {
             late: 2,
             dropped: 1,
             sent: 13,
+            repeated: 5,
+            cut: 1,
             succeeded: 10,
             errors: ErrorCounts { timeout: 1, check: 2, ..ErrorCounts::default() },
             bytes: 1_234,

@@ -42,8 +42,12 @@ const DISTRIBUTIONS: [Distribution; 3] = [
     ("narrows_service_seconds", "From the actual send to the last byte of the response, successes.", |t| &t.service),
     ("narrows_lateness_seconds", "From the intended to the actual send, every request.", |t| &t.lateness),
 ];
-const COUNTERS: [Counter; 4] = [
-    ("narrows_sent", "Requests sent.", |t| t.sent),
+const COUNTERS: [Counter; 6] = [
+    ("narrows_sent", "Requests sent, each counted once.", |t| t.sent),
+    ("narrows_repeated", "Requests sent a second time, after a kept connection broke without a response.", |t| {
+        t.repeated
+    }),
+    ("narrows_cut", "Requests without a response when the load was stopped.", |t| t.cut),
     ("narrows_iterations_due", "Iterations of an open model that were due.", |t| t.due),
     ("narrows_iterations_late", "Iterations due that found every user busy and had to wait.", |t| t.late),
     ("narrows_iterations_dropped", "Iterations due that never began.", |t| t.dropped),

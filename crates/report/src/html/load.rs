@@ -6,7 +6,7 @@ use narrows_model::load::ErrorKind;
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
-use crate::load::{ComparedRequest, arrivals, compared_requests, rate, share_of_due, totals};
+use crate::load::{ComparedRequest, arrivals, compared_requests, rate, repeated_and_cut, share_of_due, totals};
 
 /// Variants of one request at most.
 const VARIANTS_MAX: usize = 24;
@@ -19,7 +19,7 @@ const NAME_CHARS_MAX: usize = 120;
 pub(super) fn section(outcome: &Outcome) -> String {
     let requests = compared_requests(outcome);
     let errors = if requests.is_empty() { errors_table(outcome) } else { String::new() };
-    let body = [arrivals_table(outcome), requests_table(&requests), errors].concat();
+    let body = [arrivals_table(outcome), requests_table(&requests), errors, notes(outcome)].concat();
     if body.is_empty() { body } else { format!("<section id=\"load\"><h2>Load</h2>{body}</section>\n") }
 }
 
@@ -131,6 +131,18 @@ fn errors_table(outcome: &Outcome) -> String {
     )
 }
 
+/// Requests of each variant that were sent twice or cut off; empty without such.
+fn notes(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    for (variant, load) in totals(outcome).iter().take(VARIANTS_MAX) {
+        for (label, text) in repeated_and_cut(load) {
+            let variant = Esc(cut(variant, NAME_CHARS_MAX));
+            out += &format!("<p class=\"note\">{variant}: {label} {text}</p>");
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +154,16 @@ mod tests {
         assert_eq!(html.matches("class=\"group\"").count(), 2);
         assert_eq!(html.matches("<th scope=\"row\">as-is</th>").count(), 3, "{html}");
         assert!(html.contains("<td class=\"n\">1,100/s</td>") && html.contains(" check</small>"), "{html}");
+    }
+
+    #[test]
+    fn requests_that_were_sent_twice_or_cut_off_are_reported() {
+        let mut outcome = fixture::outcome();
+        let row = outcome.evidence.trials[0].seconds.iter_mut().find(|row| row.succeeded > 0).unwrap();
+        (row.repeated, row.cut) = (1_200, 3);
+        let html = section(&outcome);
+        assert!(html.contains("<p class=\"note\">as-is: repeated 1,200 (sent again,"), "{html}");
+        assert!(html.contains("<p class=\"note\">as-is: cut 3 (no response when"), "{html}");
     }
 
     #[test]

@@ -7,16 +7,16 @@ use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
-use crate::load::{arrivals, compared_requests, errors_by_kind, rate, share_of_due, totals};
+use crate::load::{arrivals, compared_requests, errors_by_kind, rate, repeated_and_cut, share_of_due, totals};
 
 /// Rows of the table of requests at most.
 const ROWS_MAX: usize = 40;
 
-/// Up to three parts; empty when the table of variants shows it all.
+/// Up to four parts; empty when the table of variants shows it all.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let requests = requests(outcome, paint, width);
     let errors = if requests.is_empty() { errors(outcome, paint, width) } else { String::new() };
-    let mut parts = vec![arrivals_table(outcome, paint, width), requests, errors];
+    let mut parts = vec![arrivals_table(outcome, paint, width), requests, errors + &notes(outcome, paint, width)];
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -86,6 +86,17 @@ fn errors(outcome: &Outcome, paint: Paint, width: usize) -> String {
         .collect()
 }
 
+/// Requests of each variant that were sent twice or cut off.
+fn notes(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let mut out = String::new();
+    for (variant, load) in totals(outcome) {
+        for (label, text) in repeated_and_cut(&load) {
+            out += &hanging(label, &paint.dim(label), &format!("{variant}: {text}"), 0, width);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +124,14 @@ mod tests {
     fn errors_of_a_single_request_are_reported_by_kind() {
         let text = all(&fixture::outcome(), Paint(Color::Never), 100);
         assert_eq!(text, "errors      as-is: 8 status\n");
+    }
+
+    #[test]
+    fn requests_that_were_sent_twice_or_cut_off_are_reported() {
+        let mut outcome = fixture::outcome();
+        let row = outcome.evidence.trials[0].seconds.iter_mut().find(|row| row.succeeded > 0).unwrap();
+        (row.repeated, row.cut) = (1_200, 3);
+        insta::assert_snapshot!(all(&outcome, Paint(Color::Never), 120), @"");
     }
 
     #[test]

@@ -156,11 +156,12 @@ fn insert_second(
     second: &LoadSecond,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, length_ns, vus, due, late, dropped, sent, succeeded, \
+        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, length_ns, vus, due, late, dropped, sent, repeated, \
+         cut, succeeded, \
          errors_connect, errors_reset, errors_timeout, errors_protocol, errors_status, errors_check, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
          service_sum_ns, service_min_ns, service_max_ns, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-         ?22, ?23, ?24, ?25, ?26, ?27)",
+         ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
     )?;
     let error = |kind| signed(second.errors.of(kind));
     let [latency, service, lateness] = [&second.latency, &second.service, &second.lateness].map(exact_figures);
@@ -175,6 +176,8 @@ fn insert_second(
         signed(second.late),
         signed(second.dropped),
         signed(second.sent),
+        signed(second.repeated),
+        signed(second.cut),
         signed(second.succeeded),
         error(ErrorKind::Connect),
         error(ErrorKind::Reset),

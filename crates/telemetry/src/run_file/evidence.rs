@@ -96,7 +96,7 @@ impl Reader {
         Ok(evidence)
     }
 
-    fn trial_load(&self, run: &Run, trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
+    fn trial_load(&self, run: &Run, mut trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
         let counts = self.counts(id)?;
         Ok(TrialEvidence {
@@ -134,6 +134,8 @@ fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSeco
             late: count("late")?,
             dropped: count("dropped")?,
             sent: count("sent")?,
+            repeated: count("repeated")?,
+            cut: count("cut")?,
             succeeded: count("succeeded")?,
             errors: ErrorCounts {
                 connect: count("errors_connect")?,

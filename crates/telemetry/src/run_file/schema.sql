@@ -99,6 +99,8 @@ CREATE TABLE load_second_rows (
     late INTEGER NOT NULL DEFAULT 0,
     dropped INTEGER NOT NULL DEFAULT 0,
     sent INTEGER NOT NULL,
+    repeated INTEGER NOT NULL,
+    cut INTEGER NOT NULL,
     succeeded INTEGER NOT NULL,
     errors_connect INTEGER NOT NULL,
     errors_reset INTEGER NOT NULL,

@@ -4,7 +4,7 @@ CREATE VIEW load_seconds AS
 SELECT s.trial,
        (SELECT text FROM strings WHERE id = s.scenario) AS scenario,
        coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request,
-       s.start_ns, s.length_ns, s.vus, s.due, s.late, s.dropped, s.sent, s.succeeded,
+       s.start_ns, s.length_ns, s.vus, s.due, s.late, s.dropped, s.sent, s.repeated, s.cut, s.succeeded,
        s.errors_connect, s.errors_reset, s.errors_timeout, s.errors_protocol, s.errors_status, s.errors_check, s.bytes,
        s.latency_sum_ns, s.latency_min_ns, s.latency_max_ns,
        s.service_sum_ns, s.service_min_ns, s.service_max_ns,

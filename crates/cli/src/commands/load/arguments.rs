@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_lab::experiment::Objective;
-use narrows_model::load::Arrivals;
+use narrows_model::load::{Arrivals, Retry};
 
 use super::addresses::{AddressRange, address_range};
 
@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
     /// Close the connection after each request
     #[arg(long)]
     pub(super) disable_keepalive: bool,
+    /// Which requests are sent a second time when a kept connection breaks before the response: those with an idempotent
+    /// method, such as GET and PUT, or none
+    #[arg(long, value_name = "idempotent|never", default_value = "idempotent", value_parser = retry)]
+    pub(super) retry: Retry,
     /// Do not request gzip. Response sizes are counted as sent, compressed or not
     #[arg(long)]
     pub(super) disable_compression: bool,
@@ -100,6 +104,9 @@ pub(super) struct OpenModel {
     /// Send for this long before anything counts
     #[arg(long, value_name = "DURATION", default_value = "0s", hide_default_value = true, value_parser = duration_or_none)]
     pub(super) warmup: Duration,
+    /// Wait this long for outstanding responses after the last request was sent [default: as long as -t allows]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_none)]
+    pub(super) drain: Option<Duration>,
     /// Connect from these addresses in turn, such as 127.0.0.2,127.0.0.8-127.0.0.15
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',', value_parser = address_range)]
     pub(super) from_address: Vec<AddressRange>,
@@ -166,6 +173,14 @@ fn arrivals(text: &str) -> Result<Arrivals, String> {
         "uniform" => Ok(Arrivals::Uniform),
         "poisson" => Ok(Arrivals::Poisson),
         _ => Err("expected uniform or poisson".to_owned()),
+    }
+}
+
+fn retry(text: &str) -> Result<Retry, String> {
+    match text {
+        "idempotent" => Ok(Retry::Idempotent),
+        "never" => Ok(Retry::Never),
+        _ => Err("expected idempotent or never".to_owned()),
     }
 }
 

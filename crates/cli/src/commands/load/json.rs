@@ -16,8 +16,8 @@ pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> Strin
     value["model"] = in_words(plan).into();
     value["warmup_seconds"] = arguments.open.warmup.as_secs_f64().into();
     value["client_addresses"] = sent.outcome.client_addresses.into();
-    value["reconnects"] = sent.outcome.reconnects.into();
-    value["abandoned"] = sent.outcome.abandoned.into();
+    value["repeated"] = sent.outcome.totals.repeated.into();
+    value["cut"] = sent.outcome.totals.cut.into();
     value["stopped"] = json!(sent.stopped);
     value["objectives"] = json!(sent.objectives);
     value["generator"] = generator(&sent.outcome);

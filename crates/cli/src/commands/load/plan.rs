@@ -19,7 +19,6 @@ pub(super) const SCENARIO: &str = "load";
 /// hey's number of workers.
 const CONCURRENCY: u32 = 50;
 const TIMEOUT_NONE: Duration = Duration::from_secs(365 * 24 * 3600);
-const DRAIN: Duration = Duration::from_secs(30);
 /// As many as hey follows.
 const REDIRECTS_MAX: u8 = 10;
 /// One thread per so many requests per second of an open model: more would only wake up more often.
@@ -29,6 +28,7 @@ const PEM_BYTES_MAX: u64 = 16 << 20;
 
 pub(super) fn plan(arguments: &Arguments, target: &Target) -> Result<LoadPlan, Failure> {
     let model = model(arguments)?;
+    let timeout = if arguments.timeout == 0 { TIMEOUT_NONE } else { Duration::from_secs(arguments.timeout) };
     Ok(LoadPlan {
         targets: vec![target.address()?],
         client_addresses: all_of(&arguments.open.from_address).map_err(Failure::new)?,
@@ -46,8 +46,9 @@ pub(super) fn plan(arguments: &Arguments, target: &Target) -> Result<LoadPlan, F
         }],
         data: Vec::new(),
         tracing: None,
-        timeout: if arguments.timeout == 0 { TIMEOUT_NONE } else { Duration::from_secs(arguments.timeout) },
-        drain: DRAIN,
+        timeout,
+        drain: arguments.open.drain.unwrap_or(timeout),
+        retry: arguments.retry,
         seed: 1,
         connections: if arguments.disable_keepalive { Connections::PerRequest } else { Connections::KeepAlive },
     })
@@ -230,6 +231,19 @@ mod tests {
         assert_eq!((bare.redirects_max, bare.request.headers), (0, Vec::new()));
         assert_eq!(step("-H accept-encoding:br").request.headers.len(), 1);
         assert_eq!(step("--check-status 200-201,404").checks, [Check::Status(vec![(200, 201), (404, 404)])]);
+    }
+
+    #[test]
+    fn responses_are_waited_for_as_long_as_the_timeout_or_the_drain_says() {
+        let seconds = |line: &str| {
+            let plan = planned(line).unwrap();
+            (plan.timeout.as_secs(), plan.drain.as_secs())
+        };
+        assert_eq!(seconds(""), (20, 20));
+        assert_eq!(seconds("-t 90"), (90, 90));
+        assert_eq!(seconds("-t 90 --drain 5s"), (90, 5));
+        assert_eq!(seconds("--drain 0"), (20, 0));
+        assert_eq!(seconds("-t 0"), (TIMEOUT_NONE.as_secs(), TIMEOUT_NONE.as_secs()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::load::LoadPlan;
 use narrows_model::run::Validity;
 use narrows_model::units;
+use narrows_report::repeated_and_cut;
 use narrows_report::text::{ArrivalsSummary, LoadSummary, load_summary};
 
 use super::Sent;
@@ -45,11 +46,13 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
         let after = units::duration((outcome.ended_ns - outcome.started_ns) as f64);
         lines.push(("Stopped:", format!("after {after}: {stopped}")));
     }
-    if outcome.abandoned > 0 {
-        lines.push(("Given up:", format!("{} requests that were under way then", units::count(outcome.abandoned))));
+    let mut out = "Load:\n".to_owned();
+    lines.iter().for_each(|(name, text)| out += &format!("  {name:<13} {text}\n"));
+    for (label, text) in repeated_and_cut(&outcome.totals) {
+        let name = format!("{}{}:", label[..1].to_uppercase(), &label[1..]);
+        out += &format!("  {name:<13} {text}\n");
     }
-    let lines: String = lines.iter().map(|(name, text)| format!("  {name:<13} {text}\n")).collect();
-    format!("Load:\n{lines}")
+    out
 }
 
 /// What the summary is made of.

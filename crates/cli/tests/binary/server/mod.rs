@@ -41,7 +41,7 @@ pub(crate) fn hello(_: &Asked) -> String {
 }
 
 impl Server {
-    /// Serves HTTP/1.1 on every connection.
+    /// Serves HTTP/1.1 on every connection. An empty response closes it.
     pub(crate) fn plain(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         Self::start(None, String::new(), respond)
     }
@@ -113,6 +113,9 @@ fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, res
         let asked = Asked { from, line: lines[0].clone(), headers };
         noted.lock().unwrap().push(asked.clone());
         let said = respond(&asked);
+        if said.is_empty() {
+            return;
+        }
         if stream.get_mut().write_all(said.as_bytes()).and_then(|()| stream.get_mut().flush()).is_err() {
             return;
         }

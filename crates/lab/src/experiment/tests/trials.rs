@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, DataValues, LoadModel, LoadPlan, Pick, Place, Protocol, RequestTemplate,
-    Scenario, Segment, StageShape, Trust,
+    Retry, Scenario, Segment, StageShape, Trust,
 };
 
 use super::*;
@@ -181,6 +181,7 @@ fn the_load_is_bound_and_only_its_lengths_are_scaled() {
     assert_eq!((load.threads, load.connections, load.seed), (1, Connections::PerRequest, 7));
     assert_eq!(load.tracing.unwrap().sample, 0.1);
     assert_eq!((load.timeout, load.drain), (Duration::from_secs(30), Duration::from_secs(30)));
+    assert_eq!(load.retry, Retry::Idempotent);
     let [list, create, climb, exact, _, mixed] = &load.scenarios[..] else { panic!("expected six scenarios") };
     assert_eq!(list.model, LoadModel::ConstantVus { vus: 8, duration: Duration::from_secs(10) });
     assert_eq!((list.warmup, list.think_time), (Duration::from_millis(2500), Duration::from_millis(10)));
@@ -249,6 +250,19 @@ fn the_load_is_bound_and_only_its_lengths_are_scaled() {
     assert_eq!(mixed.cookies, Cookies::PerUser);
     let DataValues::Rows { rows, pick: Pick::Sequential, .. } = &load.data[1].values else { panic!("{:?}", load.data) };
     assert_eq!(rows.concat(), ["a", "b", "3"]);
+}
+
+#[test]
+fn responses_are_waited_for_as_long_as_the_timeout_says_unless_drain_is_given() {
+    let cases = [
+        ("timeout: 60s", (60, 60, Retry::Idempotent)),
+        ("timeout: 60s\n  drain: 5s", (60, 5, Retry::Idempotent)),
+        ("timeout: 20s\n  drain: 40s\n  retry: never", (20, 40, Retry::Never)),
+    ];
+    for (keys, expected) in cases {
+        let load = plan_with("target: web", &format!("target: web\n  {keys}"));
+        assert_eq!((load.timeout.as_secs(), load.drain.as_secs(), load.retry), expected, "{keys}");
+    }
 }
 
 #[test]

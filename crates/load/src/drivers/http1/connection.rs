@@ -14,7 +14,7 @@ use super::poller::Poller;
 use super::response::{AtClose, ResponseParser};
 use crate::clock::Clock;
 use crate::drivers::socket;
-use crate::drivers::transport::{Event, Failure, Order, Response, Reuse};
+use crate::drivers::transport::{Event, Failure, Order, Repeat, Response, Reuse};
 use crate::recorder::Cause;
 use crate::request::ResponseForm;
 use crate::session::Sink;
@@ -209,8 +209,12 @@ impl Tcp {
         if !self.is_proven {
             return self.failure(ErrorKind::Connect, cause);
         }
-        let is_retryable = self.is_kept && self.parser.bytes() == 0;
-        Failure { is_retryable, ..self.failure(ErrorKind::Reset, cause) }
+        let repeat = match self.written {
+            _ if !self.is_kept || self.parser.bytes() > 0 => Repeat::Never,
+            0 => Repeat::Unsent,
+            _ => Repeat::IfIdempotent,
+        };
+        Failure { repeat, ..self.failure(ErrorKind::Reset, cause) }
     }
 
     fn failure(&self, kind: ErrorKind, cause: Cause) -> Failure {

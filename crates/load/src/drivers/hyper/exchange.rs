@@ -14,7 +14,7 @@ use super::dial::{Dialer, Link};
 use super::events::{Flight, Report};
 use super::failure::{Heard, broken_by};
 use super::translate;
-use crate::drivers::transport::{Event, Failure, Order, Response, Reuse};
+use crate::drivers::transport::{Event, Failure, Order, Repeat, Response, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
@@ -79,7 +79,8 @@ impl Errand {
             let cause = Cause::Text("it speaks HTTP/1, expected HTTP/2");
             return Failure { received, ..Failure::new(ErrorKind::Protocol, cause) };
         }
-        Failure { received, ..broken_by(error, heard) }
+        let failure = Failure { received, ..broken_by(error, heard) };
+        if link.meter.has_written() { failure } else { Failure { repeat: Repeat::Unsent, ..failure } }
     }
 
     async fn receive(&mut self, link: &mut Link, request: translate::Wanted) -> Result<Event, Failure> {

@@ -9,7 +9,7 @@ use std::io;
 use h2::Reason;
 use narrows_model::load::ErrorKind;
 
-use crate::drivers::transport::Failure;
+use crate::drivers::transport::{Failure, Repeat};
 use crate::recorder::Cause;
 use crate::tls;
 
@@ -26,12 +26,14 @@ pub(super) enum Heard {
 /// What an error means.
 pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Failure {
     let (kind, cause) = meaning(error, heard);
-    let is_retryable = match find::<h2::Error>(error) {
-        _ if heard == Heard::Part => false,
-        Some(error) if !error.is_io() => is_turned_away(error),
-        _ => kind == ErrorKind::Reset,
+    let repeat = match find::<h2::Error>(error) {
+        _ if heard == Heard::Part => Repeat::Never,
+        Some(error) if !error.is_io() && is_turned_away(error) => Repeat::Unprocessed,
+        Some(error) if !error.is_io() => Repeat::Never,
+        _ if kind == ErrorKind::Reset => Repeat::IfIdempotent,
+        _ => Repeat::Never,
     };
-    Failure { is_retryable, ..Failure::new(kind, cause) }
+    Failure { repeat, ..Failure::new(kind, cause) }
 }
 
 /// Whether the server reports that it has not processed the request (RFC 9113, 8.7).

@@ -74,6 +74,11 @@ impl Meter {
         self.read.set(self.read.get() + bytes.len() as u64);
     }
 
+    /// Whether any byte was written since the exchange began.
+    pub(super) fn has_written(&self) -> bool {
+        self.is_writing.get()
+    }
+
     /// When bytes were last written.
     pub(super) fn written_ns(&self) -> i64 {
         self.written_ns.get()
@@ -114,9 +119,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let begun_ns = self.meter.clock.now_ns();
-        let done = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         self.meter.wrote(begun_ns);
-        Poll::Ready(done)
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -125,9 +130,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let begun_ns = self.meter.clock.now_ns();
-        let done = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))?;
         self.meter.wrote(begun_ns);
-        Poll::Ready(done)
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,7 +1,10 @@
 //! What the transport's events mean for users. Every change of a user that a connection causes is made here or from here.
 
+use narrows_model::load::Retry;
+
 use super::Worker;
-use crate::drivers::transport::{Event, Failure, Response, Transport};
+use crate::drivers::transport::{Event, Failure, Repeat, Response, Transport};
+use crate::request::is_idempotent;
 
 impl<T: Transport> Worker<'_, T> {
     /// Applies what the transport has to report. A request that begins by that may add to it. Must follow whatever may
@@ -28,7 +31,7 @@ impl<T: Transport> Worker<'_, T> {
             Event::Response { response, first_byte_ns, done_ns } => {
                 self.responded(slot, response, first_byte_ns, done_ns);
             }
-            Event::Failed(failure) if failure.is_retryable => self.retry(slot),
+            Event::Failed(failure) if self.may_repeat(slot, failure.repeat) => self.repeat(slot, failure.repeat),
             Event::Failed(Failure { kind, cause, received, .. }) => {
                 self.users[slot].received = received;
                 self.fail(slot, kind, cause);
@@ -37,11 +40,15 @@ impl<T: Transport> Worker<'_, T> {
         }
     }
 
-    /// A redirected request, or one that is sent once more, counts as sent once.
+    /// A redirected request, or one that is sent once more, counts as sent once. The latter counts as repeated too, once it
+    /// leaves again.
     fn sent(&mut self, slot: usize, at_ns: i64, delay_ns: i64) {
         self.close_seconds(at_ns);
         let user = &mut self.users[slot];
         user.writing_ns = at_ns;
+        if std::mem::take(&mut user.is_repeat) {
+            self.recorder.repeated(user.position.row);
+        }
         if user.sent_ns == 0 {
             user.sent_ns = at_ns;
             // Delays of this program count, those of the target do not.
@@ -58,12 +65,21 @@ impl<T: Transport> Worker<'_, T> {
         self.complete(slot, response, done_ns);
     }
 
-    /// Sends a request once more: a kept connection broke before any byte of the response, so the server may just have
-    /// closed it as idle. Once only, because the new connection is not a kept one.
-    fn retry(&mut self, slot: usize) {
+    fn may_repeat(&self, slot: usize, repeat: Repeat) -> bool {
+        let may_send_twice = self.shared.plan.retry == Retry::Idempotent;
+        match repeat {
+            Repeat::Never => false,
+            Repeat::IfIdempotent => may_send_twice && is_idempotent(&self.users[slot].request),
+            Repeat::Unprocessed => may_send_twice,
+            Repeat::Unsent => true,
+        }
+    }
+
+    /// Sends a request once more. Once only, because the new connection is not a kept one.
+    fn repeat(&mut self, slot: usize, repeat: Repeat) {
         let user = &mut self.users[slot];
         (user.writing_ns, user.written_ns) = (0, 0);
-        self.recorder.totals.reconnects += 1;
+        user.is_repeat = repeat != Repeat::Unsent;
         self.disconnect(slot);
         let now = self.now();
         self.hand_over(slot, now);

@@ -60,6 +60,7 @@ impl<T: Transport> Worker<'_, T> {
         user.received = 0;
         (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
         (user.sent_ns, user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0, 0);
+        user.is_repeat = false;
         user.deadline_ns = begun_ns + self.timeout_ns;
         self.deadlines.watch(slot, user.deadline_ns);
         self.busy += 1;

@@ -52,6 +52,7 @@ use user::User;
 const TICK_NS: i64 = 20_000_000;
 /// After a wish to stop, the load waits for responses no longer than this.
 const STOP_DRAIN: Duration = Duration::from_secs(1);
+const TIMED_OUT: Cause = Cause::Text("no complete response in time");
 /// Timeouts are looked for no more often than this.
 const DEADLINE_STEP_NS: i64 = 1_000_000;
 
@@ -300,7 +301,7 @@ impl<'run, T: Transport> Worker<'run, T> {
                 continue;
             }
             if user.deadline_ns <= now {
-                self.fail(slot, ErrorKind::Timeout, Cause::Text("no complete response in time"));
+                self.fail(slot, ErrorKind::Timeout, TIMED_OUT);
                 self.apply_events();
             } else {
                 self.deadlines.watch(slot, user.deadline_ns);
@@ -312,12 +313,16 @@ impl<'run, T: Transport> Worker<'run, T> {
     fn finish(mut self, begun_ns: i64, cpu_before: Duration) -> ThreadReport {
         let now = self.now();
         for slot in 0..self.users.len() {
-            if !self.users[slot].is_busy() {
+            let user = &self.users[slot];
+            if !user.is_busy() {
                 continue;
             }
-            if matches!(self.progress, Progress::Stopping { .. }) {
-                self.recorder.totals.abandoned += 1;
+            if user.deadline_ns <= now {
+                self.fail(slot, ErrorKind::Timeout, TIMED_OUT);
+            } else if matches!(self.progress, Progress::Stopping { .. }) {
+                self.recorder.cut(user.position.row);
             } else {
+                self.recorder.totals.undrained += 1;
                 self.fail(slot, ErrorKind::Timeout, Cause::Text("no complete response by the end of the drain"));
             }
         }

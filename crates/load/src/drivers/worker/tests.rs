@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use narrows_model::load::{Connections, ErrorKind, LoadModel, LoadPlan, LoadSecond};
+use narrows_model::load::{Connections, ErrorKind, LoadModel, LoadPlan, LoadSecond, Retry};
 
 use super::user::Activity;
 use super::{Shared, Worker};
 use crate::clock::Clock;
 use crate::data::Sources;
-use crate::drivers::transport::{Event, Exchanges, Failure, Order, Response, Reuse, Transport};
+use crate::drivers::transport::{Event, Exchanges, Failure, Order, Repeat, Response, Reuse, Transport};
 use crate::flows::Flows;
 use crate::random::Random;
 use crate::recorder::{Bounds, Cause, Message, Recorder, RowName, ThreadTotals};
@@ -44,7 +44,7 @@ struct Scripted {
 
 impl Transport for Scripted {
     fn send(&mut self, slot: usize, order: Order, exchanges: &mut impl Exchanges) {
-        assert!(exchanges.request(slot).starts_with(b"GET / HTTP/1.1\r\n"));
+        assert!(exchanges.request(slot).windows(13).any(|part| part == b" / HTTP/1.1\r\n"));
         self.calls.borrow_mut().push(Call::Send);
         let play = self.script.pop_front().expect("a request that the script does not have");
         self.events.extend(play(order.now_ns).into_iter().map(|event| (slot, event)));
@@ -96,9 +96,20 @@ fn response_while_sending(now: i64) -> Vec<Event> {
     vec![sent(now), response(now, Reuse::Closed)]
 }
 
+fn broken(repeat: Repeat) -> Event {
+    Event::Failed(Failure { repeat, ..Failure::new(ErrorKind::Reset, Cause::Text("closed")) })
+}
+
 fn broken_as_idle(now: i64) -> Vec<Event> {
-    let failure = Failure { is_retryable: true, ..Failure::new(ErrorKind::Reset, Cause::Text("closed")) };
-    vec![sent(now), Event::Written { at_ns: now + 10 }, Event::Failed(failure)]
+    vec![sent(now), Event::Written { at_ns: now + 10 }, broken(Repeat::IfIdempotent)]
+}
+
+fn unprocessed(now: i64) -> Vec<Event> {
+    vec![sent(now), Event::Written { at_ns: now + 10 }, broken(Repeat::Unprocessed)]
+}
+
+fn unsent(_: i64) -> Vec<Event> {
+    vec![broken(Repeat::Unsent)]
 }
 
 fn reset(now: i64) -> Vec<Event> {
@@ -163,11 +174,7 @@ fn run(plan: &LoadPlan, script: &[Play]) -> Ran {
         let mut sum = LoadSecond::default();
         for message in messages.try_iter() {
             let Message::Second(second) = message else { continue };
-            let row = &second.rows[0];
-            sum.sent += row.sent;
-            sum.succeeded += row.succeeded;
-            sum.bytes += row.bytes;
-            ErrorKind::ALL.iter().for_each(|kind| *sum.errors.of_mut(*kind) += row.errors.of(*kind));
+            sum.merge(&second.rows[0]);
         }
         let calls = calls.borrow().clone();
         assert_eq!(calls.iter().filter(|call| **call == Call::Send).count(), script.len());
@@ -197,7 +204,7 @@ fn a_connection_is_closed_after_a_response_that_ends_it_or_where_the_plan_keeps_
 fn a_request_on_a_kept_connection_that_breaks_is_sent_again_and_counts_once() {
     let ran = run(&iterations(2), &[kept, broken_as_idle, kept]);
     assert_eq!(ran.calls[..4], [Call::Send, Call::Send, Call::Close, Call::Send]);
-    assert_eq!((ran.totals.reconnects, ran.sum.sent, ran.sum.succeeded), (1, 2, 2));
+    assert_eq!((ran.sum.repeated, ran.sum.sent, ran.sum.succeeded), (1, 2, 2));
     assert_eq!((ran.sum.errors.total(), ran.totals.phases.write.count), (0, 2));
 }
 
@@ -205,8 +212,46 @@ fn a_request_on_a_kept_connection_that_breaks_is_sent_again_and_counts_once() {
 fn a_request_is_not_sent_a_third_time() {
     let ran = run(&iterations(2), &[kept, broken_as_idle, reset]);
     assert_eq!(ran.calls[..5], [Call::Send, Call::Send, Call::Close, Call::Send, Call::Close]);
-    assert_eq!((ran.totals.reconnects, ran.sum.sent, ran.sum.succeeded), (1, 2, 1));
+    assert_eq!((ran.sum.repeated, ran.sum.sent, ran.sum.succeeded), (1, 2, 1));
     assert_eq!((ran.sum.errors.reset, ran.sum.errors.total()), (1, 1));
+}
+
+#[test]
+fn what_the_server_may_have_processed_is_sent_again_only_if_it_is_idempotent() {
+    let cases: [(&str, Retry, Play, u64); 8] = [
+        ("GET", Retry::Idempotent, broken_as_idle, 1),
+        ("PUT", Retry::Idempotent, broken_as_idle, 1),
+        ("POST", Retry::Idempotent, broken_as_idle, 0),
+        ("PATCH", Retry::Idempotent, broken_as_idle, 0),
+        ("GETS", Retry::Idempotent, broken_as_idle, 0),
+        ("GET", Retry::Never, broken_as_idle, 0),
+        ("POST", Retry::Idempotent, unprocessed, 1),
+        ("POST", Retry::Never, unprocessed, 0),
+    ];
+    for (method, retry, play, repeated) in cases {
+        let mut plan = LoadPlan { retry, ..iterations(2) };
+        plan.scenarios[0].flows[0].steps[0].request.method = method.into();
+        let script: &[Play] = if repeated == 0 { &[kept, play] } else { &[kept, play, kept] };
+        let sum = run(&plan, script).sum;
+        let expected = (2, repeated, 1 + repeated, 1 - repeated);
+        assert_eq!((sum.sent, sum.repeated, sum.succeeded, sum.errors.reset), expected, "{method} {retry:?}");
+    }
+}
+
+#[test]
+fn a_request_of_which_nothing_was_sent_is_sent_once_whatever_it_is() {
+    for retry in [Retry::Idempotent, Retry::Never] {
+        let mut plan = LoadPlan { retry, ..iterations(2) };
+        plan.scenarios[0].flows[0].steps[0].request.method = "POST".into();
+        let sum = run(&plan, &[kept, unsent, kept]).sum;
+        assert_eq!((sum.sent, sum.repeated, sum.succeeded, sum.errors.total()), (2, 0, 2, 0));
+    }
+}
+
+#[test]
+fn a_request_that_could_not_be_sent_again_is_not_repeated() {
+    let ran = run(&iterations(2), &[kept, broken_as_idle, refused]);
+    assert_eq!((ran.sum.sent, ran.sum.repeated, ran.sum.errors.connect), (2, 0, 1));
 }
 
 #[test]
@@ -223,7 +268,7 @@ fn a_request_without_a_response_when_the_drain_ends_has_timed_out() {
     let mut plan = plan(LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(1) });
     plan.drain = Duration::from_millis(1);
     let ran = run(&plan, &[begun_and_no_more]);
-    assert_eq!((ran.sum.sent, ran.sum.errors.timeout, ran.totals.abandoned), (1, 1, 0));
+    assert_eq!((ran.sum.sent, ran.sum.errors.timeout, ran.totals.undrained, ran.sum.cut), (1, 1, 1, 0));
     assert_eq!(ran.calls.last(), Some(&Call::Farewell));
 }
 

@@ -51,6 +51,8 @@ pub(super) struct User {
     pub(super) writing_ns: i64,
     /// When the connection took the last bytes.
     pub(super) written_ns: i64,
+    /// Whether the current attempt is a second one, until its first bytes are taken.
+    pub(super) is_repeat: bool,
     pub(super) deadline_ns: i64,
     /// The last time that its pace said "send".
     pub(super) tick_ns: i64,
@@ -79,6 +81,7 @@ impl User {
             first_byte_ns: 0,
             writing_ns: 0,
             written_ns: 0,
+            is_repeat: false,
             deadline_ns: i64::MAX,
             tick_ns: 0,
             back_off_ns: 0,

@@ -121,6 +121,7 @@ fn values_that_narrows_never_writes_are_errors() {
         "UPDATE services SET cpu_limit_cores = 9e999",
         "UPDATE load_second_rows SET start_ns = 9223372036854775807",
         "UPDATE load_second_rows SET sent = -5",
+        "UPDATE load_second_rows SET repeated = -5",
         "UPDATE load_second_rows SET succeeded = 9223372036854775807",
         "UPDATE load_second_rows SET scenario = 999999",
         "UPDATE load_latency_rows SET count = -1",

@@ -150,6 +150,8 @@ fn second(at: i64) -> LoadSecond {
         late: 9,
         dropped: 5,
         sent: 102,
+        repeated: 6,
+        cut: 7,
         succeeded: 100,
         errors: ErrorCounts { timeout: 1, check: 1, ..ErrorCounts::default() },
         bytes: 12_345,
