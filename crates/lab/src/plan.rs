@@ -82,6 +82,7 @@ fn planned(id: i64, variant: &str, repetition: u32, parameters: &BTreeMap<String
         validity: Validity::default(),
         error: None,
         caveats: Vec::new(),
+        load_program: None,
     }
 }
 

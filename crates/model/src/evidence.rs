@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counting::{self, Phase};
 use crate::histogram::{Histogram, Quantiles};
-use crate::load::{ErrorCounts, LoadSecond};
+use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad};
 use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
 use crate::series::{Point, Series, names};
@@ -164,6 +164,50 @@ impl LoadTotals {
         self.service.merge(&row.service);
         self.lateness.merge(&row.lateness);
     }
+
+    /// Adds the counts and the time of another load.
+    pub fn merge(&mut self, other: &LoadTotals) {
+        self.seconds += other.seconds;
+        self.due += other.due;
+        self.late += other.late;
+        self.dropped += other.dropped;
+        self.sent += other.sent;
+        self.repeated += other.repeated;
+        self.cut += other.cut;
+        self.succeeded += other.succeeded;
+        self.untimed += other.untimed;
+        self.errors.add(other.errors);
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+        self.lateness.merge(&other.lateness);
+    }
+}
+
+/// Figures of a trial's load as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadFigures {
+    /// Requests that ended, well or not.
+    pub requests: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Successful responses per second, if that is known.
+    pub rate: Option<f64>,
+    /// Latency of the successful ones.
+    pub latency: LatencyFigures,
+}
+
+impl From<&ReportedLoad> for LoadFigures {
+    fn from(load: &ReportedLoad) -> Self {
+        Self { requests: load.requests, failed: load.failed, rate: load.known_rate(), latency: load.latency }
+    }
+}
+
+impl From<&LoadTotals> for LoadFigures {
+    fn from(load: &LoadTotals) -> Self {
+        let failed = load.errors.total();
+        Self { requests: load.ended(), failed, rate: load.known_rate(), latency: (&load.latency).into() }
+    }
 }
 
 /// What one request of the load came to: a step of a scenario.
@@ -272,6 +316,19 @@ impl TrialEvidence {
     /// The load of all counted windows together.
     pub fn counted_load(&self) -> LoadTotals {
         counting::totals(self.counted_rows(), |_| true)
+    }
+
+    /// What the program that made the load reports of it; none where Narrows made the load, or it reports nothing.
+    pub fn reported_load(&self) -> Option<&ReportedLoad> {
+        self.trial.load_program.as_ref()?.reported.as_ref()
+    }
+
+    /// The load as a whole: as its program reports it, else as it was counted.
+    pub fn load_figures(&self) -> LoadFigures {
+        match self.reported_load() {
+            Some(load) => load.into(),
+            None => (&self.counted_load()).into(),
+        }
     }
 
     /// The load of one window.

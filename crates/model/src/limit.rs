@@ -225,6 +225,8 @@ pub enum Ask {
 pub enum Unclear {
     /// Narrows recorded no load.
     NoLoad,
+    /// Only totals of the load are known, from the program that made it.
+    OnlyTotals,
     /// The heaviest part of the load was not steady.
     NotSteady,
     /// The load rose in steps that are too short to see what each used.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::LoadProgram;
+
 /// One execution of an experiment: what the single row of the run file's `run` table holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -68,6 +70,9 @@ pub struct Trial {
     pub error: Option<String>,
     /// What limits the reading of this trial: a cap that could not be set, a CPU that was stolen.
     pub caveats: Vec<String>,
+    /// The program that made the load; none where Narrows did.
+    #[serde(default)]
+    pub load_program: Option<LoadProgram>,
 }
 
 impl Trial {

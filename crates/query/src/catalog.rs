@@ -134,7 +134,7 @@ pub(crate) const TABLES: [Table; 17] = [
         name: "trials",
         shape: &[
             "id:long variant:string repetition:long state:string started_ns:long ended_ns:long parameters:dynamic \
-            validity:string validity_reasons:dynamic error:string caveats:dynamic spans_stored:long \
+            validity:string validity_reasons:dynamic error:string caveats:dynamic load_program:dynamic spans_stored:long \
             spans_refused:long points_stored:long points_refused:long logs_stored:long logs_refused:long \
             samples_stored:long samples_refused:long spans_thinned:long spans_one_in:long \
             spans_thinned_one_in:long spans_thinned_before_ns:long",

@@ -135,6 +135,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
             validity: validity(shape),
             error: None,
             caveats: if shape.id == 1 { vec!["the CPU cap of orders could not be set".to_owned()] } else { Vec::new() },
+            load_program: None,
         },
         windows: vec![
             window(0, WindowKind::Warmup, "warm-up", shape.start_ns, warm_ns),

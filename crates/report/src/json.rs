@@ -15,6 +15,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::histogram::Histogram;
+use narrows_model::load::ReportedLoad;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use narrows_model::prediction::{Predictions, ScoreCard, Scored};
 use narrows_model::proof::Proof;
@@ -102,7 +103,7 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "label": evidence.trial.label(),
         "windows": evidence.windows,
         "services": evidence.services,
-        "load": load(&evidence.counted_load()),
+        "load": evidence.reported_load().map_or_else(|| load(&evidence.counted_load()), reported),
         "requests": evidence.requests_of_load().iter().map(request).collect::<Vec<_>>(),
         "operations": evidence.operations.iter().map(operation).collect::<Vec<_>>(),
         "throughput": evidence.throughput().iter().map(partition).collect::<Vec<_>>(),
@@ -185,6 +186,30 @@ pub(crate) fn quantiles(histogram: &Histogram) -> Value {
         fields.iter_mut().filter(|(name, _)| *name != "count").for_each(|(_, figure)| *figure = Value::Null);
     }
     value
+}
+
+/// The fields of [`load`] as far as the program that made the load reports them.
+fn reported(load: &ReportedLoad) -> Value {
+    let latency = &load.latency;
+    json!({
+        "seconds": load.seconds,
+        "due": load.due,
+        "dropped": load.dropped,
+        "succeeded": load.succeeded(),
+        "failed": load.failed,
+        "error_rate": load.error_rate(),
+        "rate": load.known_rate(),
+        "latency": {
+            "count": load.succeeded(),
+            "mean_ns": latency.mean_ns,
+            "min_ns": latency.min_ns,
+            "p50_ns": latency.p50_ns,
+            "p90_ns": latency.p90_ns,
+            "p95_ns": latency.p95_ns,
+            "p99_ns": latency.p99_ns,
+            "max_ns": latency.max_ns,
+        },
+    })
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ impl TrialBuilder {
             validity: Validity::default(),
             error: None,
             caveats: Vec::new(),
+            load_program: None,
         };
         let evidence = TrialEvidence {
             client_addresses: None,

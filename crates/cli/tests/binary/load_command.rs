@@ -38,6 +38,11 @@ fn run(bench: &Bench) -> (Output, String) {
     (output, said)
 }
 
+/// With single spaces, however wide columns are.
+fn in_one_line(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn sum(bench: &Bench, column: &str) -> u64 {
     ask(&bench.path("run.narrows"), &format!("select sum({column}) from load_seconds")).parse().unwrap()
 }
@@ -134,12 +139,48 @@ fn what_k6_says_of_itself_stands_beside_what_was_counted() {
 }
 
 #[test]
+fn without_spans_the_figures_are_those_of_k6_and_objectives_are_judged_by_them() {
+    use std::os::unix::fs::PermissionsExt;
+    const TOTALS: &str = r#"{"metrics": {
+      "http_reqs": {"count": 200, "rate": 100},
+      "http_req_failed": {"passes": 20, "fails": 180, "value": 0.1, "thresholds": {"rate<0.01": true}},
+      "http_req_duration": {"avg": 12.5, "min": 1.2, "med": 10.1, "max": 99.9, "p(90)": 20.2, "p(95)": 30.3},
+      "http_req_duration{expected_response:true}": {"avg": 11.5, "med": 9.1, "max": 89.9, "p(90)": 19.2, "p(95)": 29.3}}}"#;
+    let bench = Bench::new(
+        "experiment: no-spans\nload:\n  command: [./k6, run, script.js]\nobjectives: [error_rate < 1%, p95 < 1s, p99 < 1s]\n",
+    );
+    let script = format!("#!/bin/sh\ncat > \"$K6_SUMMARY_EXPORT\" <<'END'\n{TOTALS}\nEND\nexit 99\n");
+    std::fs::write(bench.path("k6"), script).unwrap();
+    std::fs::set_permissions(bench.path("k6"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (output, said) = run(&bench);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for figure in ["90.0/s", "11.5 ms", "9.10 ms", "29.3 ms", "20"] {
+        assert!(said.contains(figure), "{figure}: {said}");
+    }
+    for row in [
+        "error_rate < 1% 10 % ✗",
+        "p95 < 1s 29.3 ms ✓",
+        "p99 < 1s not reported by the load's program ?",
+        "k6: http_req_failed: rate<0.01 crossed ✗",
+    ] {
+        assert!(in_one_line(&said).contains(row), "{row}: {said}");
+    }
+    // The run file holds them, so that they are the same when it is read again.
+    let again = bench.run(&["diagnose", "run.narrows"]);
+    let again = text(&again.stdout);
+    assert!(again.contains("90.0/s") && again.contains("29.3 ms"), "{again}");
+    let program = ask(&bench.path("run.narrows"), "select load_program ->> '$.reported.failed' from trials");
+    assert_eq!(program, "20");
+}
+
+#[test]
 fn thresholds_of_k6_that_were_crossed_are_reported_and_a_summary_that_is_none_is_too() {
     let bench = with_k6("");
     stand_in_for_k6(&bench, "not a summary", 99);
     let (output, said) = run(&bench);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("k6 says that thresholds of its script were crossed"), "{said}");
+    assert!(in_one_line(&said).contains("k6: thresholds of its script crossed ✗"), "{said}");
     assert!(said.contains("k6-summary.json cannot be read: it is not JSON"), "{said}");
 }
 

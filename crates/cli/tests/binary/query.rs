@@ -44,6 +44,7 @@ fn trial() -> Trial {
         validity: Validity::default(),
         error: None,
         caveats: Vec::new(),
+        load_program: None,
     }
 }
 

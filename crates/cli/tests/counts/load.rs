@@ -202,6 +202,7 @@ pub(crate) fn trial() -> Trial {
         validity: Validity::default(),
         error: None,
         caveats: Vec::new(),
+        load_program: None,
     }
 }
 

@@ -14,9 +14,8 @@ mod metric;
 pub(crate) mod summaries;
 
 use narrows_model::comparison::{Basis, Change, Comparison, Difference, Interval, NoiseFloor, VariantSummary};
-use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::histogram::Quantiles;
-use narrows_model::load::ErrorCounts;
+use narrows_model::evidence::{LoadFigures, RunEvidence, TrialEvidence};
+use narrows_model::load::LatencyFigures;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 
@@ -58,24 +57,24 @@ fn variants(run: &RunEvidence) -> Vec<Variant<'_>> {
 }
 
 fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
-    let loads: Vec<_> = trials.iter().map(|trial| trial.counted_load()).collect();
-    let latencies: Vec<_> = loads.iter().map(|load| load.latency()).filter(|latency| latency.count > 0).collect();
-    let of_latency = |value: fn(&Quantiles) -> f64| median(latencies.iter().map(value).collect());
-    let mut errors = ErrorCounts::default();
-    loads.iter().for_each(|load| errors.add(load.errors));
-    let ended = loads.iter().map(|load| load.ended()).sum::<u64>();
-    let cpu = trials.iter().zip(&loads).filter_map(|(trial, load)| cpu_seconds_per_request(trial, load.rate()));
+    let loads: Vec<LoadFigures> = trials.iter().map(|trial| trial.load_figures()).collect();
+    let of_latency = |value: fn(&LatencyFigures) -> Option<f64>| {
+        median(loads.iter().filter_map(|load| value(&load.latency)).collect())
+    };
+    let ended: u64 = loads.iter().map(|load| load.requests).sum();
+    let failed: u64 = loads.iter().map(|load| load.failed).sum();
+    let cpu = trials.iter().zip(&loads).filter_map(|(trial, load)| cpu_seconds_per_request(trial, load.rate?));
     VariantSummary {
         variant: variant.to_owned(),
         repetitions: trials.len() as u32,
-        rate: median(loads.iter().filter_map(|load| load.known_rate()).collect()),
-        mean_ns: of_latency(|q| q.mean_ns),
-        p50_ns: of_latency(|q| q.p50_ns as f64),
-        p95_ns: of_latency(|q| q.p95_ns as f64),
-        p99_ns: of_latency(|q| q.p99_ns as f64),
+        rate: median(loads.iter().filter_map(|load| load.rate).collect()),
+        mean_ns: of_latency(|latency| latency.mean_ns),
+        p50_ns: of_latency(|latency| latency.p50_ns),
+        p95_ns: of_latency(|latency| latency.p95_ns),
+        p99_ns: of_latency(|latency| latency.p99_ns),
         requests: ended,
-        errors: errors.total(),
-        error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
+        errors: failed,
+        error_rate: if ended > 0 { failed as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),
         services: services(trials),
         sidecars: crate::read::sidecars::summary(trials),
@@ -103,8 +102,8 @@ fn noise_floor(variants: &[Variant<'_>]) -> Option<NoiseFloor> {
     variants.iter().any(|(_, trials)| trials.len() > 1).then(|| NoiseFloor {
         rate: spread(rate),
         mean: spread(mean_ns),
-        p95: spread(|trial| trial.counted_load().latency().p95_ns as f64),
-        p99: spread(|trial| trial.counted_load().latency().p99_ns as f64),
+        p95: spread(|trial| trial.load_figures().latency.p95_ns.unwrap_or(0.0)),
+        p99: spread(|trial| trial.load_figures().latency.p99_ns.unwrap_or(0.0)),
     })
 }
 
@@ -118,11 +117,11 @@ fn relative_spread(values: Vec<f64>) -> f64 {
 type Side<'a> = (&'a Trials<'a>, &'a VariantSummary);
 
 fn rate(trial: &TrialEvidence) -> f64 {
-    trial.counted_load().rate()
+    trial.load_figures().rate.unwrap_or(0.0)
 }
 
 fn mean_ns(trial: &TrialEvidence) -> f64 {
-    trial.counted_load().latency().mean_ns
+    trial.load_figures().latency.mean_ns.unwrap_or(0.0)
 }
 
 /// What noise a run has.

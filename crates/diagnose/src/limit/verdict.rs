@@ -30,7 +30,8 @@ impl Judge<'_, '_> {
         let cannot_tell = |because| LimitVerdict::CannotTell { because };
         let load = self.reading.trial.counted_load();
         if load.sent == 0 && load.ended() == 0 {
-            return cannot_tell(Unclear::NoLoad);
+            let has_totals = self.reading.trial.reported_load().is_some_and(|load| load.requests > 0);
+            return cannot_tell(if has_totals { Unclear::OnlyTotals } else { Unclear::NoLoad });
         }
         if let Some(invalid) = self.findings.iter().find(|finding| finding.role == Role::Invalidates) {
             return cannot_tell(Unclear::Invalid { finding: invalid.kind() });

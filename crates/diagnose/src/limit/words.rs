@@ -242,6 +242,7 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
 fn unclear(because: &Unclear) -> String {
     match because {
         Unclear::NoLoad => "Narrows recorded no load".to_owned(),
+        Unclear::OnlyTotals => "only totals of the load are known, and no server span arrived".to_owned(),
         Unclear::NotSteady => "the heaviest part of the load was not steady".to_owned(),
         Unclear::ShortSteps { sign } => format!("{}, but the steps are too short to show why", compared(sign)),
         Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),

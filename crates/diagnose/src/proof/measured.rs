@@ -39,15 +39,16 @@ impl Measured {
         if trial.trial.state != TrialState::Done {
             return None;
         }
-        let load = trial.counted_load();
-        let (latency, rate) = (load.latency(), load.rate());
+        let load = trial.load_figures();
         let value = |quantity: &Quantity| match quantity {
-            Quantity::Rate => Some(rate),
-            Quantity::Mean => Some(latency.mean_ns),
-            Quantity::P50 => Some(latency.p50_ns as f64),
-            Quantity::P95 => Some(latency.p95_ns as f64),
-            Quantity::P99 => Some(latency.p99_ns as f64),
-            Quantity::Cpu => cpu_seconds_per_request(trial, rate).map(|seconds| seconds * 1e9),
+            Quantity::Rate => load.rate,
+            Quantity::Mean => load.latency.mean_ns,
+            Quantity::P50 => load.latency.p50_ns,
+            Quantity::P95 => load.latency.p95_ns,
+            Quantity::P99 => load.latency.p99_ns,
+            Quantity::Cpu => {
+                load.rate.and_then(|rate| cpu_seconds_per_request(trial, rate)).map(|seconds| seconds * 1e9)
+            },
         };
         let mut values = [None; Quantity::ALL.len()];
         for (known, quantity) in values.iter_mut().zip(Quantity::ALL) {
@@ -58,8 +59,8 @@ impl Measured {
         Some(Self {
             label: trial.trial.label(),
             repetition: trial.trial.repetition,
-            requests: load.succeeded + load.errors.total(),
-            failed: load.errors.total(),
+            requests: load.requests,
+            failed: load.failed,
             doubt: (validity.verdict != Verdict::Valid).then(|| (validity.verdict, reason())),
             levels: trial.counted_windows().map(|window| Level { vus: window.vus, rate: window.rate }).collect(),
             values,

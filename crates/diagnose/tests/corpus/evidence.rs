@@ -45,6 +45,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         validity: validity_of(case)?,
         error: None,
         caveats: Vec::new(),
+        load_program: None,
     };
     let evidence = TrialEvidence {
         client_addresses: case.client_addresses,

@@ -64,6 +64,7 @@ impl Observation {
             validity: Validity::default(),
             error: None,
             caveats: Vec::new(),
+            load_program: None,
         };
         let file = RunFile::create(path, &run)?;
         let observation = Self { file, trial };

@@ -5,7 +5,7 @@
 
 use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::evidence::LoadTotals;
-use narrows_model::load::LoadSecond;
+use narrows_model::load::{LatencyFigures, LoadSecond, ReportedLoad};
 use narrows_model::units;
 
 use super::error::{Problem, Report, shortened};
@@ -262,19 +262,35 @@ impl Metric {
 
     /// Its value in a load; none when nothing was measured.
     pub(crate) fn measured(self, load: &LoadTotals) -> Option<f64> {
-        let latency = load.latency();
         match self {
             Metric::ErrorRate => (load.ended() > 0).then(|| load.error_rate()),
             Metric::DroppedRate => (load.due > 0).then(|| load.dropped as f64 / load.due as f64),
             Metric::Rate => load.known_rate(),
-            _ if latency.count == 0 => None,
-            Metric::Mean => Some(latency.mean_ns),
-            Metric::P50 => Some(latency.p50_ns as f64),
-            Metric::P90 => Some(latency.p90_ns as f64),
-            Metric::P95 => Some(latency.p95_ns as f64),
-            Metric::P99 => Some(latency.p99_ns as f64),
-            Metric::P999 => Some(load.latency.quantile_ns(0.999) as f64),
-            Metric::Max => Some(latency.max_ns as f64),
+            _ => self.of_latency(&(&load.latency).into()),
+        }
+    }
+
+    /// Its value in a load as another program reports it; none where that program does not report it.
+    fn reported(self, load: &ReportedLoad) -> Option<f64> {
+        match self {
+            Metric::ErrorRate => load.error_rate(),
+            Metric::DroppedRate => (load.due > 0).then(|| load.dropped as f64 / load.due as f64),
+            Metric::Rate => load.known_rate(),
+            _ => self.of_latency(&load.latency),
+        }
+    }
+
+    /// Its value among figures of latencies; none where it is about something else.
+    fn of_latency(self, latency: &LatencyFigures) -> Option<f64> {
+        match self {
+            Metric::ErrorRate | Metric::DroppedRate | Metric::Rate => None,
+            Metric::Mean => latency.mean_ns,
+            Metric::P50 => latency.p50_ns,
+            Metric::P90 => latency.p90_ns,
+            Metric::P95 => latency.p95_ns,
+            Metric::P99 => latency.p99_ns,
+            Metric::P999 => latency.p999_ns,
+            Metric::Max => latency.max_ns,
         }
     }
 
@@ -328,9 +344,18 @@ impl Objective {
 
     /// Judges a load: what it [covers](Self::covers) of the counted windows of a trial.
     pub fn evaluate(&self, load: &LoadTotals) -> ObjectiveResult {
-        let value = self.metric.measured(load);
+        self.judge(self.metric.measured(load), "nothing measured")
+    }
+
+    /// Judges a load by what the program that made it reports, which says nothing of single scenarios and requests.
+    pub(crate) fn evaluate_reported(&self, load: &ReportedLoad) -> ObjectiveResult {
+        let value = if self.scenario.is_none() { self.metric.reported(load) } else { None };
+        self.judge(value, "not reported by the load's program")
+    }
+
+    fn judge(&self, value: Option<f64>, otherwise: &str) -> ObjectiveResult {
         let (measured, kept) = match value {
-            None => ("nothing measured".to_owned(), Kept::Unknown),
+            None => (otherwise.to_owned(), Kept::Unknown),
             Some(value) => {
                 (self.metric.shown(value), if self.op.holds(value, self.bound) { Kept::Yes } else { Kept::No })
             }

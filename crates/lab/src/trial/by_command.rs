@@ -2,13 +2,14 @@
 //!
 //! The program is a process of the trial: guarded, marked, its output kept, its processor time sampled under a name that
 //! no service can have. What it sends is not seen here, so the trial's seconds are counted from the spans of its target
-//! ([`super::roots`]) and how many users it has stays unknown. The trial has one window, the program's own time.
+//! ([`super::roots`]) and how many users it has stays unknown. If it reports totals, these are the trial's figures. The
+//! trial has one window, the program's own time.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use narrows_model::load::LoadBatch;
+use narrows_model::load::{LoadBatch, LoadProgram, Threshold};
 use narrows_model::run::{Trial, Window, WindowKind};
 use narrows_model::units;
 use rustix::process::Signal;
@@ -83,6 +84,7 @@ impl Bench<'_> {
             vus: 0,
             rate: None,
         };
+        let seconds = (window.end_ns - window.start_ns) as f64 / 1e9;
         self.recorder.put_windows(trial.id, &[window])?;
         let code = process.exit_code();
         let last_lines = process.last_lines().last_words();
@@ -100,9 +102,14 @@ impl Bench<'_> {
             ),
             (End::Itself(how), _) => return Err(Error::LoadCommand { program, how, last_lines }),
         }
+        let mut made = LoadProgram { name: program, thresholds: Vec::new(), reported: None };
         if let Some(path) = summary {
-            note(caveat_of_k6(&path), trial, progress);
+            note(take_summary(&path, seconds, &mut made), trial, progress);
         }
+        if code == Some(K6_THRESHOLDS_CROSSED) && !made.thresholds.iter().any(|threshold| threshold.is_crossed) {
+            made.thresholds.push(Threshold { text: "thresholds of its script".to_owned(), is_crossed: true });
+        }
+        trial.load_program = Some(made);
         Ok(())
     }
 
@@ -143,16 +150,23 @@ impl Bench<'_> {
         let Some(counted) = self.roots.finish() else { return Ok(()) };
         let requests: u64 = counted.seconds.iter().map(|row| row.sent).sum();
         let whose = counted.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"));
-        let caveat = if requests == 0 {
-            format!("No server span{whose} arrived, so the requests of this trial could not be counted.")
-        } else {
-            let context =
-                if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
-            format!(
+        let context = if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
+        let has_totals = trial.load_program.as_ref().is_some_and(|program| program.reported.is_some());
+        let caveat = match requests {
+            0 if has_totals => format!(
+                "No server span{whose} arrived, so how the load went over time is not known, nor what limits it."
+            ),
+            0 => format!("No server span{whose} arrived, so the requests of this trial could not be counted."),
+            _ if has_totals => format!(
+                "How the load went over time is counted from the server spans{whose}{context}: {} requests, their latency \
+                 the time spent there. The number of users is not known.",
+                units::count(requests)
+            ),
+            _ => format!(
                 "The load came from another program: its {} counted from the server spans{whose}{context}, and latency is \
                  the time spent there, without the path to it. The number of users is not known.",
                 requests_are(requests)
-            )
+            ),
         };
         note(caveat, trial, progress);
         if let Some(last) = counted.seconds.last() {
@@ -194,12 +208,20 @@ fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, S
     summary.into_iter().chain(command.env.iter().cloned()).collect()
 }
 
-fn caveat_of_k6(path: &Path) -> String {
+/// Takes what k6's summary of a load of so many seconds holds, and returns a sentence on it.
+fn take_summary(path: &Path, seconds: f64, made: &mut LoadProgram) -> String {
     let mut json = String::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
-    let sentence = read.map_err(|error| error.to_string()).and_then(|_| k6_summary::sentence(&json));
-    match sentence {
-        Ok(sentence) => format!("k6 itself counts {sentence}; these are its totals over all it sent."),
+    match read.map_err(|error| error.to_string()).and_then(|_| k6_summary::read(&json, seconds)) {
+        Ok(summary) => {
+            let (words, latency_of) = (k6_summary::in_words(&summary.load), summary.latency_of);
+            made.thresholds = summary.thresholds;
+            made.reported = Some(summary.load);
+            format!(
+                "k6 itself counts {words}. These totals over all it sent are the figures of this trial; the latency is \
+                 that of {latency_of}."
+            )
+        }
         Err(reason) => format!("k6's summary {} cannot be read: {reason}.", path.display()),
     }
 }
@@ -245,10 +267,18 @@ mod tests {
     fn an_unreadable_summary_is_a_caveat_that_names_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        assert!(caveat_of_k6(&path).contains("summary.json cannot be read"));
+        let taken = || {
+            let mut made = LoadProgram { name: "k6".into(), thresholds: Vec::new(), reported: None };
+            let sentence = take_summary(&path, 2.0, &mut made);
+            (sentence, made.reported.map(|load| load.requests))
+        };
+        let (sentence, requests) = taken();
+        assert!(sentence.contains("summary.json cannot be read") && requests.is_none(), "{sentence}");
         std::fs::write(&path, r#"{"metrics": {"http_reqs": {"count": 7}}}"#).unwrap();
-        assert!(caveat_of_k6(&path).starts_with("k6 itself counts 7 requests;"));
+        let (sentence, requests) = taken();
+        assert!(sentence.starts_with("k6 itself counts 7 requests, 3.50/s"), "{sentence}");
+        assert_eq!(requests, Some(7));
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(caveat_of_k6(&path).contains("cannot be read"));
+        assert!(taken().0.contains("cannot be read"));
     }
 }

@@ -181,6 +181,13 @@ mod tests {
         assert!(row[1..].iter().all(|cell| cell == "–"), "{row:?}");
     }
 
+    #[test]
+    fn figures_that_are_not_known_are_dashes() {
+        let variant =
+            VariantSummary { repetitions: 1, rate: 90.0, mean_ns: 1e6, p95_ns: 3e6, ..VariantSummary::default() };
+        assert_eq!(number_row(&variant, false)[1..6], ["90.0/s", "1.00 ms", "–", "3.00 ms", "–"]);
+    }
+
     use narrows_model::comparison::Basis;
 
     use super::*;

@@ -203,5 +203,6 @@ pub(crate) fn trial() -> Trial {
         validity: Validity { verdict: Verdict::Valid, reasons: vec![] },
         error: None,
         caveats: vec![],
+        load_program: None,
     }
 }

@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::load::LoadSecond;
+use narrows_model::load::{ErrorKind, LoadProgram, LoadSecond};
 
 use super::out::{Error, Written};
 use crate::run_file::{ADDEND_MAX, INSTANT_NS_MAX, TraceLimit, WEIGHT_MAX};
@@ -95,6 +95,7 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
     let is_weight = |weight: f64| weight > 0.0 && weight <= WEIGHT_MAX;
     let spans = || trial.traces.iter().flat_map(|trace| &trace.spans);
     let operations = || trial.operations.iter();
+    let reported = || trial.trial.load_program.iter().flat_map(LoadProgram::counts);
     let instants = [
         trial.windows.iter().all(|window| is_instant(window.start_ns) && is_instant(window.end_ns)),
         trial.windows.iter().all(|window| window.drained_ns.is_none_or(is_instant)),
@@ -112,7 +113,9 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
     match () {
         () if instants.contains(&false) => Some("an instant"),
         () if !weights => Some("the weight of a trace"),
-        () if !trial.seconds.iter().all(can_be_added_up) => Some("a count of requests"),
+        () if !trial.seconds.iter().all(can_be_added_up) || !reported().all(|count| count <= ADDEND_MAX) => {
+            Some("a count of requests")
+        }
         () if trial.error_logs.iter().any(|kind| kind.count > ADDEND_MAX) => Some("a count of errors"),
         () if trial.traces.iter().any(|trace| trace.spans.is_empty()) => Some("an empty trace"),
         () => None,
@@ -120,8 +123,7 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
 }
 
 fn can_be_added_up(second: &LoadSecond) -> bool {
-    let errors = &second.errors;
-    let counts = [second.due, second.late, second.dropped, second.sent, second.succeeded, second.bytes];
-    let errors = [errors.connect, errors.reset, errors.timeout, errors.protocol, errors.status, errors.check];
-    counts.iter().chain(&errors).all(|count| *count <= ADDEND_MAX)
+    let counts = second.counts().map(|(_, count)| count);
+    let errors = ErrorKind::ALL.map(|kind| second.errors.of(kind));
+    counts.iter().chain(&errors).chain([&second.bytes]).all(|count| *count <= ADDEND_MAX)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::load::LoadSecond;
+use narrows_model::load::{LatencyFigures, LoadProgram, LoadSecond, ReportedLoad};
 use narrows_model::run::{Environment, Run, RunState, Trial, TrialState, Validity};
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind, SpanStatus, Trace};
@@ -145,6 +145,7 @@ fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
         validity: Validity::default(),
         error: None,
         caveats: Vec::new(),
+        load_program: None,
     };
     recorder.put_trial(&trial).unwrap();
     recorder.set_trial(Some(1));
@@ -336,6 +337,14 @@ fn evidence_that_cannot_be_computed_with_is_refused() {
     let trace = |weight| Trace { id: [1; 16], spans: held.spans[..1].to_vec(), weight };
     assert!(refused(&|trial| trial.series[0].points[0].time_ns = -1).ends_with("holds an instant out of range"));
     assert!(refused(&|trial| trial.seconds.push(second(u64::MAX))).ends_with("holds a count of requests out of range"));
+    let reported = |failed| {
+        let latency = LatencyFigures::default();
+        let load = ReportedLoad { seconds: 1.0, requests: 1, failed, due: 0, dropped: 0, latency };
+        Some(LoadProgram { name: "k6".into(), thresholds: Vec::new(), reported: Some(load) })
+    };
+    assert!(
+        refused(&|trial| trial.trial.load_program = reported(u64::MAX)).ends_with("a count of requests out of range")
+    );
     assert!(refused(&|trial| trial.traces.push(trace(0.0))).ends_with("holds the weight of a trace out of range"));
     std::fs::write(&file, "no gzip").unwrap();
     assert_eq!(read_evidence(&file).unwrap_err().to_string(), "cannot read the evidence");

@@ -33,11 +33,13 @@ const DELETE_TRIAL: [&str; 14] = [
 impl Rows {
     pub(super) fn put_trial(&mut self, trial: &Trial) -> Result<()> {
         let sql = "INSERT INTO trials (id, variant, repetition, state, started_ns, ended_ns, parameters, validity, \
-                   validity_reasons, error, caveats) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+                   validity_reasons, error, caveats, load_program) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
+                   ?12) \
                    ON CONFLICT (id) DO UPDATE SET variant = excluded.variant, repetition = excluded.repetition, \
                    state = excluded.state, started_ns = excluded.started_ns, ended_ns = excluded.ended_ns, \
                    parameters = excluded.parameters, validity = excluded.validity, \
-                   validity_reasons = excluded.validity_reasons, error = excluded.error, caveats = excluded.caveats";
+                   validity_reasons = excluded.validity_reasons, error = excluded.error, caveats = excluded.caveats, \
+                   load_program = excluded.load_program";
         let columns = params![
             trial.id,
             trial.variant,
@@ -50,6 +52,7 @@ impl Rows {
             json(&trial.validity.reasons),
             trial.error,
             json(&trial.caveats),
+            trial.load_program.as_ref().map(json),
         ];
         self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(columns)).map_err(self.wrap())?;
         Ok(())
@@ -117,7 +120,7 @@ impl Rows {
             self.connection.execute(sql, [trial]).map_err(self.wrap())?;
         }
         let sql = "UPDATE trials SET state = 'planned', started_ns = NULL, ended_ns = NULL, validity = 'valid', \
-                   validity_reasons = '[]', error = NULL, caveats = '[]', spans_stored = 0, spans_refused = 0, \
+                   validity_reasons = '[]', error = NULL, caveats = '[]', load_program = NULL, spans_stored = 0, spans_refused = 0, \
                    points_stored = 0, points_refused = 0, logs_stored = 0, logs_refused = 0, samples_stored = 0, \
                    samples_refused = 0, spans_thinned = 0, spans_one_in = 1, spans_thinned_one_in = 1, \
                    spans_thinned_before_ns = NULL WHERE id = ?1";

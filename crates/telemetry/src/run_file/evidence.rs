@@ -98,6 +98,10 @@ impl Reader {
 
     fn trial_load(&self, run: &Run, mut trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
+        // Totals say nothing of a part of the time.
+        if let Some(program) = trial.load_program.as_mut().filter(|_| !within.is_all()) {
+            program.reported = None;
+        }
         let counts = self.counts(id)?;
         Ok(TrialEvidence {
             client_addresses: None,

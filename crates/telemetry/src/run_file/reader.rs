@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use narrows_model::load::LoadProgram;
 use narrows_model::run::{Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction};
@@ -17,7 +18,7 @@ use super::inbox::size_of;
 use super::open;
 use super::owner::Owner;
 use super::settle::settle;
-use super::words::{Count, Finite, Instant, Json, Word};
+use super::words::{ADDEND_MAX, Count, Finite, Instant, Json, Word, signed};
 
 /// An open run file. While it is open, the file's writer cannot make it a plain file: keep it short.
 #[derive(Debug)]
@@ -171,7 +172,17 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
         },
         error: row.get("error")?,
         caveats: caveats_of(row)?,
+        load_program: load_program_of(row)?,
     })
+}
+
+/// The program that made the load, whose counts can be added up.
+fn load_program_of(row: &Row<'_>) -> rusqlite::Result<Option<LoadProgram>> {
+    let program: Option<LoadProgram> = row.get::<_, Option<Json<_>>>("load_program")?.map(|json| json.0);
+    match program.iter().flat_map(LoadProgram::counts).find(|count| *count > ADDEND_MAX) {
+        Some(count) => Err(FromSqlError::OutOfRange(signed(count)).into()),
+        None => Ok(program),
+    }
 }
 
 /// What the trial was given, and what the file knows itself.

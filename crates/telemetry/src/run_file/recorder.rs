@@ -189,7 +189,9 @@ fn clean_trial(trial: &mut Trial, known: &Known) {
         }
         known.hide(value);
     }
-    for text in trial.caveats.iter_mut().chain(&mut trial.error).chain(&mut trial.validity.reasons) {
+    let thresholds = trial.load_program.iter_mut().flat_map(|program| &mut program.thresholds);
+    let texts = trial.caveats.iter_mut().chain(&mut trial.error).chain(&mut trial.validity.reasons);
+    for text in texts.chain(thresholds.map(|threshold| &mut threshold.text)) {
         redact_text(text);
         known.hide(text);
     }

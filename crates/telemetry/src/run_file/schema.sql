@@ -39,6 +39,7 @@ CREATE TABLE trials (
     validity_reasons TEXT NOT NULL, -- JSON array
     error TEXT,
     caveats TEXT NOT NULL, -- JSON array
+    load_program TEXT, -- JSON object
     spans_stored INTEGER NOT NULL DEFAULT 0,
     spans_refused INTEGER NOT NULL DEFAULT 0,
     points_stored INTEGER NOT NULL DEFAULT 0,

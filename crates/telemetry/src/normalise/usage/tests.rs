@@ -29,6 +29,7 @@ fn trial(series: Vec<Series>) -> TrialEvidence {
             validity: Validity::default(),
             error: None,
             caveats: Vec::new(),
+            load_program: None,
         },
         windows: vec![window],
         services: Vec::new(),

@@ -109,6 +109,8 @@ fn values_that_narrows_never_writes_are_errors() {
         "UPDATE trials SET ended_ns = 9223372036854775807",
         "UPDATE trials SET state = 'odd'",
         "UPDATE trials SET caveats = '{}'",
+        "UPDATE trials SET load_program = '{}'",
+        "UPDATE trials SET load_program = json_set(load_program, '$.reported.requests', 9223372036854775807)",
         "UPDATE windows SET start_ns = -9223372036854775807",
         "UPDATE windows SET end_ns = start_ns - 1",
         "UPDATE windows SET drained_ns = -1",

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use narrows_model::evidence::{ErrorLog, RunEvidence, TrialEvidence};
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
 use narrows_model::histogram::Histogram;
-use narrows_model::load::{ErrorCounts, ErrorKind, LoadBatch, LoadSecond, Sample};
+use narrows_model::load::{
+    ErrorCounts, ErrorKind, LatencyFigures, LoadBatch, LoadProgram, LoadSecond, ReportedLoad, Sample, Threshold,
+};
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
 use narrows_model::run::{
     Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
@@ -103,6 +105,18 @@ fn trial(id: i64) -> Trial {
         validity: Validity { verdict: Verdict::Doubtful, reasons: vec!["The CPU was shared.".into()] },
         error: None,
         caveats: vec!["no memory cap".into()],
+        load_program: Some(LoadProgram {
+            name: "k6".into(),
+            thresholds: vec![Threshold { text: "http_req_failed: rate<0.01".into(), is_crossed: true }],
+            reported: Some(ReportedLoad {
+                seconds: 2.5,
+                requests: 200,
+                failed: 20,
+                due: 0,
+                dropped: 0,
+                latency: LatencyFigures { p95_ns: Some(30.25e6), ..LatencyFigures::default() },
+            }),
+        }),
     }
 }
 
