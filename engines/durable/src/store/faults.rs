@@ -26,9 +26,11 @@ impl Fault {
 #[derive(Debug)]
 pub struct FaultyStore<S> {
     inner: Arc<S>,
-    at: u64,
+    at: AtomicU64,
     fault: Fault,
     writes: AtomicU64,
+    /// Whether the first truncation is the write that fails.
+    is_never_truncated: bool,
 }
 
 /// What to do with a write.
@@ -42,7 +44,14 @@ impl<S: Store> FaultyStore<S> {
     /// Lets the write number `at` fail in the way of `fault`; [`u64::MAX`] lets none fail.
     #[must_use]
     pub fn new(inner: Arc<S>, at: u64, fault: Fault) -> Self {
-        Self { inner, at, fault, writes: AtomicU64::new(0) }
+        Self { inner, at: AtomicU64::new(at), fault, writes: AtomicU64::new(0), is_never_truncated: false }
+    }
+
+    /// Lets the first truncation fail and every write after it, as if the process had ended between a snapshot and the
+    /// truncation that follows.
+    #[must_use]
+    pub fn before_truncation(inner: Arc<S>) -> Self {
+        Self { is_never_truncated: true, ..Self::new(inner, u64::MAX, Fault::Nothing) }
     }
 
     /// How many writes there were so far, those that failed included.
@@ -51,8 +60,12 @@ impl<S: Store> FaultyStore<S> {
         self.writes.load(Ordering::Relaxed)
     }
 
+    fn at(&self) -> u64 {
+        self.at.load(Ordering::Relaxed)
+    }
+
     fn verdict(&self) -> Verdict {
-        match self.writes.fetch_add(1, Ordering::Relaxed).cmp(&self.at) {
+        match self.writes.fetch_add(1, Ordering::Relaxed).cmp(&self.at()) {
             std::cmp::Ordering::Less => Verdict::Through,
             std::cmp::Ordering::Equal => Verdict::Break,
             std::cmp::Ordering::Greater => Verdict::Refuse,
@@ -61,7 +74,7 @@ impl<S: Store> FaultyStore<S> {
 
     fn error(&self, action: &'static str, partition: PartitionId, position: u64) -> StoreError {
         let place = Location::Frame { partition, position };
-        StoreError::Io { action, place, reason: format!("write {} was made to fail", self.at), is_full: false }
+        StoreError::Io { action, place, reason: format!("write {} was made to fail", self.at()), is_full: false }
     }
 
     /// Does a write that is done whole or not at all.
@@ -80,7 +93,7 @@ impl<S: Store> FaultyStore<S> {
 
 impl<S: Store> Store for FaultyStore<S> {
     fn describe(&self) -> String {
-        format!("{}, write {} made to fail", self.inner.describe(), self.at)
+        format!("{}, write {} made to fail", self.inner.describe(), self.at())
     }
 
     fn batching(&self) -> Batching {
@@ -119,6 +132,9 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
+        if self.is_never_truncated {
+            self.at.fetch_min(self.writes(), Ordering::Relaxed);
+        }
         self.whole(self.error("truncate", partition, before.0), || self.inner.truncate(partition, epoch, before))
     }
 

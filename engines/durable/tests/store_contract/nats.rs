@@ -1,15 +1,20 @@
 //! What can go wrong with NATS servers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_durable::store::{NatsStore, NatsStoreOptions, SharedStore as _, Store as _, StoreError};
-use narrows_durable::{Epoch, Position};
+use narrows_durable::store::{FaultyStore, NatsStore, NatsStoreOptions, SharedStore as _, Store as _, StoreError};
+use narrows_durable::{Ctx, Epoch, Error, Failure, Hub, HubOptions, Orchestration, Position, Registry, Status};
 
-use crate::servers::{Nats, free_port};
+use crate::servers::{Nats, WAIT, free_port};
 use crate::{P, SHAPE, batch, read};
 
+fn connect(url: &str) -> NatsStore {
+    NatsStore::open(url, NatsStoreOptions::default()).unwrap()
+}
+
 fn open(url: &str) -> NatsStore {
-    let store = NatsStore::open(url, NatsStoreOptions::default()).unwrap();
+    let store = connect(url);
     store.open_or_create(SHAPE).unwrap();
     store
 }
@@ -123,6 +128,109 @@ fn messages_that_were_added_or_removed_are_damage_with_their_place() {
         assert!(errors.iter().all(|error| matches!(error, StoreError::Damaged { .. })), "{errors:?}");
         assert!(errors.iter().any(|error| error.to_string().starts_with(place)), "{subject}: {errors:?}");
     }
+}
+
+/// As a server leaves it that was killed while it deleted messages one by one.
+#[test]
+fn gaps_below_the_wanted_frames_are_passed_over_and_others_are_damage() {
+    let Some(server) = Nats::start() else { return };
+    let store = open(&server.url("orders"));
+    let epoch = store.take(P, Epoch(0), "one").unwrap();
+    // Messages 4 to 6 hold two frames each, 7 to 11 the parts of the next two, and 12 to 15 two frames each.
+    for at in (0..6).step_by(2) {
+        store.append(P, epoch, Position(at), &batch(at..at + 2, 100)).unwrap();
+    }
+    store.append(P, epoch, Position(6), &batch(6..8, 2 << 20)).unwrap();
+    for at in (8..16).step_by(2) {
+        store.append(P, epoch, Position(at), &batch(at..at + 2, 100)).unwrap();
+    }
+    for gone in [5, 8, 9] {
+        server.publish("$JS.API.STREAM.MSG.DELETE.NRW_orders_p0", &format!("{{\"seq\":{gone}}}"));
+    }
+    let heir = open(&server.url("orders"));
+    let epoch = heir.take(P, epoch, "two").unwrap();
+    for wanted in 8..16 {
+        let expected: Vec<u64> = (wanted..16).collect();
+        let found: Vec<u64> = read(&heir, wanted).unwrap().into_iter().map(|(position, _)| position).collect();
+        assert_eq!(found, expected, "from {wanted} on");
+    }
+    for (wanted, place) in [(0, "message 6"), (2, "message 6"), (4, "message 10"), (7, "message 10")] {
+        let error = read(&heir, wanted).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "from {wanted} on: {error}");
+        assert!(error.to_string().starts_with(place), "from {wanted} on: {error}");
+    }
+    heir.append(P, epoch, Position(16), &batch(16..17, 100)).unwrap();
+    assert_eq!(read(&heir, 15).unwrap().len(), 2);
+}
+
+/// So long that reading it does not begin with its first message.
+#[test]
+fn a_long_log_is_read_from_every_frame_on_with_or_without_a_gap() {
+    const BATCHES: u64 = 150;
+    let Some(server) = Nats::start() else { return };
+    let store = open(&server.url("orders"));
+    let epoch = store.take(P, Epoch(0), "one").unwrap();
+    for at in (0..BATCHES * 2).step_by(2) {
+        store.append(P, epoch, Position(at), &batch(at..at + 2, 1)).unwrap();
+    }
+    let reads = |wanted: u64| {
+        let found: Vec<u64> = read(&store, wanted).unwrap().into_iter().map(|(position, _)| position).collect();
+        assert_eq!(found, (wanted..BATCHES * 2).collect::<Vec<_>>(), "from {wanted} on");
+    };
+    (0..BATCHES * 2).step_by(7).for_each(reads);
+    // Messages 4 to 153 hold the batches.
+    for gone in 20..100 {
+        server.publish("$JS.API.STREAM.MSG.DELETE.NRW_orders_p0", &format!("{{\"seq\":{gone}}}"));
+    }
+    (192..BATCHES * 2).step_by(7).for_each(reads);
+    for wanted in [0, 31, 33, 100, 191] {
+        let error = read(&store, wanted).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. } | StoreError::Missing { .. }), "from {wanted} on: {error}");
+    }
+}
+
+/// The process ends between a snapshot and the truncation; then messages from the middle of what the snapshot holds go.
+#[test]
+fn a_hub_opens_though_messages_are_missing_before_its_snapshot() {
+    const ECHO: Orchestration<String, String> = Orchestration::new("echo");
+    let Some(server) = Nats::start() else { return };
+    let mut code = Registry::new();
+    code.orchestration(ECHO, |_: Ctx, text: String| async move { Ok::<_, Failure>(text) });
+    let code = Arc::new(code);
+    let mut options = HubOptions::default();
+    (options.partitions, options.snapshot_after_bytes) = (1, 64 << 10);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+
+    let faulty = FaultyStore::before_truncation(Arc::new(connect(&server.url("orders"))));
+    let hub = Hub::open(Arc::new(faulty), Arc::clone(&code), options.clone()).unwrap();
+    let mut done = Vec::new();
+    loop {
+        let text = format!("{:0>2000}", done.len());
+        match runtime.block_on(hub.client().run(ECHO, &text, WAIT)) {
+            Ok(said) => done.push(said),
+            Err(Error::Stopped { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(done.len() > 20, "a snapshot is taken after 64 KiB, and {} were done", done.len());
+    hub.close().unwrap_err();
+    drop(hub);
+    for gone in 10..15 {
+        server.publish("$JS.API.STREAM.MSG.DELETE.NRW_orders_p0", &format!("{{\"seq\":{gone}}}"));
+    }
+
+    let hub = Hub::open(Arc::new(connect(&server.url("orders"))), code, options).unwrap();
+    let all =
+        runtime.block_on(hub.client().query(Default::default(), 1000, narrows_durable::Values::With, None)).unwrap();
+    let mut found: Vec<String> = all
+        .instances
+        .iter()
+        .filter(|view| view.status == Status::Completed)
+        .map(|view| view.output_as::<String>().unwrap().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(found[..done.len()], done, "what was acknowledged is there");
+    hub.close().unwrap();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::TryStreamExt as _;
 
 use super::options::{Address, NatsStoreOptions};
 use crate::store::remote::{pause, unique_number};
@@ -31,8 +31,6 @@ const WAITING_MAX: usize = 256;
 const RECEIVED_MAX: usize = 4096;
 /// The first version of servers whose purges are exact, also in a cluster.
 const PURGES_SINCE: [u32; 3] = [2, 9, 18];
-/// Messages that are deleted one by one, so many at a time.
-const DELETED_AT_ONCE: usize = 32;
 /// The errors of JetStream that say that there is no more room, by their codes.
 const FULL: [&str; 3] = ["10047", "10023", "10028"];
 
@@ -306,12 +304,15 @@ impl Link {
         }
     }
 
-    /// Forgets all messages of a stream before a number. Without exact purges that takes long.
+    /// Forgets all messages of a stream before a number. Without exact purges that takes long, and messages are deleted
+    /// one after another, so that those that are left when a server or this process ends have no gap between them.
     pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
         if !self.purges_are_exact() {
             let (first, _) = self.ends(stream).await?;
-            let deleted = futures_util::stream::iter(first..sequence).map(|sequence| self.delete(stream, sequence));
-            return deleted.buffered(DELETED_AT_ONCE).try_collect().await;
+            for sequence in first..sequence {
+                self.delete(stream, sequence).await?;
+            }
+            return Ok(());
         }
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();

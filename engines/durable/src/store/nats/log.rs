@@ -3,6 +3,7 @@
 //! The parts of a batch are sent one after another, each behind the one before. A batch of which the last part is not
 //! there was never acknowledged; the next batch has its position.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -169,6 +170,29 @@ pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Resul
     let fetched = futures_util::stream::iter(from..behind).map(|sequence| link.at(stream, sequence));
     let found: Vec<Option<Found>> = fetched.buffered(PAGE as usize).try_collect().await?;
     Ok((found.into_iter().flatten().collect(), behind))
+}
+
+/// A message from which on a log can be read that holds frame `wanted`: the first part of a batch at or before that frame, or
+/// the first of the messages. Positions go up with the numbers of messages, so halves of them are tried.
+pub(super) async fn beginning(
+    link: &Link,
+    stream: &str,
+    messages: RangeInclusive<u64>,
+    wanted: u64,
+) -> Result<u64, Failed> {
+    let (mut low, mut high) = messages.into_inner();
+    while high.saturating_sub(low) > PAGE {
+        let middle = low + (high - low) / 2;
+        let (page, _) = page(link, stream, middle, high).await?;
+        let heads = page.iter().filter_map(|found| Some((found.sequence, decode(&found.payload).ok()?.0)));
+        let mut begins = heads.filter(|(_, head)| head.sort == Sort::Frames && head.part == 0);
+        match begins.next() {
+            Some((sequence, head)) if head.position <= wanted => low = sequence,
+            // None of them begins a batch: what is before them is read in any case.
+            _ => high = middle,
+        }
+    }
+    Ok(low)
 }
 
 /// A batch out of its parts.

@@ -16,6 +16,7 @@ mod link;
 mod log;
 mod options;
 mod owner;
+mod read;
 mod record;
 mod shared;
 mod subjects;
@@ -29,12 +30,12 @@ use std::time::Duration;
 
 use self::hub::LAYOUT;
 use self::link::{Behind, Failed, Link};
-use self::log::{Held, Joiner};
+use self::log::Held;
 use self::options::Address;
 use self::owner::Ownership;
 use self::subjects::Subjects;
 use super::names::check_blob_name;
-use super::remote::{Blocking, refused, row, unique_number};
+use super::remote::{Blocking, refused, unique_number};
 use super::{Batching, FrameBatch, HubShape, Location, SharedStore, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
@@ -176,10 +177,14 @@ impl NatsStore {
         Ok(Some(Epoch(epoch)))
     }
 
+    /// What is known of a partition that this store has taken last.
+    fn holding(&self, partition: PartitionId) -> Option<Arc<tokio::sync::Mutex<Held>>> {
+        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
+    }
+
     /// What is known of a partition that this store has taken with this epoch.
     fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<Held>>, StoreError> {
-        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
-        if let Some(held) = held {
+        if let Some(held) = self.holding(partition) {
             let found = Arc::clone(&held);
             let ours = self.inner.blocking.run(async move { found.lock().await.own.epoch });
             if ours == Some(epoch.0) {
@@ -203,49 +208,6 @@ impl NatsStore {
             log::end(&link, &subjects, partition, 0).await
         });
         ends.map_or_else(|error| error, |ends| StoreError::Conflict { partition, ends, at })
-    }
-
-    /// Reads batches from message `from` to message `to`, and gives their frames to `visit`.
-    fn read_batches(
-        &self,
-        partition: PartitionId,
-        (from, to): (u64, u64),
-        wanted: Position,
-        visit: &mut Visit<'_>,
-    ) -> Result<Option<u64>, StoreError> {
-        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
-        let (mut joiner, mut next, mut sequence) = (Joiner::default(), None, from);
-        while sequence <= to {
-            let what = format!("the log of partition {partition} at message {sequence}");
-            let (page, behind) = self.call("read", what, move |link, subjects| async move {
-                log::page(&link, &subjects.log_stream(partition), sequence, to).await
-            })?;
-            sequence = behind;
-            for found in &page {
-                let place = || format!("message {} of partition {partition}", found.sequence);
-                let Some(batch) = joiner.push(found).map_err(|why| self.damaged(place(), why))? else { continue };
-                let (position, frames) = (batch.head.position, u64::from(batch.head.frames));
-                if batch.head.partition != partition || next.is_some_and(|next| next != position) {
-                    let why = format!("it holds frame {position}, expected {}", next.unwrap_or(position));
-                    return Err(self.damaged(place(), why));
-                }
-                if next.is_none() && wanted.0 < position {
-                    return Err(StoreError::Missing { partition, begins: position, wanted: wanted.0 });
-                }
-                let decoded = row::decode(frames, &batch.bytes).map_err(|why| self.damaged(place(), why))?;
-                for (position, frame) in (position..).zip(decoded).filter(|(position, _)| *position >= wanted.0) {
-                    visit(Position(position), frame)?;
-                }
-                next = Some(position + frames);
-                if let Some(held) = &held {
-                    // An append that is under way knows more.
-                    if let Ok(mut held) = held.try_lock() {
-                        held.begins(position, batch.sequence);
-                    }
-                }
-            }
-        }
-        Ok(next)
     }
 }
 
@@ -339,20 +301,8 @@ impl Store for NatsStore {
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        let what = format!("the log of partition {partition}");
-        let held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned();
-        let range = self.call("read", &what, move |link, subjects| async move {
-            let known = match held {
-                Some(held) => held.lock().await.last,
-                None => 0,
-            };
-            let (first, last) = link.ends(&subjects.log_stream(partition)).await?;
-            if last < known {
-                return Err(Failed::Lost(format!("it ends at message {last}, and {known} was acknowledged")));
-            }
-            Ok((first.max(1), last))
-        })?;
-        let next = self.read_batches(partition, range, from, visit)?;
+        let messages = self.messages(partition)?;
+        let next = self.read_frames(partition, messages, from, visit)?;
         Ok(Position(next.unwrap_or(0)))
     }
 
