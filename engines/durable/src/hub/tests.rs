@@ -387,3 +387,26 @@ fn activities_that_block_for_ever_do_not_hold_up_the_others() {
         }
     });
 }
+
+/// Each owner writes less than makes a snapshot, as those of a partition that moves often do.
+#[test]
+fn a_log_that_several_owners_have_written_is_cut_behind_a_snapshot() {
+    const OWNERS: usize = 12;
+    let store = Arc::new(MemoryStore::new());
+    let options = HubOptions { partitions: 1, snapshot_after_bytes: 64 << 10, ..options() };
+    for owner in 0..OWNERS {
+        let hub = open(&store, options.clone());
+        let client = hub.client();
+        block(async {
+            if owner == 0 {
+                start(&client, "Wait", "w", 1_000).await.expect("started");
+            }
+            for _ in 0..5 {
+                client.raise(&id("w"), "go", Payload::from_bytes(vec![b'x'; 2_000])).await.expect("raised");
+            }
+        });
+        hub.close().expect("closed");
+    }
+    let read = store.read(PartitionId(0), Position(0), &mut |_, _| Ok(()));
+    assert!(matches!(read, Err(crate::store::StoreError::Missing { .. })), "{read:?}");
+}

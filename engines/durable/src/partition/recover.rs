@@ -55,6 +55,9 @@ impl Partition {
         let end = read(Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
             now = self.apply(frame, parts.map(|parts| (parts, position.0)), place)?;
+            // The log that is there counts for the next snapshot, whoever wrote it: otherwise there would be none where
+            // partitions move often.
+            self.snapshots.written(frame.len() as u64);
             Ok(())
         })?;
         if end.0 < base {
