@@ -14,6 +14,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How long something may take that happens in the end.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
+/// Lines of a server's log that are shown after a failure.
+const LOG_LINES: usize = 60;
+
 /// Whose password a test knows.
 const USER: &str = "keeper";
 const PASSWORD: &str = "pass-w0rd";
@@ -226,36 +229,74 @@ impl Nats {
     }
 
     /// Waits until all servers of a cluster have all that each stream holds.
+    ///
+    /// # Panics
+    /// With the state of each stream and the warnings of each server if that takes too long.
     pub(crate) fn wait_until_current(servers: &[Self]) {
         let begun = Instant::now();
         while !servers.iter().any(Self::sees_all_current) {
-            assert!(begun.elapsed() < 2 * WAIT, "not in time: replicas that have all");
+            assert!(begun.elapsed() < 2 * WAIT, "not in time: replicas that have all\n{}", Self::report(servers));
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
     /// Whether this server reports that all replicas of each stream are current.
     fn sees_all_current(&self) -> bool {
-        let names = self.request("$JS.API.STREAM.NAMES").map(|found| found["streams"].clone());
-        let Some(serde_json::Value::Array(names)) = names else { return false };
-        let is_current = |name: &serde_json::Value| {
-            let name = name.as_str().unwrap_or_default();
-            let info = self.request(&format!("$JS.API.STREAM.INFO.{name}"));
+        let is_current = |name: &String| {
+            let info = self.request(&info_of(name));
             let replicas = info.map(|info| info["cluster"]["replicas"].clone());
             let Some(serde_json::Value::Array(replicas)) = replicas else { return false };
             replicas.len() == 2
                 && replicas.iter().all(|replica| replica["current"] == true && replica["offline"] != true)
         };
+        let names = self.streams();
         !names.is_empty() && names.iter().all(is_current)
+    }
+
+    /// The names of all streams; none if the server does not respond.
+    fn streams(&self) -> Vec<String> {
+        let names = self.request("$JS.API.STREAM.NAMES").map(|found| found["streams"].clone());
+        names.and_then(|names| serde_json::from_value(names).ok()).unwrap_or_default()
+    }
+
+    /// What the servers say of each stream, each that believes to lead it, and the end of their logs.
+    pub(crate) fn report(servers: &[Self]) -> String {
+        let mut report = String::new();
+        for (number, server) in servers.iter().enumerate() {
+            for name in server.streams() {
+                let mut infos = server.responses(&info_of(&name), usize::MAX);
+                if infos.is_empty() {
+                    infos.push("no response".into());
+                }
+                for info in infos {
+                    let what = format!("{} {}", info["cluster"], info["state"]);
+                    let what = if info.is_string() { info.to_string() } else { what };
+                    report += &format!("by server {number}: {name}: {what}\n");
+                }
+            }
+            let log = std::fs::read_to_string(server.folder.path().join("log")).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            report +=
+                &format!("log of server {number}:\n{}\n", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+        }
+        report
     }
 
     /// The response of the server's API to an empty request; `None` if there is none soon.
     fn request(&self, subject: &str) -> Option<serde_json::Value> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        self.responses(subject, 1).pop()
+    }
+
+    /// At most so many responses to an empty request, as far as they come soon.
+    fn responses(&self, subject: &str, most: usize) -> Vec<serde_json::Value> {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return Vec::new() };
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let connect = format!("CONNECT {{\"verbose\":false,\"user\":\"{USER}\",\"pass\":\"{PASSWORD}\"}}");
         let inbox = format!("_INBOX.{}", free_port());
-        stream.write_all(format!("{connect}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} 0\r\n\r\n").as_bytes()).ok()?;
+        let request = format!("{connect}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} 0\r\n\r\n");
+        if stream.write_all(request.as_bytes()).is_err() {
+            return Vec::new();
+        }
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
         lines.find(|line| line.starts_with("MSG "))?;
         serde_json::from_str(&lines.next()?).ok()
@@ -278,6 +319,11 @@ impl Drop for Nats {
             self.kill();
         }
     }
+}
+
+/// The request for the state of a stream, to which its leader responds.
+fn info_of(stream: &str) -> String {
+    format!("$JS.API.STREAM.INFO.{stream}")
 }
 
 /// Sends a signal to a process that a test has started.

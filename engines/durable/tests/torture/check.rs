@@ -126,7 +126,7 @@ fn operations_took_effect_once(ended: &BTreeMap<String, InstanceView>, counts: &
 }
 
 /// Whether this is a signal or an event, and not an orchestration.
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     text.starts_with("signal-") || text.starts_with("event-")
 }
 

@@ -58,8 +58,8 @@ fn one_round(folder: &Path, round: u64, chance: &mut Chance) -> Vec<String> {
     let wanted = if round.is_multiple_of(2) { chance.below(KILL_AFTER_ACKS_MAX) as u64 } else { u64::MAX };
     let (tell, told) = sync_channel(1);
     let reader = std::thread::spawn(move || {
-        read(stdout, |count| {
-            if count >= wanted {
+        read(stdout, |said| {
+            if said.len() as u64 >= wanted {
                 // One report is enough.
                 let _ = tell.try_send(());
             }
@@ -82,8 +82,8 @@ fn kill(worker: &mut Child) {
     assert_eq!(status.signal(), Some(SIGKILL), "the worker ended by itself: {status}");
 }
 
-/// What a worker acknowledges, until it is dead; reports how much that is, also before there is anything.
-fn read(stdout: ChildStdout, mut report: impl FnMut(u64)) -> Vec<String> {
+/// What a worker acknowledges, until it is dead; reports all of it each time, also before there is anything.
+fn read(stdout: ChildStdout, mut report: impl FnMut(&[String])) -> Vec<String> {
     let mut said = Vec::new();
     let mut lines = BufReader::new(stdout);
     let mut line = String::new();
@@ -91,9 +91,9 @@ fn read(stdout: ChildStdout, mut report: impl FnMut(u64)) -> Vec<String> {
         // A line without an end was cut by the kill.
         if let Some(text) = line.strip_prefix(worker::MARK).and_then(|text| text.strip_suffix('\n')) {
             said.push(text.to_owned());
-            report(said.len() as u64);
+            report(&said);
         } else if said.is_empty() {
-            report(0);
+            report(&said);
         }
         line.clear();
     }

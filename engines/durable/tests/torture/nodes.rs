@@ -1,8 +1,8 @@
 //! Processes that share a hub on three NATS servers, or on PostgreSQL, while in each round a node and a server fail.
 //!
 //! A node is killed and another one takes its place, or it is paused for longer than its lease. One server at a time is
-//! paused for longer than the lease, killed, or restarted. After each round the nodes must acknowledge something again.
-//! A witness of the store looks all the time who has which partition: no epoch has two owners, and none goes back. In
+//! paused for longer than the lease, killed, or restarted. Each round kills either a node or a server, in turn. After each
+//! round starts must be acknowledged again on every partition. A witness of the store looks all the time who has which partition: no epoch has two owners, and none goes back. In
 //! the end all histories are also replayed.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use narrows_durable::replay;
 use narrows_durable::store::open_shared;
+use narrows_durable::{InstanceId, replay};
 use narrows_testing::torture;
 use rustix::process::Signal;
 
@@ -22,11 +22,11 @@ use crate::node::{HUB, LEASE, PARTITIONS};
 use crate::servers::{Nats, Postgres, signal};
 use crate::{TIMEOUT, check, code, kill, node, worker};
 
-/// Each kind of fault happens once.
-const ROUNDS: u64 = 3;
+/// Each kind of fault happens once or twice.
+const ROUNDS: u64 = 4;
 const NODES: usize = 3;
-/// Acknowledgements after a round, before the next one begins.
-const PROGRESS: usize = 50;
+/// Starts that are acknowledged on each partition after a round, before the next one begins.
+const PROGRESS: usize = 8;
 /// How much longer than a lease a pause is, how long a killed server is away, and how far the two faults of a round are
 /// apart: at most.
 const MORE_MS_MAX: usize = 1_500;
@@ -46,6 +46,9 @@ trait Servers: Send {
 
     /// Lets one of them fail for so long, and waits until it works again.
     fn fail(&mut self, which: usize, fault: Fault, how_long: Duration);
+
+    /// Their state, for the message of a failure.
+    fn report(&self) -> String;
 }
 
 impl Servers for Vec<Nats> {
@@ -69,6 +72,10 @@ impl Servers for Vec<Nats> {
         // Until then two of the three would be out at once if the next one failed.
         Nats::wait_until_current(self);
     }
+
+    fn report(&self) -> String {
+        Nats::report(self)
+    }
 }
 
 impl Servers for Postgres {
@@ -87,6 +94,10 @@ impl Servers for Postgres {
             Fault::Pause => self.resume(),
             Fault::Kill | Fault::Restart => self.run(),
         }
+    }
+
+    fn report(&self) -> String {
+        String::new()
     }
 }
 
@@ -110,11 +121,11 @@ fn suffer(mut servers: impl Servers) {
     let url = servers.url();
     let mut fleet = Fleet::start(&url, folder.path());
     let witness = Witness::start(&url);
-    fleet.progress();
+    fleet.progress(&servers);
     for round in 0..rounds {
         let begun = Instant::now();
         let of_node = [Fault::Kill, Fault::Pause][round as usize % 2];
-        let of_server = [Fault::Pause, Fault::Kill, Fault::Restart][round as usize % 3];
+        let of_server = [Fault::Pause, Fault::Kill, Fault::Restart, Fault::Kill][round as usize % 4];
         let (which_node, which_server) = (chance.below(NODES), chance.below(NODES));
         let [after, node_ms, server_ms] = [(); 3].map(|()| Duration::from_millis(chance.below(MORE_MS_MAX) as u64));
         let away = if matches!(of_server, Fault::Pause) { LEASE + server_ms } else { server_ms };
@@ -126,7 +137,7 @@ fn suffer(mut servers: impl Servers) {
             });
             fleet.fail(which_node, of_node, LEASE + node_ms);
         });
-        fleet.progress();
+        fleet.progress(&servers);
         let (node, server, ms) = (which_node, which_server, begun.elapsed().as_millis());
         eprintln!("round {round}: node {node} {of_node:?}, server {server} {of_server:?}; going on after {ms} ms");
     }
@@ -156,8 +167,8 @@ struct Fleet {
     folder: std::path::PathBuf,
     nodes: Vec<Option<Running>>,
     started: u64,
-    /// How much has been acknowledged, by all.
-    count: Arc<AtomicUsize>,
+    /// How many starts have been acknowledged by all, by partition.
+    started_on: Arc<[AtomicUsize; PARTITIONS as usize]>,
     acknowledged: Vec<String>,
 }
 
@@ -165,7 +176,7 @@ impl Fleet {
     fn start(url: &str, folder: &Path) -> Self {
         let (url, folder) = (url.to_owned(), folder.to_owned());
         let mut fleet =
-            Self { url, folder, nodes: Vec::new(), started: 0, count: Arc::default(), acknowledged: Vec::new() };
+            Self { url, folder, nodes: Vec::new(), started: 0, started_on: Arc::default(), acknowledged: Vec::new() };
         for _ in 0..NODES {
             let running = fleet.spawn();
             fleet.nodes.push(Some(running));
@@ -178,11 +189,12 @@ impl Fleet {
         command.env(worker::FOLDER, &self.folder).env(worker::ROUND, self.started.to_string()).env(HUB, &self.url);
         self.started += 1;
         let mut process = command.spawn().unwrap();
-        let (stdout, count) = (process.stdout.take().unwrap(), Arc::clone(&self.count));
+        let (stdout, started_on) = (process.stdout.take().unwrap(), Arc::clone(&self.started_on));
         let reader = std::thread::spawn(move || {
             crate::read(stdout, |said| {
-                if said > 0 {
-                    count.fetch_add(1, Ordering::Relaxed);
+                if let Some(id) = said.last().filter(|text| !check::is_token(text)) {
+                    let partition = InstanceId::new(id).unwrap().partition(PARTITIONS);
+                    started_on[usize::from(partition.0)].fetch_add(1, Ordering::Relaxed);
                 }
             })
         });
@@ -210,11 +222,17 @@ impl Fleet {
         self.acknowledged.extend(running.reader.join().unwrap());
     }
 
-    /// Waits until more has been acknowledged.
-    fn progress(&self) {
-        let (begun, before) = (Instant::now(), self.count.load(Ordering::Relaxed));
-        while self.count.load(Ordering::Relaxed) < before + PROGRESS {
-            assert!(begun.elapsed() < TIMEOUT, "nothing more is acknowledged after {before}");
+    /// Waits until more starts have been acknowledged on each partition.
+    fn progress(&self, servers: &impl Servers) {
+        let begun = Instant::now();
+        let counts = || self.started_on.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let wanted = counts().map(|count| count + PROGRESS);
+        let is_stuck = |counts: &[usize]| counts.iter().zip(&wanted).any(|(count, wanted)| count < wanted);
+        while is_stuck(&counts()) {
+            if begun.elapsed() > TIMEOUT {
+                let owners = open_shared(&self.url).and_then(|store| store.owners());
+                panic!("starts by partition: {:?}, wanted: {wanted:?}\n{owners:#?}\n{}", counts(), servers.report());
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
