@@ -126,6 +126,8 @@ mod tests {
             };
             NodeView {
                 name: "a".to_owned(),
+                incarnation: 1,
+                is_replaced: false,
                 version: String::new(),
                 address: String::new(),
                 silent: Duration::ZERO,

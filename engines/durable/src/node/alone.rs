@@ -53,8 +53,9 @@ impl Silent {
     pub(crate) fn are_silent(&self, store: &dyn Store) -> Result<(), StoreError> {
         let Some(shared) = store.shared() else { return Ok(()) };
         let is_new = |(name, said): &(String, (u64, u64))| self.0.get(name) != Some(said);
-        match said(shared)?.said().into_iter().find(is_new) {
-            Some((name, _)) => Err(in_use(store, format!("node {name}"))),
+        let members = said(shared)?;
+        match members.said().into_iter().find(is_new) {
+            Some((key, _)) => Err(in_use(store, format!("node {}", members.name(&key)))),
             None => Ok(()),
         }
     }

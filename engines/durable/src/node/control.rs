@@ -38,7 +38,7 @@ impl Keeper {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (count, now) = (shared.meters.len(), Instant::now());
         Self {
-            steward: Steward::new(&shared.options, count, now),
+            steward: Steward::new(&shared.options, shared.identity.clone(), count, now),
             shared,
             tenures: (0..count).map(|_| None).collect(),
             beats: 0,
@@ -54,7 +54,8 @@ impl Keeper {
     /// If the store is out of reach, or a node with another format or lease is alive.
     pub(super) fn join(&mut self) -> Result<(), Error> {
         self.beat()?;
-        for (name, member) in self.steward.alive() {
+        for (_, member) in self.steward.alive() {
+            let name = &member.record.identity.name;
             if member.record.format != FORMAT {
                 let value = format!("{FORMAT}");
                 let expected = format!("{}, the format of node {name}", member.record.format);
@@ -95,6 +96,11 @@ impl Keeper {
             // A beat that fails is tried again; without one for long enough the lease runs out.
             let beaten = self.beat();
             self.shared.directory.note(None, beaten.as_ref().err());
+            if self.steward.is_replaced() {
+                let text = format!("another node is called {:?} and has taken its place", self.shared.options.name);
+                self.shared.control.see(|seen| seen.ended = Some(text));
+                return false;
+            }
             if matches!(beaten, Ok(Renewed::TooLate)) {
                 // Others may be about to take any of them.
                 let moves = self.steward.end(Leave::AtOnce);
@@ -116,11 +122,6 @@ impl Keeper {
                 self.shared.directory.note(None, Some(&error));
             }
         }
-        if self.steward.is_replaced() {
-            let text = format!("another node is called {:?} and has taken its place", self.shared.options.name);
-            self.shared.control.see(|seen| seen.ended = Some(text));
-            return false;
-        }
         let tenures = &self.tenures;
         let has_failed = |partition: PartitionId| {
             let tenure = tenures[usize::from(partition.0)].as_ref();
@@ -136,12 +137,12 @@ impl Keeper {
         self.beats += 1;
         let record = self.record();
         let bytes = serde_json::to_vec(&record).unwrap_or_default();
-        let said = self.shared.store.say(&self.shared.options.name, &bytes)?;
+        let said = self.shared.store.say(&self.shared.identity.key(), &bytes)?;
         let renewed = self.shared.fence.renew(begun, Tick::now());
         self.steward.heard(said, reading, Instant::now());
-        for name in self.steward.lost() {
+        for key in self.steward.lost() {
             // If that fails, the next beat tries it again.
-            let _ = self.shared.store.forget(name);
+            let _ = self.shared.store.forget(key);
         }
         self.shared.directory.meet(self.steward.peers());
         self.shared.prune();
@@ -169,6 +170,7 @@ impl Keeper {
             });
         }
         Record {
+            identity: self.shared.identity.clone(),
             run: self.shared.run,
             beat: self.beats,
             address: self.shared.exchange.address(),

@@ -55,9 +55,10 @@ use directory::Directory;
 use exchange::Exchange;
 use farewell::Farewell;
 use lending::Lent;
-use mail::Control;
+use mail::{Control, Seen};
 use moves::Leave;
 use parts::Parts;
+use record::Identity;
 use serve::Served;
 
 use crate::client::Client;
@@ -88,6 +89,7 @@ struct Running {
 struct Shared {
     store: Arc<dyn SharedStore>,
     options: NodeOptions,
+    identity: Identity,
     run: u64,
     engine: Arc<Engine>,
     meters: Vec<Arc<Meter>>,
@@ -119,6 +121,7 @@ impl Node {
         hub.check()?;
         node.check()?;
         let shape = store.open_or_create(HubShape { partitions: hub.partitions, format: FORMAT })?;
+        let identity = Identity::next(&node.name, store.number()?, store.said()?, Instant::now());
         let run = random();
         let directory = Arc::<Directory>::default();
         let exchange = Arc::new(Exchange::new(run, Arc::clone(&directory)));
@@ -144,6 +147,7 @@ impl Node {
         let shared = Arc::new(Shared {
             store,
             options: node,
+            identity,
             run,
             engine,
             meters,
@@ -167,7 +171,7 @@ impl Node {
             }
             Err(error) => {
                 // If that fails it is forgotten later.
-                let _ = shared.store.forget(&shared.options.name);
+                let _ = shared.store.forget(&shared.identity.key());
                 shared.end();
                 let _ = keeper.join();
                 runtime.shutdown_background();
@@ -192,14 +196,15 @@ impl Node {
     /// How each partition does, in order, as far as this node knows.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
-        let errors = self.shared.control.seen().errors;
+        let Seen { errors, members, .. } = self.shared.control.seen();
         let owners = self.shared.directory.owners();
+        let node_of = |id: PartitionId| {
+            let owner = owners.get(usize::from(id.0)).and_then(|owner| owner.node.as_deref());
+            owner.map(|key| members.name(key).to_owned())
+        };
         let of = |(id, meter): (PartitionId, &Arc<Meter>)| match self.shared.engine.post().inbox(id) {
             Some(inbox) => health::of(&inbox, meter, health::HELD_UP),
-            None => errors.get(&id).cloned().map_or_else(
-                || Health::Elsewhere(owners.get(usize::from(id.0)).and_then(|owner| owner.node.clone())),
-                Health::Stopped,
-            ),
+            None => errors.get(&id).cloned().map_or_else(|| Health::Elsewhere(node_of(id)), Health::Stopped),
         };
         self.shared.engine.post().partitions().zip(&self.shared.meters).map(of).collect()
     }
@@ -214,9 +219,7 @@ impl Node {
     /// All nodes of the hub that have not been forgotten, with what they have, in order of their names.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeView> {
-        let (seen, owners) = (self.shared.control.seen(), self.shared.directory.owners());
-        let now = Instant::now();
-        seen.members.all().map(|(name, member)| view::of(name, member, &owners, now)).collect()
+        view::all(&self.shared.control.seen().members, &self.shared.directory.owners(), Instant::now())
     }
 
     /// The partitions that run here now, in order.
@@ -232,7 +235,8 @@ impl Node {
         self.shared.fence.left()
     }
 
-    /// Why the node has ended by itself, if it has: another one was opened under its name.
+    /// Why the node has ended by itself, if it has: another one was opened under its name. A program should then close
+    /// it and end: its clients reach nothing any more.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         self.shared.control.seen().ended
@@ -261,10 +265,9 @@ impl Node {
         self.shared.engine.end_activities();
         self.shared.control.end(how);
         let _ = control.join();
-        // One that was replaced has no record of its own any more.
-        let is_known = how == Leave::Orderly && self.shared.control.seen().ended.is_none();
-        let forgotten = if is_known { self.shared.store.forget(&self.shared.options.name) } else { Ok(()) };
-        if is_known {
+        let is_orderly = how == Leave::Orderly;
+        let forgotten = if is_orderly { self.shared.store.forget(&self.shared.identity.key()) } else { Ok(()) };
+        if is_orderly {
             self.shared.exchange.announce();
         }
         self.shared.end();
@@ -361,10 +364,10 @@ fn begin(shared: &Arc<Shared>) -> Result<JoinHandle<()>, Error> {
             shared.receive(&bytes);
         }
     };
-    shared.exchange.connect(shared.store.bus().open(&shared.options.name, Arc::new(receive))?);
+    shared.exchange.connect(shared.store.bus().open(&shared.identity.key(), Arc::new(receive))?);
     let mut keeper = Keeper::new(Arc::clone(shared));
     keeper.join()?;
-    alone::refuse_process(&*shared.store, &shared.options.name)?;
+    alone::refuse_process(&*shared.store, &shared.identity.key())?;
     shared.exchange.announce();
     hub::thread("node".to_owned(), move || keeper.run())
 }

@@ -33,7 +33,7 @@ pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
 
 fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
     let (partition, term) = (from.partition, shared.fence.term());
-    let epoch = alone::take(&*shared.store, from, &shared.options.name)?;
+    let epoch = alone::take(&*shared.store, from, &shared.identity.key())?;
     let tenure = recovered(shared, partition, epoch, term);
     if tenure.is_err() {
         // It is free for who can recover it. Otherwise it is this node's, which tries again.

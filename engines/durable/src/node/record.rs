@@ -3,6 +3,9 @@
 //! Every beat increases a counter in the record. A node is alive as long as its record changes. Each reader measures with its
 //! own clock how long a record has not changed, so clocks need not agree. A record has the age that it had when it was
 //! read: a reader that stood still since then knows nothing newer.
+//!
+//! A node is its name and its incarnation, which goes up each time a node of that name is opened. Each incarnation has a
+//! record of its own, so that one that wakes up finds the record of its successor, and cannot overwrite it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,9 +15,38 @@ use serde::{Deserialize, Serialize};
 /// How often a node says something within its lease.
 pub(crate) const BEATS: u32 = 5;
 
+/// Which node, and which of those that were opened under its name one after another.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Identity {
+    /// The node's name; empty if its program knows of no incarnations, and the key of its record is its name.
+    pub(crate) name: String,
+    /// Greater than that of each node of this name that was opened before.
+    pub(crate) incarnation: u64,
+}
+
+impl Identity {
+    /// The key of its record, and what the store knows it by as an owner.
+    pub(crate) fn key(&self) -> String {
+        format!("{}.{}", self.name, self.incarnation)
+    }
+
+    /// The identity of a node that is opened now. `number` is greater than any that the store gave before.
+    pub(crate) fn next(name: &str, number: u64, said: Vec<(String, Vec<u8>)>, now: Instant) -> Self {
+        let mut members = Members::default();
+        members.hear(said, now, now);
+        // A store that was restored from a copy may give numbers again.
+        let known = members.newest.get(name).map_or(0, |known| known.saturating_add(1));
+        Self { name: name.to_owned(), incarnation: number.max(known) }
+    }
+}
+
 /// What a node says about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
+    /// Which node it is.
+    #[serde(flatten)]
+    pub(crate) identity: Identity,
     /// A number that no other run of any node has.
     pub(crate) run: u64,
     /// How often it has said something.
@@ -65,10 +97,12 @@ impl Member {
     }
 }
 
-/// All nodes, by name.
+/// All nodes, by the keys of their records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     all: BTreeMap<String, Member>,
+    /// The greatest incarnation of each name.
+    newest: BTreeMap<String, u64>,
     /// Before they were last read.
     read: Option<Instant>,
 }
@@ -77,14 +111,34 @@ impl Members {
     /// Takes in what all nodes said last, which was read after `begun` and has come by `now`. Records that cannot be read
     /// are passed over.
     pub(crate) fn hear(&mut self, said: Vec<(String, Vec<u8>)>, begun: Instant, now: Instant) {
-        let mut all = BTreeMap::new();
-        for (name, bytes) in said {
-            let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { continue };
+        let (mut all, mut newest) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
+        for (key, bytes) in said {
+            let Ok(mut record) = serde_json::from_slice::<Record>(&bytes) else { continue };
+            if record.identity.name.is_empty() {
+                record.identity.name.clone_from(&key);
+            }
+            let known = newest.entry(record.identity.name.clone()).or_default();
+            *known = record.identity.incarnation.max(*known);
             let same = |member: &&Member| member.record.run == record.run && member.record.beat == record.beat;
-            let changed = self.all.get(&name).filter(same).map_or(now, |member| member.changed);
-            all.insert(name, Member { record, changed });
+            let changed = self.all.get(&key).filter(same).map_or(now, |member| member.changed);
+            all.insert(key, Member { record, changed });
         }
-        (self.all, self.read) = (all, Some(begun));
+        (self.all, self.newest, self.read) = (all, newest, Some(begun));
+    }
+
+    /// Whether a node was opened after this one, under its name.
+    pub(crate) fn is_replaced(&self, identity: &Identity) -> bool {
+        self.newest.get(&identity.name).is_some_and(|newest| *newest > identity.incarnation)
+    }
+
+    /// Whether the node with this key is known to have been replaced.
+    pub(crate) fn is_replaced_by_key(&self, key: &str) -> bool {
+        self.all.get(key).is_some_and(|member| self.is_replaced(&member.record.identity))
+    }
+
+    /// The name of the node with this key.
+    pub(crate) fn name<'a>(&'a self, key: &'a str) -> &'a str {
+        self.all.get(key).map_or(key, |member| &member.record.identity.name)
     }
 
     /// How long a record was known not to change when it was last read.
@@ -94,19 +148,19 @@ impl Members {
 
     /// Whether a node is lost that was first seen at `seen` to have taken something. It was alive when it took that, so
     /// records that were read earlier do not count.
-    pub(crate) fn is_lost(&self, name: &str, seen: Instant, silence: Duration) -> bool {
-        let is_silent = self.all.get(name).is_none_or(|member| self.silent(member) >= silence);
+    pub(crate) fn is_lost(&self, key: &str, seen: Instant, silence: Duration) -> bool {
+        let is_silent = self.all.get(key).is_none_or(|member| self.silent(member) >= silence);
         is_silent && self.read.is_some_and(|read| read > seen)
     }
 
-    /// All of them, in order of their names.
+    /// All of them, in order of their keys.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter()
     }
 
     /// What each said last: its run, and how often it had said something.
     pub(crate) fn said(&self) -> BTreeMap<String, (u64, u64)> {
-        self.all.iter().map(|(name, member)| (name.clone(), (member.record.run, member.record.beat))).collect()
+        self.all.iter().map(|(key, member)| (key.clone(), (member.record.run, member.record.beat))).collect()
     }
 
     /// How long the slowest takes for so many beats.
@@ -115,9 +169,10 @@ impl Members {
         Duration::from_millis(lease_ms) * count / BEATS
     }
 
-    /// Those that have not been silent for `silence`.
+    /// Those that have not been silent for `silence`, and have not been replaced.
     pub(crate) fn alive(&self, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
-        self.all.iter().filter(move |(_, member)| self.silent(member) < silence)
+        let is_alive = move |member: &Member| self.silent(member) < silence;
+        self.all.iter().filter(move |(_, member)| is_alive(member) && !self.is_replaced(&member.record.identity))
     }
 }
 
@@ -132,6 +187,7 @@ mod tests {
         let said = |run, beat| {
             let (address, version) = (String::new(), String::new());
             let record = Record {
+                identity: Identity::default(),
                 run,
                 beat,
                 address,
@@ -162,5 +218,32 @@ mod tests {
         members.hear(Vec::new(), at(14), at(14));
         assert_eq!(alive(&members), 0, "it is forgotten");
         assert_eq!((is_lost(&members, 13), is_lost(&members, 14)), (true, false), "it may be new");
+    }
+
+    #[test]
+    fn of_the_nodes_of_one_name_only_the_one_that_was_opened_last_counts() {
+        let now = Instant::now();
+        let silence = Duration::from_secs(4);
+        let said = |name: &str, incarnation| {
+            let identity = Identity { name: name.to_owned(), incarnation };
+            let json = serde_json::json!({
+                "name": name, "incarnation": incarnation, "run": 1, "beat": 1, "address": "", "format": 1,
+                "lease_ms": 5_000, "version": "", "is_leaving": false, "waiting": null, "loads": [],
+            });
+            (identity.key(), json.to_string().into_bytes())
+        };
+        let old = serde_json::json!({
+            "run": 1, "beat": 1, "address": "", "format": 1, "lease_ms": 5_000, "version": "", "is_leaving": false,
+            "waiting": null, "loads": [],
+        });
+        let all = vec![said("a", 7), said("a", 12), said("b", 9), ("c".to_owned(), old.to_string().into_bytes())];
+        let mut members = Members::default();
+        members.hear(all.clone(), now, now);
+        let alive: Vec<&String> = members.alive(silence).map(|(key, _)| key).collect();
+        assert_eq!(alive, ["a.12", "b.9", "c"], "a program that knows of no incarnations has a name for a key");
+        assert!(members.is_replaced_by_key("a.7") && !members.is_replaced_by_key("a.12"));
+        assert_eq!((members.name("a.12"), members.name("c"), members.name("gone.3")), ("a", "c", "gone.3"));
+        assert_eq!(Identity::next("a", 20, all.clone(), now).incarnation, 20);
+        assert_eq!(Identity::next("a", 3, all, now).incarnation, 13, "the store gives numbers again");
     }
 }

@@ -10,7 +10,7 @@ use super::balance::goal;
 use super::directory::Peer;
 use super::moves::Leave;
 use super::options::NodeOptions;
-use super::record::{Member, Members};
+use super::record::{Identity, Member, Members};
 use crate::ids::{Epoch, PartitionId};
 use crate::store::Owner;
 
@@ -53,7 +53,9 @@ pub(crate) struct Due {
 /// The decisions of one node.
 #[derive(Debug)]
 pub(crate) struct Steward {
-    name: String,
+    identity: Identity,
+    /// Of its identity.
+    key: String,
     lease: Duration,
     beat: Duration,
     silence: Duration,
@@ -70,9 +72,10 @@ pub(crate) struct Steward {
 }
 
 impl Steward {
-    pub(crate) fn new(options: &NodeOptions, partitions: usize, now: Instant) -> Self {
+    pub(crate) fn new(options: &NodeOptions, identity: Identity, partitions: usize, now: Instant) -> Self {
         Self {
-            name: options.name.clone(),
+            key: identity.key(),
+            identity,
             lease: options.lease,
             beat: options.beat(),
             silence: options.silence(),
@@ -132,13 +135,16 @@ impl Steward {
 
     /// Where nodes are that are alive.
     pub(crate) fn peers(&self) -> BTreeMap<String, Peer> {
-        self.alive().map(|(name, member)| (name.clone(), Peer::of(member))).collect()
+        self.alive().map(|(key, member)| (key.clone(), Peer::of(member))).collect()
     }
 
-    /// Nodes that have been silent for so long that they are to be forgotten.
+    /// Nodes that are to be forgotten: they have been silent for long, or for a lease once they are replaced.
     pub(crate) fn lost(&self) -> impl Iterator<Item = &String> {
-        let is_lost = move |member: &Member| self.members.silent(member) > self.lease * FORGET_LEASES;
-        self.members.all().filter(move |(_, member)| is_lost(member)).map(|(name, _)| name)
+        let is_lost = move |member: &Member| {
+            let leases = if self.members.is_replaced(&member.record.identity) { 1 } else { FORGET_LEASES };
+            self.members.silent(member) > self.lease * leases
+        };
+        self.members.all().filter(move |(_, member)| is_lost(member)).map(|(key, _)| key)
     }
 
     /// Takes in who has what.
@@ -155,13 +161,9 @@ impl Steward {
         &self.owners
     }
 
-    /// Whether another node of the same name has taken a partition from this one.
+    /// Whether another node has been opened under the name of this one, after it.
     pub(crate) fn is_replaced(&self) -> bool {
-        let is_lost = |(place, owner): (&Place, &Owner)| {
-            matches!(place, Place::Here(epoch) if owner.epoch > *epoch)
-                && owner.node.as_deref() == Some(self.name.as_str())
-        };
-        self.places.iter().zip(&self.owners).any(is_lost)
+        self.members.is_replaced(&self.identity)
     }
 
     /// A partition runs here. Says whether its owner was not known to be this node.
@@ -170,7 +172,7 @@ impl Steward {
         self.places[at] = Place::Here(epoch);
         // What this node has, it knows without the store.
         let Some(owner) = self.owners.get_mut(at).filter(|owner| owner.epoch < epoch) else { return false };
-        *owner = Owner { partition, epoch, node: Some(self.name.clone()) };
+        *owner = Owner { partition, epoch, node: Some(self.key.clone()) };
         true
     }
 
@@ -212,14 +214,16 @@ impl Steward {
 
     /// Which partitions should be this node's, and whether they can be taken now.
     fn wanted(&self) -> Wanted {
-        let me = self.name.as_str();
+        let me = self.key.as_str();
         let alive: Vec<(&str, bool)> =
-            self.alive().map(|(name, member)| (name.as_str(), member.record.is_leaving)).collect();
-        let members: Vec<&str> = alive.iter().filter(|(_, is_leaving)| !is_leaving).map(|(name, _)| *name).collect();
+            self.alive().map(|(key, member)| (key.as_str(), member.record.is_leaving)).collect();
+        let members: Vec<&str> = alive.iter().filter(|(_, is_leaving)| !is_leaving).map(|(key, _)| *key).collect();
         let owners: Vec<Option<&str>> = self.owners.iter().map(|owner| owner.node.as_deref()).collect();
-        let is_lost = |name: &str, seen: &Instant| self.members.is_lost(name, *seen, self.silence);
+        let is_gone = |owner: &str, seen: &Instant| {
+            self.members.is_replaced_by_key(owner) || self.members.is_lost(owner, *seen, self.silence)
+        };
         let can_take =
-            |(owner, seen): (&Option<&str>, &Instant)| owner.is_none_or(|owner| owner == me || is_lost(owner, seen));
+            |(owner, seen): (&Option<&str>, &Instant)| owner.is_none_or(|owner| owner == me || is_gone(owner, seen));
         let mine = goal(&members, &owners).into_iter().map(|place| place.is_some_and(|at| members[at] == me));
         Wanted { mine: mine.collect(), can_take: owners.iter().zip(&self.owned).map(can_take).collect() }
     }
@@ -242,7 +246,7 @@ impl Steward {
     /// then taking it failed, and so did giving it back.
     fn disown(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
         for at in 0..wanted.mine.len() {
-            let is_owned = self.owners[at].node.as_deref() == Some(self.name.as_str());
+            let is_owned = self.owners[at].node.as_deref() == Some(self.key.as_str());
             if is_owned && !wanted.mine[at] && self.is_idle(at, now) {
                 self.places[at] = Place::Leaving;
                 moves.push(Move::Disown(self.owners[at].partition, self.owners[at].epoch));

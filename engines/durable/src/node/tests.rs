@@ -52,7 +52,12 @@ impl Scene {
     }
 
     fn open(&self, name: &str) -> Node {
-        let store = Unreliable::new(name, &self.store, &self.trouble);
+        self.open_as(name, name)
+    }
+
+    /// A node whose process has another name in troubles.
+    fn open_as(&self, process: &str, name: &str) -> Node {
+        let store = Unreliable::new(process, &self.store, &self.trouble);
         Node::open(store, Scripts, hub_options(self.partitions), named(name, self.lease)).expect("a node")
     }
 }
@@ -282,6 +287,32 @@ fn a_node_that_is_opened_under_the_name_of_another_takes_its_place() {
     have(&[&second], &[2]);
 }
 
+/// Woken within its lease and after it, with and without other nodes.
+#[test]
+fn a_node_that_wakes_up_after_another_was_opened_under_its_name_ends_and_the_other_stays() {
+    for (is_lapsed, has_others) in [(false, false), (true, false), (false, true), (true, true)] {
+        let scene = Scene { lease: Duration::from_secs(1), ..Scene::new(4) };
+        let other = has_others.then(|| scene.open("b"));
+        let old = scene.open_as("old", "a");
+        let share = if has_others { 2 } else { 4 };
+        until("it has its share", || old.partitions().len() == share);
+        scene.trouble.pause("old");
+        if is_lapsed {
+            until("its lease has run out", || old.lease_left().is_none());
+        }
+        let new = scene.open_as("new", "a");
+        until("the new one has its share", || new.partitions().len() == share);
+        scene.trouble.resume("old");
+        until("the old one ends", || old.ended().is_some());
+        let taken = scene.store.owners().expect("owners");
+        old.close().expect("closed");
+        until("the old one is forgotten", || new.nodes().iter().filter(|node| node.name == "a").count() == 1);
+        assert_eq!((new.ended(), new.partitions().len()), (None, share));
+        assert_eq!(scene.store.owners().expect("owners"), taken, "nothing has moved since");
+        drop((new, other));
+    }
+}
+
 #[test]
 fn a_node_with_another_lease_does_not_join() {
     let scene = Scene::new(2);
@@ -336,13 +367,15 @@ fn what_is_a_nodes_by_the_store_alone_goes_to_the_node_that_is_to_have_it() {
     let (a, b) = (scene.open("a"), scene.open("b"));
     have(&[&a, &b], &[2, 2]);
     let of_b = b.partitions();
-    for owner in scene.store.owners().expect("owners").iter().filter(|owner| of_b.contains(&owner.partition)) {
-        scene.store.take(owner.partition, owner.epoch, "a").expect("taken");
+    let owners = scene.store.owners().expect("owners");
+    let (theirs, ours): (Vec<_>, Vec<_>) = owners.into_iter().partition(|owner| of_b.contains(&owner.partition));
+    let key_of_a = ours[0].node.as_deref().expect("a node");
+    for owner in &theirs {
+        scene.store.take(owner.partition, owner.epoch, key_of_a).expect("taken");
     }
     until("they are the other node's again", || {
         let owners = scene.store.owners().expect("owners");
-        let is_of_b = |partition| owners[usize::from(partition)].node.as_deref() == Some("b");
-        of_b.iter().all(|partition| is_of_b(partition.0))
+        theirs.iter().all(|owner| owners[usize::from(owner.partition.0)].node == owner.node)
     });
     have(&[&a, &b], &[2, 2]);
     let client = a.client();

@@ -138,6 +138,10 @@ impl Store for Unreliable {
 }
 
 impl SharedStore for Unreliable {
+    fn number(&self) -> Result<u64, StoreError> {
+        self.store().number()
+    }
+
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         self.trouble.admit()?;
         self.store().say(node, said)
@@ -160,19 +164,21 @@ impl SharedStore for Unreliable {
     }
 
     fn bus(&self) -> Arc<dyn Bus> {
-        Arc::new(LossyBus { trouble: Arc::clone(&self.trouble), bus: self.store.bus() })
+        let (node, trouble) = (self.node.clone(), Arc::clone(&self.trouble));
+        Arc::new(LossyBus { node, trouble, bus: self.store.bus() })
     }
 }
 
 /// A bus that loses and delays.
 struct LossyBus {
+    node: String,
     trouble: Arc<Trouble>,
     bus: Arc<dyn Bus>,
 }
 
 impl Bus for LossyBus {
     fn open(&self, node: &str, receive: Receive) -> Result<Box<dyn Line>, StoreError> {
-        let (paused, name) = (Arc::clone(&self.trouble), node.to_owned());
+        let (paused, name) = (Arc::clone(&self.trouble), self.node.clone());
         let while_awake: Receive = Arc::new(move |message| {
             if !paused.is_paused(&name) {
                 receive(message);
@@ -183,7 +189,7 @@ impl Bus for LossyBus {
         let (waiting, out) = (Arc::clone(&late), Arc::clone(&line));
         let thread = std::thread::spawn(move || waiting.send(&*out));
         let (trouble, chance) = (Arc::clone(&self.trouble), Mutex::new(Chance::new(node.len() as u64)));
-        Ok(Box::new(LossyLine { node: node.to_owned(), line, late, trouble, chance, thread: Some(thread) }))
+        Ok(Box::new(LossyLine { node: self.node.clone(), line, late, trouble, chance, thread: Some(thread) }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::record::{Member, PartitionLoad};
+use super::record::{Member, Members, PartitionLoad};
 use crate::ids::{Epoch, PartitionId};
 use crate::store::Owner;
 
@@ -12,6 +12,10 @@ use crate::store::Owner;
 pub struct NodeView {
     /// Its name.
     pub name: String,
+    /// Which of the nodes that were opened under this name: greater than that of each before it.
+    pub incarnation: u64,
+    /// Whether another node has been opened under its name since. It ends as soon as it notices.
+    pub is_replaced: bool,
     /// The version of its program, as its options say.
     pub version: String,
     /// Where other nodes send messages to.
@@ -30,7 +34,7 @@ impl NodeView {
     /// Whether the others count it among those that are to have partitions.
     #[must_use]
     pub fn is_staying(&self) -> bool {
-        !self.is_leaving && self.silent < self.lease
+        !self.is_leaving && !self.is_replaced && self.silent < self.lease
     }
 }
 
@@ -46,11 +50,24 @@ pub struct OwnedPartition {
     pub load: Option<PartitionLoad>,
 }
 
-pub(super) fn of(name: &str, member: &Member, owners: &[Owner], now: Instant) -> NodeView {
+/// All nodes that have not been forgotten, in order of their names.
+pub(super) fn all(members: &Members, owners: &[Owner], now: Instant) -> Vec<NodeView> {
+    let view = |(key, member): (&String, &Member)| {
+        let is_replaced = members.is_replaced(&member.record.identity);
+        NodeView { is_replaced, ..of(key, member, owners, now) }
+    };
+    let mut all: Vec<NodeView> = members.all().map(view).collect();
+    all.sort_by(|one, other| (&one.name, one.incarnation).cmp(&(&other.name, other.incarnation)));
+    all
+}
+
+fn of(key: &str, member: &Member, owners: &[Owner], now: Instant) -> NodeView {
     let load = |partition: PartitionId| member.record.loads.iter().find(|load| load.partition == partition.0).copied();
-    let owned = owners.iter().filter(|owner| owner.node.as_deref() == Some(name));
+    let owned = owners.iter().filter(|owner| owner.node.as_deref() == Some(key));
     NodeView {
-        name: name.to_owned(),
+        name: member.record.identity.name.clone(),
+        incarnation: member.record.identity.incarnation,
+        is_replaced: false,
         version: member.record.version.clone(),
         address: member.record.address.clone(),
         silent: member.age(now),

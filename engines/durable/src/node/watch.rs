@@ -52,8 +52,7 @@ impl NodeWatch {
     /// record was new.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeView> {
-        let now = Instant::now();
-        self.members.all().map(|(name, member)| view::of(name, member, &self.owners, now)).collect()
+        view::all(&self.members, &self.owners, Instant::now())
     }
 
     /// How many partitions the hub has.

@@ -24,6 +24,8 @@ struct State {
     blobs: BTreeMap<String, Vec<u8>>,
     /// What nodes say about themselves.
     said: BTreeMap<String, Vec<u8>>,
+    /// The last number that it has given.
+    number: u64,
 }
 
 #[derive(Debug, Default)]
@@ -174,6 +176,12 @@ fn check_node_name(node: &str) -> Result<(), StoreError> {
 }
 
 impl SharedStore for MemoryStore {
+    fn number(&self) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        state.number += 1;
+        Ok(state.number)
+    }
+
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         check_node_name(node)?;
         let mut state = self.state();

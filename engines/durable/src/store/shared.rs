@@ -14,6 +14,13 @@ use crate::ids::{Epoch, PartitionId};
 
 /// A store that several nodes open at once.
 pub trait SharedStore: Store {
+    /// A number greater than all that it has given before, to any process. Nodes tell by it which of two with the same
+    /// name was opened later.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn number(&self) -> Result<u64, StoreError>;
+
     /// Keeps what `node` says about itself in place of what it said before, and returns what every node said last,
     /// this one included, sorted by name. A node that says something is a member until it is forgotten.
     /// Names are those of [`put_blob`](Store::put_blob) without `/`; at most 64 KiB are said.

@@ -17,6 +17,7 @@ mod check;
 mod code;
 mod node;
 mod nodes;
+mod replaced;
 #[path = "../common/servers.rs"]
 mod servers;
 mod worker;

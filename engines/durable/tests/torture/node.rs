@@ -12,21 +12,28 @@ use crate::worker::{EVENT_EVERY, id, say, start};
 
 /// The connection text of the hub.
 pub(crate) const HUB: &str = "NARROWS_TORTURE_HUB";
+/// The name of the node, if it is to have a certain one.
+pub(crate) const NAME: &str = "NARROWS_TORTURE_NAME";
 pub(crate) const PARTITIONS: u16 = 6;
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 const TASKS: u64 = 6;
 /// Between two starts of a task, so that what is there in the end can be looked at in a reasonable time.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Works until the process is killed.
+/// Between two looks whether another node was opened under the name of this one.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Works until the process is killed, or its node has been replaced.
 pub(crate) fn work(url: &str, folder: &Path, round: u64) {
     let node = open(url, folder);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(load(node.client(), round, task))).collect();
-        for task in tasks {
-            task.await.unwrap();
+        while node.ended().is_none() {
+            assert!(!tasks.iter().any(tokio::task::JoinHandle::is_finished), "a task has failed");
+            tokio::time::sleep(LOOK).await;
         }
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
     });
 }
 
@@ -44,6 +51,7 @@ pub(crate) fn open(url: &str, folder: &Path) -> Node {
 fn try_open(url: &str, folder: &Path) -> Result<Node, Error> {
     let mut options = NodeOptions::default();
     options.lease = LEASE;
+    options.name = std::env::var(NAME).unwrap_or(options.name);
     let hub = code::options(PARTITIONS, Mode::Speculative);
     Node::open(open_shared(url)?, code::registry(folder), hub, options)
 }

@@ -23,6 +23,13 @@ enum Read {
 }
 
 impl SharedStore for NatsStore {
+    /// The number of a message that is written for it.
+    fn number(&self) -> Result<u64, StoreError> {
+        self.call("write", "the last number".to_owned(), move |link, subjects| async move {
+            link.publish(&subjects.names_stream(), &subjects.number(), bytes::Bytes::new(), Behind::any()).await
+        })
+    }
+
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         check_node_name(node)?;
         let what = format!("what node {node} says");

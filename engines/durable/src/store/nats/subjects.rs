@@ -43,6 +43,10 @@ impl Subjects {
         format!("nrw.{}.name.hub", self.hub)
     }
 
+    pub(super) fn number(&self) -> String {
+        format!("nrw.{}.name.number", self.hub)
+    }
+
     pub(super) fn node(&self, name: &str) -> String {
         format!("nrw.{}.name.node.{}", self.hub, name.replace('.', "_"))
     }

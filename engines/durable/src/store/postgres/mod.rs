@@ -299,6 +299,11 @@ impl Store for PostgresStore {
 }
 
 impl SharedStore for PostgresStore {
+    fn number(&self) -> Result<u64, StoreError> {
+        let found = self.calls.of_hub(sql::NUMBER, Vec::new(), Act::new("read", "the number of the transaction"))?;
+        Ok(found.rows.first().map_or(0, |row| unsigned(row.get(0))))
+    }
+
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         check_node_name(node)?;
         let what = || format!("what node {node} says");

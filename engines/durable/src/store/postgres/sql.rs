@@ -101,6 +101,9 @@ gone as (
 update partitions p set begins = greatest(p.begins, owned.keep_from) from owned where p.id = owned.id
 returning p.id";
 
+/// Goes up with each transaction of the server that asks for it.
+pub(super) const NUMBER: &str = "select txid_current()";
+
 pub(super) const OWNERS: &str = "select id, epoch, owner from partitions order by id";
 
 /// 1: name, 2: checksum, 3: bytes.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use narrows_testing::Chance;
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::hub::Fence;
 use crate::hub::keeper::spent;
 use crate::ids::{Epoch, PartitionId, Position, Time};
+use crate::node::record::Identity;
 use crate::options::Mode;
 use crate::partition::input::{Effect, Input, Request, Response};
 use crate::partition::simulation::audit::Audit;
@@ -22,7 +23,7 @@ use crate::partition::simulation::outside::PendingRequest;
 use crate::partition::simulation::trace::Trace;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
 use crate::program::{ActivityCall, Program};
-use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, Store, StoreError};
+use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, SharedStore as _, Store, StoreError};
 
 const NODES_MAX: usize = 4;
 const REQUESTS_MAX: usize = 30;
@@ -34,6 +35,10 @@ pub(super) struct Tally {
     pub(super) crashed: u64,
     pub(super) closed: u64,
     pub(super) paused: u64,
+    /// Nodes that ended since another was opened under their name.
+    pub(super) replaced: u64,
+    /// Of those, nodes that had stood still meanwhile.
+    pub(super) replaced_asleep: u64,
     /// Times that a partition was taken.
     pub(super) moves: u64,
     /// Partitions that found the lease of their node run out.
@@ -53,14 +58,16 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn counts(&mut self) -> [&mut u64; 16] {
+    fn counts(&mut self) -> [&mut u64; 18] {
         let Self { steps, crashed, closed, paused, moves, lapsed, fenced, late, lost, doubled, frames, .. } = self;
-        let Self { snapshots, orchestrations, notes, acknowledged, left_unknown, .. } = self;
+        let Self { replaced, replaced_asleep, snapshots, orchestrations, notes, acknowledged, left_unknown, .. } = self;
         [
             steps,
             crashed,
             closed,
             paused,
+            replaced,
+            replaced_asleep,
             moves,
             lapsed,
             fenced,
@@ -100,6 +107,8 @@ pub(super) struct Cluster {
     pub(super) clocks_are_equal: bool,
     pub(super) nodes: Vec<Process>,
     started: u64,
+    /// The incarnation that was opened last, of each name.
+    newest: BTreeMap<String, u64>,
     /// Packets on their way, from one run of a node to another. They stay in order, unless they come twice.
     pub(super) ways: BTreeMap<(u64, u64), VecDeque<Packet>>,
     pub(super) strays: Vec<Stray>,
@@ -146,6 +155,7 @@ impl Cluster {
             store,
             nodes: Vec::new(),
             started: 0,
+            newest: BTreeMap::new(),
             ways: BTreeMap::new(),
             strays: Vec::new(),
             epochs: BTreeMap::new(),
@@ -168,16 +178,25 @@ impl Cluster {
         cluster
     }
 
-    /// A node begins.
+    /// A node begins, under a name of its own.
     pub(super) fn start(&mut self) {
+        self.start_as(format!("n{}", self.started + 1));
+    }
+
+    /// A node begins under a name, which another may have.
+    fn start_as(&mut self, name: String) {
         self.started += 1;
+        let (number, said) = (self.store.number().expect("a number"), self.store.said().expect("read"));
+        let identity = Identity::next(&name, number, said, Instant::now());
+        let before = self.newest.insert(name, identity.incarnation);
+        assert!(before < Some(identity.incarnation), "{identity:?} was opened after incarnation {before:?}");
         let skew = Skew {
             rate: if self.clocks_are_equal { 1_000 } else { self.chance.pick(&[800, 950, 1_000, 1_050, 1_250]) },
             offset_us: 3_600_000_000 + self.chance.below(1 << 30) as u64,
             wrong_by_us: self.chance.pick(&[0, 0, 5_000, 1_000_000, -1_000_000, 3_000_000, -3_000_000]),
         };
-        self.trace.step(format!("n{} begins: {skew:?}", self.started));
-        self.nodes.push(Process::new(self.started, self.setting.partitions, skew, self.now));
+        self.trace.step(format!("{} begins as n{}: {skew:?}", identity.key(), self.started));
+        self.nodes.push(Process::new(self.started, identity, self.setting.partitions, skew, self.now));
     }
 
     pub(super) fn step(&mut self) {
@@ -236,6 +255,7 @@ impl Cluster {
     fn pause(&mut self, n: usize) {
         let node = &mut self.nodes[n];
         node.is_paused = !node.is_paused;
+        node.was_paused = true;
         self.tally.paused += u64::from(node.is_paused);
         self.trace.step(format!("{} {}", node.name, if node.is_paused { "stands still" } else { "goes on" }));
     }
@@ -247,12 +267,31 @@ impl Cluster {
         for host in node.hosts.into_values() {
             self.lose(node.run, host);
         }
-        self.start();
+        if self.chance.one_in(2) { self.start_as(node.identity.name) } else { self.start() }
+    }
+
+    /// Whether another node was opened under the name of this one, after it.
+    pub(super) fn is_replaced(&self, node: &Process) -> bool {
+        self.newest.get(&node.identity.name).is_some_and(|newest| *newest > node.identity.incarnation)
+    }
+
+    /// A node that has noticed that it is replaced ends.
+    pub(super) fn replaced(&mut self, n: usize) {
+        let node = self.nodes.remove(n);
+        assert!(self.is_replaced(&node), "{} ends, and none was opened under its name after it", node.name);
+        self.trace.step(format!("{} has been replaced", node.name));
+        self.tally.replaced += 1;
+        self.tally.replaced_asleep += u64::from(node.was_paused);
+        for host in node.hosts.into_values() {
+            self.lose(node.run, host);
+        }
     }
 
     fn come_or_leave(&mut self, n: usize) {
-        let staying = self.nodes.iter().filter(|node| !node.is_leaving).count();
-        if self.nodes.len() < NODES_MAX && (staying < 2 || self.chance.one_in(2)) {
+        let staying = self.nodes.iter().filter(|node| !node.is_leaving && !self.is_replaced(node)).count();
+        if self.nodes.len() < NODES_MAX && self.chance.one_in(4) {
+            self.start_as(self.nodes[n].identity.name.clone());
+        } else if self.nodes.len() < NODES_MAX && (staying < 2 || self.chance.one_in(2)) {
             self.start();
         } else if staying > 1 && !self.nodes[n].is_leaving {
             self.nodes[n].is_leaving = true;

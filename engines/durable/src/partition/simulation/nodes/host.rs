@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::hub::{Fence, Term, Tick};
 use crate::ids::{Epoch, PartitionId, Position, Time};
 use crate::node::NodeOptions;
+use crate::node::record::Identity;
 use crate::node::steward::Steward;
 use crate::partition::Partition;
 use crate::partition::input::{Input, TaskKey};
@@ -95,6 +96,8 @@ pub(super) type Task = (PartitionId, Epoch, TaskKey, ActivityCall);
 /// A process.
 pub(super) struct Process {
     pub(super) run: u64,
+    pub(super) identity: Identity,
+    /// Its identity, as the store knows it.
     pub(super) name: String,
     /// How fast its monotonic clock is, in thousandths.
     rate: u64,
@@ -113,6 +116,7 @@ pub(super) struct Process {
     pub(super) chores: VecDeque<Chore>,
     pub(super) has_news: bool,
     pub(super) is_paused: bool,
+    pub(super) was_paused: bool,
     pub(super) is_leaving: bool,
     /// Whether it has said that it is leaving.
     pub(super) has_announced: bool,
@@ -127,19 +131,20 @@ pub(super) struct Skew {
 }
 
 impl Process {
-    pub(super) fn new(run: u64, partitions: u16, skew: Skew, now: Time) -> Self {
-        let options = NodeOptions { name: format!("n{run}"), lease: LEASE, ..NodeOptions::default() };
+    pub(super) fn new(run: u64, identity: Identity, partitions: u16, skew: Skew, now: Time) -> Self {
+        let options = NodeOptions { name: identity.name.clone(), lease: LEASE, ..NodeOptions::default() };
         let Skew { rate, offset_us, wrong_by_us } = skew;
         let base = Instant::now();
         let since = since(now, rate, offset_us);
         Self {
             run,
-            name: options.name.clone(),
+            name: identity.key(),
             rate,
             offset_us,
             wrong_by_us,
             base,
-            steward: Steward::new(&options, partitions.into(), base + since),
+            steward: Steward::new(&options, identity.clone(), partitions.into(), base + since),
+            identity,
             fence: Fence::new(options.silence()),
             beats: 0,
             phase: Phase::Idle,
@@ -149,6 +154,7 @@ impl Process {
             chores: VecDeque::new(),
             has_news: false,
             is_paused: false,
+            was_paused: false,
             is_leaving: false,
             has_announced: false,
         }

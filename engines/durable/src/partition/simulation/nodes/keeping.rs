@@ -48,6 +48,9 @@ impl Cluster {
                 node.steward.heard(said, node.instant(begun), instant);
                 let lost: Vec<String> = node.steward.lost().cloned().collect();
                 lost.iter().for_each(|name| self.store.forget(name).expect("forgotten"));
+                if node.steward.is_replaced() {
+                    return self.replaced(n);
+                }
                 if node.may_act(now) && !node.is_leaving {
                     node.phase = Phase::Looking;
                 }
@@ -64,7 +67,6 @@ impl Cluster {
                 };
                 node.steward.own(owners, instant);
                 changed.into_iter().for_each(|id| node.repeat(Some(id)));
-                assert!(!node.steward.is_replaced(), "no two nodes have one name");
                 self.settle(n);
             }
         }
@@ -140,6 +142,7 @@ impl Cluster {
             Phase::Saying { begun } => {
                 node.beats += 1;
                 let record = Record {
+                    identity: node.identity.clone(),
                     run: node.run,
                     beat: node.beats,
                     address: node.name.clone(),
@@ -192,7 +195,7 @@ impl Cluster {
         let known = self.epochs.insert(id, epoch).unwrap_or(Epoch(0));
         assert!(epoch > known, "{id} was taken with epoch {} after {}", epoch.0, known.0);
         let other = self.nodes.iter().find(|node| Some(&node.name) == before.as_ref() && node.run != self.nodes[n].run);
-        if let Some(other) = other.filter(|_| self.clocks_are_equal) {
+        if let Some(other) = other.filter(|other| self.clocks_are_equal && !self.is_replaced(other)) {
             let may_act = other.may_act_for(id, self.now) && other.hosts[&id].epoch == known;
             assert!(!may_act, "{id} was taken from {}, whose lease runs", other.name);
         }

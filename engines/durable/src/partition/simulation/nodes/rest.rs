@@ -22,7 +22,7 @@ impl Cluster {
     pub(super) fn rest(&mut self) {
         self.is_calm = true;
         self.nodes.iter_mut().for_each(|node| node.is_paused = false);
-        if self.nodes.iter().all(|node| node.is_leaving) {
+        if self.nodes.iter().all(|node| node.is_leaving || self.is_replaced(node)) {
             self.start();
         }
         for _ in 0..ROUNDS_MAX {
