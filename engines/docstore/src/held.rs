@@ -23,5 +23,5 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Held {
     pub(crate) entry: Entry,
-    pub(crate) text: Box<str>,
+    pub(crate) text: Arc<str>,
 }

@@ -19,7 +19,12 @@ pub(crate) struct Index {
 impl Index {
     /// Adds every scalar of `document`, which is at `position`.
     pub(crate) fn add(&mut self, position: u32, document: &Map<String, Value>) {
-        for entry in entries_of(document) {
+        self.insert(position, entries_of(document));
+    }
+
+    /// Adds entries of a document, which is at `position`.
+    pub(crate) fn insert(&mut self, position: u32, entries: Vec<u128>) {
+        for entry in entries {
             let positions = self.postings.entry(entry).or_default();
             if let Err(place) = positions.binary_search(&position) {
                 positions.insert(place, position);
@@ -47,7 +52,8 @@ impl Index {
     }
 }
 
-fn entries_of(document: &Map<String, Value>) -> Vec<u128> {
+/// The entry of every scalar of a document.
+pub(crate) fn entries_of(document: &Map<String, Value>) -> Vec<u128> {
     let mut entries = Vec::new();
     collect(0, document, &mut entries);
     entries

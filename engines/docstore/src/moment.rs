@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use crate::sql::Watch;
 use crate::storage::Ticket;
 
 /// The time of a request on the store's clock, and the last of the changes it saw.
@@ -13,11 +14,41 @@ use crate::storage::Ticket;
 pub(crate) struct Moment {
     pub(crate) now: Duration,
     seen: Cell<Ticket>,
+    pace: Pace,
+    is_deferred: Cell<bool>,
+}
+
+/// Which thread a request runs on.
+#[derive(Debug)]
+pub(crate) enum Pace {
+    /// One that other requests wait for: it may not take long.
+    Brief,
+    /// One of its own, for as long as somebody waits.
+    Long(Watch),
 }
 
 impl Moment {
     pub(crate) fn at(now: Duration) -> Self {
-        Self { now, seen: Cell::default() }
+        Self { now, seen: Cell::default(), pace: Pace::Brief, is_deferred: Cell::new(false) }
+    }
+
+    /// A request that runs on a thread of its own.
+    pub(crate) fn long(now: Duration, watch: Watch) -> Self {
+        Self { pace: Pace::Long(watch), ..Self::at(now) }
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// Notes that the request takes too long for the thread that it is on; nothing of it has been done.
+    pub(crate) fn defer(&self) {
+        self.is_deferred.set(true);
+    }
+
+    /// Whether the request is to run again on a thread of its own.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.is_deferred.get()
     }
 
     /// Notes that the request saw the change with this ticket, and so all before it.

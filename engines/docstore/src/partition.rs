@@ -9,6 +9,7 @@ mod queries;
 mod split;
 mod stamp;
 mod state;
+mod texts;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,8 @@ pub(crate) struct Done<T> {
 /// Why nothing was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
+    /// It takes longer than other requests can wait, and has to run on a thread of its own.
+    Long,
     /// The disk takes no more writes.
     Unavailable(Unavailable),
     /// The second's budget is used up; the next second begins after `retry_after`.
@@ -61,10 +64,18 @@ pub(crate) struct Usage {
     pub(crate) text_bytes: usize,
 }
 
+/// Why an admitted request was not done.
+enum Undone {
+    /// What it costs is more than the budget covers.
+    Uncovered,
+    /// It takes longer than other requests can wait.
+    Long,
+}
+
 /// Some documents of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
-    pub(crate) documents: Vec<Box<str>>,
+    pub(crate) documents: Vec<Arc<str>>,
     /// The number of the document the next page starts at, if there may be one.
     pub(crate) next: Option<u64>,
 }
@@ -118,7 +129,7 @@ impl Partition {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
             let charge = Charge::query_page(documents.len(), 0);
-            Some((Page { documents, next }, charge))
+            Ok((Page { documents, next }, charge))
         })
     }
 
@@ -133,7 +144,7 @@ impl Partition {
         self.metered(moment, |state| {
             let changes = state.changes(scope, since, limit);
             let bytes = changes.documents.iter().map(String::len).sum();
-            Some((changes, Charge::point_read(bytes)))
+            Ok((changes, Charge::point_read(bytes)))
         })
     }
 
@@ -145,9 +156,9 @@ impl Partition {
             self.journal.check().map_err(Refused::Unavailable)?;
         }
         self.metered(moment, |state| {
-            let steps = state.transact(commands, unix_s, Budget::covers)?;
+            let steps = state.transact(commands, unix_s, Budget::covers).ok_or(Undone::Uncovered)?;
             let charge = steps.iter().map(|step| step.charge).sum();
-            Some((steps, charge))
+            Ok((steps, charge))
         })
     }
 
@@ -188,12 +199,22 @@ impl Partition {
         self.opened_unix_s.saturating_add(now.as_secs())
     }
 
-    /// Runs a request within the budget. `run` gives what it did and cost; None if it undid a write that costs too much.
+    /// Runs a request within the budget. `run` gives what it did and cost.
     fn metered<T>(
         &self,
         moment: &Moment,
-        run: impl FnOnce(&mut State) -> Option<(T, Charge)>,
+        run: impl FnOnce(&mut State) -> Result<(T, Charge), Undone>,
     ) -> Result<Done<T>, Refused> {
+        let mut state = self.admitted(moment)?;
+        match run(&mut state) {
+            Ok((outcome, charge)) => state.booked(moment, outcome, charge),
+            Err(Undone::Uncovered) => Err(state.uncovered(moment)),
+            Err(Undone::Long) => Err(Refused::Long),
+        }
+    }
+
+    /// The partition's state for a request that its budget admits.
+    fn admitted(&self, moment: &Moment) -> Result<MutexGuard<'_, State>, Refused> {
         let mut state = self.lock();
         if state.is_retired {
             return Err(Refused::Moved);
@@ -203,19 +224,29 @@ impl Partition {
             return Err(Refused::Throttled { retry_after });
         }
         state.expire(self.unix_s(moment.now));
-        let done = run(&mut state).filter(|(_, charge)| state.budget.covers(*charge));
-        let Some((outcome, charge)) = done else {
-            state.throttled += 1;
-            return Err(Refused::Throttled { retry_after: state.budget.rest(moment.now) });
-        };
-        state.budget.spend(charge);
-        state.consumed = state.consumed + charge;
-        moment.saw(state.ticket);
-        Ok(Done { outcome, charge, lsn: state.lsn, text_bytes: state.text_bytes })
+        Ok(state)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Books what a request did, if the budget covers that.
+    fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Done<T>, Refused> {
+        if !self.budget.covers(charge) {
+            return Err(self.uncovered(moment));
+        }
+        self.budget.spend(charge);
+        self.consumed = self.consumed + charge;
+        moment.saw(self.ticket);
+        Ok(Done { outcome, charge, lsn: self.lsn, text_bytes: self.text_bytes })
+    }
+
+    fn uncovered(&mut self, moment: &Moment) -> Refused {
+        self.throttled += 1;
+        Refused::Throttled { retry_after: self.budget.rest(moment.now) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::effective_key::EffectiveKey;
 use crate::partition_key::{KeyDefinition, PartitionKey};
 use crate::scalar::Scalar;
 use crate::sql::ast::{Bound, Query};
-use crate::sql::{self, Batch, Equality, Features, Parameters, Plan, Progress, Run, TooMuchWork, Value};
+use crate::sql::{self, Allowance, Batch, Equality, Features, Parameters, Plan, Progress, Run, TooMuchWork, Value};
 
 /// Partition keys that are worth routing a query by.
 const KEYS_MAX: usize = 1_000;
@@ -117,24 +117,26 @@ impl Selection {
         documents: impl Iterator<Item = (u64, &'d str)>,
         progress: &Progress,
         limit: usize,
+        allowance: Allowance,
     ) -> Result<Batch, TooMuchWork> {
         let admits = |document: &Value| self.restrictions.iter().all(|restriction| restriction.admits(document));
         let admits: Option<&dyn Fn(&Value) -> bool> = if self.restrictions.is_empty() { None } else { Some(&admits) };
-        self.run().page(documents, admits, progress, limit)
+        self.run(allowance).page(documents, admits, progress, limit)
     }
 
-    /// One page from the pages that several partitions gave after `progress`.
-    pub(crate) fn merged(&self, pages: Vec<Batch>, progress: &Progress, limit: usize) -> Batch {
-        self.run().merged(pages, progress, limit)
+    /// One page from two pages that different partitions gave after `progress`.
+    pub(crate) fn merged(&self, pages: [Batch; 2], progress: &Progress, limit: usize) -> Batch {
+        self.run(Allowance::brief()).merged(pages, progress, limit)
     }
 
-    fn run(&self) -> Run<'_> {
-        Run::new(&self.query, &self.parameters, self.now_ticks)
+    fn run(&self, allowance: Allowance) -> Run<'_> {
+        Run::new(&self.query, &self.parameters, self.now_ticks, allowance)
     }
 
-    /// Whether the query has a result on this JSON object alone.
+    /// Whether the query has a result on this JSON object alone, which other requests wait for.
     pub(crate) fn matches(&self, text: &str) -> Result<bool, TooMuchWork> {
-        Ok(!self.page(std::iter::once((0, text)), &Progress::default(), 1)?.items.is_empty())
+        let allowance = Allowance::brief_beyond(text.len());
+        Ok(!self.page(std::iter::once((0, text)), &Progress::default(), 1, allowance)?.items.is_empty())
     }
 
     /// Whether results of several partitions have to be merged rather than put one after another.

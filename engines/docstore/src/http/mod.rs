@@ -2,7 +2,8 @@
 //!
 //! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
-//! and the connections by [`connections::limits`].
+//! and the connections by [`connections::limits`]. A request that takes longer than others can wait runs on a thread of its
+//! own.
 
 mod batch;
 mod binary_json;
@@ -13,6 +14,7 @@ mod dispatch;
 mod documents;
 mod feeds;
 mod headers;
+mod long;
 mod offers;
 mod pages;
 mod points;
@@ -34,9 +36,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::Response;
+use axum::http::request::Parts;
 use tokio::net::TcpListener;
 
 use self::dispatch::Incoming;
+use self::long::LongRequests;
 use self::response::{Failure, Reply};
 use self::route::Route;
 use self::signature::Gate;
@@ -44,6 +48,7 @@ use crate::clock::Monotonic;
 use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
 use crate::moment::Moment;
+use crate::storage::Ticket;
 use crate::store::Store;
 use crate::tls::{Scheme, Tls};
 use crate::{Access, Config, Error};
@@ -116,7 +121,12 @@ impl Server {
     /// [`Error::Serve`] if the store cannot be closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let Self { listener, address, access, latency, tls, store, export } = self;
-        let service = Arc::new(Service { store: Arc::clone(&store), latency, gate: Gate::new(&access) });
+        let service = Arc::new(Service {
+            store: Arc::clone(&store),
+            latency,
+            gate: Gate::new(&access),
+            long: LongRequests::new(),
+        });
         // A client goes on at the address that the account names, so that has the scheme of its connection.
         let served = |scheme: Scheme| {
             let endpoint = format!("{}://{address}/", scheme.name()).into();
@@ -162,6 +172,7 @@ struct Service {
     store: Arc<Store>,
     latency: Latency,
     gate: Gate,
+    long: LongRequests,
 }
 
 /// A service at one address.
@@ -177,30 +188,51 @@ async fn handle(Served { service, endpoint }: Served, request: Request) -> Respo
 }
 
 impl Service {
-    async fn respond(&self, request: Request, endpoint: &str) -> Response<Body> {
+    async fn respond(&self, request: Request, endpoint: &Arc<str>) -> Response<Body> {
         if let Some(page) = pages::page(&self.store, request.method(), request.uri().path()) {
             return page;
         }
         self.latency.around(self.try_respond(request, endpoint)).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    async fn try_respond(&self, request: Request, endpoint: &str) -> Result<Reply, Failure> {
+    async fn try_respond(&self, request: Request, endpoint: &Arc<str>) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.gate.admit(&head.method, head.uri.path(), &head.headers, since.as_secs())?;
-        let route = Route::parse(head.uri.path())?;
-        let body = as_text(read(body).await?)?;
-        let journal = self.store.journal();
-        journal.room().await;
-        let (result, seen) = {
-            let moment = Moment::at(self.store.now());
-            let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body: &body };
-            let result = dispatch::run(&self.store, endpoint, &route, &incoming);
-            moment.saw(journal.described());
-            (result, moment.seen())
+        let mut asked = Asked { head, body: Bytes::new(), endpoint: Arc::clone(endpoint) };
+        let route = Route::parse(asked.head.uri.path())?;
+        asked.body = as_text(read(body).await?)?;
+        self.store.journal().room().await;
+        let responded = match asked.run(&self.store, &route, Moment::at(self.store.now())) {
+            Some(responded) => responded,
+            None => self.long.run(&self.store, asked).await,
         };
-        journal.durable(seen).await?;
-        result
+        self.store.journal().durable(responded.seen).await?;
+        responded.result
+    }
+}
+
+/// A request that has arrived whole.
+struct Asked {
+    head: Parts,
+    body: Bytes,
+    endpoint: Arc<str>,
+}
+
+/// What a request gave, and the last change that it saw.
+struct Responded {
+    result: Result<Reply, Failure>,
+    seen: Ticket,
+}
+
+impl Asked {
+    /// None if it takes too long for the pace of `moment`; nothing was done then.
+    fn run(&self, store: &Store, route: &Route, moment: Moment) -> Option<Responded> {
+        let Self { head, body, endpoint } = self;
+        let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body };
+        let result = dispatch::run(store, endpoint, route, &incoming);
+        moment.saw(store.journal().described());
+        (!moment.is_deferred()).then(|| Responded { result, seen: moment.seen() })
     }
 }
 

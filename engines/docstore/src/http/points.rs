@@ -1,5 +1,7 @@
 //! Operations on one document: read, create, upsert, replace, patch and delete.
 
+use std::sync::Arc;
+
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -131,9 +133,9 @@ fn run(
 
 /// The response to an operation, or the failure it was.
 pub(super) fn reply(outcome: Outcome, charge: Charge) -> Result<Reply, Failure> {
-    let document = |status, text: Box<str>| {
+    let document = |status, text: Arc<str>| {
         let etag = etag_of(&text).unwrap_or_default();
-        Reply::new(status, charge, text.into_string()).with_etag(&etag)
+        Reply::new(status, charge, text.to_string()).with_etag(&etag)
     };
     match outcome {
         Outcome::Found(text) | Outcome::Replaced(text) => Ok(document(StatusCode::OK, text)),

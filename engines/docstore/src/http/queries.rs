@@ -16,8 +16,8 @@ use super::response::{Failure, Reply};
 use super::walk::Walk;
 use crate::charge::Charge;
 use crate::container::Container;
-use crate::moment::Moment;
-use crate::partition::{Done, Partition};
+use crate::moment::{Moment, Pace};
+use crate::partition::{Done, Partition, Refused};
 use crate::query::Selection;
 use crate::ranges::Range;
 use crate::sql::{Batch, Features, Plan, Progress, TooMuchWork};
@@ -27,6 +27,12 @@ const SUB_STATUS_CROSS_PARTITION: u32 = 1004;
 
 impl From<TooMuchWork> for Failure {
     fn from(_: TooMuchWork) -> Self {
+        Self::too_much_work()
+    }
+}
+
+impl Failure {
+    pub(super) fn too_much_work() -> Self {
         Self::bad_request(
             "the query does too much work for one page: filter by an indexed path, or join fewer elements",
         )
@@ -151,16 +157,22 @@ fn merged_page(
     let is_wanted =
         |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
     let query = |partition: &Partition, _| partition.query(moment, selection, &progress, limit);
-    let (mut pages, mut charge, mut session) = (Vec::new(), Charge::ZERO, Vec::new());
+    if let Pace::Brief = moment.pace() {
+        // What one part has booked would be booked again once another part takes too long.
+        moment.defer();
+        return Err(Refused::Long.into());
+    }
+    let (mut page, mut charge, mut session) = (Batch::default(), Charge::ZERO, Vec::new());
     let mut walk = Some(Walk::default());
     while let Some(here) = walk.filter(|walk| walk.has_more(container, is_wanted)) {
         let (range, done) = here.step(container, is_wanted, query)?;
         charge = charge + done.charge;
         session.push((range.id, done.lsn));
-        pages.push(done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(charge))?);
+        let next = done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(charge))?;
+        page = selection.merged([page, next], &progress, limit);
         walk = here.after(range.span.min(), range.span.end(), None);
     }
-    let Batch { items, next, .. } = selection.merged(pages, &progress, limit);
+    let Batch { items, next, .. } = page;
     let reply = reply_of(container, charge, &items).with_sessions(&session);
     Ok(match next {
         Some(progress) => reply.with("x-ms-continuation", headers::continuation_of(from, &progress)),

@@ -49,7 +49,7 @@ fn service(config: Config) -> (Service, Held) {
 /// A store that requests need no key for.
 fn served(store: Arc<Store>, config: &Config) -> Service {
     let (latency, gate) = (Latency::new(config), Gate::new(&Access::Anyone));
-    Service { store, latency, gate }
+    Service { store, latency, gate, long: LongRequests::new() }
 }
 
 fn send(service: &Service, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
@@ -60,7 +60,7 @@ fn send(service: &Service, method: Method, path: &str, headers: &[(&str, &str)],
     let request = request.body(Body::from(body.to_vec())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let (head, body) = service.respond(request, ENDPOINT).await.into_parts();
+        let (head, body) = service.respond(request, &ENDPOINT.into()).await.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap().to_vec();
         Reply { status: head.status.as_u16(), headers: head.headers, body }
     })
@@ -279,7 +279,8 @@ fn a_delay_holds_every_request_back() {
     let responds_at_once = |delay| {
         let (service, _) = service(Config { delay, documents_per_container: 0, ..Config::default() });
         let _entered = runtime.enter();
-        let mut response = std::pin::pin!(service.respond(Request::new(Body::empty()), ENDPOINT));
+        let endpoint = ENDPOINT.into();
+        let mut response = std::pin::pin!(service.respond(Request::new(Body::empty()), &endpoint));
         response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     };
     assert!(responds_at_once(Duration::ZERO));
@@ -318,6 +319,7 @@ mod documents;
 mod feeds;
 mod fuzz;
 mod lifetime;
+mod long;
 mod pages;
 mod restart;
 mod sorted;

@@ -1,5 +1,7 @@
 //! Documents without a query: all of them in the order of creation, or those that changed, in the order of change.
 
+use std::sync::Arc;
+
 use super::state::State;
 use crate::held::Entry;
 use crate::partition_key::PartitionKey;
@@ -60,9 +62,9 @@ impl Scope {
 
 impl State {
     /// Up to `limit` documents from slot `from` on, and the slot to go on at.
-    pub(super) fn list(&self, scope: &Scope, from: u32, limit: usize) -> (Vec<Box<str>>, Option<u32>) {
+    pub(super) fn list(&self, scope: &Scope, from: u32, limit: usize) -> (Vec<Arc<str>>, Option<u32>) {
         let (prefix, mut documents, mut bytes) = (scope.prefix(), Vec::new(), 0);
-        let slots = self.entries.iter().zip(&self.documents).zip(0_u32..).skip(from as usize);
+        let slots = self.entries.iter().zip(self.documents.iter()).zip(0_u32..).skip(from as usize);
         for ((entry, text), position) in slots {
             if text.is_empty() || !scope.holds(entry, &prefix) {
                 continue;
@@ -72,7 +74,7 @@ impl State {
                 return (documents, Some(position));
             }
             bytes += text.len();
-            documents.push(text.clone());
+            documents.push(Arc::clone(text));
         }
         (documents, None)
     }

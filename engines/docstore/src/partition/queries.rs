@@ -1,58 +1,216 @@
 //! Pages of queries on one partition: the documents the index proposes, else all, in the order of their numbers.
+//!
+//! A page that takes little is made under the partition's lock, like every other request. One that takes longer is made on
+//! a thread of its own from a snapshot, without the lock: it is admitted when it begins and booked when it ends.
 
-use super::state::State;
-use super::{Done, Partition, Refused};
+use std::sync::Arc;
+
+use super::state::{State, as_position, parsed};
+use super::texts::Texts;
+use super::{Done, Partition, Refused, Undone};
 use crate::charge::Charge;
-use crate::moment::Moment;
+use crate::index::entries_of;
+use crate::moment::{Moment, Pace};
 use crate::query::Selection;
-use crate::sql::{Batch, Equality, Progress, TooMuchWork};
+use crate::sql::{Allowance, Batch, Equality, Progress, TooMuchWork, Watch};
+
+/// Slots that are indexed at once while other requests wait.
+const INDEX_SLOTS: usize = 256;
+/// Conditions that the index resolves for one page, those with the fewest documents. The filter confirms all of them.
+const CONDITIONS_MAX: usize = 8;
+/// Proposals of one condition that are looked up among those of the others.
+const LOOKED_UP_MAX: usize = 1 << 16;
+/// The same while other requests wait, each counted for each other condition.
+const BRIEF_LOOKUPS: usize = 1 << 14;
+
+type Paged = Result<Batch, TooMuchWork>;
 
 impl Partition {
     /// Reads up to `limit` results from where `progress` stands.
+    ///
+    /// [`Refused::Long`] says that nothing was done, as it takes longer than the pace of `moment` allows.
     pub(crate) fn query(
         &self,
         moment: &Moment,
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<Result<Batch, TooMuchWork>>, Refused> {
+    ) -> Result<Done<Paged>, Refused> {
+        match moment.pace() {
+            Pace::Brief => self.brief_query(moment, selection, progress, limit).inspect_err(|refused| {
+                if *refused == Refused::Long {
+                    moment.defer();
+                }
+            }),
+            Pace::Long(watch) => self.long_query(moment, watch, selection, progress, limit),
+        }
+    }
+
+    fn brief_query(
+        &self,
+        moment: &Moment,
+        selection: &Selection,
+        progress: &Progress,
+        limit: usize,
+    ) -> Result<Done<Paged>, Refused> {
         self.metered(moment, |state| {
-            state.ensure_index();
-            let batch = state.query(selection, progress, limit);
-            let charge = match &batch {
-                Ok(batch) => Charge::query_page(batch.items.len(), batch.examined),
-                Err(TooMuchWork) => Charge::query_page(0, state.documents.len()),
-            };
-            Some((batch, charge))
+            let conditions = state.conditions(selection);
+            if state.indexed.is_some() || conditions.lookups() > BRIEF_LOOKUPS {
+                return Err(Undone::Long);
+            }
+            let candidates = state.candidates(conditions, selection, progress);
+            let page = candidates.page(&state.documents, selection, progress, limit, Allowance::brief());
+            let batch = page.map_err(|TooMuchWork| Undone::Long)?;
+            let charge = Charge::query_page(batch.items.len(), batch.examined);
+            Ok((Ok(batch), charge))
         })
+    }
+
+    fn long_query(
+        &self,
+        moment: &Moment,
+        watch: &Watch,
+        selection: &Selection,
+        progress: &Progress,
+        limit: usize,
+    ) -> Result<Done<Paged>, Refused> {
+        while self.index_some() {}
+        let (lsn, candidates, documents) = {
+            let state = self.admitted(moment)?;
+            let conditions = state.conditions(selection);
+            (state.lsn, state.candidates(conditions, selection, progress), state.documents.clone())
+        };
+        let batch = candidates.page(&documents, selection, progress, limit, Allowance::long(watch.clone()));
+        let charge = match &batch {
+            Ok(batch) => Charge::query_page(batch.items.len(), batch.examined),
+            Err(TooMuchWork) => Charge::query_page(0, documents.len()),
+        };
+        let mut state = self.lock();
+        if state.is_retired {
+            return Err(Refused::Moved);
+        }
+        if watch.is_abandoned() {
+            return Err(Refused::Long);
+        }
+        let done = state.booked(moment, batch, charge)?;
+        Ok(Done { lsn, ..done })
+    }
+
+    /// Adds some of the slots that the index lacks; whether it still lacks any. Their texts are read without the lock.
+    fn index_some(&self) -> bool {
+        let (first, texts): (u32, Vec<Arc<str>>) = {
+            let mut state = self.lock();
+            let Some(first) = state.indexed else { return false };
+            let texts: Vec<_> = state.documents.from(first).take(INDEX_SLOTS).map(Arc::clone).collect();
+            if texts.is_empty() {
+                state.indexed = None;
+                return false;
+            }
+            (first, texts)
+        };
+        let entries = texts.iter().map(|text| entries_of(&parsed(text)));
+        let read: Vec<(&Arc<str>, Vec<u128>)> = texts.iter().zip(entries).collect();
+        let mut state = self.lock();
+        if state.indexed == Some(first) {
+            for (position, (text, entries)) in (first..).zip(read) {
+                if position as usize >= state.documents.len() {
+                    break;
+                }
+                let now = Arc::clone(&state.documents[position as usize]);
+                let entries = if Arc::ptr_eq(&now, text) { entries } else { entries_of(&parsed(&now)) };
+                state.index.insert(position, entries);
+                state.indexed = Some(position + 1);
+            }
+        }
+        true
+    }
+}
+
+/// Conditions that the index resolves: for each the documents of every value, those with the fewest first.
+struct Conditions<'a>(Vec<Vec<&'a [u32]>>);
+
+impl Conditions<'_> {
+    fn proposals(lists: &[&[u32]]) -> usize {
+        lists.iter().map(|list| list.len()).sum()
+    }
+
+    /// How often a proposal of the first condition has to be looked up among those of the others.
+    fn lookups(&self) -> usize {
+        let Some((first, others)) = self.0.split_first() else { return 0 };
+        let lists: usize = others.iter().map(Vec::len).sum();
+        Self::proposals(first).min(LOOKED_UP_MAX).saturating_mul(lists)
+    }
+
+    /// The positions from `first` on that may meet all of them, ascending; None if there is no condition.
+    fn holders(&self, first: u32) -> Option<Vec<u32>> {
+        let (shortest, others) = self.0.split_first()?;
+        let mut positions = Vec::new();
+        for list in shortest {
+            positions.extend_from_slice(&list[list.partition_point(|&position| position < first)..]);
+        }
+        // Ascending lists one after another, which a stable sort merges.
+        positions.sort();
+        positions.dedup();
+        if positions.len() <= LOOKED_UP_MAX {
+            let is_among =
+                |position: u32, lists: &[&[u32]]| lists.iter().any(|list| list.binary_search(&position).is_ok());
+            positions.retain(|&position| others.iter().all(|lists| is_among(position, lists)));
+        }
+        Some(positions)
+    }
+}
+
+/// The slots that a page has to look at.
+enum Candidates {
+    /// From the first up to before the second.
+    All(u32, u32),
+    Proposed(Vec<u32>),
+}
+
+impl Candidates {
+    fn page(
+        &self,
+        documents: &Texts,
+        selection: &Selection,
+        progress: &Progress,
+        limit: usize,
+        allowance: Allowance,
+    ) -> Paged {
+        let read = |position: u32| documents.document(position);
+        match self {
+            Self::All(first, end) => selection.page((*first..*end).filter_map(read), progress, limit, allowance),
+            Self::Proposed(positions) => {
+                selection.page(positions.iter().copied().filter_map(read), progress, limit, allowance)
+            }
+        }
     }
 }
 
 impl State {
-    fn query(&self, selection: &Selection, progress: &Progress, limit: usize) -> Result<Batch, TooMuchWork> {
-        let first = self.position_of(selection.first(progress));
-        let mut lists: Vec<Vec<u32>> = selection.indexed().iter().map(|equality| self.holders(equality)).collect();
-        lists.sort_by_key(Vec::len);
-        let read = |position: u32| {
-            let text = &*self.documents[position as usize];
-            // A vacant slot has no text.
-            (!text.is_empty()).then(|| (self.entries[position as usize].number, text))
-        };
-        let Some((shortest, others)) = lists.split_first() else {
-            let end = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
-            return selection.page((first..end).filter_map(read), progress, limit);
-        };
-        let rest = &shortest[shortest.partition_point(|&position| position < first)..];
-        let in_all = |position: &u32| others.iter().all(|list| list.binary_search(position).is_ok());
-        selection.page(rest.iter().copied().filter(in_all).filter_map(read), progress, limit)
+    fn conditions(&self, selection: &Selection) -> Conditions<'_> {
+        let mut conditions: Vec<Vec<&[u32]>> =
+            selection.indexed().iter().map(|condition| self.lists_of(condition)).collect();
+        conditions.sort_by_key(|lists| Conditions::proposals(lists));
+        conditions.truncate(CONDITIONS_MAX);
+        // Each list of many would be looked through for each proposal.
+        let mut place = 0;
+        conditions.retain(|lists| {
+            place += 1;
+            place == 1 || lists.len() <= CONDITIONS_MAX
+        });
+        Conditions(conditions)
     }
 
-    /// The positions that may hold one of the values, ascending.
-    fn holders(&self, equality: &Equality) -> Vec<u32> {
-        let lists = equality.values.iter().map(|value| self.index.proposals(&equality.path, value));
-        let mut positions: Vec<u32> = lists.flatten().copied().collect();
-        positions.sort_unstable();
-        positions.dedup();
-        positions
+    /// The documents that may meet a condition, for each of its values.
+    fn lists_of(&self, condition: &Equality) -> Vec<&[u32]> {
+        condition.values.iter().map(|value| self.index.proposals(&condition.path, value)).collect()
+    }
+
+    fn candidates(&self, conditions: Conditions<'_>, selection: &Selection, progress: &Progress) -> Candidates {
+        let first = self.position_of(selection.first(progress));
+        match conditions.holders(first) {
+            Some(positions) => Candidates::Proposed(positions),
+            None => Candidates::All(first, as_position(self.documents.len())),
+        }
     }
 }

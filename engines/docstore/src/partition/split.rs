@@ -31,7 +31,7 @@ impl Partition {
 
 impl State {
     fn middle(&self) -> Option<u128> {
-        let slots = self.entries.iter().zip(&self.documents).filter(|(_, text)| !text.is_empty());
+        let slots = self.entries.iter().zip(self.documents.iter()).filter(|(_, text)| !text.is_empty());
         let mut sizes: Vec<(u128, usize)> = slots.map(|(entry, text)| (entry.effective.place(), text.len())).collect();
         sizes.sort_unstable();
         let (first, last) = (sizes.first()?.0, sizes.last()?.0);

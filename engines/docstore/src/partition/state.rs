@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::stamp::Stamp;
+use super::texts::Texts;
 use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::definition::{Definition, ttl_from_json};
@@ -31,11 +32,12 @@ pub(crate) struct State {
     pub(super) consumed: Charge,
     pub(super) throttled: u64,
     /// The text of each slot, empty for a vacant one.
-    pub(super) documents: Vec<Box<str>>,
+    pub(super) documents: Texts,
     pub(super) entries: Vec<Entry>,
     pub(super) positions: HashMap<Arc<[u8]>, u32>,
     pub(super) index: Index,
-    is_indexed: bool,
+    /// How many slots the index has, from the first, until it has all.
+    pub(super) indexed: Option<u32>,
     pub(super) by_lsn: BTreeMap<u64, u32>,
     by_expiry: BTreeSet<(u64, u32)>,
     unique: HashMap<Vec<u8>, u32>,
@@ -61,11 +63,11 @@ impl State {
             budget,
             consumed: Charge::ZERO,
             throttled: 0,
-            documents: Vec::new(),
+            documents: Texts::default(),
             entries: Vec::new(),
             positions: HashMap::new(),
             index: Index::default(),
-            is_indexed: true,
+            indexed: None,
             by_lsn: BTreeMap::new(),
             by_expiry: BTreeSet::new(),
             unique: HashMap::new(),
@@ -98,7 +100,7 @@ impl State {
         assert!(self.entries.last().is_none_or(|last| last.number < held.entry.number), "slots are in order");
         self.number = self.number.max(held.entry.number);
         let position = as_position(self.documents.len());
-        self.documents.push(Box::default());
+        self.documents.push(held.entry.number);
         self.entries.push(held.entry.clone());
         self.vacant += 1;
         self.occupy(position, held, fields);
@@ -108,10 +110,11 @@ impl State {
     /// Puts a document into a vacant slot. `fields` saves parsing its text.
     pub(super) fn occupy(&mut self, position: u32, held: Held, fields: Option<&Map<String, Value>>) {
         let Held { entry, text } = held;
-        if self.is_indexed || !self.definition.unique_keys.is_empty() {
+        let is_indexed = self.is_indexed(position);
+        if is_indexed || !self.definition.unique_keys.is_empty() {
             let parsed = if fields.is_none() { parsed(&text) } else { Map::new() };
             let fields = fields.unwrap_or(&parsed);
-            if self.is_indexed {
+            if is_indexed {
                 self.index.add(position, fields);
             }
             for key in unique_keys(&self.definition, &entry, fields) {
@@ -123,16 +126,17 @@ impl State {
         self.by_expiry.extend(self.expiry(&entry).map(|at| (at, position)));
         self.text_bytes += text.len();
         self.vacant -= 1;
-        self.documents[position as usize] = text;
+        self.documents.set(position, text);
         self.entries[position as usize] = entry;
     }
 
     /// Takes a document out of its slot.
     pub(super) fn vacate(&mut self, position: u32) -> Option<Held> {
         let held = self.held(position)?;
-        if self.is_indexed || !self.definition.unique_keys.is_empty() {
+        let is_indexed = self.is_indexed(position);
+        if is_indexed || !self.definition.unique_keys.is_empty() {
             let fields = parsed(&held.text);
-            if self.is_indexed {
+            if is_indexed {
                 self.index.remove(position, &fields);
             }
             for key in unique_keys(&self.definition, &held.entry, &fields) {
@@ -146,7 +150,7 @@ impl State {
         }
         self.text_bytes -= held.text.len();
         self.vacant += 1;
-        self.documents[position as usize] = Box::default();
+        self.documents.set(position, Arc::default());
         Some(held)
     }
 
@@ -241,21 +245,15 @@ impl State {
         self.by_expiry = self.entries.iter().enumerate().filter(is_held).filter_map(expiries).collect();
     }
 
-    /// Builds the index unless it is there.
-    pub(super) fn ensure_index(&mut self) {
-        if self.is_indexed {
-            return;
-        }
-        for (position, text) in self.documents.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
-            self.index.add(as_position(position), &parsed(text));
-        }
-        self.is_indexed = true;
-    }
-
     /// Leaves the index to the first query that needs it.
     pub(super) fn defer_index(&mut self) {
         self.index = Index::default();
-        self.is_indexed = false;
+        self.indexed = Some(0);
+    }
+
+    /// Whether the index has, or is to have, what is in this slot.
+    fn is_indexed(&self, position: u32) -> bool {
+        self.indexed.is_none_or(|indexed| position < indexed)
     }
 
     /// Closes up vacant slots if most are.
@@ -273,6 +271,7 @@ impl State {
     /// Takes every document out, in order.
     pub(super) fn drain(&mut self) -> Vec<Held> {
         let texts = std::mem::take(&mut self.documents);
+        let texts = texts.iter().map(Arc::clone);
         let entries = std::mem::take(&mut self.entries);
         self.positions.clear();
         self.by_lsn.clear();
@@ -323,11 +322,11 @@ fn unique_keys(definition: &Definition, entry: &Entry, fields: &Map<String, Valu
     definition.unique_keys.iter().enumerate().map(of_key).collect()
 }
 
-fn parsed(text: &str) -> Map<String, Value> {
+pub(super) fn parsed(text: &str) -> Map<String, Value> {
     // What is held was written from a valid document.
     serde_json::from_str(text).unwrap_or_default()
 }
 
-fn as_position(position: usize) -> u32 {
+pub(super) fn as_position(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,7 @@
 //! Operations on single documents, and several of them as one transaction.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::patch::Patch;
@@ -42,11 +44,11 @@ pub(crate) enum Operation {
 /// What became of an operation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    Found(Box<str>),
+    Found(Arc<str>),
     /// The reader has the document as it is.
     NotModified(String),
-    Created(Box<str>),
-    Replaced(Box<str>),
+    Created(Arc<str>),
+    Replaced(Arc<str>),
     Deleted,
     /// The document does not exist and had to.
     Missing,
@@ -148,7 +150,7 @@ impl State {
             Operation::Read => {
                 let charge = Charge::point_read(text.len());
                 let is_known = command.if_none_match.as_ref().is_some_and(|known| known == "*" || *known == etag);
-                let outcome = if is_known { Outcome::NotModified(etag) } else { Outcome::Found(text.clone()) };
+                let outcome = if is_known { Outcome::NotModified(etag) } else { Outcome::Found(Arc::clone(text)) };
                 Step { outcome, charge }
             }
             Operation::Create(_) => refused(Outcome::Exists),
@@ -188,7 +190,7 @@ impl State {
             return Step { outcome, charge: Charge::point_read(0) };
         }
         self.lsn = held.entry.lsn;
-        let (text, properties) = (held.text.clone(), document.sent());
+        let (text, properties) = (Arc::clone(&held.text), document.sent());
         if let Some(position) = existing {
             undo.push((position, self.vacate(position)));
             self.occupy(position, held, Some(&fields));
@@ -218,7 +220,7 @@ impl State {
             return Err(Outcome::TooLarge);
         }
         let (key, effective) = (command.key.as_slice().into(), command.effective.clone());
-        Ok(Held { entry: Entry { number, key, effective, lsn, unix_s, ttl }, text })
+        Ok(Held { entry: Entry { number, key, effective, lsn, unix_s, ttl }, text: text.into() })
     }
 
     fn objection(&self, held: &Held, fields: &Map<String, Value>, existing: Option<u32>) -> Option<Outcome> {

@@ -16,12 +16,19 @@ fn selection(sql: &str, parameters: Json) -> Selection {
     Selection::from_body(json!({ "query": sql, "parameters": parameters }).to_string().as_bytes()).unwrap()
 }
 
+fn first_page<'d>(
+    selection: &Selection,
+    documents: impl Iterator<Item = (u64, &'d str)>,
+) -> Result<Batch, TooMuchWork> {
+    selection.page(documents, &Progress::default(), 10, Allowance::unwatched())
+}
+
 /// All pages of `limit` results, joined by commas.
 fn pages(selection: &Selection, limit: usize) -> String {
     let (mut results, mut progress) = (Vec::new(), Progress::default());
     loop {
         let documents = (0..).zip(DOCUMENTS).skip(selection.first(&progress) as usize);
-        let batch = selection.page(documents, &progress, limit).unwrap();
+        let batch = selection.page(documents, &progress, limit, Allowance::unwatched()).unwrap();
         assert!(batch.items.len() <= limit);
         results.extend(batch.items.iter().map(ToString::to_string));
         match batch.next {
@@ -45,7 +52,7 @@ fn check(cases: &[(&str, &str)]) {
 fn projections_keep_the_digits_of_whole_numbers() {
     let document = r#"{"id":"1","big":9007199254740993,"list":[-9007199254740995]}"#;
     let results = |sql: &str| {
-        let batch = selection(sql, json!([])).page(std::iter::once((0, document)), &Progress::default(), 10).unwrap();
+        let batch = first_page(&selection(sql, json!([])), std::iter::once((0, document))).unwrap();
         batch.items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     };
     for (sql, expected) in [
@@ -96,7 +103,7 @@ fn ranges_of_texts_and_dates() {
         ),
         ("SELECT VALUE DateTimeDiff('day', c.at, '2027-01-01T00:00:00Z') FROM c WHERE c.id = '3'", "8"),
     ] {
-        let batch = selection(sql, json!([])).page((0..).zip(DATES), &Progress::default(), 10).unwrap();
+        let batch = first_page(&selection(sql, json!([])), (0..).zip(DATES)).unwrap();
         let found: Vec<String> = batch.items.iter().map(ToString::to_string).collect();
         assert_eq!(found.join(","), expected, "{sql}");
     }
@@ -231,19 +238,117 @@ fn a_selection_can_be_restricted() {
     assert_eq!(found.join(","), pages(&all(), 9));
 }
 
+/// A document with which a short query does much.
+fn heavy_document() -> String {
+    let numbers: Vec<u32> = (0..1_000).collect();
+    let many: Map<String, Json> = (0..5_000).map(|number| (format!("p{number}"), json!(1))).collect();
+    json!({
+        "a": numbers,
+        "text": "x".repeat(300_000),
+        "set": ('a'..='z').cycle().take(300_000).collect::<String>(),
+        "open": "[".repeat(300_000),
+        "empty": "",
+        "many": many,
+        "wide": [many],
+        "objects": vec![json!({ "p0": 1 }); 5_000],
+    })
+    .to_string()
+}
+
 #[test]
 fn work_is_bounded() {
-    let elements: Vec<u32> = (0..1_000).collect();
-    let document = json!({ "a": elements }).to_string();
+    const SQUARE: &str = "FROM c JOIN x IN c.a JOIN y IN c.a";
+    let document = heavy_document();
     let bombs = [
         "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a JOIN y IN c.a JOIN z IN c.a",
         "SELECT * FROM (SELECT VALUE 1 FROM c JOIN x IN c.a JOIN y IN c.a JOIN z IN c.a) AS s",
         "SELECT VALUE LENGTH(s) FROM c JOIN x IN c.a JOIN (SELECT VALUE REPLICATE('x', 2000000)) AS s WHERE false",
+        "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE LTRIM(c.text, c.set) = ''",
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.text BETWEEN c.text AND c.text"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.text IN (c.text)"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.empty || c.text = 'x'"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.empty LIKE c.text"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.empty LIKE c.open"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.many.none = 1"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.many['none'] = 1"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE c.objects[0] = c.many OR [c.many] = [x]"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE REGEXMATCH('a', CONCAT('\\\\w{{50}}', ToString(x * 1000 + y)))"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} WHERE REGEXMATCH(c.set, '(b|z.{{2000}}y)$')"),
+        "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE ARRAY_CONTAINS(c.wide, c.many, true)",
+        "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE ARRAY_CONTAINS(c.objects, c.many)",
+        "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE ARRAY_CONTAINS_ANY(c.objects, x)",
+        "SELECT VALUE OBJECTTOARRAY(c.many, c.text) FROM c",
+        "SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE ARRAY_LENGTH(STRINGSPLIT(c.text, 'x')) = 1",
+        "SELECT VALUE s FROM c JOIN (SELECT VALUE c.text FROM x IN c.a) AS s",
+        &format!("SELECT DISTINCT VALUE CONCAT(c.text, ToString(x * 1000 + y)) {SQUARE}"),
+        &format!("SELECT VALUE COUNT(1) {SQUARE} GROUP BY CONCAT(c.text, ToString(x * 1000 + y))"),
+        &format!("SELECT VALUE {{'text': c.text, 'x': x, 'y': y}} {SQUARE} ORDER BY x"),
+        "SELECT VALUE ARRAY(SELECT VALUE c.text FROM x IN c.a) FROM c",
     ];
     for sql in bombs {
-        let result = selection(sql, json!([])).page([(0, document.as_str())].into_iter(), &Progress::default(), 10);
+        let selection = selection(sql, json!([]));
+        let documents = std::iter::once((0, document.as_str()));
+        // Far less than a page may do: all of them would do much more than that.
+        let result = selection.page(documents, &Progress::default(), 10, Allowance::of(1_000_000));
         assert_eq!(result.map(|batch| batch.items.len()), Err(TooMuchWork), "{sql}");
     }
+}
+
+#[test]
+fn a_condition_that_others_wait_for_may_do_little() {
+    let sql = "SELECT * FROM c WHERE EXISTS(SELECT VALUE 1 FROM x IN c.a JOIN y IN c.a WHERE x + y < 0)";
+    let condition = selection(sql, json!([]));
+    assert_eq!(condition.matches(&heavy_document()), Err(TooMuchWork));
+    assert_eq!(condition.matches(r#"{"a":[1,2,3]}"#), Ok(false));
+    assert_eq!(selection("SELECT * FROM c WHERE c.empty = ''", json!([])).matches(&heavy_document()), Ok(true));
+}
+
+#[test]
+fn what_took_the_square_of_a_text_is_done_at_once() {
+    let document = heavy_document();
+    for (sql, expected) in [
+        ("SELECT VALUE LENGTH(LTRIM(c.text, c.set)) FROM c", "0"),
+        ("SELECT VALUE c.empty LIKE c.open FROM c", "false"),
+        ("SELECT VALUE c.objects[0] = c.many FROM c", "false"),
+        ("SELECT VALUE ARRAY_LENGTH(c.objects) FROM c WHERE NOT ARRAY_CONTAINS(c.objects, {'p0': 2})", "5000"),
+    ] {
+        let batch = first_page(&selection(sql, json!([])), std::iter::once((0, document.as_str()))).unwrap();
+        assert_eq!(batch.items.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected], "{sql}");
+    }
+}
+
+#[test]
+fn documents_that_do_not_fit_in_memory_are_sorted_a_page_at_a_time() {
+    let text = "x".repeat(1 << 20);
+    let documents: Vec<String> =
+        (0..150).map(|number| format!(r#"{{"n":{},"text":"{text}"}}"#, number * 77 % 150)).collect();
+    let selection = selection("SELECT * FROM c ORDER BY c.n", json!([]));
+    let mut progress = Progress::default();
+    for page in 0..2 {
+        let documents = (0..).zip(documents.iter().map(String::as_str));
+        let batch = selection.page(documents, &progress, 100, Allowance::unwatched()).unwrap();
+        let begins: Vec<&str> = batch.items.iter().map(|item| &item[..7]).collect();
+        let expected = [0, 1, 2].map(|place| format!("{{\"n\":{},", page * 3 + place));
+        assert_eq!(begins, expected);
+        progress = batch.next.unwrap();
+    }
+}
+
+#[test]
+fn merged_pages_end_where_one_of_them_was_cut() {
+    let text = "x".repeat(1_500_000);
+    let large = [0, 1, 2].map(|n| format!(r#"{{"n":{n},"text":"{text}"}}"#));
+    let selection = selection("SELECT * FROM c ORDER BY c.n", json!([]));
+    let page = |documents: &[&str], first: u64| {
+        let documents = (first..).zip(documents.iter().copied());
+        selection.page(documents, &Progress::default(), 100, Allowance::unwatched()).unwrap()
+    };
+    let cut = page(&large.each_ref().map(String::as_str), 0);
+    let whole = page(&[r#"{"n":9}"#], 100);
+    assert_eq!((cut.items.len(), cut.next.is_some(), whole.next.is_some()), (2, true, false));
+    let merged = selection.merged([cut, whole], &Progress::default(), 100);
+    let begins: Vec<&str> = merged.items.iter().map(|item| &item[..7]).collect();
+    assert_eq!((begins, merged.next.is_some()), (vec![r#"{"n":0,"#, r#"{"n":1,"#], true), "2 comes before 9");
 }
 
 #[test]

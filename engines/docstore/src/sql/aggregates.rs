@@ -21,11 +21,13 @@ impl Accumulator {
         Self { function, count: 0, sum: 0.0, mixed: false, extreme: Value::Undefined }
     }
 
-    pub(super) fn add(&mut self, value: &Value) {
+    /// Takes a value in; the memory that this takes more, in bytes.
+    pub(super) fn add(&mut self, value: &Value) -> usize {
         if value.is_undefined() || (self.function == Aggregate::CountIf && !value.is_true()) {
-            return;
+            return 0;
         }
         self.count += 1;
+        let before = self.extreme.weight();
         match self.function {
             Aggregate::Count | Aggregate::CountIf => {}
             Aggregate::Sum | Aggregate::Average => match value.double() {
@@ -35,12 +37,16 @@ impl Accumulator {
             Aggregate::Min => self.keep(value, Ordering::Less),
             Aggregate::Max => self.keep(value, Ordering::Greater),
         }
+        self.extreme.weight().saturating_sub(before)
     }
 
     /// Keeps `value` if it is the first or on the `wanted` side of the one kept; only scalars have a least and a greatest.
     fn keep(&mut self, value: &Value, wanted: Ordering) {
-        self.mixed |= value.scalar().is_none();
-        if self.extreme.is_undefined() || value.order(&self.extreme) == wanted {
+        self.mixed |= !value.is_scalar();
+        // The extreme of what has none is undefined.
+        if self.mixed {
+            self.extreme = Value::Undefined;
+        } else if self.extreme.is_undefined() || value.order(&self.extreme) == wanted {
             self.extreme = value.clone();
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Query {
     pub(crate) group_by: Vec<Expression>,
     pub(crate) order_by: Vec<OrderKey>,
     pub(crate) offset_limit: Option<(Bound, Bound)>,
+    /// Whether rows are grouped: by GROUP BY, or all of them by an aggregate.
+    pub(crate) is_grouped: bool,
 }
 
 /// A number of rows: written out or a parameter.
@@ -31,6 +33,17 @@ pub(crate) enum Projection {
     /// `VALUE …`
     Value(Expression),
     Items(Vec<Item>),
+}
+
+impl Projection {
+    /// Its expressions, in order.
+    pub(crate) fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Self::Star => Vec::new(),
+            Self::Value(expression) => vec![expression],
+            Self::Items(items) => items.iter().map(|item| &item.expression).collect(),
+        }
+    }
 }
 
 /// One column of a projection under the name it has in results.
@@ -257,11 +270,6 @@ impl Expression {
 }
 
 impl Query {
-    /// Whether rows are grouped: by GROUP BY, or all of them by an aggregate.
-    pub(crate) fn is_grouped(&self) -> bool {
-        !self.group_by.is_empty() || self.projected().iter().any(|expression| expression.has_aggregate())
-    }
-
     /// The aggregates of SELECT, in the order of their slots.
     pub(crate) fn aggregates(&self) -> Vec<&AggregateCall> {
         let mut aggregates: Vec<_> = self.projected().into_iter().flat_map(Expression::aggregates).collect();
@@ -310,10 +318,6 @@ impl Query {
 
     /// The expressions of SELECT.
     pub(crate) fn projected(&self) -> Vec<&Expression> {
-        match &self.projection {
-            Projection::Star => Vec::new(),
-            Projection::Value(expression) => vec![expression],
-            Projection::Items(items) => items.iter().map(|item| &item.expression).collect(),
-        }
+        self.projection.expressions()
     }
 }

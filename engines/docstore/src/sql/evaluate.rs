@@ -9,22 +9,15 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use regex::Regex;
-
 use super::ast::{Binary, Expression, Like, Unary};
 use super::functions::Arguments;
+use super::pattern::Patterns;
 use super::value::Value;
-use super::{TooMuchWork, like, run};
+use super::work::{Allowance, Work};
+use super::{TooMuchWork, functions, like, run};
 
 /// The values of parameters by their names with `@`.
 pub(crate) type Parameters = BTreeMap<String, Value>;
-
-/// Steps one page may take; a step is an expression, or 8 bytes made or compared.
-const MAX_STEPS: u64 = 40_000_000;
-/// Patterns of REGEXMATCH that are kept compiled.
-const MAX_PATTERNS: usize = 16;
-/// The memory one compiled pattern may take, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// What the rows of a page share.
 #[derive(Debug)]
@@ -32,30 +25,28 @@ pub(crate) struct Context<'q> {
     parameters: &'q Parameters,
     /// 100-nanosecond intervals since 1970.
     pub(super) now_ticks: i64,
-    steps: Cell<u64>,
+    work: Work,
     random: Cell<u64>,
-    patterns: RefCell<Vec<(String, Option<Regex>)>>,
+    patterns: RefCell<Patterns>,
 }
 
 impl<'q> Context<'q> {
-    pub(crate) fn new(parameters: &'q Parameters, now_ticks: i64) -> Self {
+    pub(crate) fn new(parameters: &'q Parameters, now_ticks: i64, allowance: Allowance) -> Self {
         let random = Cell::new(now_ticks.unsigned_abs() | 1);
-        Self { parameters, now_ticks, steps: Cell::new(0), random, patterns: RefCell::new(Vec::new()) }
+        Self { parameters, now_ticks, work: Work::new(allowance), random, patterns: RefCell::default() }
     }
 
     pub(super) fn parameter(&self, name: &str) -> &'q Value {
         self.parameters.get(name).unwrap_or(&Value::Undefined)
     }
 
-    /// Counts `steps`; the error says that the page has done all it may.
+    /// Counts `steps` that are about to be taken; the error says that the page may not take them.
     pub(super) fn work(&self, steps: usize) -> Result<(), TooMuchWork> {
-        let total = self.steps.get().saturating_add(steps as u64);
-        self.steps.set(total);
-        if total > MAX_STEPS { Err(TooMuchWork) } else { Ok(()) }
+        self.work.add(steps)
     }
 
     pub(super) fn steps(&self) -> u64 {
-        self.steps.get()
+        self.work.steps()
     }
 
     /// A number from 0 up to 1, for RAND.
@@ -69,19 +60,9 @@ impl<'q> Context<'q> {
         (state >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Whether `text` has a match of `pattern`; None if it is no pattern.
-    pub(super) fn matches(&self, pattern: &str, text: &str) -> Option<bool> {
-        let mut patterns = self.patterns.borrow_mut();
-        if let Some((_, regex)) = patterns.iter().find(|(known, _)| known == pattern) {
-            return regex.as_ref().map(|regex| regex.is_match(text));
-        }
-        let regex = regex::RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build().ok();
-        let result = regex.as_ref().map(|regex| regex.is_match(text));
-        if patterns.len() == MAX_PATTERNS {
-            patterns.remove(0);
-        }
-        patterns.push((pattern.to_owned(), regex));
-        result
+    /// Whether `text` has a match of `pattern`; None if it is no pattern or too large.
+    pub(super) fn matches(&self, pattern: &str, text: &str) -> Result<Option<bool>, TooMuchWork> {
+        self.patterns.borrow_mut().matches(&self.work, pattern, text)
     }
 }
 
@@ -124,10 +105,15 @@ impl<'a> Frame<'a> {
             Expression::Literal(value) => Cow::Borrowed(value),
             Expression::Parameter(name) => Cow::Borrowed(self.context.parameter(name)),
             Expression::Name(name, _) => Cow::Borrowed(self.lookup(name)),
-            Expression::Member(inner, name) => step(self.evaluate(inner)?, |value| value.property(name)),
+            Expression::Member(inner, name) => {
+                let value = self.evaluate(inner)?;
+                self.context.work(value.properties() / 16)?;
+                step(value, |value| value.property(name))
+            }
             Expression::Index(inner, index) => {
-                let index = self.evaluate(index)?;
-                step(self.evaluate(inner)?, |value| match &*index {
+                let (index, value) = (self.evaluate(index)?, self.evaluate(inner)?);
+                self.context.work(value.properties() / 16)?;
+                step(value, |value| match &*index {
                     Value::Text(name) => value.property(name),
                     Value::Number(number) => value.element(*number),
                     _ => &Value::Undefined,
@@ -153,7 +139,11 @@ impl<'a> Frame<'a> {
             Expression::Unary(operator, inner) => unary(*operator, &*self.evaluate(inner)?),
             Expression::Binary(operator, left, right) => {
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
-                self.context.work(heavy(&left).min(heavy(&right)) / 8)?;
+                let bytes = match operator {
+                    Binary::Concat => heavy(&left).saturating_add(heavy(&right)),
+                    _ => compared(&left, &right),
+                };
+                self.context.work(bytes / 8)?;
                 binary(*operator, &left, &right)
             }
             Expression::And(operands) => self.decide(operands, false)?,
@@ -162,6 +152,7 @@ impl<'a> Frame<'a> {
             Expression::Between(parts) => {
                 let [value, low, high] = &**parts;
                 let (value, low, high) = (self.evaluate(value)?, self.evaluate(low)?, self.evaluate(high)?);
+                self.context.work((compared(&value, &low) + compared(&value, &high)) / 8)?;
                 let bounds = [binary(Binary::GreaterOrEqual, &value, &low), binary(Binary::LessOrEqual, &value, &high)];
                 connect(&bounds, false)
             }
@@ -173,9 +164,7 @@ impl<'a> Frame<'a> {
                     self.context.work(heavy(&value) / 8)?;
                     values.push(value);
                 }
-                let result = function.run(&Arguments { values: &values, context: self.context });
-                self.context.work(heavy(&result) / 8)?;
-                result
+                function.run(&Arguments { values: &values, context: self.context })?
             }
             Expression::Array(elements) => {
                 let mut array = Vec::with_capacity(elements.len());
@@ -218,6 +207,7 @@ impl<'a> Frame<'a> {
         for (name, expression) in properties {
             let value = self.owned(expression)?;
             if !value.is_undefined() {
+                self.context.work(name.len() / 8)?;
                 object.push((name.clone(), value));
             }
         }
@@ -242,7 +232,7 @@ impl<'a> Frame<'a> {
         let mut all_known = true;
         for candidate in list {
             let candidate = self.evaluate(candidate)?;
-            self.context.work(heavy(&value).min(heavy(&candidate)) / 8)?;
+            self.context.work(compared(&value, &candidate) / 8)?;
             match binary(Binary::Equal, &value, &candidate) {
                 Value::Bool(true) => return Ok(Value::Bool(true)),
                 Value::Bool(_) => {}
@@ -255,7 +245,9 @@ impl<'a> Frame<'a> {
     fn like(&self, like: &'a Like) -> Result<Value, TooMuchWork> {
         let (text, pattern) = (self.evaluate(&like.text)?, self.evaluate(&like.pattern)?);
         let (Value::Text(text), Value::Text(pattern)) = (&*text, &*pattern) else { return Ok(Value::Undefined) };
-        self.context.work(text.len().saturating_mul(pattern.len()) / 16)?;
+        let product = text.len().saturating_mul(pattern.len()) / 16;
+        // Reading the pattern takes as long if the text is short.
+        self.context.work(product.saturating_add(text.len() / 8).saturating_add(pattern.len()))?;
         Ok(Value::Bool(like::matches(text, pattern, like.escape)))
     }
 }
@@ -264,6 +256,18 @@ impl<'a> Frame<'a> {
 fn heavy(value: &Value) -> usize {
     match value {
         Value::Text(_) | Value::Array(_) | Value::Object(_) => value.weight(),
+        _ => 0,
+    }
+}
+
+/// The bytes that a comparison of two values reads, at most.
+fn compared(left: &Value, right: &Value) -> usize {
+    match (left, right) {
+        (Value::Text(left), Value::Text(right)) => left.len().min(right.len()),
+        // Properties are put in order first.
+        (Value::Object(_) | Value::Array(_), _) if left.rank() == right.rank() => {
+            heavy(left).saturating_add(heavy(right))
+        }
         _ => 0,
     }
 }
@@ -312,7 +316,7 @@ fn binary(operator: Binary, left: &Value, right: &Value) -> Value {
         (Binary::LessOrEqual, ..) => compare(left, right, Ordering::is_le),
         (Binary::Greater, ..) => compare(left, right, Ordering::is_gt),
         (Binary::GreaterOrEqual, ..) => compare(left, right, Ordering::is_ge),
-        (Binary::Concat, Value::Text(left), Value::Text(right)) => Value::Text([left.as_str(), right].concat()),
+        (Binary::Concat, Value::Text(left), Value::Text(right)) => functions::text_of([left.as_str(), right].concat()),
         (_, left, right) => match (left.double(), right.double()) {
             (Some(left), Some(right)) => arithmetic(operator, left, right),
             _ => Value::Undefined,
@@ -322,7 +326,7 @@ fn binary(operator: Binary, left: &Value, right: &Value) -> Value {
 
 /// The order of two values of one type; arrays and objects have none.
 fn compare(left: &Value, right: &Value, holds: fn(Ordering) -> bool) -> Value {
-    if left.is_undefined() || left.rank() != right.rank() || left.scalar().is_none() {
+    if left.is_undefined() || left.rank() != right.rank() || !left.is_scalar() {
         return Value::Undefined;
     }
     Value::Bool(holds(left.order(right)))

@@ -1,5 +1,7 @@
 //! Which values a filter leaves possible at a path of the document: what an index and the routing of a query go by.
 
+use std::collections::HashSet;
+
 use super::Parameters;
 use super::ast::{Binary, Expression, Query, Rows, Source, Unary};
 use super::value::Value;
@@ -53,6 +55,7 @@ impl Reader<'_> {
                     }
                     joined.values.extend(operand.values);
                 }
+                joined.values = distinct(joined.values);
                 Some(joined)
             }
             _ => None,
@@ -108,10 +111,20 @@ fn below_document(path: &Expression) -> Option<Vec<String>> {
     }
 }
 
-/// Only scalars are indexed; nothing equals undefined.
+/// Each different one of `values`. Only scalars are indexed; nothing equals undefined.
 fn scalars(values: Vec<Value>) -> Option<Vec<Scalar>> {
     let defined = values.iter().filter(|value| !value.is_undefined());
-    defined.map(Value::scalar).collect()
+    defined.map(Value::scalar).collect::<Option<_>>().map(distinct)
+}
+
+fn distinct(mut scalars: Vec<Scalar>) -> Vec<Scalar> {
+    let mut seen = HashSet::new();
+    scalars.retain(|scalar| {
+        let mut bytes = Vec::new();
+        scalar.encode(&mut bytes);
+        seen.insert(bytes)
+    });
+    scalars
 }
 
 #[cfg(test)]
@@ -132,6 +145,7 @@ mod tests {
         assert_eq!(found("1 = c.a AND c.b IN (1, -2, null)"), "a:1 b:3");
         assert_eq!(found("c.a = 1 OR c.a = 2 OR c.a IN (3, 4)"), "a:4");
         assert_eq!(found("c.a = undefined"), "a:0");
+        assert_eq!(found("c.a IN (1, 1.0, 1) OR c.a = 1 OR c.a IN (-0, 0, 'a')"), "a:3", "each value once");
         for none in ["c.a = 1 OR c.b = 2", "NOT (c.a = 1)", "c.a = c.b", "c.a = [1]", "c.a[0] = 1", "c.a != 1"] {
             assert_eq!(found(none), "", "{none}");
         }

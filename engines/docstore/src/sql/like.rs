@@ -54,6 +54,8 @@ impl One {
 fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
+    // Behind it each [ stands for itself; looking for its end every time would take the square of the pattern.
+    let last_end = pattern.rfind(']');
     while let Some(first) = rest.chars().next() {
         let tail = &rest[first.len_utf8()..];
         rest = tail;
@@ -70,6 +72,7 @@ fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
                 continue;
             }
             '_' => One::All,
+            '[' if last_end.is_none_or(|end| pattern.len() - tail.len() > end) => One::Character('['),
             '[' => match tail.find(']') {
                 Some(end) => {
                     rest = &tail[end + 1..];

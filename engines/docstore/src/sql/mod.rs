@@ -6,7 +6,7 @@
 //! can match at all, and `plan` is what clients need to merge the results of several partitions.
 //!
 //! Deliberately absent: user-defined functions, full-text, vector and geospatial search. Each is refused by its name
-//! and its place. A query is bounded in its text, in its depth and in the work it may do for one page.
+//! and its place. A query is bounded in its text, in its depth and in the `work` and memory it may use for one page.
 
 mod aggregates;
 pub(crate) mod ast;
@@ -17,12 +17,14 @@ mod lexer;
 mod like;
 mod names;
 mod parser;
+mod pattern;
 mod plan;
 mod print;
 mod rows;
 mod run;
 mod standing;
 mod value;
+mod work;
 
 use std::fmt;
 
@@ -32,6 +34,7 @@ pub(crate) use plan::{Features, Plan, is_merged};
 pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run, is_gathered, is_sorted};
 pub(crate) use standing::Standing;
 pub(crate) use value::Value;
+pub(crate) use work::{Allowance, TooMuchWork, Watch};
 
 /// Reads `query` and checks it, or says where it leaves the language.
 pub(crate) fn parse(query: &str) -> Result<ast::Query, SyntaxError> {
@@ -39,10 +42,6 @@ pub(crate) fn parse(query: &str) -> Result<ast::Query, SyntaxError> {
     names::check(query, &parsed)?;
     Ok(parsed)
 }
-
-/// The work of a page reached its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMuchWork;
 
 /// Where a query stops being one the store understands.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! What a query that is read well can still have wrong: names without a source, aggregates where no group is, columns
 //! that differ within a group, clauses that exclude each other.
 
+use std::collections::HashSet;
+
 use super::SyntaxError;
 use super::ast::{Expression, Projection, Query, Rows};
 
@@ -55,7 +57,7 @@ impl Checker<'_> {
             return Err(self.error(0, "TOP or OFFSET LIMIT, not both"));
         }
         match query.order_by.first() {
-            Some(key) if query.is_grouped() => {
+            Some(key) if query.is_grouped => {
                 Err(self.error(place(&key.expression), "no ORDER BY together with GROUP BY or aggregates"))
             }
             _ => Ok(()),
@@ -90,14 +92,14 @@ impl Checker<'_> {
 
     /// In a query with groups, SELECT may use aggregates and expressions of GROUP BY.
     fn grouped(&self, query: &Query) -> Result<(), SyntaxError> {
-        if !query.is_grouped() {
+        if !query.is_grouped {
             return Ok(());
         }
-        let keys: Vec<String> = query.group_by.iter().map(ToString::to_string).collect();
+        let keys: HashSet<String> = query.group_by.iter().map(ToString::to_string).collect();
         query.projected().into_iter().try_for_each(|expression| self.same_within_group(expression, &keys))
     }
 
-    fn same_within_group(&self, expression: &Expression, keys: &[String]) -> Result<(), SyntaxError> {
+    fn same_within_group(&self, expression: &Expression, keys: &HashSet<String>) -> Result<(), SyntaxError> {
         match expression {
             Expression::Aggregate(_) => Ok(()),
             _ if !keys.is_empty() && keys.contains(&expression.to_string()) => Ok(()),

@@ -53,12 +53,12 @@ impl Plan {
         let columns = columns(query)?;
         let is_value = matches!(query.projection, Projection::Value(_));
         let aggregates: Vec<&str> = columns.iter().filter(|_| is_value).filter_map(|(_, kind)| *kind).collect();
-        let kinds: serde_json::Map<String, Json> = match is_value || !query.is_grouped() {
+        let kinds: serde_json::Map<String, Json> = match is_value || !query.is_grouped {
             true => serde_json::Map::new(),
             false => columns.iter().map(|(name, kind)| (name.clone(), json!(kind))).collect(),
         };
         let names: Vec<&String> =
-            columns.iter().filter(|_| !is_value && query.is_grouped()).map(|(name, _)| name).collect();
+            columns.iter().filter(|_| !is_value && query.is_grouped).map(|(name, _)| name).collect();
         let orders = query.order_by.iter().map(|key| if key.descending { "Descending" } else { "Ascending" });
         let keys = query.order_by.iter().map(|key| key.expression.to_string());
         let groups = query.group_by.iter().map(ToString::to_string);
@@ -141,7 +141,7 @@ fn distinct_type(query: &Query) -> &'static str {
 
 /// The query for each partition; None for the query as it is.
 fn rewritten(query: &Query, window: Option<(u64, u64)>) -> Option<Query> {
-    if query.is_grouped() {
+    if query.is_grouped {
         return Some(grouped(query));
     }
     let within = window.map(|(offset, limit)| (Bound::Number(0), Bound::Number(offset.saturating_add(limit))));

@@ -9,17 +9,21 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use super::aggregates::Accumulator;
-use super::ast::{Bound, Expression, Projection, Query, Rows};
+use super::ast::{AggregateCall, Bound, Expression, Projection, Query, Rows};
 use super::evaluate::{Context, Frame, Scope};
 use super::rows::{self, Flow};
 use super::standing::Standing;
 use super::value::Value;
-use super::{Parameters, TooMuchWork};
+use super::{Allowance, Parameters, TooMuchWork};
 
 /// The text one page may hold before it is cut, as in Cosmos DB.
 pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Steps after which a page that streams ends before the next document, even if it is empty.
-const PAGE_STEPS: u64 = 10_000_000;
+const STREAM_STEPS: u64 = 10_000_000;
+/// The memory that results, groups and rows may take until they are a page, in bytes.
+const MAX_STORED_BYTES: usize = 128 << 20;
+/// Results that are kept before those beyond the page are dropped, at least.
+const KEPT_MIN: usize = 1_000;
 
 /// How far the pages of a query have come on one partition.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,8 +92,8 @@ impl Window {
 }
 
 impl<'q> Run<'q> {
-    pub(crate) fn new(query: &'q Query, parameters: &'q Parameters, now_ticks: i64) -> Self {
-        let context = Context::new(parameters, now_ticks);
+    pub(crate) fn new(query: &'q Query, parameters: &'q Parameters, now_ticks: i64, allowance: Allowance) -> Self {
+        let context = Context::new(parameters, now_ticks, allowance);
         let window = Window::of(query, &context);
         Self { query, context, window }
     }
@@ -128,7 +132,7 @@ impl<'q> Run<'q> {
             if stream.emitted >= self.window.end {
                 break;
             }
-            if self.context.steps() > PAGE_STEPS {
+            if self.context.steps() > STREAM_STEPS {
                 stream.batch.next = Some(Progress::at(number, skipped, stream.emitted));
                 break;
             }
@@ -179,7 +183,8 @@ impl<'q> Run<'q> {
         let begin = if progress.after.is_some() { 0 } else { self.window.skip.saturating_add(progress.emitted) };
         let end = begin.saturating_add(self.left(progress));
         let needed = begin.saturating_add(limit as u64).saturating_add(1).min(end);
-        let mut gathering = Gathering::new(self.query, needed, progress.after.as_deref());
+        let wanted = Wanted { results: needed, page_begin: Some(begin) };
+        let mut gathering = Gathering::new(self.query, wanted, progress.after.as_deref());
         let mut read = 0;
         for (number, text) in documents {
             read += 1;
@@ -220,12 +225,17 @@ impl<'q> Run<'q> {
         batch
     }
 
-    /// One page from the pages of several partitions after the same `progress` of a query that [`is_sorted`].
-    pub(crate) fn merged(&self, pages: Vec<Batch>, progress: &Progress, limit: usize) -> Batch {
+    /// One page from two pages of different partitions after the same `progress` of a query that [`is_sorted`].
+    pub(crate) fn merged(&self, pages: [Batch; 2], progress: &Progress, limit: usize) -> Batch {
         let is_more_there = pages.iter().any(|page| page.next.is_some());
+        let order = |one: &Standing, other: &Standing| one.order(other, &self.query.order_by);
+        // What comes after the last result of a page that has a next one is not known yet.
+        let ends = pages.iter().filter(|page| page.next.is_some()).filter_map(|page| page.standings.last());
+        let known_to = ends.min_by(|one, other| order(one, other)).cloned();
         let pages = pages.into_iter().flat_map(|page| page.standings.into_iter().zip(page.items));
-        let mut results: Vec<(Standing, Box<str>)> = pages.collect();
-        results.sort_by(|(one, _), (other, _)| one.order(other, &self.query.order_by));
+        let is_known = |standing: &Standing| known_to.as_ref().is_none_or(|end| order(standing, end).is_le());
+        let mut results: Vec<(Standing, Box<str>)> = pages.filter(|(standing, _)| is_known(standing)).collect();
+        results.sort_by(|(one, _), (other, _)| order(one, other));
         results.truncate(usize::try_from(self.left(progress)).unwrap_or(usize::MAX));
         let mut batch = self.filled(results.into_iter(), progress, limit);
         let emitted = progress.emitted + batch.items.len() as u64;
@@ -237,7 +247,7 @@ impl<'q> Run<'q> {
     }
 
     fn read(&self, text: &str, admits: Option<&dyn Fn(&Value) -> bool>) -> Result<Option<Value>, TooMuchWork> {
-        self.context.work(1 + text.len() / 64)?;
+        self.context.work(1 + text.len() / 16)?;
         let document = serde_json::from_str::<Value>(text).ok();
         Ok(document.filter(|document| admits.is_none_or(|admits| admits(document))))
     }
@@ -279,12 +289,12 @@ impl Stream<'_, '_> {
 
 /// Whether results depend on all rows.
 pub(crate) fn is_gathered(query: &Query) -> bool {
-    query.distinct || query.is_grouped() || !query.order_by.is_empty()
+    query.distinct || query.is_grouped || !query.order_by.is_empty()
 }
 
 /// Whether results are rows in an order, each of which stands where its values say.
 pub(crate) fn is_sorted(query: &Query) -> bool {
-    !query.order_by.is_empty() && !query.distinct && !query.is_grouped()
+    !query.order_by.is_empty() && !query.distinct && !query.is_grouped
 }
 
 /// Whether each result is a document as it is stored.
@@ -308,13 +318,26 @@ fn each_match(query: &Query, frame: &Frame<'_>, visit: &mut dyn FnMut(&Frame<'_>
 
 fn projected(query: &Query, frame: &Frame<'_>) -> Result<Option<Box<str>>, TooMuchWork> {
     let value = project(query, frame)?;
-    Ok((!value.is_undefined()).then(|| value.to_string().into()))
+    if value.is_undefined() { Ok(None) } else { printed(&value, frame.context).map(Some) }
+}
+
+/// The JSON text of a result, which has to fit on a page.
+fn printed(value: &Value, context: &Context<'_>) -> Result<Box<str>, TooMuchWork> {
+    context.work(value.weight() / 8)?;
+    let text = value.to_string();
+    if text.len() > MAX_PAGE_BYTES { Err(TooMuchWork) } else { Ok(text.into()) }
 }
 
 /// The result for a row; undefined for none.
 fn project(query: &Query, frame: &Frame<'_>) -> Result<Value, TooMuchWork> {
     match &query.projection {
-        Projection::Star => Ok(frame.scope.map_or(Value::Undefined, |scope| scope.value.clone())),
+        Projection::Star => match frame.scope {
+            Some(scope) => {
+                frame.context.work(scope.value.weight() / 4)?;
+                Ok(scope.value.clone())
+            }
+            None => Ok(Value::Undefined),
+        },
         Projection::Value(expression) => frame.owned(expression),
         Projection::Items(items) => frame.object(items.iter().map(|item| (&item.name, &item.expression))),
     }
@@ -323,8 +346,11 @@ fn project(query: &Query, frame: &Frame<'_>) -> Result<Value, TooMuchWork> {
 /// Results that are complete only once all rows are there.
 struct Gathering<'q> {
     query: &'q Query,
-    /// Results that are of use, from the first in order.
-    needed: u64,
+    /// The aggregates of SELECT.
+    calls: Vec<&'q AggregateCall>,
+    wanted: Wanted,
+    /// The memory that is taken so far, in bytes.
+    stored_bytes: usize,
     /// Results up to here were given.
     after: Option<&'q Standing>,
     /// The document and row that is being taken.
@@ -336,11 +362,25 @@ struct Gathering<'q> {
     places: HashMap<String, usize>,
 }
 
+/// The results that are of use, from the first in order.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    results: u64,
+    /// The first result of the page, if no more than a page is of use.
+    page_begin: Option<u64>,
+}
+
 struct Sorted {
     standing: Standing,
     text: Box<str>,
-    /// Equal for equal results; only there for DISTINCT.
+    /// Equal for equal results; only there for DISTINCT with an order.
     canonical: String,
+}
+
+impl Sorted {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.standing.weight() + self.text.len() + self.canonical.len()
+    }
 }
 
 /// Rows with equal values of GROUP BY: the first of them, and what its aggregates have gathered.
@@ -349,10 +389,34 @@ struct Group {
     accumulators: Vec<Accumulator>,
 }
 
+impl Group {
+    fn bytes(&self) -> usize {
+        let row: usize = self.row.iter().map(|(name, value)| size_of::<String>() + name.len() + value.weight()).sum();
+        size_of::<Self>() + row + self.accumulators.len() * size_of::<Accumulator>()
+    }
+}
+
 impl<'q> Gathering<'q> {
-    fn new(query: &'q Query, needed: u64, after: Option<&'q Standing>) -> Self {
-        let (seen, places) = (HashSet::new(), HashMap::new());
-        Self { query, needed, after, number: 0, row: 0, results: Vec::new(), seen, groups: Vec::new(), places }
+    fn new(query: &'q Query, wanted: Wanted, after: Option<&'q Standing>) -> Self {
+        Self {
+            query,
+            calls: query.aggregates(),
+            wanted,
+            stored_bytes: 0,
+            after,
+            number: 0,
+            row: 0,
+            results: Vec::new(),
+            seen: HashSet::new(),
+            groups: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// Counts memory that is taken from now on.
+    fn store(&mut self, bytes: usize) -> Result<(), TooMuchWork> {
+        self.stored_bytes += bytes;
+        if self.stored_bytes > MAX_STORED_BYTES { Err(TooMuchWork) } else { Ok(()) }
     }
 
     /// The rows of document number `number` come next.
@@ -361,8 +425,13 @@ impl<'q> Gathering<'q> {
     }
 
     fn take(&mut self, frame: &Frame<'_>, whole: Option<&str>) -> Flow {
-        if self.query.is_grouped() {
+        if self.query.is_grouped {
             self.group(frame)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        if whole.is_some() && !self.query.distinct {
+            // The text is all that is needed of the document.
+            self.add(frame, &Value::Null, whole)?;
             return Ok(ControlFlow::Continue(()));
         }
         let value = project(self.query, frame)?;
@@ -379,23 +448,61 @@ impl<'q> Gathering<'q> {
         }
         let standing = Standing { keys, number: self.number, row: self.row };
         self.row += 1;
+        frame.context.work(standing.weight() / 8)?;
         if self.after.is_some_and(|after| standing.order(after, &self.query.order_by).is_le()) {
             return Ok(());
         }
-        let canonical = if self.query.distinct { value.canonical() } else { String::new() };
+        let mut canonical = String::new();
+        if self.query.distinct {
+            frame.context.work(value.weight() / 4)?;
+            canonical = value.canonical();
+        }
         // Without an order, the first of equal results is the one that counts.
-        if self.query.distinct && standing.keys.is_empty() && !self.seen.insert(canonical.clone()) {
-            return Ok(());
+        if self.query.distinct && standing.keys.is_empty() {
+            if self.seen.contains(&canonical) {
+                return Ok(());
+            }
+            self.store(size_of::<String>() + canonical.len())?;
+            self.seen.insert(std::mem::take(&mut canonical));
         }
-        let text = whole.map_or_else(|| value.to_string().into(), Box::from);
-        self.results.push(Sorted { standing, text, canonical });
+        let text = match whole {
+            Some(text) => {
+                frame.context.work(text.len() / 64)?;
+                text.into()
+            }
+            None => printed(value, frame.context)?,
+        };
+        let result = Sorted { standing, text, canonical };
+        self.stored_bytes += result.bytes();
+        self.results.push(result);
+        self.drop_unwanted(frame.context)
+    }
+
+    /// Drops results beyond those that are of use, if that is worth it.
+    fn drop_unwanted(&mut self, context: &Context<'_>) -> Result<(), TooMuchWork> {
+        let most = usize::try_from(self.wanted.results).unwrap_or(usize::MAX);
+        let is_crowded = self.results.len() / 2 > most.max(KEPT_MIN);
+        if self.query.distinct || !(is_crowded || self.stored_bytes > MAX_STORED_BYTES) {
+            return self.store(0);
+        }
         // Half of what was sorted goes each time, so sorting in between costs no more than sorting once.
-        let most = usize::try_from(self.needed).unwrap_or(usize::MAX);
-        if !self.query.distinct && self.results.len() / 2 > most.max(1_000) {
-            self.sort();
-            self.results.truncate(most);
-        }
-        Ok(())
+        self.sort(context)?;
+        let end = self.end_of_page().min(most);
+        let dropped = self.results.drain(end.min(self.results.len())..);
+        self.stored_bytes -= dropped.map(|result| result.bytes()).sum::<usize>();
+        if self.stored_bytes > MAX_STORED_BYTES / 2 { Err(TooMuchWork) } else { Ok(()) }
+    }
+
+    /// The end of the sorted results that a page has room for, and one that shows that there are more.
+    fn end_of_page(&self) -> usize {
+        let Some(begin) = self.wanted.page_begin else { return usize::MAX };
+        let begin = usize::try_from(begin).unwrap_or(usize::MAX);
+        let mut bytes = 0;
+        let last = self.results.iter().enumerate().skip(begin).find(|(_, result)| {
+            bytes += result.text.len();
+            bytes > MAX_PAGE_BYTES
+        });
+        last.map_or(usize::MAX, |(place, _)| place + 2)
     }
 
     fn group(&mut self, frame: &Frame<'_>) -> Result<(), TooMuchWork> {
@@ -407,30 +514,44 @@ impl<'q> Gathering<'q> {
         let place = match self.places.get(&key) {
             Some(&place) => place,
             None => {
-                frame.context.work(key.len() / 8)?;
+                frame.context.work(key.len() / 8 + self.calls.len())?;
+                let group = Group { row: row_of(frame)?, accumulators: self.accumulators() };
+                self.store(2 * key.len() + group.bytes())?;
                 self.places.insert(key, self.groups.len());
-                self.groups.push(Group { row: row_of(frame)?, accumulators: accumulators(self.query) });
+                self.groups.push(group);
                 self.groups.len() - 1
             }
         };
-        for (call, accumulator) in self.query.aggregates().into_iter().zip(&mut self.groups[place].accumulators) {
-            accumulator.add(&*frame.evaluate(&call.argument)?);
+        let mut grown = 0;
+        for (call, accumulator) in self.calls.iter().zip(&mut self.groups[place].accumulators) {
+            let value = frame.evaluate(&call.argument)?;
+            frame.context.work(value.weight() / 8)?;
+            grown += accumulator.add(&value);
         }
-        Ok(())
+        self.store(grown)
     }
 
-    fn sort(&mut self) {
+    fn accumulators(&self) -> Vec<Accumulator> {
+        self.calls.iter().map(|call| Accumulator::new(call.function)).collect()
+    }
+
+    fn sort(&mut self, context: &Context<'_>) -> Result<(), TooMuchWork> {
         let order_by = &self.query.order_by;
+        let rounds = self.results.len().max(2).ilog2() as usize;
+        let keys: usize = self.results.iter().map(|result| result.standing.weight()).sum();
+        context.work(keys / 32 * rounds)?;
         self.results.sort_by(|one, other| one.standing.order(&other.standing, order_by));
+        Ok(())
     }
 
     /// All results in their order, before the window.
     fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<Sorted>, TooMuchWork> {
-        if self.query.is_grouped() {
+        if self.query.is_grouped {
             // Aggregates without GROUP BY have one group even of no rows.
             if self.groups.is_empty() && self.query.group_by.is_empty() {
-                self.groups.push(Group { row: Vec::new(), accumulators: accumulators(self.query) });
+                self.groups.push(Group { row: Vec::new(), accumulators: self.accumulators() });
             }
+            self.stored_bytes = 0;
             for group in std::mem::take(&mut self.groups) {
                 let results: Vec<Value> = group.accumulators.iter().map(Accumulator::result).collect();
                 let frame = Frame { aggregates: &results, ..*frame };
@@ -440,17 +561,13 @@ impl<'q> Gathering<'q> {
                 }
             }
         }
-        self.sort();
+        self.sort(frame.context)?;
         if self.query.distinct && !self.query.order_by.is_empty() {
             let mut seen = HashSet::new();
             self.results.retain(|result| seen.insert(result.canonical.clone()));
         }
         Ok(self.results)
     }
-}
-
-fn accumulators(query: &Query) -> Vec<Accumulator> {
-    query.aggregates().into_iter().map(|call| Accumulator::new(call.function)).collect()
 }
 
 /// The names and values of a row, the innermost last.
@@ -481,15 +598,21 @@ fn in_row(
 pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, TooMuchWork> {
     let window = Window::of(query, frame.context);
     if is_gathered(query) {
-        let mut gathering = Gathering::new(query, window.end, None);
+        let mut gathering = Gathering::new(query, Wanted { results: window.end, page_begin: None }, None);
         let _ = each_match(query, frame, &mut |frame| gathering.take(frame, None))?;
         let results = gathering.finish(frame)?;
         let within = results.iter().take(usize::try_from(window.end).unwrap_or(usize::MAX));
         let within = within.skip(usize::try_from(window.skip).unwrap_or(usize::MAX));
-        // What was printed as JSON reads as JSON.
-        return Ok(within.filter_map(|result| serde_json::from_str(&result.text).ok()).collect());
+        let mut values = Vec::new();
+        for result in within {
+            // A byte may be half of a number and its comma.
+            frame.context.work(result.text.len() * size_of::<Value>() / 16)?;
+            // What was printed as JSON reads as JSON.
+            values.extend(serde_json::from_str::<Value>(&result.text));
+        }
+        return Ok(values);
     }
-    let (mut values, mut seen) = (Vec::new(), 0);
+    let (mut values, mut seen, mut stored_bytes) = (Vec::new(), 0, 0);
     let _ = each_match(query, frame, &mut |frame| {
         if seen >= window.end {
             return Ok(ControlFlow::Break(()));
@@ -498,6 +621,10 @@ pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, T
         if !value.is_undefined() {
             seen += 1;
             if seen > window.skip {
+                stored_bytes += value.weight();
+                if stored_bytes > MAX_STORED_BYTES {
+                    return Err(TooMuchWork);
+                }
                 values.push(value);
             }
         }

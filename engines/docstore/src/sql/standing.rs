@@ -24,6 +24,11 @@ impl Standing {
         by_keys.then_with(|| (self.number, self.row).cmp(&(other.number, other.row)))
     }
 
+    /// How much memory its values take, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Self>() + self.keys.iter().map(Value::weight).sum::<usize>()
+    }
+
     /// How many values of ORDER BY it has.
     pub(crate) fn keys(&self) -> usize {
         self.keys.len()

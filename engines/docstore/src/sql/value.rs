@@ -80,6 +80,16 @@ impl Value {
         elements.get(index as usize).unwrap_or(&Self::Undefined)
     }
 
+    /// Whether it is no array and no object.
+    pub(crate) fn is_scalar(&self) -> bool {
+        !matches!(self, Self::Array(_) | Self::Object(_))
+    }
+
+    /// How many properties there are to look through for one of them.
+    pub(crate) fn properties(&self) -> usize {
+        if let Self::Object(properties) = self { properties.len() } else { 0 }
+    }
+
     /// The value as an index or a partition key knows it; None for arrays and objects.
     pub(crate) fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -93,21 +103,26 @@ impl Value {
         }
     }
 
-    /// How much memory the value takes, roughly, in bytes: what work on it is counted by.
+    /// How much memory the value takes, in bytes: what work on it is counted by.
     pub(crate) fn weight(&self) -> usize {
+        let own = size_of::<Self>();
         match self {
-            Self::Text(text) => 8 + text.len(),
-            Self::Array(elements) => elements.iter().fold(8, |sum, element| sum + element.weight()),
-            Self::Object(properties) => {
-                properties.iter().fold(8, |sum, (name, value)| sum + name.len() + value.weight())
-            }
-            _ => 8,
+            Self::Text(text) => own + text.len(),
+            Self::Array(elements) => elements.iter().fold(own, |sum, element| sum + element.weight()),
+            Self::Object(properties) => properties
+                .iter()
+                .fold(own, |sum, (name, value)| sum + size_of::<String>() + name.len() + value.weight()),
+            _ => own,
         }
     }
 
     /// Deep equality; the order of properties does not matter.
     pub(crate) fn equals(&self, other: &Self) -> bool {
-        self.order(other) == Ordering::Equal
+        match (self, other) {
+            (Self::Array(one), Self::Array(other)) if one.len() != other.len() => false,
+            (Self::Object(one), Self::Object(other)) if one.len() != other.len() => false,
+            _ => self.order(other) == Ordering::Equal,
+        }
     }
 
     /// The order of ORDER BY, MIN and MAX: undefined, null, booleans, numbers, texts, arrays, objects.

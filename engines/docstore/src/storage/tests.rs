@@ -48,7 +48,7 @@ fn a_request_waits_while_too_much_is_under_way() {
         ttl: None,
     };
     let put = || {
-        let writes = vec![Write::Put(Held { entry: entry.clone(), text: text.clone() })];
+        let writes = vec![Write::Put(Held { entry: entry.clone(), text: text.clone().into() })];
         Change::Documents { container: 1, range: 0, writes, mark: Mark::default() }
     };
     journal.write(put());

@@ -2,21 +2,24 @@
 
 use std::collections::HashSet;
 
-use super::{Arguments, Entry, defined};
+use super::{Arguments, Entry, defined, weight};
 use crate::sql::value::Value;
 
 pub(super) const ALL: &[Entry] = &[
     Entry::new("ARRAY_CONCAT", 2, 64, |given| {
         let arrays: Option<Vec<&[Value]>> = (0..given.values.len()).map(|index| given.array(index)).collect();
         defined(arrays.map(|arrays| Value::Array(arrays.concat())))
-    }),
-    Entry::new("ARRAY_CONTAINS", 2, 3, |given| defined(contains(given))),
+    })
+    .making(weight),
+    Entry::new("ARRAY_CONTAINS", 2, 3, |given| defined(contains(given))).reading(bytes_to_compare),
     Entry::new("ARRAY_CONTAINS_ALL", 2, 64, |given| {
         defined(contains_each(given).map(|mut found| Value::Bool(found.all(|is| is))))
-    }),
+    })
+    .making(weight),
     Entry::new("ARRAY_CONTAINS_ANY", 2, 64, |given| {
         defined(contains_each(given).map(|mut found| Value::Bool(found.any(|is| is))))
-    }),
+    })
+    .making(weight),
     Entry::new("ARRAY_LENGTH", 1, 1, |given| {
         defined(given.array(0).map(|elements| Value::Number(elements.len() as f64)))
     }),
@@ -25,19 +28,22 @@ pub(super) const ALL: &[Entry] = &[
         Some(place) if place > 0 => given.value(place).clone(),
         _ => Value::Undefined,
     }),
-    Entry::new("OBJECTTOARRAY", 1, 3, |given| defined(object_to_array(given))),
+    Entry::new("OBJECTTOARRAY", 1, 3, |given| defined(object_to_array(given))).making(bytes_of_pairs),
     Entry::new("SETDIFFERENCE", 2, 2, |given| {
         defined(
             given.array(0).zip(given.array(1)).map(|(left, right)| distinct(left, &|known| !known, &members(right))),
         )
-    }),
+    })
+    .making(weight),
     Entry::new("SETINTERSECT", 2, 2, |given| {
         defined(given.array(0).zip(given.array(1)).map(|(left, right)| distinct(left, &|known| known, &members(right))))
-    }),
+    })
+    .making(weight),
     Entry::new("SETUNION", 2, 2, |given| {
         let both = given.array(0).zip(given.array(1));
         defined(both.map(|(left, right)| distinct(&[left, right].concat(), &|_| true, &HashSet::new())))
-    }),
+    })
+    .making(|given| weight(given).saturating_mul(2)),
 ];
 
 /// With true as third argument, an object is contained where one has at least its properties.
@@ -53,6 +59,27 @@ fn contains(given: &Arguments<'_>) -> Option<Value> {
         _ => element.equals(wanted),
     });
     Some(Value::Bool(found))
+}
+
+/// Bytes that [`contains`] reads, besides once the array: an array or an object is read anew for each element of its type.
+fn bytes_to_compare(given: &Arguments<'_>) -> usize {
+    let (Some(elements), wanted) = (given.array(0), given.value(1)) else { return 0 };
+    if wanted.is_scalar() {
+        return 0;
+    }
+    let alike = elements.iter().filter(|element| element.rank() == wanted.rank());
+    if given.flag(2) == Some(true) {
+        let pairs = |element: &Value| element.properties().saturating_mul(wanted.properties());
+        return alike.fold(0_usize, |sum, element| sum.saturating_add(pairs(element))).saturating_mul(8);
+    }
+    alike.count().saturating_mul(wanted.weight())
+}
+
+/// Bytes of the pairs that [`object_to_array`] makes.
+fn bytes_of_pairs(given: &Arguments<'_>) -> usize {
+    let names = [1, 2].iter().fold(0, |sum, &index| sum + given.text(index).map_or(1, str::len));
+    let pair = names + 2 * (size_of::<String>() + size_of::<Value>());
+    given.value(0).properties().saturating_mul(pair).saturating_add(given.value(0).weight())
 }
 
 /// For each value after the array whether it is an element.

@@ -1,5 +1,8 @@
-//! The functions of the language by name, one file for each family. A function never fails: on arguments it does not
-//! apply to, its value is undefined.
+//! The functions of the language by name, one file for each family. On arguments that a function does not apply to, its
+//! value is undefined.
+//!
+//! A call counts the bytes of its arguments as work. An entry says what a function reads and makes beyond that, which is
+//! counted before the function runs.
 
 mod arrays;
 mod dates;
@@ -11,6 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use super::TooMuchWork;
 use super::evaluate::Context;
 use super::value::Value;
 
@@ -18,6 +22,8 @@ use super::value::Value;
 const FAMILIES: [&[Entry]; 5] = [types::ALL, texts::ALL, arrays::ALL, math::ALL, dates::ALL];
 /// The longest text a function makes, in bytes; the value of a longer one is undefined.
 const MAX_TEXT_BYTES: usize = 2 << 20;
+/// The memory that the value of a function may take, in bytes.
+const MAX_VALUE_BYTES: usize = 64 << 20;
 
 /// One function.
 #[derive(Debug)]
@@ -25,12 +31,40 @@ struct Entry {
     name: &'static str,
     least: usize,
     most: usize,
-    run: fn(&Arguments<'_>) -> Value,
+    run: Run,
+    /// Bytes that it reads beyond its arguments, which it may do several times.
+    reads: fn(&Arguments<'_>) -> usize,
+    /// Bytes of a value that may be larger than its arguments.
+    makes: fn(&Arguments<'_>) -> usize,
+}
+
+#[derive(Debug)]
+enum Run {
+    Plain(fn(&Arguments<'_>) -> Value),
+    /// It counts its own work.
+    Counted(fn(&Arguments<'_>) -> Result<Value, TooMuchWork>),
 }
 
 impl Entry {
     const fn new(name: &'static str, least: usize, most: usize, run: fn(&Arguments<'_>) -> Value) -> Self {
-        Self { name, least, most, run }
+        Self { name, least, most, run: Run::Plain(run), reads: |_| 0, makes: |_| 0 }
+    }
+
+    const fn counted(
+        name: &'static str,
+        least: usize,
+        most: usize,
+        run: fn(&Arguments<'_>) -> Result<Value, TooMuchWork>,
+    ) -> Self {
+        Self { name, least, most, run: Run::Counted(run), reads: |_| 0, makes: |_| 0 }
+    }
+
+    const fn reading(self, reads: fn(&Arguments<'_>) -> usize) -> Self {
+        Self { reads, ..self }
+    }
+
+    const fn making(self, makes: fn(&Arguments<'_>) -> usize) -> Self {
+        Self { makes, ..self }
     }
 }
 
@@ -59,8 +93,16 @@ impl Function {
         self.0.least..=self.0.most
     }
 
-    pub(super) fn run(self, arguments: &Arguments<'_>) -> Value {
-        (self.0.run)(arguments)
+    pub(super) fn run(self, arguments: &Arguments<'_>) -> Result<Value, TooMuchWork> {
+        let made = (self.0.makes)(arguments);
+        if made > MAX_VALUE_BYTES {
+            return Err(TooMuchWork);
+        }
+        arguments.context.work(made.saturating_add((self.0.reads)(arguments)) / 8)?;
+        match self.0.run {
+            Run::Plain(run) => Ok(run(arguments)),
+            Run::Counted(run) => run(arguments),
+        }
     }
 }
 
@@ -108,6 +150,16 @@ impl Arguments<'_> {
     }
 }
 
+/// A text; undefined if it is too long.
+pub(super) fn text_of(text: String) -> Value {
+    if text.len() <= MAX_TEXT_BYTES { Value::Text(text) } else { Value::Undefined }
+}
+
+/// The memory of all arguments.
+fn weight(given: &Arguments<'_>) -> usize {
+    given.values.iter().fold(0_usize, |sum, value| sum.saturating_add(value.weight()))
+}
+
 fn defined(value: Option<Value>) -> Value {
     value.unwrap_or(Value::Undefined)
 }
@@ -118,14 +170,14 @@ pub(super) mod tests {
 
     use super::*;
     use crate::sql::evaluate::{Frame, Parameters};
-    use crate::sql::{parse, run};
+    use crate::sql::{Allowance, parse, run};
 
     /// The value of an expression as JSON, or `undefined`; the clock stands at 2021-03-04T05:06:07.
     pub(in crate::sql) fn value_of(expression: &str) -> String {
         let query =
             parse(&format!("SELECT VALUE {expression}")).unwrap_or_else(|error| panic!("{expression}: {error}"));
         let parameters = Parameters::new();
-        let context = Context::new(&parameters, 16_148_343_670_000_000);
+        let context = Context::new(&parameters, 16_148_343_670_000_000, Allowance::unwatched());
         let frame = Frame { context: &context, document: &Value::Undefined, scope: None, aggregates: &[] };
         let values = run::subquery(&query, &frame).unwrap();
         values.first().map_or("undefined".to_owned(), ToString::to_string)

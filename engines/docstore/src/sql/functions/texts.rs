@@ -1,13 +1,11 @@
 //! Functions on texts. Positions and lengths count characters.
 
-use super::{Arguments, Entry, MAX_TEXT_BYTES, defined};
+use super::{Arguments, Entry, MAX_TEXT_BYTES, defined, text_of, weight};
+use crate::sql::TooMuchWork;
 use crate::sql::value::Value;
 
 pub(super) const ALL: &[Entry] = &[
-    Entry::new("CONCAT", 2, 64, |given| {
-        let texts: Option<Vec<&str>> = (0..given.values.len()).map(|index| given.text(index)).collect();
-        defined(texts.map(|texts| Value::Text(texts.concat())))
-    }),
+    Entry::new("CONCAT", 2, 64, |given| defined(concatenated(given))),
     Entry::new("CONTAINS", 2, 3, |given| compared(given, |text, part| text.contains(part))),
     Entry::new("ENDSWITH", 2, 3, |given| compared(given, |text, part| text.ends_with(part))),
     Entry::new("STARTSWITH", 2, 3, |given| compared(given, |text, part| text.starts_with(part))),
@@ -27,25 +25,28 @@ pub(super) const ALL: &[Entry] = &[
     Entry::new("LENGTH", 1, 1, |given| defined(given.text(0).map(|text| Value::Number(text.chars().count() as f64)))),
     Entry::new("LOWER", 1, 1, |given| mapped(given, str::to_lowercase)),
     Entry::new("UPPER", 1, 1, |given| mapped(given, str::to_uppercase)),
-    Entry::new("LTRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: false })),
-    Entry::new("RTRIM", 1, 2, |given| trimmed(given, Sides { left: false, right: true })),
-    Entry::new("TRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: true })),
-    Entry::new("REGEXMATCH", 2, 3, |given| defined(regex_match(given))),
-    Entry::new("REPLACE", 3, 3, |given| defined(replace(given))),
-    Entry::new("REPLICATE", 2, 2, |given| defined(replicate(given))),
+    Entry::new("LTRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: false })).making(bytes_of_set),
+    Entry::new("RTRIM", 1, 2, |given| trimmed(given, Sides { left: false, right: true })).making(bytes_of_set),
+    Entry::new("TRIM", 1, 2, |given| trimmed(given, Sides { left: true, right: true })).making(bytes_of_set),
+    Entry::counted("REGEXMATCH", 2, 3, regex_match),
+    Entry::new("REPLACE", 3, 3, |given| defined(replace(given))).making(bytes_of_replaced),
+    Entry::new("REPLICATE", 2, 2, |given| defined(replicate(given))).making(bytes_of_replicated),
     Entry::new("REVERSE", 1, 1, |given| mapped(given, |text| text.chars().rev().collect())),
-    Entry::new("STRINGJOIN", 2, 2, |given| defined(join(given))),
+    Entry::new("STRINGJOIN", 2, 2, |given| defined(join(given))).making(bytes_of_joined),
     Entry::new("STRINGSPLIT", 2, 2, |given| {
         defined(given.text(0).zip(given.text(1)).map(|(text, separator)| match separator {
             "" => Value::Array(vec![Value::text(text)]),
             _ => Value::Array(text.split(separator).map(Value::text).collect()),
         }))
-    }),
-    Entry::new("STRINGTOARRAY", 1, 1, |given| read(given, |value| matches!(value, Value::Array(_)))),
+    })
+    .making(bytes_of_split),
+    Entry::new("STRINGTOARRAY", 1, 1, |given| read(given, |value| matches!(value, Value::Array(_))))
+        .making(bytes_of_read),
     Entry::new("STRINGTOBOOLEAN", 1, 1, |given| read(given, |value| matches!(value, Value::Bool(_)))),
     Entry::new("STRINGTONULL", 1, 1, |given| read(given, |value| matches!(value, Value::Null))),
     Entry::new("STRINGTONUMBER", 1, 1, |given| read(given, Value::is_number)),
-    Entry::new("STRINGTOOBJECT", 1, 1, |given| read(given, |value| matches!(value, Value::Object(_)))),
+    Entry::new("STRINGTOOBJECT", 1, 1, |given| read(given, |value| matches!(value, Value::Object(_))))
+        .making(bytes_of_read),
     Entry::new("SUBSTRING", 3, 3, |given| {
         let bounds = length(given, 1).zip(length(given, 2));
         defined(
@@ -58,8 +59,9 @@ pub(super) const ALL: &[Entry] = &[
     Entry::new("TOSTRING", 1, 1, |given| match given.value(0) {
         Value::Undefined => Value::Undefined,
         Value::Text(text) => Value::text(text),
-        value => Value::Text(value.to_string()),
-    }),
+        value => text_of(value.to_string()),
+    })
+    .making(weight),
 ];
 
 /// A number of characters; what is below zero counts as none.
@@ -68,7 +70,7 @@ fn length(given: &Arguments<'_>, index: usize) -> Option<usize> {
 }
 
 fn mapped(given: &Arguments<'_>, map: fn(&str) -> String) -> Value {
-    defined(given.text(0).map(|text| Value::Text(map(text))))
+    defined(given.text(0).map(|text| text_of(map(text))))
 }
 
 /// Two texts compared, without regard to capitals if the third argument says so.
@@ -94,6 +96,11 @@ struct Sides {
     right: bool,
 }
 
+/// Bytes of the set of characters that [`trimmed`] looks up.
+fn bytes_of_set(given: &Arguments<'_>) -> usize {
+    given.text(1).map_or(0, |set| set.len().saturating_mul(size_of::<char>()))
+}
+
 /// Without white space at its ends, or without the characters of the second argument.
 fn trimmed(given: &Arguments<'_>, sides: Sides) -> Value {
     let Some(mut text) = given.text(0) else { return Value::Undefined };
@@ -101,7 +108,15 @@ fn trimmed(given: &Arguments<'_>, sides: Sides) -> Value {
     if given.values.len() > 1 && characters.is_none() {
         return Value::Undefined;
     }
-    let goes = |character: char| characters.map_or(character.is_whitespace(), |set| set.contains(character));
+    let set = characters.map(|characters| {
+        let mut set: Vec<char> = characters.chars().collect();
+        set.sort_unstable();
+        set
+    });
+    let goes = |character: char| match &set {
+        Some(set) => set.binary_search(&character).is_ok(),
+        None => character.is_whitespace(),
+    };
     if sides.left {
         text = text.trim_start_matches(goes);
     }
@@ -112,14 +127,22 @@ fn trimmed(given: &Arguments<'_>, sides: Sides) -> Value {
 }
 
 /// The modifiers of the real service: i, m, s and x.
-fn regex_match(given: &Arguments<'_>) -> Option<Value> {
-    let (text, pattern) = (given.text(0)?, given.text(1)?);
-    let modifiers = if given.values.len() > 2 { given.text(2)? } else { "" };
+fn regex_match(given: &Arguments<'_>) -> Result<Value, TooMuchWork> {
+    let modifiers = if given.values.len() > 2 { given.text(2) } else { Some("") };
+    let (Some(text), Some(pattern), Some(modifiers)) = (given.text(0), given.text(1), modifiers) else {
+        return Ok(Value::Undefined);
+    };
     if !modifiers.chars().all(|modifier| "imsx".contains(modifier)) {
-        return None;
+        return Ok(Value::Undefined);
     }
     let pattern = if modifiers.is_empty() { pattern.to_owned() } else { format!("(?{modifiers}){pattern}") };
-    given.context.matches(&pattern, text).map(Value::Bool)
+    Ok(defined(given.context.matches(&pattern, text)?.map(Value::Bool)))
+}
+
+fn concatenated(given: &Arguments<'_>) -> Option<Value> {
+    let texts: Vec<&str> = (0..given.values.len()).map(|index| given.text(index)).collect::<Option<_>>()?;
+    let length: usize = texts.iter().map(|text| text.len()).sum();
+    (length <= MAX_TEXT_BYTES).then(|| Value::Text(texts.concat()))
 }
 
 fn replace(given: &Arguments<'_>) -> Option<Value> {
@@ -127,8 +150,38 @@ fn replace(given: &Arguments<'_>) -> Option<Value> {
     if part.is_empty() {
         return Some(Value::text(text));
     }
-    let length = text.len().saturating_add(text.matches(part).count().saturating_mul(with.len()));
-    (length <= MAX_TEXT_BYTES).then(|| Value::Text(text.replace(part, with)))
+    (replaced_bytes(text, part, with) <= MAX_TEXT_BYTES).then(|| Value::Text(text.replace(part, with)))
+}
+
+/// The length of a text with replacements, at most.
+fn replaced_bytes(text: &str, part: &str, with: &str) -> usize {
+    text.len().saturating_add(text.matches(part).count().saturating_mul(with.len()))
+}
+
+fn bytes_of_replaced(given: &Arguments<'_>) -> usize {
+    let texts = given.text(0).zip(given.text(1)).zip(given.text(2));
+    let bytes = texts.filter(|((_, part), _)| !part.is_empty());
+    bytes.map_or(0, |((text, part), with)| replaced_bytes(text, part, with).min(MAX_TEXT_BYTES))
+}
+
+fn bytes_of_replicated(given: &Arguments<'_>) -> usize {
+    let count = given.whole(1).and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
+    given.text(0).map_or(0, |text| text.len().saturating_mul(count).min(MAX_TEXT_BYTES))
+}
+
+fn bytes_of_joined(given: &Arguments<'_>) -> usize {
+    let separators = given.array(0).map_or(0, <[Value]>::len).saturating_mul(given.text(1).map_or(0, str::len));
+    separators.min(MAX_TEXT_BYTES)
+}
+
+fn bytes_of_split(given: &Arguments<'_>) -> usize {
+    let texts = given.text(0).zip(given.text(1)).filter(|(_, separator)| !separator.is_empty());
+    texts.map_or(0, |(text, separator)| text.len() + (text.matches(separator).count() + 1) * size_of::<Value>())
+}
+
+/// Bytes of the value that a text may hold: `[1,1]` has two bytes for each.
+fn bytes_of_read(given: &Arguments<'_>) -> usize {
+    given.text(0).map_or(0, |text| text.len().saturating_mul(size_of::<Value>() / 2))
 }
 
 fn replicate(given: &Arguments<'_>) -> Option<Value> {

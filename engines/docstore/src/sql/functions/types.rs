@@ -17,7 +17,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry::new("IS_NULL", 1, 1, |given| is(given, |value| matches!(value, Value::Null))),
     Entry::new("IS_NUMBER", 1, 1, |given| is(given, Value::is_number)),
     Entry::new("IS_OBJECT", 1, 1, |given| is(given, |value| matches!(value, Value::Object(_)))),
-    Entry::new("IS_PRIMITIVE", 1, 1, |given| is(given, |value| !value.is_undefined() && value.scalar().is_some())),
+    Entry::new("IS_PRIMITIVE", 1, 1, |given| is(given, |value| !value.is_undefined() && value.is_scalar())),
     Entry::new("IS_STRING", 1, 1, |given| is(given, |value| matches!(value, Value::Text(_)))),
     Entry::new("IIF", 3, 3, |given| given.value(if given.value(0).is_true() { 1 } else { 2 }).clone()),
 ];

@@ -1,5 +1,7 @@
 //! The clauses of a query, in their order.
 
+use std::collections::HashSet;
+
 use super::{Parser, SyntaxError, Tree, is_reserved};
 use crate::sql::ast::{Bound, Expression, Item, OrderKey, Projection, Query, Rows, Source};
 use crate::sql::lexer::Token;
@@ -37,7 +39,10 @@ impl Parser<'_> {
             self.keyword("LIMIT")?;
             offset_limit = Some((offset, self.bound()?));
         }
-        Ok((Query { distinct, top, projection, sources, filter, group_by, order_by, offset_limit }, height))
+        let has_aggregate = || projection.expressions().into_iter().any(Expression::has_aggregate);
+        let is_grouped = !group_by.is_empty() || has_aggregate();
+        let query = Query { distinct, top, projection, sources, filter, group_by, order_by, offset_limit, is_grouped };
+        Ok((query, height))
     }
 
     fn projection(&mut self, height: &mut usize) -> Result<Projection, SyntaxError> {
@@ -47,13 +52,12 @@ impl Parser<'_> {
         if self.takes_keyword("VALUE") {
             return Ok(Projection::Value(self.below(height)?));
         }
-        let mut items: Vec<Item> = Vec::new();
-        let mut unnamed = 0;
+        let (mut items, mut names, mut unnamed) = (Vec::new(), HashSet::new(), 0);
         loop {
             let at = self.at();
             let expression = self.below(height)?;
             let name = self.item_name(&expression, &mut unnamed)?;
-            if items.iter().any(|item| item.name == name) {
+            if !names.insert(name.clone()) {
                 return Err(SyntaxError::at(self.query, at, format!("no second column with the name {name:?}")));
             }
             items.push(Item { expression, name });

@@ -1,0 +1,72 @@
+//! Requests that take longer than others can wait: each runs on a thread of its own, a few at a time.
+//!
+//! The threads that serve connections keep a core for themselves. A request waits for its turn for as long as its client
+//! waits for the response, and stops soon after the client is gone.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use tokio::sync::Semaphore;
+
+use super::response::Failure;
+use super::route::Route;
+use super::{Asked, Responded};
+use crate::moment::Moment;
+use crate::sql::Watch;
+use crate::storage::Ticket;
+use crate::store::Store;
+
+/// The turns of requests that take long.
+pub(super) struct LongRequests {
+    turns: Arc<Semaphore>,
+    #[cfg(test)]
+    count: usize,
+}
+
+impl LongRequests {
+    /// A turn for each core but one.
+    pub(super) fn new() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let count = cores.saturating_sub(1).max(1);
+        Self {
+            turns: Arc::new(Semaphore::new(count)),
+            #[cfg(test)]
+            count,
+        }
+    }
+
+    /// How many requests have a turn.
+    #[cfg(test)]
+    pub(super) fn running(&self) -> usize {
+        self.count - self.turns.available_permits()
+    }
+
+    /// Runs a request when it is its turn.
+    pub(super) async fn run(&self, store: &Arc<Store>, asked: Asked) -> Responded {
+        // The semaphore is never closed.
+        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return Responded::too_long() };
+        let (watch, _waiter) = Watch::start();
+        let store = Arc::clone(store);
+        let running = tokio::task::spawn_blocking(move || {
+            let responded = match Route::parse(asked.head.uri.path()) {
+                Ok(route) => asked.run(&store, &route, Moment::long(store.now(), watch)),
+                Err(failure) => Some(Responded { result: Err(failure), seen: Ticket::default() }),
+            };
+            drop(turn);
+            responded.unwrap_or_else(Responded::too_long)
+        });
+        match running.await {
+            Ok(responded) => responded,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Responded::too_long(),
+            },
+        }
+    }
+}
+
+impl Responded {
+    fn too_long() -> Self {
+        Self { result: Err(Failure::too_much_work()), seen: Ticket::default() }
+    }
+}
