@@ -16,7 +16,7 @@ use narrows_testing::{has_program, is_disabled, skip};
 use serde_json::Value;
 
 const PACKAGE: &str = "@kusto/language-service-next";
-const VERSION: &str = "";
+const VERSION: &str = "12.4.1";
 
 /// What a refused query says when KQL has it and our part has not.
 const NOT_OURS: &str = "// not in our part";
