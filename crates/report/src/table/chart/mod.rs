@@ -9,6 +9,7 @@ mod canvas;
 mod panels;
 mod scale;
 mod series;
+mod unrolled;
 
 use narrows_model::table::{Chart, Table};
 
@@ -25,7 +26,7 @@ pub fn chart(table: &Table, style: Style) -> Option<String> {
     let style = Style { width: style.width.clamp(WIDTH_MIN, WIDTH_MAX), ..style };
     match table.chart? {
         Chart::Table => None,
-        Chart::Time | Chart::Line => panels::draw(table, style),
+        Chart::Time | Chart::Line => panels::draw(unrolled::unrolled(table).as_ref().unwrap_or(table), style),
         Chart::Bar | Chart::Column => bars::draw(table, bars::Value::AsItIs, style),
         Chart::Pie => bars::draw(table, bars::Value::Share, style),
     }
