@@ -38,22 +38,44 @@ pub struct Compiled {
     pub chart: Option<Chart>,
 }
 
-/// A table that queries can name: its name, its columns with what they hold, and the names that the view has for them.
+/// A table that queries can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableShape {
-    /// The name of the view, and of the table in a query.
+    /// What a query calls it.
     pub name: &'static str,
-    /// For each column: its name in a query, the column of the view that it is read from, and what it holds.
-    pub columns: Vec<(&'static str, &'static str, ColumnType)>,
+    /// The view of the run file that holds its rows; `None` for a table that a run never fills.
+    pub view: Option<&'static str>,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnShape>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnShape {
+    /// What a query calls it.
+    pub name: String,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// The column of the view that it is read from; `None` if every row has the same value.
+    pub stored_as: Option<&'static str>,
 }
 
 /// Every table that a query can name.
 pub fn tables() -> Vec<TableShape> {
+    let column = |field: &catalog::Field| ColumnShape {
+        name: field.name.clone(),
+        kind: field.kind.column(),
+        stored_as: match field.source {
+            catalog::FieldSource::Column(column) | catalog::FieldSource::Expression { column, .. } => Some(column),
+            catalog::FieldSource::Text(_) | catalog::FieldSource::Nothing => None,
+        },
+    };
     let shape = |table: &catalog::Table| TableShape {
         name: table.name,
-        columns: table.columns().map(|(name, kind)| (name, catalog::stored_as(name), kind.column())).collect(),
+        view: table.view,
+        columns: table.fields.iter().map(column).collect(),
     };
-    catalog::TABLES.iter().map(shape).collect()
+    catalog::all().iter().map(shape).collect()
 }
 
 /// Compiles a query.
@@ -72,7 +94,7 @@ pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<Compiled, M
         overrides::apply(&mut query, position, name, value)?;
     }
     let values: Vec<_> = overrides.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let lowered = lower::lower(&mut query).map_err(|fault| overrides::located(fault, text, &values))?;
+    let lowered = lower::lower(&mut query, text).map_err(|fault| overrides::located(fault, text, &values))?;
     let columns =
         lowered.columns.into_iter().map(|column| Column { name: column.name, kind: column.value.kind.column() });
     Ok(Compiled { sql: lowered.sql, columns: columns.collect(), chart: lowered.chart })

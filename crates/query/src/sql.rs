@@ -24,6 +24,8 @@ pub(crate) enum Constant {
     Real(f64),
     Text(String),
     Json(serde_json::Value),
+    /// `typeof(…)`
+    Type(Type),
     Null,
 }
 
@@ -138,6 +140,14 @@ pub(crate) struct Relation {
 impl Relation {
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Puts a column in the place of the one with its name, or last.
+    pub(crate) fn set(&mut self, column: Column) {
+        match self.columns.iter_mut().find(|other| other.name == column.name) {
+            Some(other) => other.value = column.value,
+            None => self.columns.push(column),
+        }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

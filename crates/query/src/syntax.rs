@@ -1,5 +1,7 @@
 //! A query as the parser leaves it: what was written, with its places, before any name is looked up.
 
+use std::rc::Rc;
+
 use narrows_model::table::Chart;
 
 use crate::error::TextRange;
@@ -56,6 +58,29 @@ pub(crate) enum Shape {
     Between(Box<Expression>, Box<Expression>, Box<Expression>, bool),
     /// A table: a source and what follows it.
     Pipeline(Box<Pipeline>),
+    /// A function, as the value of a `let`.
+    Function(Rc<Function>),
+}
+
+/// `(a: long, T: (*)) { body }`
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Query,
+}
+
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: Name,
+    pub(crate) kind: ParameterKind,
+    pub(crate) default: Option<Expression>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ParameterKind {
+    Value(Type),
+    /// A table that has these columns, and maybe others.
+    Table(Vec<(Name, Type)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +142,10 @@ pub(crate) enum Match {
     ContainsCase,
     Has,
     HasCase,
+    HasPrefix,
+    HasPrefixCase,
+    HasSuffix,
+    HasSuffixCase,
     StartsWith,
     StartsWithCase,
     EndsWith,
@@ -152,6 +181,8 @@ pub(crate) enum Source {
 #[derive(Debug, Clone)]
 pub(crate) struct Union {
     pub(crate) is_inner: bool,
+    /// Tables that do not exist are left out.
+    pub(crate) is_fuzzy: bool,
     pub(crate) with_source: Option<Name>,
     pub(crate) tables: Vec<Expression>,
 }
@@ -191,13 +222,28 @@ pub(crate) enum Step {
     ProjectRename(Vec<(Name, Name)>),
     Summarize(Vec<Item>, Vec<Item>),
     Distinct(Vec<Expression>),
-    Join(JoinKind, Expression, Vec<Expression>),
+    Join(Join),
     Union(Union),
     Sort(Vec<SortKey>),
     Take(Expression),
     Top(Expression, Vec<SortKey>),
     Count,
+    GetSchema,
+    Invoke(Name, Vec<Expression>),
+    MakeSeries(MakeSeries),
+    MvExpand(MvExpand),
+    Parse(Parse),
+    TopNested(Vec<NestedLevel>),
     Render(Chart),
+}
+
+/// `join`, or `lookup`, which leaves out the columns of the right that it goes by.
+#[derive(Debug, Clone)]
+pub(crate) struct Join {
+    pub(crate) kind: JoinKind,
+    pub(crate) is_lookup: bool,
+    pub(crate) right: Expression,
+    pub(crate) conditions: Vec<Expression>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,8 +251,73 @@ pub(crate) enum JoinKind {
     InnerUnique,
     Inner,
     LeftOuter,
+    RightOuter,
+    FullOuter,
     LeftSemi,
     LeftAnti,
+    RightSemi,
+    RightAnti,
+}
+
+/// `make-series a = f(x) default = 0, … on axis from … to … step … by …`
+#[derive(Debug, Clone)]
+pub(crate) struct MakeSeries {
+    /// One row also where the table has none.
+    pub(crate) is_nonempty: bool,
+    pub(crate) values: Vec<(Item, Option<Expression>)>,
+    pub(crate) axis: Item,
+    pub(crate) from: Option<Expression>,
+    pub(crate) to: Option<Expression>,
+    /// Written as `in range(from, to, step)`: bins count from zero, and `to` is the start of the last.
+    pub(crate) is_range: bool,
+    pub(crate) step: Expression,
+    pub(crate) by: Vec<Item>,
+}
+
+/// `mv-expand a, b to typeof(long) limit 5`
+#[derive(Debug, Clone)]
+pub(crate) struct MvExpand {
+    /// A bag gives pairs of key and value, not bags of one key.
+    pub(crate) is_pairs: bool,
+    pub(crate) index: Option<Name>,
+    pub(crate) values: Vec<(Item, Option<Type>)>,
+    pub(crate) limit: Option<Expression>,
+}
+
+/// `parse x with * "a=" a: long …`
+#[derive(Debug, Clone)]
+pub(crate) struct Parse {
+    pub(crate) kind: ParseKind,
+    /// Flags of the regular expression.
+    pub(crate) flags: String,
+    pub(crate) value: Expression,
+    pub(crate) pattern: Vec<ParsePart>,
+    /// `parse-where`: rows that do not match are left out.
+    pub(crate) is_filter: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParseKind {
+    Simple,
+    Regex,
+    Relaxed,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum ParsePart {
+    /// `*`
+    Any,
+    Text(String),
+    Column(Name, Type),
+}
+
+/// `top-nested 3 of a by sum(b)`: one level of it.
+#[derive(Debug, Clone)]
+pub(crate) struct NestedLevel {
+    pub(crate) count: Option<Expression>,
+    pub(crate) value: Item,
+    pub(crate) by: Item,
+    pub(crate) is_ascending: bool,
 }
 
 #[derive(Debug, Clone)]

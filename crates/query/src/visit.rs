@@ -38,6 +38,11 @@ impl Shape {
             }
             Shape::Between(a, b, c, _) => [a, b, c].into_iter().for_each(|it| on(it)),
             Shape::Pipeline(pipeline) => in_pipeline(pipeline, on),
+            Shape::Function(function) => {
+                function.parameters.iter().filter_map(|it| it.default.as_ref()).for_each(&mut *on);
+                function.body.lets.iter().for_each(|it| on(&it.value));
+                on(&function.body.body);
+            }
         }
     }
 }
@@ -66,10 +71,30 @@ fn in_step<'a>(step: &'a Step, on: On<'a, '_>) {
             in_items(by, on);
         }
         Step::Distinct(values) => values.iter().for_each(on),
-        Step::Join(_, right, conditions) => {
-            on(right);
-            conditions.iter().for_each(on);
+        Step::Join(join) => {
+            on(&join.right);
+            join.conditions.iter().for_each(on);
         }
+        Step::Invoke(_, arguments) => arguments.iter().for_each(on),
+        Step::MakeSeries(series) => {
+            for (item, default) in &series.values {
+                on(&item.value);
+                default.iter().for_each(&mut *on);
+            }
+            [&series.axis.value, &series.step].into_iter().for_each(&mut *on);
+            series.from.iter().chain(&series.to).for_each(&mut *on);
+            in_items(&series.by, on);
+        }
+        Step::MvExpand(expand) => {
+            expand.values.iter().for_each(|(item, _)| on(&item.value));
+            expand.limit.iter().for_each(on);
+        }
+        Step::Parse(parse) => on(&parse.value),
+        Step::TopNested(levels) => levels.iter().for_each(|level| {
+            level.count.iter().for_each(&mut *on);
+            on(&level.value.value);
+            on(&level.by.value);
+        }),
         Step::Union(union) => union.tables.iter().for_each(on),
         Step::Sort(keys) => keys.iter().for_each(|key| on(&key.value)),
         Step::Top(count, keys) => {
@@ -77,6 +102,6 @@ fn in_step<'a>(step: &'a Step, on: On<'a, '_>) {
             keys.iter().for_each(|key| on(&key.value));
         }
         Step::ProjectAway(_) | Step::ProjectKeep(_) | Step::ProjectReorder(_) | Step::ProjectRename(_) => {}
-        Step::Count | Step::Render(_) => {}
+        Step::Count | Step::GetSchema | Step::Render(_) => {}
     }
 }

@@ -172,6 +172,42 @@ fn what_grows_is_stopped() {
     };
     assert!(compile(&joins(10), &[]).is_ok());
     check(&joins(33));
+    let bench = Bench::new();
+    let windows = |levels: usize| {
+        let (open, close) = ("prev(".repeat(levels), ")".repeat(levels));
+        format!("requests | sort by timestamp asc | extend x = {open}itemCount{close} | where x > {open}1{close}")
+    };
+    let expanded = |columns: usize| {
+        let names: Vec<_> = (0..columns).map(|at| format!("x{at} = customDimensions.a{at}")).collect();
+        format!("requests | mv-expand {}", names.join(", "))
+    };
+    let series = |groups: usize| {
+        let names: Vec<_> = (0..groups).map(|at| format!("x{at} = itemCount + {at}")).collect();
+        format!("requests | make-series count() on timestamp step 1h by {}", names.join(", "))
+    };
+    let levels = |levels: usize| {
+        let all: Vec<_> =
+            (0..levels).map(|at| format!("top-nested 2 of x{at} = itemCount + {at} by count()")).collect();
+        format!("requests | {}", all.join(", "))
+    };
+    let parsed = |columns: usize| {
+        let columns: Vec<_> = (0..columns).map(|at| format!("'{at}=' x{at}")).collect();
+        format!("requests | parse name with {}", columns.join(" "))
+    };
+    let arguments = (0..60).map(|at| format!("let f{} = (x: real) {{ f{at}(x + f{at}(x)) }};\n", at + 1));
+    let calls = format!("let f0 = (x: real) {{ x }};\n{}print f60(1)", arguments.collect::<String>());
+    for (few, many) in [
+        (windows(3), windows(90)),
+        (expanded(5), expanded(1_500)),
+        (series(5), series(1_500)),
+        (levels(3), levels(33)),
+        (parsed(9), parsed(1_500)),
+    ] {
+        assert!(compile(&few, &[]).is_ok(), "{few}");
+        check_with(&bench, &few);
+        check_with(&bench, &many);
+    }
+    assert!(compile(&calls, &[]).is_err());
     let moduli = format!("print {}1{}", "(7 % ".repeat(50), ")".repeat(50));
     let picks = format!("requests | extend a = {}duration{}", "max_of(1.5, ".repeat(50), ")".repeat(50));
     for text in [doubled(60), nested(60), moduli, picks, " ".repeat(QUERY_BYTES_MAX + 1), "(".repeat(QUERY_BYTES_MAX)] {

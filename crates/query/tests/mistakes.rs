@@ -13,7 +13,7 @@ fn reported(query: &str) -> String {
 fn a_slip_of_the_pen_is_reported_with_what_was_meant() {
     for (query, wanted) in [
         ("request | count", "line 1, column 1: there is no table `request`; did you mean `requests`?"),
-        ("AppRequests | count", "line 1, column 1: there is no table `AppRequests`; it is called `requests` here"),
+        ("AppRequest | count", "line 1, column 1: there is no table `AppRequest`; did you mean `AppRequests`?"),
         (
             "requests\n| where durration > 1",
             "line 2, column 9: there is no column `durration`; did you mean `duration`?",

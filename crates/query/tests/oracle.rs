@@ -60,7 +60,7 @@ fn schema() -> PathBuf {
     let mut text = String::new();
     for table in tables() {
         let columns: Vec<_> =
-            table.columns.iter().map(|(name, _, kind)| format!("['{name}']:{}", word(*kind))).collect();
+            table.columns.iter().map(|column| format!("['{}']:{}", column.name, word(column.kind))).collect();
         text.push_str(&format!("{}({})\n", table.name, columns.join(", ")));
     }
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kusto-tables.txt");

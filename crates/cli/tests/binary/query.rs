@@ -7,6 +7,7 @@ use std::process::Stdio;
 use crate::common::{Bench, text};
 use narrows_model::run::{Environment, Run, RunState, Trial, TrialState, Validity};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus};
+use narrows_query::ColumnShape;
 use narrows_telemetry::Store;
 use narrows_telemetry::run_file::{QueryLimits, Reader, RunFile};
 use serde_json::json;
@@ -248,6 +249,50 @@ fn mistakes_in_kql_are_shown_where_they_are() {
     assert_eq!(result(&bench, &["--kql", "q.kql", "--let", "least=1000", "--format", "csv"]), "Count\n0\n");
 }
 
+/// Operators that SQL does not have, with the functions of the run file.
+#[test]
+fn kql_does_what_sql_cannot() {
+    let bench = bench();
+    let file = bench.path("q.kql");
+    let series = "AppRequests | make-series sum(ItemCount) on TimeGenerated from datetime(2020-06-20) to \
+                  datetime(2020-06-20 00:00:09) step 3s by AppRoleName";
+    for (kql, wanted) in [
+        (
+            format!("{series} | project AppRoleName, sum_ItemCount | sort by AppRoleName asc"),
+            "AppRoleName,sum_ItemCount\ndronescheduler,\"[2,3,0]\"\npackage,\"[0,0,2]\"\n",
+        ),
+        ("requests | where name hasprefix 'drone' and name hassuffix 'UTILIZATION' | count".to_owned(), "Count\n6\n"),
+        (
+            "requests | parse name with verb ' ' area '/' rest | summarize count() by verb, area | sort by area asc".to_owned(),
+            "verb,area,count_\nGET,,2\nGET,DroneDeliveries,6\n",
+        ),
+        (
+            "exceptions | mv-expand one = details | project kind = tostring(one.type), details[0].rawStack".to_owned(),
+            "kind,details_0_rawStack\nerror,\"\"\"\"\"\"\n",
+        ),
+        (
+            "range n from 1 to 300000 step 1 | summarize all = make_list(n) | mv-expand all to typeof(long) | summarize sum(all), count()".to_owned(),
+            "sum_all,count_\n45000150000,300000\n",
+        ),
+        (
+            "requests | sort by timestamp asc | extend fine = row_cumsum(itemCount, success != prev(success)) | summarize max(fine)".to_owned(),
+            "max_fine\n4\n",
+        ),
+        (
+            "union isfuzzy=true requests, pageViews, nowhere | summarize sum(itemCount), dcount(user_Id) by itemType".to_owned(),
+            "itemType,sum_itemCount,dcount_user_Id\nrequest,8,0\n",
+        ),
+    ] {
+        std::fs::write(&file, &kql).unwrap();
+        assert_eq!(result(&bench, &["--kql", "q.kql", "--format", "csv"]), wanted, "{kql}");
+    }
+    std::fs::write(&file, format!("{series} | render timechart")).unwrap();
+    let picture = result(&bench, &["--kql", "q.kql"]);
+    assert!(picture.contains("dronescheduler") && picture.contains('└'), "{picture}");
+    std::fs::write(&file, "requests\n| make-series count() on timestamp from now() - 365d to now() step 1ms").unwrap();
+    insta::assert_snapshot!(refusal(&bench, &["--kql", "q.kql"]), @"error: the query failed: line 2: the steps of `make-series`: 31536000000, expected at most 1048576");
+}
+
 #[test]
 fn a_result_that_is_cut_says_so() {
     let bench = bench();
@@ -310,8 +355,10 @@ fn the_catalog_of_kql_is_that_of_the_views() {
     let reader = Reader::open(&made(&bench)).unwrap();
     let mut faults = Vec::new();
     for table in narrows_query::tables() {
-        for (name, stored_as, kind) in &table.columns {
-            let sql = format!("SELECT \"{stored_as}\" FROM {} WHERE {stored_as} IS NOT NULL LIMIT 1", table.name);
+        let Some(view) = table.view else { continue };
+        for ColumnShape { name, kind, stored_as } in &table.columns {
+            let Some(stored_as) = stored_as else { continue };
+            let sql = format!("SELECT \"{stored_as}\" FROM {view} WHERE {stored_as} IS NOT NULL LIMIT 1");
             match reader.sql(&sql, &QueryLimits::default()) {
                 Err(error) => faults.push(format!("{}.{name}: {error}", table.name)),
                 Ok(result) => {

@@ -18,7 +18,7 @@ fn impossible(call: &Call<'_>, value: &Value) -> Fault {
 }
 
 /// A value as a string, for people.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     let sql = &value.sql;
     match value.kind {
         Type::Text => sql.clone(),
@@ -36,6 +36,19 @@ pub(super) fn text(value: &Value) -> String {
                 value.scalar()
             )
         }
+    }
+}
+
+/// A text as a value of a type; NULL if it is none.
+pub(crate) fn of_text(kind: Type, text: &str) -> String {
+    match kind {
+        Type::Text => text.to_owned(),
+        Type::Long => format!("kql_tolong({text})"),
+        Type::Real => format!("kql_toreal({text})"),
+        Type::Bool => format!("kql_tobool({text})"),
+        Type::Datetime => format!("kql_todatetime({text})"),
+        Type::Timespan => format!("kql_totimespan({text})"),
+        Type::Dynamic => format!("CASE WHEN json_valid({text}) THEN {text} ELSE json_quote({text}) END"),
     }
 }
 
@@ -68,7 +81,7 @@ pub(super) fn to_real(call: &Call<'_>) -> Result<Value, Fault> {
         Type::Real => return Ok(value.clone()),
         Type::Bool | Type::Long => format!("CAST({} AS REAL)", value.sql),
         Type::Text | Type::Dynamic => format!("kql_toreal({})", value.scalar()),
-        Type::Datetime | Type::Timespan => return Err(impossible(call, value)),
+        Type::Datetime | Type::Timespan => format!("CAST({} AS REAL)", to_long(call)?.sql),
     };
     Ok(Value::new(Type::Real, sql))
 }
@@ -127,10 +140,16 @@ pub(super) fn to_dynamic(call: &Call<'_>) -> Result<Value, Fault> {
         (Type::Text, _) => {
             Ok(Value::new(Type::Dynamic, format!("CASE WHEN json_valid({sql}) THEN {sql} ELSE json_quote({sql}) END")))
         }
-        (Type::Long | Type::Real, _) => Ok(Value::new(Type::Dynamic, format!("json_quote({sql})"))),
-        (Type::Bool, _) => {
-            Ok(Value::new(Type::Dynamic, format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END")))
-        }
-        (Type::Datetime | Type::Timespan, _) => Ok(Value::new(Type::Dynamic, format!("json_quote({})", text(value)))),
+        _ => Ok(Value::new(Type::Dynamic, json(value))),
+    }
+}
+
+/// A value as JSON. A string stays one, whatever is in it.
+pub(crate) fn json(value: &Value) -> String {
+    match value.kind {
+        Type::Dynamic => value.sql.clone(),
+        Type::Bool => text(value),
+        Type::Text | Type::Long | Type::Real => format!("json_quote({})", value.sql),
+        Type::Datetime | Type::Timespan => format!("json_quote({})", text(value)),
     }
 }

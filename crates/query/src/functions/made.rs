@@ -1,6 +1,7 @@
 //! Functions whose SQL depends on the types or the constants that they are given.
 
 use super::call::Call;
+use super::conversions;
 use crate::error::Fault;
 use crate::literal::{DAY_NS, SECOND_NS};
 use crate::sql::{Constant, Value, whole};
@@ -53,18 +54,32 @@ fn common(call: &Call<'_>, positions: impl Iterator<Item = usize>) -> Result<Typ
     Ok(kind.unwrap_or(Type::Text))
 }
 
+/// The same where dynamic values may be among others: they become of the type that the others have in common, and if
+/// these have none, all are dynamic.
+fn blended(call: &Call<'_>, positions: impl Iterator<Item = usize> + Clone) -> Result<Type, Fault> {
+    let is_dynamic = |at: &usize| call.values.get(*at).is_some_and(|value| value.kind == Type::Dynamic);
+    let dynamics = positions.clone().filter(is_dynamic).count();
+    if dynamics == positions.clone().count() {
+        return Ok(Type::Dynamic);
+    }
+    let kind = common(call, positions.filter(|at| !is_dynamic(at)));
+    if dynamics > 0 { Ok(kind.unwrap_or(Type::Dynamic)) } else { kind }
+}
+
 /// A value where its type is `kind`, of which whole numbers may be a part.
 fn widened(value: &Value, kind: Type) -> String {
-    if value.kind == Type::Long && kind == Type::Real {
-        format!("CAST({} AS REAL)", value.sql)
-    } else {
-        value.sql.clone()
+    match (value.kind, kind) {
+        (Type::Long, Type::Real) => format!("CAST({} AS REAL)", value.sql),
+        (_, Type::Dynamic) => conversions::json(value),
+        (Type::Dynamic, Type::Text) => conversions::text(value),
+        (Type::Dynamic, _) => conversions::of_text(kind, &value.scalar()),
+        _ => value.sql.clone(),
     }
 }
 
 pub(super) fn iff(call: &Call<'_>) -> Result<Value, Fault> {
     let condition = call.fitted(0, 'b')?;
-    let kind = common(call, 1..3)?;
+    let kind = blended(call, 1..3)?;
     let [_, yes, no] = call.values.as_slice() else { return Err(call.fault(3, "`iff` takes three values")) };
     Ok(Value::new(kind, format!("CASE WHEN {condition} THEN {} ELSE {} END", widened(yes, kind), widened(no, kind))))
 }
@@ -76,7 +91,7 @@ pub(super) fn case(call: &Call<'_>) -> Result<Value, Fault> {
             call.fault(last, "`case` takes pairs of a condition and a value, and a last value without a condition")
         );
     }
-    let kind = common(call, (0..last).filter(|at| at % 2 == 1).chain([last]))?;
+    let kind = blended(call, (0..last).filter(|at| at % 2 == 1).chain([last]))?;
     let mut sql = "CASE".to_owned();
     for at in (0..last).step_by(2) {
         sql.push_str(&format!(" WHEN {} THEN {}", call.fitted(at, 'b')?, widened(&call.values[at + 1], kind)));
@@ -152,13 +167,13 @@ pub(super) fn is_not_empty(call: &Call<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn strcat(call: &Call<'_>) -> Result<Value, Fault> {
-    let texts = call.values.iter().map(super::conversions::text).collect::<Vec<_>>();
+    let texts = call.values.iter().map(conversions::text).collect::<Vec<_>>();
     Ok(Value::new(Type::Text, format!("concat({})", texts.join(", "))))
 }
 
 pub(super) fn strcat_delim(call: &Call<'_>) -> Result<Value, Fault> {
     let delimiter = call.fitted(0, 's')?;
-    let texts = call.values[1..].iter().map(super::conversions::text).collect::<Vec<_>>();
+    let texts = call.values[1..].iter().map(conversions::text).collect::<Vec<_>>();
     Ok(Value::new(Type::Text, format!("concat({})", texts.join(&format!(", {delimiter}, ")))))
 }
 
@@ -188,12 +203,12 @@ pub(super) fn split(call: &Call<'_>) -> Result<Value, Fault> {
 
 pub(super) fn extract(call: &Call<'_>) -> Result<Value, Fault> {
     let found = format!("kql_extract({}, {}, {})", call.fitted(0, 's')?, call.fitted(1, 'l')?, call.fitted(2, 's')?);
-    match call.values.get(3) {
-        None => Ok(Value::new(Type::Text, found)),
-        Some(_) => Err(call
-            .fault(3, "`extract` takes three values here")
-            .hint("convert what it finds, such as by `tolong(…)`")),
-    }
+    let kind = match call.values.get(3).map(|value| &value.constant) {
+        None => Type::Text,
+        Some(Some(Constant::Type(kind))) => *kind,
+        Some(_) => return Err(call.fault(3, "the type is written as `typeof(long)`")),
+    };
+    Ok(Value::new(kind, conversions::of_text(kind, &found)))
 }
 
 pub(super) fn abs(call: &Call<'_>) -> Result<Value, Fault> {
@@ -247,6 +262,15 @@ pub(super) fn bin(call: &Call<'_>) -> Result<Value, Fault> {
         (a, b) => {
             Err(call.fault(0, format!("`{}` is not defined between {} and {}", call.name.text, a.word(), b.word())))
         }
+    }
+}
+
+/// How far before zero a bin of this length begins. A length that is no constant has it only where bins begin at zero.
+pub(crate) fn bin_shift(kind: Type, step: Option<i64>) -> Option<i64> {
+    match (kind, step) {
+        (Type::Datetime, Some(step)) => i64::try_from(EPOCH_NS.rem_euclid(i128::from(step))).ok(),
+        (Type::Datetime, None) => None,
+        _ => Some(0),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Functions that SQLite does not have begin with `kql_`; the program that runs the SQL registers them.
 
 pub(crate) mod aggregates;
+mod bags;
 pub(crate) mod call;
 mod conversions;
 mod made;
@@ -13,8 +14,13 @@ use crate::parser::is_known_function;
 use crate::syntax::Name;
 use call::Function;
 
+pub(crate) use bags::bag;
+pub(crate) use conversions::{json, of_text, text};
+pub(crate) use made::bin_shift;
+
 /// Functions that the lowering itself understands.
-const BUILT_IN: [&str; 3] = ["toscalar", "materialize", "row_number"];
+const BUILT_IN: [&str; 9] =
+    ["toscalar", "materialize", "row_number", "row_cumsum", "prev", "next", "typeof", "column_ifexists", "pack_all"];
 
 pub(crate) fn scalar(name: &str) -> Option<&'static Function> {
     scalars::SCALARS.iter().find(|function| function.name == name)

@@ -3,14 +3,14 @@
 use super::call::Function;
 use super::call::Gives::{self, First, Is, Own};
 use super::call::Meaning::{self, Made, Sql};
-use super::{conversions, made};
+use super::{bags, conversions, made};
 use crate::types::Type::{Bool, Datetime, Dynamic, Long, Real, Text, Timespan};
 
 const fn row(name: &'static str, takes: &'static str, gives: Gives, meaning: Meaning) -> Function {
     Function { name, takes, gives, meaning }
 }
 
-pub(crate) const SCALARS: [Function; 78] = [
+pub(crate) const SCALARS: [Function; 90] = [
     // Conditions
     row("not", "b", Is(Bool), Sql("(NOT ifnull({0}, 0))")),
     row("iff", "baa", Own, Made(made::iff)),
@@ -37,6 +37,7 @@ pub(crate) const SCALARS: [Function; 78] = [
     row("split", "ss?l", Is(Dynamic), Made(made::split)),
     row("extract", "sls?a", Own, Made(made::extract)),
     row("replace_string", "sss", Is(Text), Sql("replace({0}, {1}, {2})")),
+    row("replace", "sss", Is(Text), Sql("kql_replace_regex({2}, {0}, {1})")),
     row("replace_regex", "sss", Is(Text), Sql("kql_replace_regex({0}, {1}, {2})")),
     row(
         "trim",
@@ -44,6 +45,7 @@ pub(crate) const SCALARS: [Function; 78] = [
         Is(Text),
         Sql("kql_replace_regex(kql_replace_regex({1}, concat('^(?:', {0}, ')+'), ''), concat('(?:', {0}, ')+$'), '')"),
     ),
+    row("parse_url", "s", Is(Dynamic), Made(bags::url)),
     row("trim_start", "ss", Is(Text), Sql("kql_replace_regex({1}, concat('^(?:', {0}, ')+'), '')")),
     row("trim_end", "ss", Is(Text), Sql("kql_replace_regex({1}, concat('(?:', {0}, ')+$'), '')")),
     // Conversions
@@ -61,6 +63,16 @@ pub(crate) const SCALARS: [Function; 78] = [
     row("todynamic", "a", Is(Dynamic), Made(conversions::to_dynamic)),
     row("toobject", "a", Is(Dynamic), Made(conversions::to_dynamic)),
     row("array_length", "y", Is(Long), Sql("CASE json_type({0}) WHEN 'array' THEN json_array_length({0}) END")),
+    row("pack", "sa*", Is(Dynamic), Made(bags::pack)),
+    row("bag_pack", "sa*", Is(Dynamic), Made(bags::pack)),
+    row("pack_dictionary", "sa*", Is(Dynamic), Made(bags::pack)),
+    row("pack_array", "a*", Is(Dynamic), Made(bags::array)),
+    row("bag_keys", "y", Is(Dynamic), Made(bags::keys)),
+    row("bag_has_key", "ys", Is(Bool), Made(bags::has_key)),
+    row("strcat_array", "ys", Is(Text), Made(bags::joined)),
+    row("array_sum", "y", Is(Real), Made(bags::sum)),
+    row("extract_json", "ss", Is(Text), Made(bags::extract_json)),
+    row("extractjson", "ss", Is(Text), Made(bags::extract_json)),
     // Numbers
     row("abs", "a", First, Made(made::abs)),
     row("sign", "n", Is(Real), Sql("CAST(sign({0}) AS REAL)")),

@@ -170,7 +170,8 @@ impl<'a> Lexer<'a> {
         }
         self.take_while(|c| c.is_ascii_digit());
         let mut is_whole = true;
-        if self.rest().starts_with('.') && self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        // `1.5` and `1.` are numbers; `1..5` is a range, and `1.a` the member of one.
+        if self.rest().starts_with('.') && !self.rest()[1..].starts_with(|c: char| c == '.' || is_name_start(c)) {
             self.at += 1;
             self.take_while(|c| c.is_ascii_digit());
             is_whole = false;
@@ -279,6 +280,7 @@ mod tests {
             ("0x1F", Kind::Long(31)),
             ("1.5", Kind::Real(1.5)),
             ("2e3", Kind::Real(2000.0)),
+            ("100.", Kind::Real(100.0)),
             ("1d", Kind::Span(86_400 * second)),
             ("1.5h", Kind::Span(5_400 * second)),
             ("100ms", Kind::Span(second / 10)),

@@ -5,25 +5,28 @@ use crate::error::{Fault, TextRange};
 use crate::sql::Relation;
 use crate::syntax::{Name, Pattern};
 
-fn is_like(pattern: &Pattern, name: &str) -> bool {
-    if pattern.is_quoted || !pattern.text.contains('*') {
-        return pattern.text == name;
-    }
-    let parts: Vec<&str> = pattern.text.split('*').collect();
-    let (first, last) = (parts[0], parts[parts.len() - 1]);
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    for part in &parts[1..parts.len() - 1] {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
+/// Whether a name is like a pattern, in which `*` stands for anything.
+pub(super) fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
             None => return false,
         }
     }
-    rest.ends_with(last)
+    name.ends_with(last)
+}
+
+fn is_named(pattern: &Pattern, name: &str) -> bool {
+    if pattern.is_quoted { pattern.text == name } else { is_like(&pattern.text, name) }
 }
 
 /// Where the columns are that a pattern names. One without a star has to name one.
 fn positions(relation: &Relation, pattern: &Pattern) -> Result<Vec<usize>, Fault> {
-    let named = relation.columns.iter().enumerate().filter(|(_, column)| is_like(pattern, &column.name));
+    let named = relation.columns.iter().enumerate().filter(|(_, column)| is_named(pattern, &column.name));
     let positions: Vec<usize> = named.map(|(position, _)| position).collect();
     if positions.is_empty() && (pattern.is_quoted || !pattern.text.contains('*')) {
         return Err(unknown_column(relation, &pattern.text, pattern.place));

@@ -8,7 +8,7 @@ use crate::sql::{Constant, Value, quoted};
 use crate::syntax::{Binary, Expression, Match, Members, Shape};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     pub(super) fn compared(
         &mut self,
         binary: Binary,
@@ -218,7 +218,7 @@ fn equated(a: Value, b: Value) -> Option<(Value, Value)> {
     if let Some(text) = b.as_text() {
         let text = text.trim().to_lowercase();
         let constant = match a.kind {
-            Type::Bool => Value::whole(Type::Bool, i64::from(text.parse::<bool>().ok()?)),
+            Type::Bool => Value::whole(Type::Bool, i64::from(truth(&text)?)),
             Type::Long => Value::whole(Type::Long, text.parse().ok()?),
             Type::Real => text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::real)?,
             _ => return None,
@@ -231,6 +231,15 @@ fn equated(a: Value, b: Value) -> Option<(Value, Value)> {
     match (a.kind, a.as_whole(), b.as_whole()) {
         (Type::Text, _, Some(whole)) if b.kind == Type::Long => Some((a, Value::text(&whole.to_string()))),
         (_, Some(whole), _) if a.kind == Type::Long => Some((Value::text(&whole.to_string()), b)),
+        _ => None,
+    }
+}
+
+/// The truth value that a text says.
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
         _ => None,
     }
 }
@@ -273,6 +282,10 @@ fn match_sql(operator: Match, text: &Value, part: &Value) -> String {
         (Match::ContainsCase, _) => format!("(instr({text}, {sql}) > 0)"),
         (Match::Has, _) => format!("kql_has({text}, {sql})"),
         (Match::HasCase, _) => format!("kql_has_cs({text}, {sql})"),
+        (Match::HasPrefix, _) => format!("kql_has_prefix({text}, {sql})"),
+        (Match::HasPrefixCase, _) => format!("kql_has_prefix_cs({text}, {sql})"),
+        (Match::HasSuffix, _) => format!("kql_has_suffix({text}, {sql})"),
+        (Match::HasSuffixCase, _) => format!("kql_has_suffix_cs({text}, {sql})"),
         (Match::StartsWith, _) => format!("kql_starts_with({text}, {sql})"),
         (Match::StartsWithCase, Some(length)) => format!("(substr({text}, 1, {length}) = {sql})"),
         (Match::StartsWithCase, None) => format!("(substr({text}, 1, length({sql})) = {sql})"),

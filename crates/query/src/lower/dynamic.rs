@@ -9,7 +9,7 @@ use crate::sql::{Constant, Value, quoted};
 use crate::syntax::{Expression, Shape};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     pub(super) fn member(
         &mut self,
         value: &Expression,

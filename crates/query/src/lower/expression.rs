@@ -1,15 +1,16 @@
 //! Expressions: literals, names, arithmetic. Comparisons, JSON and calls are in files of their own.
 
+use super::window::is_window;
 use super::{Binding, EXPRESSION_BYTES_MAX, Lowering, Scope};
 use crate::catalog;
 use crate::error::{Fault, TextRange};
 use crate::functions;
 use crate::functions::call::{Call, Meaning};
-use crate::sql::{Constant, Value};
+use crate::sql::{Constant, Value, quoted};
 use crate::syntax::{Binary, Expression, Literal, Logic, Name, Shape};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     pub(super) fn value(&mut self, expression: &Expression, scope: Scope<'_>) -> Result<Value, Fault> {
         let value = self.value_of(expression, scope)?;
         match value.sql.len() <= EXPRESSION_BYTES_MAX {
@@ -44,6 +45,7 @@ impl Lowering {
             Shape::Between(value, low, high, is_negated) => self.between([value, low, high], *is_negated, scope),
             Shape::Pipeline(_) => Err(Fault::new(place, "this is a table, where a value was expected")
                 .hint("`toscalar(…)` takes the first value of a table")),
+            Shape::Function(_) => Err(Fault::new(place, "this is a function, where a value was expected")),
         }
     }
 
@@ -58,6 +60,10 @@ impl Lowering {
         match self.binding(name) {
             Some(Binding::Value(value)) => return Ok(value.clone()),
             Some(Binding::Table(_)) => return Err(table_for_value(name, place)),
+            Some(Binding::Function(_)) => {
+                return Err(Fault::new(place, format!("`{name}` is a function, where a value was expected"))
+                    .hint(format!("call it: `{name}(…)`")));
+            }
             None if catalog::table(name).is_some() => return Err(table_for_value(name, place)),
             None => {}
         }
@@ -78,18 +84,18 @@ impl Lowering {
 
     /// The value of a condition.
     pub(super) fn condition(&mut self, expression: &Expression, scope: Scope<'_>) -> Result<Value, Fault> {
-        let value = self.value(expression, scope)?;
-        match value.kind {
-            Type::Bool => Ok(value),
-            kind => Err(Fault::new(expression.place, format!("this is a {}, where a bool was expected", kind.word()))),
-        }
+        is_condition(self.value(expression, scope)?, expression.place)
     }
 
     fn all(&mut self, logic: Logic, terms: &[Expression], scope: Scope<'_>) -> Result<Value, Fault> {
         let word = if logic == Logic::And { " AND " } else { " OR " };
         let mut texts = Vec::new();
         for term in terms {
-            texts.push(self.condition(term, scope)?.sql);
+            let value = self.value(term, scope)?;
+            texts.push(match value.kind {
+                Type::Dynamic => format!("kql_tobool({})", value.scalar()),
+                _ => is_condition(value, term.place)?.sql,
+            });
         }
         Ok(Value::new(Type::Bool, format!("({})", texts.join(word))))
     }
@@ -112,13 +118,20 @@ impl Lowering {
                 let [table] = arguments else { return Err(Fault::new(name.place, "`toscalar` takes one table")) };
                 return if self.is_table(table) { self.first_of(table) } else { self.value(table, Scope::Nothing) };
             }
-            "row_number" => return self.row_number(name, arguments, scope),
+            "typeof" => return type_value(name, arguments),
+            "column_ifexists" => return self.column_if_exists(name, arguments, scope),
+            "pack_all" => return pack_all(name, arguments, scope),
+            window if is_window(window) => return self.window(name, arguments, scope),
             _ => {}
+        }
+        if let Some(Binding::Function(function)) = self.binding(&name.text) {
+            let function = function.clone();
+            return self.call_of_value(&function, name, arguments, scope);
         }
         if functions::aggregate(&name.text).is_some() {
             return self.aggregate_call(name, arguments, scope);
         }
-        let Some(function) = functions::scalar(&name.text) else { return Err(functions::unknown(name)) };
+        let Some(function) = functions::scalar(&name.text) else { return Err(self.no_function(name)) };
         let mut call = Call { name, values: Vec::new(), places: Vec::new() };
         for argument in arguments {
             call.values.push(self.value(argument, scope)?);
@@ -130,6 +143,21 @@ impl Lowering {
                 call.check_count(function)?;
                 make(&call)
             }
+        }
+    }
+
+    /// `column_ifexists("name", default)`.
+    fn column_if_exists(&mut self, name: &Name, arguments: &[Expression], scope: Scope<'_>) -> Result<Value, Fault> {
+        let [wanted, default] = arguments else {
+            return Err(Fault::new(name.place, format!("`{}` takes the name of a column and a default", name.text)));
+        };
+        let text = self.value(wanted, Scope::Nothing)?;
+        let Some(text) = text.as_text() else {
+            return Err(Fault::new(wanted.place, "the name of a column is a constant string here"));
+        };
+        match scope.relation().and_then(|relation| relation.column(text)) {
+            Some(_) => self.named_value(text, wanted.place, scope),
+            None => self.value(default, scope),
         }
     }
 
@@ -147,32 +175,6 @@ impl Lowering {
             )),
         }
     }
-
-    fn row_number(&mut self, name: &Name, arguments: &[Expression], scope: Scope<'_>) -> Result<Value, Fault> {
-        let Scope::Rows(relation) = scope else {
-            return Err(Fault::new(name.place, "`row_number` needs the rows of a table"));
-        };
-        if !relation.is_serialized {
-            return Err(Fault::new(name.place, "`row_number` needs rows in an order")
-                .hint("put `sort by …` or `serialize` before it"));
-        }
-        let first = match arguments {
-            [] => 1,
-            [first] => {
-                let value = self.value(first, Scope::Nothing)?;
-                value
-                    .as_whole()
-                    .ok_or_else(|| Fault::new(first.place, "the first number is a constant whole number"))?
-            }
-            [_, second, ..] => return Err(Fault::new(second.place, "`row_number` takes one value at most here")),
-        };
-        let order = if relation.order.is_empty() { String::new() } else { format!("ORDER BY {}", relation.keys()) };
-        self.has_window = true;
-        Ok(Value::new(
-            Type::Long,
-            format!("(row_number() OVER ({order}) + {})", crate::sql::whole(first.saturating_sub(1))),
-        ))
-    }
 }
 
 /// The first few names, for a hint.
@@ -181,6 +183,32 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     let more = if names.len() > SHOWN_MAX { ", …" } else { "" };
     format!("{}{more}", names[..names.len().min(SHOWN_MAX)].join(", "))
+}
+
+fn is_condition(value: Value, place: TextRange) -> Result<Value, Fault> {
+    match value.kind {
+        Type::Bool => Ok(value),
+        kind => Err(Fault::new(place, format!("this is a {}, where a bool was expected", kind.word()))),
+    }
+}
+
+/// `typeof(long)`, which only some functions take.
+fn type_value(name: &Name, arguments: &[Expression]) -> Result<Value, Fault> {
+    let kind = match arguments {
+        [Expression { kind: Shape::Name(word), .. }] => Type::named(word),
+        _ => None,
+    };
+    let kind = kind.ok_or_else(|| Fault::new(name.place, "`typeof` takes the name of a type"))?;
+    Ok(Value { constant: Some(Constant::Type(kind)), ..Value::new(Type::Text, quoted(kind.word())) })
+}
+
+/// All columns as one bag.
+fn pack_all(name: &Name, arguments: &[Expression], scope: Scope<'_>) -> Result<Value, Fault> {
+    let (Scope::Rows(relation), []) = (scope, arguments) else {
+        return Err(Fault::new(name.place, "`pack_all` takes no values here, and needs the rows of a table"));
+    };
+    let pairs = relation.columns.iter().map(|column| (quoted(&column.name), &column.value));
+    Ok(functions::bag(pairs))
 }
 
 fn table_for_value(name: &str, place: TextRange) -> Fault {

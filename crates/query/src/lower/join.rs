@@ -4,7 +4,7 @@ use super::steps::not_dynamic;
 use super::{Lowering, Scope};
 use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Relation, Value};
-use crate::syntax::{Binary, Expression, JoinKind, Logic, Shape};
+use crate::syntax::{Binary, Expression, Join, JoinKind, Logic, Shape};
 
 /// A column of the left and the one of the right that it equals.
 struct Pair {
@@ -12,56 +12,58 @@ struct Pair {
     right: Value,
 }
 
-impl Lowering {
-    pub(super) fn joined(
-        &mut self,
-        left: Relation,
-        kind: JoinKind,
-        right: &Expression,
-        conditions: &[Expression],
-        place: TextRange,
-    ) -> Result<Relation, Fault> {
-        let right = self.table(right)?;
+impl Lowering<'_> {
+    pub(super) fn joined(&mut self, left: Relation, join: &Join, place: TextRange) -> Result<Relation, Fault> {
+        let right = self.table(&join.right)?;
         // What a limit cuts is cut in its order; the rows of a join have none.
         let mut left = self.seal(left, place)?;
         left.order.clear();
         let mut right = self.seal(right, place)?;
         right.order.clear();
-        let mut pairs = Vec::new();
-        for condition in conditions {
-            self.pairs(condition, &left, &right, &mut pairs)?;
-        }
-        if kind == JoinKind::InnerUnique {
+        let mut pairs = self.all_pairs(&join.conditions, &left, &right)?;
+        if join.kind == JoinKind::InnerUnique {
             left = self.unique(&left, &pairs, place)?;
-            pairs.clear();
-            for condition in conditions {
-                self.pairs(condition, &left, &right, &mut pairs)?;
-            }
+            pairs = self.all_pairs(&join.conditions, &left, &right)?;
         }
-        let on = pairs
-            .iter()
-            .map(|pair| format!("{} = {}", pair.left.sql, pair.right.sql))
-            .collect::<Vec<_>>()
-            .join(" AND ");
-        let mut result = Relation { is_costly: true, columns: left.columns.clone(), ..Relation::default() };
+        let on = pairs.iter().map(|pair| format!("{} = {}", pair.left.sql, pair.right.sql)).collect::<Vec<_>>();
+        let on = on.join(" AND ");
         let (Some(from), Some(other)) = (left.from, right.from) else {
             return Err(Fault::new(place, "this table has no rows to join"));
         };
-        match kind {
-            JoinKind::LeftSemi => result.filters.push(format!("EXISTS (SELECT 1 FROM {other} WHERE {on})")),
-            JoinKind::LeftAnti => result.filters.push(format!("NOT EXISTS (SELECT 1 FROM {other} WHERE {on})")),
-            JoinKind::InnerUnique | JoinKind::Inner | JoinKind::LeftOuter => {
-                let word = if kind == JoinKind::LeftOuter { "LEFT JOIN" } else { "JOIN" };
-                result.from = Some(format!("{from} {word} {other} ON {on}"));
-                for column in right.columns {
-                    let name = result.free_name(&column.name);
-                    result.columns.push(Column { name, value: column.value });
-                }
-                return Ok(result);
+        let result = Relation { is_costly: true, ..Relation::default() };
+        let some = |columns: Vec<Column>, from: String, negation: &str, other: String| Relation {
+            columns,
+            from: Some(from),
+            filters: vec![format!("{negation}EXISTS (SELECT 1 FROM {other} WHERE {on})")],
+            ..result.clone()
+        };
+        let word = match join.kind {
+            JoinKind::LeftSemi => return Ok(some(left.columns, from, "", other)),
+            JoinKind::LeftAnti => return Ok(some(left.columns, from, "NOT ", other)),
+            JoinKind::RightSemi => return Ok(some(right.columns, other, "", from)),
+            JoinKind::RightAnti => return Ok(some(right.columns, other, "NOT ", from)),
+            JoinKind::InnerUnique | JoinKind::Inner => "JOIN",
+            JoinKind::LeftOuter => "LEFT JOIN",
+            JoinKind::RightOuter => "RIGHT JOIN",
+            JoinKind::FullOuter => "FULL JOIN",
+        };
+        let mut result =
+            Relation { columns: left.columns, from: Some(format!("{from} {word} {other} ON {on}")), ..result };
+        for column in right.columns {
+            let is_key = pairs.iter().any(|pair| pair.right.sql == column.value.sql);
+            if join.is_lookup && is_key {
+                continue;
             }
+            let name = result.free_name(&column.name);
+            result.columns.push(Column { name, value: column.value });
         }
-        result.from = Some(from);
         Ok(result)
+    }
+
+    fn all_pairs(&mut self, conditions: &[Expression], left: &Relation, right: &Relation) -> Result<Vec<Pair>, Fault> {
+        let mut pairs = Vec::new();
+        conditions.iter().try_for_each(|condition| self.pairs(condition, left, right, &mut pairs))?;
+        Ok(pairs)
     }
 
     /// One row, whichever, for each value of the columns that a join goes by.

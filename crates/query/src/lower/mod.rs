@@ -8,12 +8,19 @@ mod columns;
 mod compare;
 mod dynamic;
 mod expression;
+mod function;
 mod join;
+mod make_series;
+mod mv_expand;
 mod names;
+mod parse;
+mod schema;
 mod source;
 mod steps;
 mod summarize;
+mod top_nested;
 mod union;
+mod window;
 
 use std::collections::HashMap;
 
@@ -22,6 +29,7 @@ use narrows_model::table::Chart;
 use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Key, Relation, Value, named};
 use crate::syntax::{Expression, Let, Query, Shape, Step};
+use function::BoundFunction;
 
 /// How long the SQL of one expression may grow, in bytes: names and functions stand for more than they look.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
@@ -44,6 +52,7 @@ pub(crate) struct Lowered {
 enum Binding {
     Value(Value),
     Table(Relation),
+    Function(BoundFunction),
 }
 
 /// Where an expression stands, which decides what it can name.
@@ -66,22 +75,31 @@ impl<'a> Scope<'a> {
     }
 }
 
-pub(crate) struct Lowering {
+#[derive(Default)]
+pub(crate) struct Lowering<'a> {
+    /// The text of the query, for the lines that errors of the running query name.
+    text: &'a str,
     lets: Vec<(String, Binding)>,
+    /// How many names are let outside the function that is being called; these may be let again in it.
+    outer_lets: usize,
     /// The common table expressions so far.
     shared: Vec<String>,
     aliases: usize,
     /// The expression just read looks at other rows than its own.
     has_window: bool,
+    /// Columns that the windows just read need first.
+    inner: Vec<Column>,
     /// An aggregate was read since this was last unset.
     has_aggregate: bool,
+    /// The functions that are being called, and how many calls were read.
+    calling: Vec<String>,
+    calls: usize,
 }
 
 /// Makes SQL of a query, from which it takes the `render` at the end.
-pub(crate) fn lower(query: &mut Query) -> Result<Lowered, Fault> {
+pub(crate) fn lower(query: &mut Query, text: &str) -> Result<Lowered, Fault> {
     let chart = taken_chart(&mut query.body);
-    let mut lowering =
-        Lowering { lets: Vec::new(), shared: Vec::new(), aliases: 0, has_window: false, has_aggregate: false };
+    let mut lowering = Lowering { text, ..Lowering::default() };
     let uses = uses(query);
     for it in &query.lets {
         lowering.bind(it, uses.get(it.name.text.as_str()).copied().unwrap_or(0))?;
@@ -117,17 +135,23 @@ fn check_length(sql: &str, place: TextRange) -> Result<(), Fault> {
 fn uses(query: &Query) -> HashMap<&str, usize> {
     let mut uses = HashMap::new();
     let bodies = query.lets.iter().map(|it| &it.value).chain([&query.body]);
-    bodies.for_each(|body| body.visit(&mut |name| *uses.entry(name).or_insert(0) += 1));
+    for body in bodies {
+        // A function may be called more than once.
+        let weight = if matches!(body.kind, Shape::Function(_)) { 2 } else { 1 };
+        body.visit(&mut |name| *uses.entry(name).or_insert(0) += weight);
+    }
     uses
 }
 
-impl Lowering {
+impl Lowering<'_> {
     /// Gives a name to a value or a table.
     fn bind(&mut self, it: &Let, uses: usize) -> Result<(), Fault> {
-        if self.lets.iter().any(|(name, _)| *name == it.name.text) {
+        if self.lets[self.outer_lets..].iter().any(|(name, _)| *name == it.name.text) {
             return Err(Fault::new(it.name.place, format!("`{}` is let a second time", it.name.text)));
         }
-        let binding = if self.is_table(&it.value) {
+        let binding = if let Shape::Function(function) = &it.value.kind {
+            Binding::Function(self.bound_function(function))
+        } else if self.is_table(&it.value) {
             let relation = self.table(&it.value)?;
             let is_shared = relation.is_costly && uses > 1;
             let mut relation = if is_shared { self.share(relation, it.value.place)? } else { relation };
@@ -141,7 +165,7 @@ impl Lowering {
     }
 
     fn binding(&self, name: &str) -> Option<&Binding> {
-        self.lets.iter().find(|(other, _)| other == name).map(|(_, binding)| binding)
+        self.lets.iter().rev().find(|(other, _)| other == name).map(|(_, binding)| binding)
     }
 
     fn alias(&mut self) -> String {
@@ -165,6 +189,14 @@ impl Lowering {
         let shared = format!("c{}", self.shared.len() + 1);
         self.shared.push(format!("{shared} AS MATERIALIZED ({inner})"));
         Ok(Relation { from: Some(format!("{shared} AS {alias}")), ..outer })
+    }
+
+    /// `line 3: `, for errors that come up only when the query runs; nothing for a place outside the query's text.
+    fn line(&self, place: TextRange) -> String {
+        match self.text.get(..place.start) {
+            Some(before) => format!("line {}: ", before.matches('\n').count() + 1),
+            None => String::new(),
+        }
     }
 
     /// A value that a table holds in its first row and column.

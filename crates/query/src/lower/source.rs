@@ -1,23 +1,31 @@
 //! Where a table comes from: its name, a pipeline, `materialize`, `print`, `datatable`, `range`.
 
 use super::{Binding, COLUMNS_MAX, Lowering, Scope, check_length};
-use crate::catalog;
+use crate::catalog::{self, FieldSource};
 use crate::error::{Fault, TextRange};
-use crate::sql::{Column, Constant, Relation, Value, named};
+use crate::functions::json;
+use crate::sql::{Column, Constant, Relation, Value, named, quoted};
 use crate::syntax::{Expression, Item, Name, Pipeline, Shape, Source};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     /// Whether an expression is a table and not a value.
     pub(super) fn is_table(&self, expression: &Expression) -> bool {
         match &expression.kind {
             Shape::Pipeline(_) => true,
-            Shape::Call(name, _) => name.text == "materialize",
-            Shape::Name(name) => match self.binding(name) {
-                Some(binding) => matches!(binding, Binding::Table(_)),
-                None => catalog::table(name).is_some(),
-            },
+            Shape::Call(name, _) => {
+                let is_table = |binding: &Binding| matches!(binding, Binding::Function(it) if it.is_table);
+                name.text == "materialize" || self.binding(&name.text).is_some_and(is_table)
+            }
+            Shape::Name(name) => self.is_known_table(name),
             _ => false,
+        }
+    }
+
+    pub(super) fn is_known_table(&self, name: &str) -> bool {
+        match self.binding(name) {
+            Some(binding) => matches!(binding, Binding::Table(_)),
+            None => catalog::table(name).is_some(),
         }
     }
 
@@ -32,27 +40,41 @@ impl Lowering {
                 }
                 _ => Err(Fault::new(name.place, "`materialize` takes one table")),
             },
+            Shape::Call(name, arguments) if self.is_table(expression) => self.call_of_table(name, arguments, None),
             _ => Err(Fault::new(expression.place, "this is a value, where a table was expected")),
         }
     }
 
-    fn table_named(&mut self, name: &str, place: TextRange) -> Result<Relation, Fault> {
+    pub(super) fn table_named(&mut self, name: &str, place: TextRange) -> Result<Relation, Fault> {
         match self.binding(name) {
             Some(Binding::Table(relation)) => return Ok(relation.clone()),
-            Some(Binding::Value(_)) => {
+            Some(Binding::Function(function)) if function.is_table => {
+                let name = Name { text: name.to_owned(), place };
+                return self.call_of_table(&name, &[], None);
+            }
+            Some(Binding::Value(_) | Binding::Function(_)) => {
                 return Err(Fault::new(place, format!("`{name}` is a value, where a table was expected")));
             }
             None => {}
         }
         let Some(table) = catalog::table(name) else { return Err(self.unknown_table(name, place)) };
         let alias = self.alias();
-        let columns = table.columns().map(|(column, kind)| {
-            let value = Value::new(kind, format!("{alias}.{}", named(catalog::stored_as(column))));
-            Column { name: column.to_owned(), value }
+        let columns = table.fields.iter().map(|field| Column {
+            name: field.name.clone(),
+            value: Value::new(
+                field.kind,
+                match field.source {
+                    FieldSource::Column(column) => format!("{alias}.{}", named(column)),
+                    FieldSource::Expression { sql, .. } => sql.replace("{}", &alias),
+                    FieldSource::Text(text) => quoted(text),
+                    FieldSource::Nothing => "NULL".to_owned(),
+                },
+            ),
         });
+        let rows = table.view.map_or_else(|| "(SELECT 0 WHERE 0)".to_owned(), named);
         Ok(Relation {
             columns: columns.collect(),
-            from: Some(format!("{} AS {alias}", named(name))),
+            from: Some(format!("{rows} AS {alias}")),
             name: Some(name.to_owned()),
             ..Relation::default()
         })
@@ -60,15 +82,15 @@ impl Lowering {
 
     fn unknown_table(&self, name: &str, place: TextRange) -> Fault {
         let fault = Fault::new(place, format!("there is no table `{name}`"));
-        if let Some((_, here)) = catalog::OTHER_NAMES.iter().find(|(other, _)| *other == name) {
-            return fault.hint(format!("it is called `{here}` here"));
-        }
         let lets = self.lets.iter().filter(|(_, binding)| matches!(binding, Binding::Table(_)));
-        let known = catalog::TABLES.iter().map(|table| table.name);
+        let known = catalog::all().iter().map(|table| table.name);
         let fault = fault.near(name, known.clone().chain(lets.map(|(name, _)| name.as_str())));
         match fault.hint {
             Some(_) => fault,
-            None => fault.hint(format!("tables are {}", known.collect::<Vec<_>>().join(", "))),
+            None => {
+                let names: Vec<_> = known.filter(|name| !catalog::is_workspace(name)).collect();
+                fault.hint(format!("tables are {}", names.join(", ")))
+            }
         }
     }
 
@@ -149,8 +171,7 @@ impl Lowering {
         match (value.kind, kind) {
             (from, to) if from == to => Ok(value.sql),
             (Type::Long, Type::Real) => Ok(format!("CAST({} AS REAL)", value.sql)),
-            (Type::Long | Type::Real, Type::Dynamic) => Ok(format!("json_quote({})", value.sql)),
-            (Type::Text, Type::Dynamic) => Ok(format!("json_quote({})", value.sql)),
+            (_, Type::Dynamic) => Ok(json(&value)),
             (from, to) => {
                 let message = format!("this is a {}, in a column of {}", from.word(), to.word());
                 Err(Fault::new(cell.place, message).hint(format!("write it as `{}(…)`", to.word())))

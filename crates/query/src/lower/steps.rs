@@ -4,11 +4,14 @@ use super::columns::{away, kept, renamed, reordered};
 use super::names::{implied_name, numbered};
 use super::{FENCE_BYTES, Lowering, Scope};
 use crate::error::{Fault, TextRange};
-use crate::sql::{Column, Constant, Key, Relation, Value};
+use crate::sql::{Column, Key, Relation, Value};
 use crate::syntax::{Expression, Item, Name, Operator, Shape, SortKey, Step};
 use crate::types::Type;
 
-impl Lowering {
+/// The column with the value of a condition that looks at other rows. No query can write its name.
+const WINDOW: &str = "\u{1}condition";
+
+impl Lowering<'_> {
     pub(super) fn step(&mut self, relation: Relation, operator: &Operator) -> Result<Relation, Fault> {
         let place = operator.place;
         match &operator.kind {
@@ -25,7 +28,13 @@ impl Lowering {
             Step::ProjectRename(names) => renamed(relation, names),
             Step::Summarize(values, by) => self.summarized(relation, values, by, place),
             Step::Distinct(values) => self.distinct(relation, values, place),
-            Step::Join(kind, right, conditions) => self.joined(relation, *kind, right, conditions, place),
+            Step::Join(join) => self.joined(relation, join, place),
+            Step::GetSchema => Ok(self.schema(&relation)),
+            Step::Invoke(name, arguments) => self.invoked(relation, name, arguments),
+            Step::MakeSeries(series) => self.make_series(relation, series, place),
+            Step::MvExpand(expand) => self.mv_expanded(relation, expand, place),
+            Step::Parse(parse) => self.parsed(relation, parse, place),
+            Step::TopNested(levels) => self.top_nested(relation, levels, place),
             Step::Union(union) => self.union(union, Some(relation), place),
             Step::Sort(keys) => self.sorted(relation, keys, place),
             Step::Take(count) => self.taken(relation, count),
@@ -55,24 +64,42 @@ impl Lowering {
         }
     }
 
-    /// Row numbers are counted before a condition, so that they cannot stand in one.
+    /// A function of other rows counts before rows are grouped or left out, so that it cannot stand there.
     pub(super) fn no_window(&mut self, place: TextRange) -> Result<(), Fault> {
+        self.inner.clear();
         match std::mem::take(&mut self.has_window) {
             false => Ok(()),
-            true => Err(Fault::new(place, "`row_number` stands only in `extend`, `serialize` and `project` here")),
+            true => Err(Fault::new(
+                place,
+                "a function of other rows stands only in `extend`, `serialize`, `project` and `where`",
+            )
+            .hint("name its value with `extend` first")),
         }
+    }
+
+    fn invoked(&mut self, relation: Relation, name: &Name, arguments: &[Expression]) -> Result<Relation, Fault> {
+        self.call_of_table(name, arguments, Some(relation))
     }
 
     fn filtered(&mut self, relation: Relation, condition: &Expression, place: TextRange) -> Result<Relation, Fault> {
         let mut relation = self.without_limit(relation, place)?;
-        let value = self.condition(condition, Scope::Rows(&relation))?;
-        self.no_window(condition.place)?;
+        let (width, mut value) = (relation.columns.len(), self.condition(condition, Scope::Rows(&relation))?);
+        while self.add_inner_columns(&mut relation, place)? {
+            value = self.condition(condition, Scope::Rows(&relation))?;
+        }
+        if std::mem::take(&mut self.has_window) {
+            // What looks at other rows sees those that the condition leaves out.
+            relation.columns.push(Column { name: WINDOW.to_owned(), value });
+            relation = self.seal(relation, place)?;
+            value = relation.columns.pop().map_or_else(|| Value::whole(Type::Bool, 1), |column| column.value);
+        }
+        relation.columns.truncate(width);
         relation.filters.push(value.sql);
         Ok(relation)
     }
 
     /// A table whose expressions are columns, where that is cheaper than to repeat them.
-    fn fenced(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
+    pub(super) fn fenced(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
         let has_window = std::mem::take(&mut self.has_window);
         let longest = relation.columns.iter().map(|column| column.value.sql.len()).max().unwrap_or(0);
         if longest > FENCE_BYTES {
@@ -81,42 +108,48 @@ impl Lowering {
         if has_window { self.seal(relation, place) } else { Ok(relation) }
     }
 
-    fn extended(&mut self, relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
-        let mut extended = relation.clone();
-        let mut unnamed = 0;
-        for item in items {
-            // Every value sees the table as it was before.
-            let value = self.value(&item.value, Scope::Rows(&relation))?;
-            let name = match one_name(item)? {
-                Some(name) => name.text.clone(),
-                None => implied_name(&item.value).unwrap_or_else(|| numbered(&extended, &mut unnamed)),
-            };
-            match extended.columns.iter_mut().find(|column| column.name == name) {
-                Some(column) => column.value = value,
-                None => extended.columns.push(Column { name, value }),
+    fn extended(&mut self, mut relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
+        let width = relation.columns.len();
+        loop {
+            let mut extended = Relation { columns: relation.columns[..width].to_vec(), ..relation.clone() };
+            let mut unnamed = 0;
+            for item in items {
+                // Every value sees the table as it was before.
+                let value = self.value(&item.value, Scope::Rows(&relation))?;
+                let name = match one_name(item)? {
+                    Some(name) => name.text.clone(),
+                    None => implied_name(&item.value).unwrap_or_else(|| numbered(&extended, &mut unnamed)),
+                };
+                extended.set(Column { name, value });
+            }
+            if !self.add_inner_columns(&mut relation, place)? {
+                return self.fenced(extended, place);
             }
         }
-        self.fenced(extended, place)
     }
 
-    fn projected(&mut self, relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
-        let mut projected = Relation { columns: Vec::new(), ..relation.clone() };
-        let mut unnamed = 0;
-        for item in items {
-            let value = self.value(&item.value, Scope::Rows(&relation))?;
-            let name = match one_name(item)? {
-                Some(name) if projected.column(&name.text).is_some() => {
-                    return Err(Fault::new(name.place, format!("there are two columns `{}`", name.text)));
-                }
-                Some(name) => name.text.clone(),
-                None => match implied_name(&item.value) {
-                    Some(name) => projected.free_name(&name),
-                    None => numbered(&projected, &mut unnamed),
-                },
-            };
-            projected.columns.push(Column { name, value });
+    fn projected(&mut self, mut relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
+        loop {
+            let mut projected = Relation { columns: Vec::new(), ..relation.clone() };
+            let mut unnamed = 0;
+            for item in items {
+                let value = self.value(&item.value, Scope::Rows(&relation))?;
+                let name = match one_name(item)? {
+                    Some(name) if projected.column(&name.text).is_some() => {
+                        return Err(Fault::new(name.place, format!("there are two columns `{}`", name.text)));
+                    }
+                    Some(name) => name.text.clone(),
+                    None => match implied_name(&item.value) {
+                        Some(name) => projected.free_name(&name),
+                        None => numbered(&projected, &mut unnamed),
+                    },
+                };
+                projected.columns.push(Column { name, value });
+            }
+            if !self.add_inner_columns(&mut relation, place)? {
+                return self.fenced(projected, place);
+            }
         }
-        self.fenced(projected, place)
     }
 
     pub(super) fn sorted(&mut self, relation: Relation, keys: &[SortKey], place: TextRange) -> Result<Relation, Fault> {
@@ -136,14 +169,19 @@ impl Lowering {
     }
 
     fn taken(&mut self, mut relation: Relation, count: &Expression) -> Result<Relation, Fault> {
-        let value = self.value(count, Scope::Nothing)?;
-        let rows = match (value.kind, value.constant) {
-            (Type::Long, Some(Constant::Whole(rows))) if rows >= 0 => rows,
-            _ => return Err(Fault::new(count.place, "the number of rows is a constant whole number of at least 0")),
-        };
+        let rows = self.row_count(count)?;
         relation.limit = Some(relation.limit.map_or(rows, |before| before.min(rows)));
         relation.is_costly = true;
         Ok(relation)
+    }
+
+    /// A number of rows, which is a constant.
+    pub(super) fn row_count(&mut self, expression: &Expression) -> Result<i64, Fault> {
+        let value = self.value(expression, Scope::Nothing)?;
+        match value.as_whole() {
+            Some(rows) if rows >= 0 && value.kind == Type::Long => Ok(rows),
+            _ => Err(Fault::new(expression.place, "the number of rows is a constant whole number of at least 0")),
+        }
     }
 
     fn distinct(&mut self, relation: Relation, values: &[Expression], place: TextRange) -> Result<Relation, Fault> {
@@ -182,7 +220,7 @@ impl Lowering {
 }
 
 /// The name that an item gives itself; several are for aggregates.
-fn one_name(item: &Item) -> Result<Option<&Name>, Fault> {
+pub(super) fn one_name(item: &Item) -> Result<Option<&Name>, Fault> {
     match item.names.as_slice() {
         [] => Ok(None),
         [name] => Ok(Some(name)),

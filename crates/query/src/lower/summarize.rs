@@ -9,7 +9,7 @@ use crate::sql::{Column, Relation, Value};
 use crate::syntax::{Expression, Item, Name, Shape};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     pub(super) fn summarized(
         &mut self,
         relation: Relation,

@@ -1,12 +1,14 @@
 //! `union`: columns by their names; a column that a table does not have is NULL there.
 
+use super::columns::is_like;
 use super::{Lowering, STATEMENT_BYTES_MAX};
+use crate::catalog;
 use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Relation, Value, named, quoted};
-use crate::syntax::Union;
+use crate::syntax::{Expression, Shape, Source, Union};
 use crate::types::Type;
 
-impl Lowering {
+impl Lowering<'_> {
     /// The rows of all tables: those named, behind those of the table to which the operator is applied, if any.
     pub(super) fn union(
         &mut self,
@@ -16,7 +18,18 @@ impl Lowering {
     ) -> Result<Relation, Fault> {
         let mut tables: Vec<Relation> = first.into_iter().collect();
         for table in &union.tables {
-            tables.push(self.table(table)?);
+            match root(table) {
+                Some(pattern) if pattern.contains('*') => {
+                    for name in matching(pattern) {
+                        tables.push(self.table_named(name, table.place)?);
+                    }
+                }
+                Some(name) if union.is_fuzzy && !self.is_known_table(name) => {}
+                _ => tables.push(self.table(table)?),
+            }
+        }
+        if tables.is_empty() {
+            return Err(Fault::new(place, "none of these tables exists"));
         }
         let shape = shape(&tables, union.is_inner);
         if shape.is_empty() && union.with_source.is_none() {
@@ -59,6 +72,27 @@ impl Lowering {
         }
         Ok(Relation { columns, from: Some(format!("({text}) AS {alias}")), is_costly: true, ..Relation::default() })
     }
+}
+
+/// The name of the table that an expression begins with.
+fn root(expression: &Expression) -> Option<&str> {
+    match &expression.kind {
+        Shape::Name(name) => Some(name),
+        Shape::Pipeline(pipeline) => match &pipeline.source {
+            Source::Expression(expression) => root(expression),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The tables of Application Insights that a pattern of names means: those of workspaces only if it says so.
+fn matching(pattern: &str) -> impl Iterator<Item = &'static str> {
+    let names = catalog::all().iter().map(|table| table.name);
+    let is_workspace = pattern.starts_with("App");
+    names.filter(move |name| {
+        is_like(pattern, name) && if is_workspace { catalog::is_workspace(name) } else { catalog::is_classic(name) }
+    })
 }
 
 /// Every name with each type that it has, in the order of first mention.

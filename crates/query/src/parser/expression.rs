@@ -8,11 +8,15 @@ use crate::syntax::{Binary, Expression, Literal, Logic, Match, Members, Name, Sh
 use crate::types::Type;
 
 /// The operators that compare with a string, and whether `!` may stand before.
-const MATCHES: [(&str, Match); 9] = [
+const MATCHES: [(&str, Match); 13] = [
     ("contains", Match::Contains),
     ("contains_cs", Match::ContainsCase),
     ("has", Match::Has),
     ("has_cs", Match::HasCase),
+    ("hasprefix", Match::HasPrefix),
+    ("hasprefix_cs", Match::HasPrefixCase),
+    ("hassuffix", Match::HasSuffix),
+    ("hassuffix_cs", Match::HasSuffixCase),
     ("startswith", Match::StartsWith),
     ("startswith_cs", Match::StartsWithCase),
     ("endswith", Match::EndsWith),
@@ -199,7 +203,8 @@ impl Parser {
     fn member(&mut self) -> Result<Expression, Fault> {
         let mut value = self.primary()?;
         while self.is(".") || self.is("[") {
-            if self.eat(".") {
+            // `value.["key"]` is `value["key"]`.
+            if self.eat(".") && !self.is("[") {
                 let key = self.name("a key")?;
                 let place = value.place.to(key.place);
                 value = self.made(place, Shape::Member(Box::new(value), key))?;
@@ -217,7 +222,7 @@ impl Parser {
     fn primary(&mut self) -> Result<Expression, Fault> {
         let place = self.place();
         let kind = match self.kind_at(0).clone() {
-            Kind::Text(text) => self.taken(Shape::Literal(Literal::Text(text))),
+            Kind::Text(text) => self.strings(text),
             Kind::Long(value) => self.taken(Shape::Literal(Literal::Long(value))),
             Kind::Real(value) => self.taken(Shape::Literal(Literal::Real(value))),
             Kind::Span(value) => self.taken(Shape::Literal(Literal::Timespan(value))),
@@ -229,6 +234,16 @@ impl Parser {
             _ => return Err(self.expected("an expression")),
         };
         self.made(place.to(self.before()), kind)
+    }
+
+    /// A string, and those right behind it, which belong to it.
+    fn strings(&mut self, mut text: String) -> Shape {
+        self.at += 1;
+        while let Kind::Text(more) = self.kind_at(0) {
+            text.push_str(more);
+            self.at += 1;
+        }
+        Shape::Literal(Literal::Text(text))
     }
 
     fn taken(&mut self, shape: Shape) -> Shape {
@@ -282,12 +297,7 @@ impl Parser {
         if name.text == "decimal" {
             return Err(refused::word("the type", &name.text, name.place));
         }
-        self.expect("(")?;
-        let arguments = match self.is(")") {
-            true => Vec::new(),
-            false => self.list(Parser::pipe_expression)?,
-        };
-        self.expect(")")?;
+        let arguments = self.arguments()?;
         self.made(name.place.to(self.before()), Shape::Call(name, arguments))
     }
 

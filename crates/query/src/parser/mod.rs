@@ -5,9 +5,16 @@
 //! stand.
 
 mod expression;
+mod function;
+mod join;
+mod make_series;
+mod mv_expand;
 mod operator;
+mod parse;
 mod refused;
+mod render;
 mod source;
+mod top_nested;
 
 use crate::error::{Fault, TextRange};
 use crate::lexer::{Kind, Token, tokens};
@@ -95,22 +102,11 @@ impl Parser {
         self.at += 1;
         let name = self.name("the name of what is let")?;
         self.expect("=")?;
-        if self.is_function() {
-            return Err(refused::function_value(self.place()));
-        }
-        let value = self.pipe_expression()?;
-        if !self.is_end() {
+        let value = if self.is_function() { self.function()? } else { self.pipe_expression()? };
+        if !(self.is_end() || self.is("}")) {
             self.expect(";")?;
         }
         Ok(Statement::Let(Let { name, value }))
-    }
-
-    /// `(a: long) { … }`, or `() { … }`, or with `view` before.
-    fn is_function(&self) -> bool {
-        let first = usize::from(self.is_name("view"));
-        let symbol = |at: usize, symbol| self.kind_at(at) == &Kind::Symbol(symbol);
-        let is_argument = matches!(self.kind_at(first + 1), Kind::Name(_)) && symbol(first + 2, ":");
-        symbol(first, "(") && (is_argument || (symbol(first + 1, ")") && symbol(first + 2, "{")))
     }
 
     /// A value, or a table when a bar follows.
@@ -249,6 +245,14 @@ impl Parser {
         Err(self.expected(what))
     }
 
+    /// The values of a call, in their parentheses.
+    fn arguments(&mut self) -> Result<Vec<Expression>, Fault> {
+        self.expect("(")?;
+        let arguments = if self.is(")") { Vec::new() } else { self.list(Parser::pipe_expression)? };
+        self.expect(")")?;
+        Ok(arguments)
+    }
+
     /// One or more, with commas between.
     fn list<T>(&mut self, mut read: impl FnMut(&mut Parser) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
         let mut items = vec![read(self)?];
@@ -288,11 +292,7 @@ mod tests {
     fn what_is_not_in_our_part_is_refused_by_name() {
         for (text, message) in [
             ("set notruncation; requests", "the statement `set` is not in the part of KQL that is known here"),
-            (
-                "let f = (x: long) { x };\nrequests",
-                "a function of one's own is not in the part of KQL that is known here",
-            ),
-            ("requests | mv-expand x", "the operator `mv-expand` is not in the part of KQL that is known here"),
+            ("requests | mv-apply x", "the operator `mv-apply` is not in the part of KQL that is known here"),
             ("requests | sumarize count()", "`sumarize` is no operator"),
             ("search 'x'", "the operator `search` is not in the part of KQL that is known here"),
         ] {

@@ -1,14 +1,12 @@
 //! What stands behind a bar.
 
-use narrows_model::table::Chart;
-
 use super::{OPERATORS_MAX, Parser, refused};
 use crate::error::{Fault, TextRange};
 use crate::lexer::Kind;
-use crate::syntax::{Expression, Item, JoinKind, Name, Operator, Pattern, Pipeline, Shape, SortKey, Source, Step};
+use crate::syntax::{Expression, Item, Name, Operator, Pattern, Pipeline, Shape, SortKey, Source, Step};
 
 /// The operators of our part.
-pub(super) const OPERATORS: [&str; 22] = [
+pub(super) const OPERATORS: [&str; 30] = [
     "where",
     "filter",
     "extend",
@@ -20,7 +18,15 @@ pub(super) const OPERATORS: [&str; 22] = [
     "summarize",
     "distinct",
     "join",
+    "lookup",
     "union",
+    "make-series",
+    "mv-expand",
+    "parse",
+    "parse-where",
+    "top-nested",
+    "getschema",
+    "invoke",
     "sort",
     "order",
     "top",
@@ -32,28 +38,6 @@ pub(super) const OPERATORS: [&str; 22] = [
     "print",
     "range",
 ];
-
-const CHARTS: [(&str, Chart); 6] = [
-    ("timechart", Chart::Time),
-    ("linechart", Chart::Line),
-    ("barchart", Chart::Bar),
-    ("columnchart", Chart::Column),
-    ("piechart", Chart::Pie),
-    ("table", Chart::Table),
-];
-
-const JOIN_KINDS: [(&str, JoinKind); 7] = [
-    ("innerunique", JoinKind::InnerUnique),
-    ("inner", JoinKind::Inner),
-    ("leftouter", JoinKind::LeftOuter),
-    ("leftsemi", JoinKind::LeftSemi),
-    ("leftanti", JoinKind::LeftAnti),
-    ("leftantisemi", JoinKind::LeftAnti),
-    ("anti", JoinKind::LeftAnti),
-];
-
-/// Properties of `render` that change no number and have no place in a terminal.
-const CHART_LABELS: [&str; 5] = ["title", "xtitle", "ytitle", "legend", "accumulate"];
 
 impl Parser {
     /// The operators behind a source, of which the first bar stands here.
@@ -102,8 +86,22 @@ impl Parser {
             "project-reorder" => Step::ProjectReorder(self.list(Parser::ordered_pattern)?),
             "project-rename" => Step::ProjectRename(self.list(Parser::renaming)?),
             "summarize" => self.summarize()?,
-            "distinct" => Step::Distinct(self.list(Parser::expression)?),
-            "join" => self.join()?,
+            "distinct" => {
+                self.skip_hints()?;
+                Step::Distinct(self.list(Parser::expression)?)
+            }
+            "join" => Step::Join(self.join()?),
+            "lookup" => Step::Join(self.lookup()?),
+            "make-series" => Step::MakeSeries(self.make_series()?),
+            "mv-expand" => Step::MvExpand(self.mv_expand()?),
+            "mvexpand" => Step::MvExpand(self.old_mv_expand(place)?),
+            "parse" | "parse-where" => Step::Parse(self.parse(name == "parse-where")?),
+            "top-nested" => Step::TopNested(self.top_nested()?),
+            "getschema" => Step::GetSchema,
+            "invoke" => {
+                let name = self.name("the name of a function")?;
+                Step::Invoke(name, self.arguments()?)
+            }
             "union" => Step::Union(self.union()?),
             "sort" | "order" => {
                 self.expect_name("by")?;
@@ -135,9 +133,7 @@ impl Parser {
     }
 
     fn summarize(&mut self) -> Result<Step, Fault> {
-        if self.peek_name().is_some_and(|word| word.starts_with("hint")) {
-            return Err(refused::word("the option", "hint", self.place()));
-        }
+        self.skip_hints()?;
         let values = match self.is_name("by") {
             true => Vec::new(),
             false => self.list(Parser::item)?,
@@ -147,33 +143,6 @@ impl Parser {
             false => Vec::new(),
         };
         Ok(Step::Summarize(values, by))
-    }
-
-    fn join(&mut self) -> Result<Step, Fault> {
-        let mut kind = JoinKind::InnerUnique;
-        if self.is_name("kind") {
-            self.at += 1;
-            self.expect("=")?;
-            let word = self.name("a kind of join")?;
-            kind = match JOIN_KINDS.iter().find(|(name, _)| *name == word.text) {
-                Some((_, kind)) => *kind,
-                None if ["rightouter", "fullouter", "rightsemi", "rightanti", "rightantisemi"]
-                    .contains(&&*word.text) =>
-                {
-                    return Err(refused::word("the kind of join", &word.text, word.place));
-                }
-                None => {
-                    let fault = Fault::new(word.place, format!("`{}` is no kind of join", word.text));
-                    return Err(fault.near(&word.text, JOIN_KINDS.iter().map(|(name, _)| *name)));
-                }
-            };
-        }
-        if self.is_name("hint") {
-            return Err(refused::word("the option", "hint", self.place()));
-        }
-        let right = self.table_operand()?;
-        self.expect_name("on")?;
-        Ok(Step::Join(kind, right, self.list(Parser::expression)?))
     }
 
     fn sort_key(&mut self) -> Result<SortKey, Fault> {
@@ -199,7 +168,7 @@ impl Parser {
     }
 
     /// A name in which stars may stand.
-    fn pattern(&mut self) -> Result<Pattern, Fault> {
+    pub(super) fn pattern(&mut self) -> Result<Pattern, Fault> {
         if self.is("[") {
             let name = self.name("the name of a column")?;
             return Ok(Pattern { text: name.text, place: name.place, is_quoted: true });
@@ -226,45 +195,6 @@ impl Parser {
                 Err(refused::word("the order of columns", word, self.place()))
             }
             _ => Ok(pattern),
-        }
-    }
-
-    fn render(&mut self) -> Result<Step, Fault> {
-        let word = self.name("a kind of chart")?;
-        let Some((_, chart)) = CHARTS.iter().find(|(name, _)| *name == word.text) else {
-            let known = CHARTS.iter().map(|(name, _)| *name);
-            let message = format!("`{}` is no chart that is known here", word.text);
-            let list = "charts are timechart, linechart, barchart, columnchart, piechart and table";
-            let fault = Fault::new(word.place, message).near(&word.text, known);
-            return Err(if fault.hint.is_none() { fault.hint(list) } else { fault });
-        };
-        if self.eat_name("with") {
-            self.expect("(")?;
-            self.list(Parser::chart_label)?;
-            self.expect(")")?;
-        }
-        if self.is("|") {
-            return Err(Fault::new(self.place(), "`render` is the last operator of a query"));
-        }
-        Ok(Step::Render(*chart))
-    }
-
-    fn chart_label(&mut self) -> Result<(), Fault> {
-        let label = self.name("a property of the chart")?;
-        if !CHART_LABELS.contains(&label.text.as_str()) {
-            return Err(refused::word("the property of `render`", &label.text, label.place));
-        }
-        self.expect("=")?;
-        self.primary_label()
-    }
-
-    fn primary_label(&mut self) -> Result<(), Fault> {
-        match self.kind_at(0) {
-            Kind::Text(_) | Kind::Name(_) | Kind::Long(_) | Kind::Real(_) => {
-                self.at += 1;
-                Ok(())
-            }
-            _ => Err(self.expected("a literal")),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::error::{Fault, TextRange};
 
-const STRING_OPERATORS: [&str; 5] = ["hasprefix", "hasprefix_cs", "hassuffix", "hassuffix_cs", "like"];
+const STRING_OPERATORS: [&str; 1] = ["like"];
 
-const OPERATORS: [&str; 35] = [
+const OPERATORS: [&str; 26] = [
     "as",
     "assert-schema",
     "cluster",
@@ -16,21 +16,13 @@ const OPERATORS: [&str; 35] = [
     "facet",
     "find",
     "fork",
-    "getschema",
     "graph-match",
     "graph-shortest-paths",
     "graph-to-table",
-    "invoke",
-    "lookup",
     "macro-expand",
     "make-graph",
-    "make-series",
     "mv-apply",
-    "mv-expand",
-    "mvexpand",
-    "parse",
     "parse-kv",
-    "parse-where",
     "partition",
     "project-by-names",
     "reduce",
@@ -39,30 +31,29 @@ const OPERATORS: [&str; 35] = [
     "scan",
     "search",
     "top-hitters",
-    "top-nested",
 ];
 
 #[rustfmt::skip]
-const FUNCTIONS: [&str; 159] = [
+const FUNCTIONS: [&str; 143] = [
     "acos", "array_concat", "array_iff", "array_index_of", "array_reverse", "array_rotate_left",
     "array_rotate_right", "array_shift_left", "array_shift_right", "array_slice", "array_sort_asc",
-    "array_sort_desc", "array_split", "array_sum", "asin", "assert", "atan", "atan2", "avg_of", "bag_has_key",
-    "bag_keys", "bag_merge", "bag_pack", "bag_remove_keys", "bag_set_key", "bag_zip", "base64_decode_toarray",
+    "array_sort_desc", "array_split", "asin", "assert", "atan", "atan2", "avg_of", 
+    "bag_merge", "bag_remove_keys", "bag_set_key", "bag_zip", "base64_decode_toarray",
     "base64_decode_tostring", "base64_encode_fromarray", "base64_encode_tostring", "beta_cdf", "bin_at",
     "binary_all_and", "binary_and", "binary_not", "binary_or", "binary_shift_left", "binary_shift_right",
-    "binary_xor", "bitset_count_ones", "buildschema", "cluster", "column_ifexists", "convert_angle",
+    "binary_xor", "bitset_count_ones", "buildschema", "cluster", "convert_angle",
     "convert_length", "cos", "cosh", "cot", "countof", "current_cluster_endpoint", "current_principal",
     "cursor_after", "database", "dcount_hll", "dcount_intersect", "degrees", "endofday", "endofmonth", "endofweek",
-    "endofyear", "erf", "estimate_data_size", "exp10", "exp2", "extract_all", "extract_json", "extractjson",
+    "endofyear", "erf", "estimate_data_size", "exp10", "exp2", "extract_all", 
     "format_bytes", "format_ipv4", "gamma", "geo_distance_2points", "gettype", "has_any_index", "has_ipv4", "hash",
     "hash_md5", "hash_sha1", "hash_sha256", "hll", "hll_if", "hll_merge", "indexof_regex", "ingestion_time",
     "ipv4_compare", "ipv4_is_match", "ipv4_is_private", "ipv6_is_match", "isascii", "isfinite", "isinf", "isnan",
     "isutf8", "jaccard_index", "loggamma", "make_bag", "make_bag_if", "make_datetime", "make_list_with_nulls",
-    "make_string", "make_timespan", "merge_tdigest", "new_guid", "next", "pack", "pack_all", "pack_array",
-    "pack_dictionary", "parse_command_line", "parse_csv", "parse_ipv4", "parse_ipv6", "parse_path", "parse_url",
+    "make_string", "make_timespan", "merge_tdigest", "new_guid", 
+    "parse_command_line", "parse_csv", "parse_ipv4", "parse_ipv6", "parse_path", 
     "parse_urlquery", "parse_user_agent", "parse_version", "parse_xml", "percentile_tdigest", "percentiles_array",
-    "percentrank_tdigest", "prev", "punycode_from_string", "radians", "rand", "range", "rank_tdigest",
-    "regex_quote", "repeat", "replace", "replace_strings", "reverse", "row_cumsum", "row_rank",
+    "percentrank_tdigest", "punycode_from_string", "radians", "rand", "range", "rank_tdigest",
+    "regex_quote", "repeat", "replace_strings", "reverse", "row_rank",
     "row_window_session", "series_decompose", "series_fit_line", "series_stats", "set_difference",
     "set_has_element", "set_intersect", "set_union", "sin", "strcmp", "strrep", "sum_of", "tan", "tdigest",
     "tdigest_merge", "todecimal", "toguid", "tohex", "toutf8", "translate", "treepath",
@@ -79,10 +70,6 @@ pub(super) fn word(what: &str, name: &str, place: TextRange) -> Fault {
 
 pub(super) fn statement(name: &str, place: TextRange) -> Fault {
     word("the statement", name, place)
-}
-
-pub(super) fn function_value(place: TextRange) -> Fault {
-    not_here("a function of one's own", place).hint("`let` names a value or a table")
 }
 
 pub(super) fn is_string_operator(word: &str) -> bool {

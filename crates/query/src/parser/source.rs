@@ -40,7 +40,7 @@ impl Parser {
         Ok(Item { names, value: self.expression()? })
     }
 
-    fn item_names(&mut self) -> Result<Vec<Name>, Fault> {
+    pub(super) fn item_names(&mut self) -> Result<Vec<Name>, Fault> {
         let symbol = |ahead: usize, symbol| self.kind_at(ahead) == &Kind::Symbol(symbol);
         let is_named = matches!(self.kind_at(0), Kind::Name(_)) && symbol(1, "=");
         let is_bracketed =
@@ -76,7 +76,7 @@ impl Parser {
 
     /// What stands behind the word `union`, both as a source and as an operator.
     pub(super) fn union(&mut self) -> Result<Union, Fault> {
-        let mut union = Union { is_inner: false, with_source: None, tables: Vec::new() };
+        let mut union = Union { is_inner: false, is_fuzzy: false, with_source: None, tables: Vec::new() };
         while let (Kind::Name(option), Kind::Symbol("=")) = (self.kind_at(0), self.kind_at(1)) {
             let option = option.clone();
             match option.as_str() {
@@ -91,16 +91,36 @@ impl Parser {
                     self.at += 2;
                     union.with_source = Some(self.name("the name of a column")?);
                 }
+                "isfuzzy" => {
+                    self.at += 2;
+                    union.is_fuzzy = self.is_name("true");
+                    if !self.eat_name("true") {
+                        self.expect_name("false")?;
+                    }
+                }
                 other => return Err(refused::word("the option", other, self.place())),
             }
         }
-        union.tables = self.list(Parser::table_operand)?;
+        self.skip_hints()?;
+        union.tables = self.list(Parser::union_operand)?;
         Ok(union)
+    }
+
+    /// A table, or tables by a pattern of their names, such as `App*`.
+    fn union_operand(&mut self) -> Result<Expression, Fault> {
+        let is_pattern = self.is("*")
+            || (self.peek_name().is_some()
+                && self.kind_at(1) == &Kind::Symbol("*")
+                && self.place_at(1).start == self.place().end);
+        if !is_pattern {
+            return self.table_operand();
+        }
+        let pattern = self.pattern()?;
+        self.made(pattern.place, Shape::Name(pattern.text))
     }
 
     /// A table by its name, by a call, or in parentheses.
     pub(super) fn table_operand(&mut self) -> Result<Expression, Fault> {
-        let start = self.place();
         if self.is("(") {
             return self.deeper(Parser::parenthesised_table);
         }
@@ -108,9 +128,6 @@ impl Parser {
         if self.is("(") {
             self.at -= 1;
             return self.deeper(Parser::expression);
-        }
-        if self.is("*") && self.place().start == self.before().end {
-            return Err(refused::word("a table by a pattern such as", &format!("{}*", name.text), start));
         }
         self.made(name.place, Shape::Name(name.text))
     }
@@ -126,17 +143,7 @@ impl Parser {
         let start = self.place();
         self.at += 1;
         self.expect("(")?;
-        let columns = self.list(|parser| {
-            let name = parser.name("the name of a column")?;
-            parser.expect(":")?;
-            let word = parser.name("a type")?;
-            let kind = Type::named(&word.text).ok_or_else(|| match word.text.as_str() {
-                "guid" | "decimal" => refused::word("the type", &word.text, word.place),
-                _ => Fault::new(word.place, format!("`{}` is no type", word.text))
-                    .near(&word.text, ["bool", "int", "long", "real", "string", "datetime", "timespan", "dynamic"]),
-            })?;
-            Ok((name, kind))
-        })?;
+        let columns = self.list(Parser::typed_name)?;
         self.expect(")")?;
         self.expect("[")?;
         let mut cells = Vec::new();
@@ -148,6 +155,22 @@ impl Parser {
         }
         self.expect("]")?;
         Ok(Source::Datatable(columns, cells, start.to(self.before())))
+    }
+
+    /// `name: type`
+    pub(super) fn typed_name(&mut self) -> Result<(Name, Type), Fault> {
+        let name = self.name("the name of a column")?;
+        self.expect(":")?;
+        Ok((name, self.type_name()?))
+    }
+
+    pub(super) fn type_name(&mut self) -> Result<Type, Fault> {
+        let word = self.name("a type")?;
+        Type::named(&word.text).ok_or_else(|| match word.text.as_str() {
+            "guid" | "decimal" => refused::word("the type", &word.text, word.place),
+            _ => Fault::new(word.place, format!("`{}` is no type", word.text))
+                .near(&word.text, ["bool", "int", "long", "real", "string", "datetime", "timespan", "dynamic"]),
+        })
     }
 
     fn range(&mut self) -> Result<Source, Fault> {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result};
 
 type Scalar = fn(&Context<'_>) -> Option<Value>;
 
-const SCALARS: [(&str, i32, Scalar); 28] = [
+const SCALARS: [(&str, i32, Scalar); 31] = [
     ("kql_lower", 1, |c| Some(text(c, 0)?.to_lowercase().into())),
     ("kql_upper", 1, |c| Some(text(c, 0)?.to_uppercase().into())),
     ("kql_equal_ci", 2, |c| truth(lower(c, 0)? == lower(c, 1)?)),
@@ -21,11 +21,17 @@ const SCALARS: [(&str, i32, Scalar); 28] = [
     ("kql_ends_with", 2, |c| truth(lower(c, 0)?.ends_with(&lower(c, 1)?))),
     ("kql_has", 2, |c| truth(has(&lower(c, 0)?, &lower(c, 1)?))),
     ("kql_has_cs", 2, |c| truth(has(&text(c, 0)?, &text(c, 1)?))),
+    ("kql_has_prefix", 2, |c| {
+        truth(words(&lower(c, 0)?).any(|word| word.starts_with(&lower(c, 1).unwrap_or_default())))
+    }),
+    ("kql_has_suffix", 2, |c| truth(words(&lower(c, 0)?).any(|word| word.ends_with(&lower(c, 1).unwrap_or_default())))),
     ("kql_matches", 2, |c| truth(Regex::new(&text(c, 1)?).ok()?.is_match(&text(c, 0)?))),
     ("kql_extract", 3, |c| {
         let text = text(c, 2)?;
         let group = usize::try_from(whole(c, 1)?).ok()?;
-        Some(Regex::new(&self::text(c, 0)?).ok()?.captures(&text)?.get(group)?.as_str().to_owned().into())
+        let regex = Regex::new(&self::text(c, 0)?).ok()?;
+        let found = regex.captures(&text).and_then(|found| found.get(group));
+        Some(found.map_or("", |found| found.as_str()).to_owned().into())
     }),
     ("kql_replace_regex", 3, |c| {
         let with = text(c, 2)?.replace('\\', "$");
@@ -89,6 +95,7 @@ const SCALARS: [(&str, i32, Scalar); 28] = [
     }),
     ("kql_sqrt", 1, |c| Some(real(c, 0)?.sqrt().into())),
     ("kql_pow", 2, |c| Some(real(c, 0)?.powf(real(c, 1)?).into())),
+    ("kql_at_most", 3, |c| Some(whole(c, 0)?.min(whole(c, 1)?).into())),
     ("kql_ceiling", 1, |c| Some(real(c, 0)?.ceil().into())),
 ];
 
@@ -234,7 +241,11 @@ fn truth(value: bool) -> Option<Value> {
 }
 
 fn has(text: &str, term: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric()).any(|word| word == term)
+    words(text).any(|word| word == term)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
 }
 
 fn zoned(context: &Context<'_>, at: usize) -> Option<Zoned> {

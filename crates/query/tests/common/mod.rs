@@ -39,9 +39,10 @@ impl Bench {
     pub(crate) fn new() -> Bench {
         let connection = Connection::open_in_memory().unwrap();
         functions::register(&connection);
-        for table in tables() {
-            let columns: Vec<_> =
-                table.columns.iter().map(|(_, stored, kind)| format!("\"{stored}\" {}", affinity(*kind))).collect();
+        let tables = tables();
+        for table in tables.iter().filter(|table| table.view == Some(table.name)) {
+            let stored = table.columns.iter().filter_map(|column| Some((column.stored_as?, column.kind)));
+            let columns: Vec<_> = stored.map(|(name, kind)| format!("\"{name}\" {}", affinity(kind))).collect();
             connection.execute_batch(&format!("CREATE TABLE {} ({})", table.name, columns.join(", "))).unwrap();
         }
         let rows = format!(

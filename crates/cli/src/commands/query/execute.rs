@@ -115,7 +115,9 @@ fn hint(error: &QueryError, is_sql: bool) -> Option<String> {
             Some("`--timeout` lets it run longer; a condition on `trial` gives it less to read".to_owned())
         }
         QueryError::Sql { message, .. } if message.starts_with("no such table") => {
-            let names: Vec<&str> = narrows_query::tables().iter().map(|table| table.name).collect();
+            let tables = narrows_query::tables();
+            let views = tables.iter().filter(|table| table.view == Some(table.name));
+            let names: Vec<&str> = views.map(|table| table.name).collect();
             Some(format!("among others there are {}; see {PAGE}", names.join(", ")))
         }
         QueryError::Sql { message, .. } if is_sql && message.starts_with("no such ") => {

@@ -4,18 +4,29 @@ use rusqlite::functions::Context;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 
-use super::arguments::{Number, integer, number};
-use super::scalar;
+use super::arguments::{Number, integer, number, text};
+use super::{scalar, wrong};
 
 /// Nanoseconds from the first instant of KQL's calendar, 0001-01-01, to that of Unix: 719,162 days.
 const CALENDAR_TO_UNIX_NS: i128 = 719_162 * 86_400 * 1_000_000_000;
 
 pub(super) fn register(connection: &Connection) -> Result<()> {
+    scalar(connection, "kql_at_most", 3, at_most)?;
     scalar(connection, "kql_div", 2, |context| Ok(two(context).and_then(|(a, b)| div(a, b)).map(Value::from)))?;
     scalar(connection, "kql_bin", 2, |context| Ok(two(context).and_then(|(a, b)| bin(a, b)).map(Value::from)))?;
     scalar(connection, "kql_bin_instant", 2, |context| {
         Ok(integer(context, 0).zip(integer(context, 1)).and_then(|(ns, step)| bin_instant(ns, step)))
     })
+}
+
+/// A count that is not above a limit; the third argument says of what, for the error that ends the query.
+fn at_most(context: &Context<'_>) -> Result<Option<i64>> {
+    let (Some(count), Some(most)) = (integer(context, 0), integer(context, 1)) else { return Ok(None) };
+    if count <= most {
+        return Ok(Some(count));
+    }
+    let what = text(context, 2).unwrap_or_default();
+    Err(wrong(format!("{what}: {count}, expected at most {most}")))
 }
 
 fn two(context: &Context<'_>) -> Option<(Number, Number)> {
@@ -55,6 +66,15 @@ fn bin_instant(ns: i64, step_ns: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;
+
+    #[test]
+    fn a_count_has_a_limit() {
+        check(&[
+            ("kql_at_most(5, 5, 'steps')", "5"),
+            ("kql_at_most(6, 5, 'steps')", "error: steps: 6, expected at most 5"),
+            ("kql_at_most(NULL, 5, 'steps')", "NULL"),
+        ]);
+    }
 
     #[test]
     fn division_is_whole_where_both_numbers_are() {

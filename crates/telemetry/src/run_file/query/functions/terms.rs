@@ -1,31 +1,48 @@
-//! KQL's `has`: a whole term within text, where terms are what stands between characters that are neither letters nor
+//! KQL's `has`, `hasprefix` and `hassuffix`: a term within text, where terms are what stands between characters that are neither letters nor
 //! digits.
 
-use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
+use super::FLAGS;
 use super::arguments::text;
-use super::scalar;
 use super::text::fold;
 
 pub(super) fn register(connection: &Connection) -> Result<()> {
-    scalar(connection, "kql_has", 2, |context| Ok(both(context).map(|(text, term)| has(&fold(&text), &fold(&term)))))?;
-    scalar(connection, "kql_has_cs", 2, |context| Ok(both(context).map(|(text, term)| has(&text, &term))))
+    let all = [("kql_has", Ends::BOTH), ("kql_has_prefix", Ends::START), ("kql_has_suffix", Ends::END)];
+    for (name, ends) in all {
+        connection.create_scalar_function(name, 2, FLAGS, move |context| {
+            let pair = text(context, 0).zip(text(context, 1));
+            Ok(pair.map(|(text, term)| has(&fold(&text), &fold(&term), ends)))
+        })?;
+        connection.create_scalar_function(format!("{name}_cs").as_str(), 2, FLAGS, move |context| {
+            Ok(text(context, 0).zip(text(context, 1)).map(|(text, term)| has(&text, &term, ends)))
+        })?;
+    }
+    Ok(())
 }
 
-fn both(context: &Context<'_>) -> Option<(String, String)> {
-    text(context, 0).zip(text(context, 1)).map(|(text, term)| (text.into_owned(), term.into_owned()))
+/// Ends of what is looked for at which the term must end too.
+#[derive(Clone, Copy)]
+struct Ends {
+    start: bool,
+    end: bool,
 }
 
-/// Whether `term` stands in `text` with a boundary on both sides. A term that itself begins or ends with a separator
+impl Ends {
+    const BOTH: Ends = Ends { start: true, end: true };
+    const START: Ends = Ends { start: true, end: false };
+    const END: Ends = Ends { start: false, end: true };
+}
+
+/// Whether `term` stands in `text` with a boundary at the given ends. A term that itself begins or ends with a separator
 /// brings that boundary along. The empty term is everywhere. Occurrences may overlap.
-fn has(text: &str, term: &str) -> bool {
+fn has(text: &str, term: &str, ends: Ends) -> bool {
     let (Some(first), Some(last)) = (term.chars().next(), term.chars().next_back()) else { return true };
     let mut from = 0;
     while let Some(at) = text[from..].find(term).map(|at| at + from) {
         let before = text[..at].chars().next_back();
         let after = text[at + term.len()..].chars().next();
-        if is_boundary(before, first) && is_boundary(after, last) {
+        if (!ends.start || is_boundary(before, first)) && (!ends.end || is_boundary(after, last)) {
             return true;
         }
         from = at + first.len_utf8();
@@ -58,6 +75,14 @@ mod tests {
             ("kql_has(NULL, 'a')", "NULL"),
             ("kql_has_cs('North America', 'america')", "0"),
             ("kql_has_cs('North America', 'America')", "1"),
+            ("kql_has_prefix('North America', 'AME')", "1"),
+            ("kql_has_prefix('NorthAmerica', 'ame')", "0"),
+            ("kql_has_prefix_cs('North America', 'ame')", "0"),
+            ("kql_has_prefix_cs('North America', 'Ame')", "1"),
+            ("kql_has_suffix('North America', 'ORTH')", "1"),
+            ("kql_has_suffix('Northern', 'north')", "0"),
+            ("kql_has_suffix_cs('North America', 'North')", "1"),
+            ("kql_has_suffix_cs('North America', 'NORTH')", "0"),
         ]);
     }
 }
