@@ -5,9 +5,6 @@
 -- exceptions, which come from three places, are plain SELECTs, which SQLite dissolves in the query around them: a column
 -- that is not asked for costs nothing.
 
--- A weight need not be whole, and itemCount must be: of a weight of 2.5, every second trace counts 3 and the others 2, as the
--- last byte of their ids says, so that sums are right.
-
 -- Both views of spans have the same columns, so that UNION ALL over them is a whole trace.
 
 CREATE VIEW requests AS
@@ -32,9 +29,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
             ELSE '>=5min' END AS performanceBucket,
        NULL AS charge, -- a call's, not an answer's
        'request' AS itemType,
-       CAST(round(s.weight, 3)
-            + (instr('0123456789abcdef', substr(s.trace_id, 31, 1)) * 16 + instr('0123456789abcdef', substr(s.trace_id, 32, 1)) - 17) / 256.0
-            AS INTEGER) AS itemCount,
+       {items of s} AS itemCount,
        s.trace_id AS operation_Id,
        s.request_name AS operation_Name,
        coalesce(s.parent_span_id, '') AS operation_ParentId,
@@ -86,9 +81,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
             ELSE '>=5min' END AS performanceBucket,
        s.db_charge AS charge,
        'dependency' AS itemType,
-       CAST(round(s.weight, 3)
-            + (instr('0123456789abcdef', substr(s.trace_id, 31, 1)) * 16 + instr('0123456789abcdef', substr(s.trace_id, 32, 1)) - 17) / 256.0
-            AS INTEGER) AS itemCount,
+       {items of s} AS itemCount,
        s.trace_id AS operation_Id,
        -- The request that it was made for: the nearest one among the spans above it, at most 64 of them.
        coalesce((
@@ -141,9 +134,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', x.time_ns / 1000000000, 'unixepoch')
        x.details,
        3 AS severityLevel,
        'exception' AS itemType,
-       CAST(round(x.weight, 3) + coalesce(
-            (instr('0123456789abcdef', substr(x.trace_id, 31, 1)) * 16 + instr('0123456789abcdef', substr(x.trace_id, 32, 1)) - 17) / 256.0, 0)
-            AS INTEGER) AS itemCount,
+       {items of x} AS itemCount,
        coalesce(x.trace_id, '') AS operation_Id,
        CASE WHEN x.span_id IS NULL THEN
            -- A log record does not say which span it is of: the first request of its service in the trace.

@@ -22,7 +22,8 @@ const INDEXED_SPANS_MAX: i64 = 50_000_000;
 /// Makes all tables and views.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     let (spans, views) = (with_columns(SPANS), with_columns(VIEWS));
-    [TABLES, &spans, &views, INSIGHTS].iter().try_for_each(|script| connection.execute_batch(script))
+    let insights = with_items(INSIGHTS);
+    [TABLES, &spans, &views, &insights].iter().try_for_each(|script| connection.execute_batch(script))
 }
 
 /// A script with the columns of spans' facts, each where the script names the place.
@@ -55,6 +56,24 @@ fn with_columns(script: &str) -> String {
         ("{facts}", shown.concat()),
     ];
     filled.iter().fold(script.to_owned(), |script, (place, columns)| script.replace(place, columns.trim_end()))
+}
+
+/// A script with the whole number that a row of a view stands for, `itemCount`, each where the script names the place.
+///
+/// A weight with a fraction is rounded up in that share of the traces, so that sums of `itemCount` come out as those of
+/// `weight`. Multiples of the golden ratio choose the traces: any number of them in a row is spread evenly. All spans of
+/// a trace are rounded alike.
+fn with_items(script: &str) -> String {
+    const GOLDEN: &str = "0.6180339887498949";
+    let items = |row: &str| {
+        format!(
+            "CASE WHEN {row}.weight = CAST({row}.weight AS INTEGER) THEN CAST({row}.weight AS INTEGER) \
+             ELSE CAST({row}.weight + coalesce((\
+             SELECT n.id * {GOLDEN} - CAST(n.id * {GOLDEN} AS INTEGER) FROM trace_rows AS n \
+             WHERE n.trace_hex = {row}.trace_id AND n.trial = {row}.trial), 0.5) AS INTEGER) END"
+        )
+    };
+    ["s", "x"].iter().fold(script.to_owned(), |script, row| script.replace(&format!("{{items of {row}}}"), &items(row)))
 }
 
 /// Makes what queries need and writing does not.

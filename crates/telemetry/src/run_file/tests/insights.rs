@@ -247,6 +247,38 @@ fn what_narrows_samples_is_a_performance_counter_and_nothing_else_is() {
     assert_eq!(first(&place, metrics), "queue.length|0.5|1|0.5|0.5|0.5|{\"state\":\"user\"}");
 }
 
+/// The count that Application Insights' queries add up is the weight that everything else adds up.
+#[test]
+fn items_add_up_to_the_weight() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    for (number, weight) in (0_u16..600).map(|number| (number, [1.0, 1.4, 3.0, 13.71][usize::from(number % 4)])) {
+        let mut trace = trace(1, T0);
+        let [high, low] = number.to_be_bytes();
+        for (position, span) in (0..).zip(&mut trace.spans) {
+            span.trace_id[..2].copy_from_slice(&[high, low]);
+            span.span_id = [high, low, position, 1, 1, 1, 1, 1];
+            span.weight = weight;
+        }
+        assert_eq!(wait(recorder.spans(trace.spans)), kept(2));
+    }
+    file.finish(RunState::Complete).unwrap();
+    let parts = ["1", "weight = 1.4", "weight > 10", "weight IN (1, 3)"];
+    for part in parts {
+        let sql = format!(
+            "SELECT sum(r.itemCount) - sum(s.weight) FROM requests AS r JOIN spans AS s ON s.trial = r.trial \
+             AND s.trace_id = r.operation_Id AND s.span_id = r.id WHERE {part}"
+        );
+        let apart: f64 = first(&place, &sql).parse().unwrap();
+        assert!(apart.abs() <= 5.0, "{part}: {apart}");
+    }
+    let unlike = "SELECT count(*) FROM requests AS r JOIN dependencies AS d ON d.trial = r.trial AND \
+                  d.operation_Id = r.operation_Id WHERE d.itemCount <> r.itemCount";
+    assert_eq!(first(&place, unlike), "0", "a trace has one count");
+    let near = "SELECT count(*) FROM requests WHERE itemCount NOT IN (1, 2, 3, 13, 14)";
+    assert_eq!(first(&place, near), "0", "a count is next to the weight");
+}
+
 #[test]
 fn views_are_dissolved_in_the_query_around_them() {
     let place = finished();
