@@ -290,6 +290,7 @@ impl Error {
             {
                 Some("another program listens there, often a collector; listen elsewhere with `--otlp 127.0.0.1:14318` and send there too".into())
             }
+            Error::Import(error) => error.hint(),
             Error::Evidence { .. } => Some("`narrows export RUN --format evidence --out FILE` writes such a file".into()),
             Error::EvidenceIsWhole { .. } => Some("name the run file that it was exported from".into()),
             Error::NothingThen { .. } => Some("times of day are in UTC; `5m..10m` counts from the start".into()),

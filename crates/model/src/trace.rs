@@ -10,6 +10,9 @@ pub type TraceId = [u8; 16];
 /// Eight bytes; never all zero.
 pub type SpanId = [u8; 8];
 
+/// The attribute of a span that named itself as its parent, and so is taken to have none.
+pub const OWN_PARENT: &str = "narrows.own_parent";
+
 /// Lower-case hexadecimal, as trace and span ids are written.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -12,6 +12,7 @@ pub mod run_file;
 pub mod sampler;
 pub mod scrape;
 pub mod secrets;
+mod unicode;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
@@ -53,8 +54,28 @@ pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, Refused>>;
 pub struct Kept {
     /// Committed; or, of a span, counted and stood for by others.
     pub kept: u64,
+    /// Spans among those that were there already, as far as is known at once.
+    pub repeated: u64,
     /// Not kept: the trial's ceiling is reached, or no trial is under way.
     pub over_limit: u64,
+}
+
+impl std::ops::Add for Kept {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            kept: self.kept + other.kept,
+            repeated: self.repeated + other.repeated,
+            over_limit: self.over_limit + other.over_limit,
+        }
+    }
+}
+
+/// Nanoseconds since the Unix epoch.
+pub(crate) fn now_ns() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Why records were not kept.

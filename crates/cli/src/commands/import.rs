@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use narrows_lab::attach::{ImportOptions, import};
+use narrows_lab::attach::{ImportOptions, Imported, import};
 use narrows_model::units;
 
 use crate::{Outcome, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Jaeger's JSON or OTLP's, also as lines, also gzip; `-` is standard input
+    /// JSON of OTLP, Tempo, Jaeger, Zipkin v2 or Go's stdouttrace, also as lines, also gzip; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The service whose server spans are the requests [default: those that no other span caused]
@@ -34,16 +34,35 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         target: arguments.target.clone(),
     };
     let imported = import(&options)?;
-    let count = units::count;
-    stderr::say(&format!(
-        "imported {} spans, {} metric points, {} log records; {} left out as malformed",
-        count(imported.spans),
-        count(imported.points),
-        count(imported.logs),
-        count(imported.malformed),
-    ));
+    stderr::say(&summary(&imported));
     for complaint in &imported.complaints {
         stderr::say(&format!("  caveat: {complaint}"));
     }
     super::attach::conclude(&options.path, arguments.json)
+}
+
+/// What became of the records: what was kept, and what was not.
+fn summary(imported: &Imported) -> String {
+    let counted = |count: u64, one: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{} {one}{plural}", units::count(count))
+    };
+    let mut summary = format!(
+        "imported {}, {}, {}; {} left out as malformed",
+        counted(imported.spans, "span"),
+        counted(imported.points, "metric point"),
+        counted(imported.logs, "log record"),
+        units::count(imported.malformed),
+    );
+    if imported.over_limit > 0 {
+        summary += &format!(", {} beyond the run file's limits", units::count(imported.over_limit));
+    }
+    if imported.repeated > 0 {
+        summary += &format!(
+            "; {} came more than once and {} kept once",
+            counted(imported.repeated, "span"),
+            if imported.repeated == 1 { "is" } else { "are" }
+        );
+    }
+    summary
 }

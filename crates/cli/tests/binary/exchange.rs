@@ -66,6 +66,107 @@ fn jaegers_traces_become_a_run_that_can_be_diagnosed() {
     assert!(outcome.to_string().contains("its 30 requests are counted from the server spans"), "{outcome}");
 }
 
+const OTLP_SPAN: &str = r#"{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"GET /a","kind":2,
+    "startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000000005000000"}"#;
+
+/// Imports a text and returns the first line that was said.
+fn said_of(bench: &Bench, text_of_file: &str) -> String {
+    std::fs::write(bench.path("in.json"), text_of_file).unwrap();
+    // One run after the other has this name.
+    let _ = std::fs::remove_file(bench.path("in.narrows"));
+    let import = bench.run(&["import", "in.json", "--out", "in.narrows"]);
+    assert!(import.status.success(), "{text_of_file}: {}", text(&import.stderr));
+    text(&import.stderr).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_others_write_is_read_in_every_form() {
+    let bench = Bench::new("");
+    let scope = format!("{{\"spans\":[{OTLP_SPAN}]}}");
+    let resource = format!("{{\"resource\":{{}},\"scopeSpans\":[{scope}]}}");
+    let zipkin = r#"{"traceId":"1","id":"1","kind":"SERVER","name":"get","timestamp":1790000000000000,"duration":1000,"localEndpoint":{"serviceName":"a"}}"#;
+    let go = r#"{
+        "Name": "GET /a", "SpanKind": 2, "SpanContext": { "TraceID": "00000000000000000000000000000001", "SpanID": "0000000000000001" },
+        "StartTime": "2026-09-21T14:13:20Z", "EndTime": "2026-09-21T14:13:20.005Z"
+    }"#;
+    let forms = [
+        ("OTLP, older", format!("{{\"resourceSpans\":[{{\"instrumentationLibrarySpans\":[{scope}]}}]}}")),
+        ("OTLP, a list", format!("[{{\"resourceSpans\":[{resource}]}}]")),
+        ("OTLP after a byte order mark", format!("\u{feff}{{\"resourceSpans\":[{resource}]}}")),
+        ("Tempo", format!("{{\"batches\":[{resource}]}}")),
+        ("Tempo, version 2", format!("{{\"trace\":{{\"resourceSpans\":[{resource}]}}}}")),
+        ("Zipkin", format!("[{zipkin}]")),
+        ("Zipkin, several traces", format!("[[{zipkin}]]")),
+        ("Go's stdouttrace", go.to_owned()),
+        ("half a character", format!("{{\"resourceSpans\":[{}]}}", resource.replace("/a", "\\ud83d"))),
+    ];
+    for (form, text_of_file) in forms {
+        let said = said_of(&bench, &text_of_file);
+        assert_eq!(said, "imported 1 span, 0 metric points, 0 log records; 0 left out as malformed", "{form}");
+        let found =
+            ask(&bench.path("in.narrows"), "SELECT (SELECT count(*) FROM spans) || ' ' || sum(sent) FROM load_seconds");
+        assert_eq!(found, "1 1", "{form}");
+    }
+}
+
+#[test]
+fn spans_that_are_kept_once_or_not_at_all_are_said() {
+    let bench = Bench::new("");
+    let document = |spans: &str| format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{spans}]}}]}}]}}");
+    assert_eq!(
+        said_of(&bench, &document(&format!("{OTLP_SPAN},{OTLP_SPAN}"))),
+        "imported 1 span, 0 metric points, 0 log records; 0 left out as malformed; 1 span came more than once and is kept once"
+    );
+    let late = OTLP_SPAN.replace("1790000000", "5680368000").replace("000001\"", "000002\"");
+    assert_eq!(
+        said_of(&bench, &document(&format!("{OTLP_SPAN},{late}"))),
+        "imported 1 span, 0 metric points, 0 log records; 1 left out as malformed"
+    );
+    assert!(
+        ask(&bench.path("in.narrows"), "SELECT caveats FROM trials")
+            .contains("its start is not between the years 1970 and 2116")
+    );
+    let own = OTLP_SPAN.replace("\"name\"", "\"parentSpanId\":\"0000000000000001\",\"name\"");
+    said_of(&bench, &document(&own));
+    assert_eq!(ask(&bench.path("in.narrows"), "SELECT sum(sent) FROM load_seconds"), "1", "it is a request");
+    let diagnosed = bench.run(&["diagnose", "in.narrows", "--json"]);
+    assert!(
+        text(&diagnosed.stdout).contains("1 of 1 spans name themselves as their parent"),
+        "{}",
+        text(&diagnosed.stdout)
+    );
+}
+
+#[test]
+fn kinds_are_where_the_service_changes() {
+    let bench = Bench::new("");
+    let span = |id: &str, parent: Option<&str>, process: &str, at: i64, tags: Value| {
+        let references: Vec<Value> = parent
+            .map(|parent| json!({ "refType": "CHILD_OF", "traceID": "1", "spanID": parent }))
+            .into_iter()
+            .collect();
+        json!({ "traceID": "1", "spanID": id, "operationName": format!("op {process}"), "references": references,
+            "startTime": START_US + at, "duration": 10_000 - 2 * at, "tags": tags, "processID": process })
+    };
+    let kind = |kind: &str| json!([{ "key": "span.kind", "type": "string", "value": kind }]);
+    let document = |kinds: [Value; 3]| {
+        let [root, call, handling] = kinds;
+        let spans = [
+            span("a", None, "p1", 0, root),
+            span("b", Some("a"), "p1", 100, call),
+            span("c", Some("b"), "p2", 200, handling),
+        ];
+        let processes = json!({ "p1": { "serviceName": "web" }, "p2": { "serviceName": "store" } });
+        json!({ "data": [{ "traceID": "1", "spans": spans, "processes": processes }] }).to_string()
+    };
+    let kinds = "SELECT group_concat(kind) FROM (SELECT kind FROM spans ORDER BY span_id)";
+    said_of(&bench, &document([kind("server"), kind("client"), kind("server")]));
+    assert_eq!(ask(&bench.path("in.narrows"), kinds), "server,client,server");
+    said_of(&bench, &document([json!([]), json!([]), json!([])]));
+    assert_eq!(ask(&bench.path("in.narrows"), kinds), "server,client,server");
+    assert!(ask(&bench.path("in.narrows"), "SELECT caveats FROM trials").contains("3 spans do not say their kind:"));
+}
+
 #[test]
 fn what_goes_out_comes_in_again_as_the_same() {
     let bench = Bench::new("");
@@ -164,14 +265,14 @@ fn a_run_is_not_exported_over_itself() {
 fn what_cannot_be_imported_is_said_and_leaves_no_run() {
     let bench = Bench::new("");
     let cases: [(&str, &[u8], &str); 5] = [
-        ("empty.json", b"", "empty.json is empty"),
+        ("empty.json", b"", "cannot import empty.json: it is empty"),
+        ("damaged.json", b"{\"data\":[{\"traceID\":\"1\",", "damaged.json: it is not JSON: line 1, column"),
         (
-            "damaged.json",
-            b"{\"data\":[{\"traceID\":\"1\",",
-            "damaged.json is not JSON of Jaeger or OTLP: line 1, column",
+            "foreign.json",
+            b"{\"hello\":\"world\"}",
+            "it is an object with hello\nhint: `narrows import` reads JSON of OTLP, Tempo,",
         ),
-        ("foreign.json", b"{\"hello\":\"world\"}", "neither Jaeger's nor OTLP's: an object with hello"),
-        ("text.json", b"hello", "text.json is not JSON"),
+        ("text.json", b"hello", "text.json: it is not JSON"),
         ("hollow.json", b"{\"resourceSpans\":[]}", "holds no span, metric point or log record"),
     ];
     for (name, bytes, expected) in cases {
@@ -195,7 +296,7 @@ fn a_useless_file_beside_a_useful_one_is_a_caveat() {
     let import = bench.run(&["import", "foreign.json", "traces.json", "--out", "a.narrows"]);
     assert!(import.status.success(), "{}", text(&import.stderr));
     assert!(text(&import.stderr).contains("caveat: foreign.json: "), "{}", text(&import.stderr));
-    assert!(ask(&bench.path("a.narrows"), "SELECT caveats FROM trials").contains("neither Jaeger's nor OTLP's"));
+    assert!(ask(&bench.path("a.narrows"), "SELECT caveats FROM trials").contains("it is an object with a"));
 }
 
 #[test]

@@ -13,8 +13,9 @@ use narrows_model::trace::{Span, SpanKind, SpanStatus};
 /// How long after its parent's end a child may end and still be waited for, nanoseconds: libraries stand in one
 /// another's way when they end their spans.
 const OVERHANG_NS: i64 = 1_000_000;
-/// Times further from the epoch are cut off, nanoseconds: 109 years, so that no span's length overflows.
-const TIME_MAX: i64 = 3 << 60;
+/// Times further from the epoch are cut off, nanoseconds: 146 years, so that no span's length overflows. Run files have
+/// none further.
+const TIME_MAX: i64 = 1 << 62;
 
 /// A span's times within its parent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -90,7 +91,7 @@ fn into_call(call: Placed, start_ns: i64, end_ns: i64) -> i64 {
 /// Start and end as recorded; the end not before the start.
 fn recorded(span: &Span, shift_ns: i64) -> (i64, i64) {
     let [start_ns, end_ns] =
-        [span.start_ns, span.end_ns].map(|ns| ns.clamp(-TIME_MAX, TIME_MAX).saturating_add(shift_ns));
+        [span.start_ns, span.end_ns].map(|ns| ns.clamp(1 - TIME_MAX, TIME_MAX).saturating_add(shift_ns));
     (start_ns, end_ns.max(start_ns))
 }
 
@@ -131,6 +132,16 @@ mod tests {
         };
         assert_eq!(last(call(-3_000.0)), (40, 60, Role::Within));
         assert_eq!(last(call(3_000.0)), (100, 100, Role::Detached), "it may be work that goes on");
+    }
+
+    #[test]
+    fn a_span_of_the_next_century_has_its_length() {
+        let mut trace = server("shop", "GET last").at(0.0, 50.0).trace(1);
+        let span = &mut trace.spans[0];
+        let later_ns = TIME_MAX - 1_900_000_000_000_000_000;
+        (span.start_ns, span.end_ns) = (span.start_ns + later_ns, span.end_ns + later_ns);
+        assert!(trace.spans[0].end_ns < TIME_MAX, "in the year 2100 or later");
+        assert_eq!(Tree::new(&trace).placed(0).length_ns(), 50_000_000);
     }
 
     #[test]

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::trace::{Span, Trace};
+use narrows_model::trace::{OWN_PARENT, Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, Tree, example};
+use super::scene::{Scene, Tree, example, name_of};
 
 /// Services named.
 const SERVICES_MAX: usize = 3;
@@ -31,8 +31,23 @@ impl Trap for MissingParents {
         let spans = scene.spans().count();
         let is_many = torn.len() >= scene.thresholds.torn_traces
             && pieces as f64 >= scene.thresholds.torn_span_share * spans as f64;
-        if is_many { vec![describe(&torn, pieces, spans, scene)] } else { Vec::new() }
+        let torn = is_many.then(|| describe(&torn, pieces, spans, scene));
+        torn.into_iter().chain(own_parents(scene)).collect()
     }
+}
+
+/// Spans that named themselves as their parents.
+fn own_parents(scene: &Scene<'_>) -> Option<String> {
+    let mut own = scene.spans().filter(|(_, span)| span.attributes.contains_key(OWN_PARENT));
+    let (trace, first) = own.next()?;
+    Some(format!(
+        "{} of {} spans name themselves as their parent and are taken for roots: look at how {} starts the span \"{}\". {}",
+        units::count(1 + own.count() as u64),
+        units::count(scene.spans().count() as u64),
+        first.service,
+        name_of(first),
+        example(trace, &[first])
+    ))
 }
 
 /// The topmost spans of the pieces that hang under nothing.
@@ -93,6 +108,13 @@ mod tests {
     fn calls_without_their_caller_are_reported() {
         let said = torn(|number| number % 3 == 0);
         assert_one(&said, &["10 of 80 spans (12 %)", "in 10 of 30 traces", "stock (10)", "Example: trace 4e"]);
+    }
+
+    #[test]
+    fn a_span_that_was_its_own_parent_is_reported() {
+        let mut all = traces(&server("shop", "GET /").at(0.0, 20.0));
+        all[3].spans[0].attributes.insert(OWN_PARENT.to_owned(), true.into());
+        assert_one(&caveats(&MissingParents, all), &["1 of 30 spans name themselves", "how shop starts", "\"GET /\""]);
     }
 
     #[test]

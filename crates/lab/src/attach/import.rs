@@ -78,17 +78,23 @@ fn source(options: &Options) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was left out, in sentences.
+/// What was left out and what was put right, in sentences.
 fn said(imported: &Imported) -> Vec<String> {
-    let mut said = Vec::new();
-    if imported.malformed > 0 {
-        let first = imported.complaints.first().map_or("", String::as_str);
-        let count = units::count(imported.malformed);
-        said.push(format!("{count} lines, traces or records were malformed and left out; the first: {first}."));
-    }
-    if imported.over_limit > 0 {
-        let count = units::count(imported.over_limit);
-        said.push(format!("{count} records exceeded the run file's limits and were left out."));
-    }
-    said
+    let Imported { repeated, without_kind, malformed, over_limit, .. } = *imported;
+    let counted = |count: u64, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{} {several}", units::count(count))),
+    };
+    let first = imported.complaints.first().map_or("", String::as_str);
+    let kinds = "a span below one of another service is taken for a server's, the one above it for a client's.";
+    let malformed = counted(malformed, "line, trace or record was", "lines, traces or records were")
+        .map(|count| format!("{count} malformed and left out; the first: {first}."));
+    let over_limit = counted(over_limit, "record was", "records were")
+        .map(|count| format!("{count} beyond the run file's limits and left out."));
+    let repeated = counted(repeated, "span came more than once and is", "spans came more than once and are")
+        .map(|count| format!("{count} kept once."));
+    let without_kind = counted(without_kind, "span does not say its kind", "spans do not say their kind")
+        .map(|count| format!("{count}: {kinds}"));
+    [malformed, over_limit, repeated, without_kind].into_iter().flatten().collect()
 }

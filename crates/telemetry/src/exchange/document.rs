@@ -1,7 +1,7 @@
-//! One document of JSON, at its outermost level: which of its lists are handed on, element by element, as text.
+//! One document of JSON, at its outermost level: which parts of it are handed on, as text, to be read as records.
 //!
-//! The names of the long lists are known here (`data`, `resourceSpans`, …); what their elements mean is not. A single
-//! trace of Jaeger and a list of them are handed on as if they stood in `data`.
+//! [`super::formats`] names the parts: lists whose elements are handed on one by one, members that hold a document of
+//! their own, and objects that are a record by themselves. A list at the top holds documents, or lists of them.
 
 use std::fmt;
 
@@ -9,48 +9,23 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-/// Names of members that are reported when none is known.
-const NAMES_MAX: usize = 5;
+use super::documents::ELEMENT_BYTES_MAX;
+use super::formats::{self, Read};
 
-/// A list whose elements are handed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
-    /// `data` of Jaeger's API and its user interface.
-    JaegerTraces,
-    ResourceSpans,
-    ResourceMetrics,
-    ResourceLogs,
-}
-
-impl List {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "data" => List::JaegerTraces,
-            "resourceSpans" => List::ResourceSpans,
-            "resourceMetrics" => List::ResourceMetrics,
-            "resourceLogs" => List::ResourceLogs,
-            _ => return None,
-        })
-    }
-
-    /// The member's name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            List::JaegerTraces => "data",
-            List::ResourceSpans => "resourceSpans",
-            List::ResourceMetrics => "resourceMetrics",
-            List::ResourceLogs => "resourceLogs",
-        }
-    }
-}
+/// Names of members that are looked at when none of them holds records.
+const NAMES_MAX: usize = 20;
+/// The longest of these names, in characters.
+const NAME_CHARS_MAX: usize = 40;
+/// Documents within documents that are looked into.
+const DEPTH_MAX: usize = 3;
 
 /// What is found in a file, in order.
 #[derive(Debug)]
 pub(super) enum Found<'t> {
-    /// An element of a list, as text.
-    Element { list: List, index: usize, text: &'t str, place: Place },
-    /// A document with none of the lists; the names of its members.
-    Foreign { members: Vec<String>, place: Place },
+    /// Text that holds records.
+    Part { read: Read, path: &'t str, text: &'t str, place: Place },
+    /// A document without any such part, and what it is instead.
+    Unknown { what: String, path: &'t str, place: Place },
     /// Text that is no JSON; in a file of lines the next line follows.
     Broken { what: String, place: Place },
 }
@@ -60,15 +35,18 @@ pub(super) enum Found<'t> {
 pub(super) enum Place {
     /// In a line of a file of lines, from 1.
     Line(u64),
-    /// Somewhere in a single document.
-    Document,
+    /// In one of several documents, from 1.
+    Document(u64),
+    /// Somewhere in the only document, or in the first.
+    Anywhere,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Line(line) => write!(f, "line {line}: "),
-            Place::Document => Ok(()),
+            Place::Document(number) => write!(f, "document {number}: "),
+            Place::Anywhere => Ok(()),
         }
     }
 }
@@ -81,7 +59,7 @@ pub(super) struct Document<'d> {
     pub(super) place: Place,
     /// What the visitor said, when it wants no more.
     pub(super) failed: Option<String>,
-    /// Is called after each element.
+    /// Is called after each part.
     pub(super) passed: &'d dyn Fn(),
 }
 
@@ -90,7 +68,7 @@ impl Document<'_> {
         &mut self,
         json: &mut serde_json::Deserializer<R>,
     ) -> Result<(), serde_json::Error> {
-        json.deserialize_any(Top(self))
+        json.deserialize_any(Top { document: self, path: "", depth: 0 })
     }
 
     fn tell<E: serde::de::Error>(&mut self, found: Found<'_>) -> Result<(), E> {
@@ -101,7 +79,30 @@ impl Document<'_> {
     }
 }
 
-struct Top<'t, 'd>(&'t mut Document<'d>);
+/// A document, or one within another.
+struct Top<'t, 'd> {
+    document: &'t mut Document<'d>,
+    path: &'t str,
+    depth: usize,
+}
+
+impl Top<'_, '_> {
+    /// Reads a document that stands in this one, at `path`.
+    fn within<E: serde::de::Error>(&mut self, path: &str, text: &str) -> Result<(), E> {
+        let Self { document, depth, .. } = self;
+        let place = document.place;
+        if !text.starts_with(['{', '[']) || *depth >= DEPTH_MAX {
+            let what = "a value that is neither an object nor a list".to_owned();
+            return document.tell(Found::Unknown { what, path, place });
+        }
+        let mut json = serde_json::Deserializer::from_str(text);
+        let top = Top { document: &mut **document, path, depth: *depth + 1 };
+        let read = json.deserialize_any(top);
+        (document.passed)();
+        // It was read before as a part of this document, so it is JSON.
+        read.map_err(E::custom)
+    }
+}
 
 impl<'de> Visitor<'de> for Top<'_, '_> {
     type Value = ();
@@ -110,109 +111,123 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
         f.write_str("an object or a list")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let document = self.0;
-        let mut is_known = false;
-        let mut members = Vec::new();
-        let mut trace = BareTrace::default();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut has_parts = false;
+        let mut members: Vec<String> = Vec::new();
+        let mut kept: Vec<(String, Box<RawValue>)> = Vec::new();
+        let mut kept_bytes = 0_usize;
         while let Some(name) = map.next_key::<String>()? {
-            if let Some(list) = List::named(&name) {
-                is_known = true;
-                map.next_value_seed(Elements { document: &mut *document, list })?;
-            } else if let Some(part) = trace.part(&name) {
-                *part = Some(map.next_value()?);
+            if let Some(list) = formats::list(&name) {
+                let path = self.path_of(&name);
+                let elements = Elements { document: &mut *self.document, read: list.read, path: &path };
+                has_parts |= map.next_value_seed(elements)?;
+            } else if formats::is_wrapper(&name) {
+                let value: Box<RawValue> = map.next_value()?;
+                if value.get().starts_with('{') {
+                    has_parts = true;
+                    self.within(&self.path_of(&name), value.get())?;
+                }
+            } else if formats::is_of_record(&name) {
+                let value: Box<RawValue> = map.next_value()?;
+                kept_bytes += value.get().len();
+                if kept_bytes > ELEMENT_BYTES_MAX {
+                    return Err(A::Error::custom("an object that is larger than what is read at once"));
+                }
+                kept.push((name.clone(), value));
             } else {
                 map.next_value::<IgnoredAny>()?;
+                (self.document.passed)();
             }
-            (document.passed)();
             if members.len() < NAMES_MAX {
-                members.push(name.chars().take(40).collect());
+                members.push(name.chars().take(NAME_CHARS_MAX).collect());
             }
         }
-        let place = document.place;
-        match trace.whole() {
-            Some(text) if !is_known => {
-                document.tell(Found::Element { list: List::JaegerTraces, index: 0, text: &text, place })
-            }
-            _ if !is_known => document.tell(Found::Foreign { members, place }),
-            _ => Ok(()),
-        }
+        (self.document.passed)();
+        if has_parts { Ok(()) } else { self.record(&kept, &members) }
     }
 
     fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
         Err(E::invalid_type(Unexpected::Other("a string"), &self))
     }
 
-    /// A list of Jaeger's traces, as its user interface also takes them.
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
-        Elements { document: self.0, list: List::JaegerTraces }.visit_seq(seq)
-    }
-}
-
-/// A trace of Jaeger that stands alone, without the list.
-#[derive(Default)]
-struct BareTrace {
-    id: Option<Box<RawValue>>,
-    spans: Option<Box<RawValue>>,
-    processes: Option<Box<RawValue>>,
-}
-
-impl BareTrace {
-    fn part(&mut self, name: &str) -> Option<&mut Option<Box<RawValue>>> {
-        match name {
-            "traceID" => Some(&mut self.id),
-            "spans" => Some(&mut self.spans),
-            "processes" => Some(&mut self.processes),
-            _ => None,
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        let mut index = 0_usize;
+        while let Some(element) = seq.next_element::<Box<RawValue>>()? {
+            let path = format!("{}[{index}]", self.path);
+            self.within(&path, element.get())?;
+            index += 1;
         }
-    }
-
-    fn whole(&self) -> Option<String> {
-        let (spans, processes) = (self.spans.as_ref()?.get(), self.processes.as_ref()?.get());
-        let id = self.id.as_ref().map_or("null", |id| id.get());
-        Some(format!("{{\"traceID\":{id},\"spans\":{spans},\"processes\":{processes}}}"))
+        Ok(())
     }
 }
 
-/// The elements of a list, each as text.
+impl Top<'_, '_> {
+    fn path_of(&self, member: &str) -> String {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        format!("{}{dot}{member}", self.path)
+    }
+
+    /// Hands an object on that is a record by itself.
+    fn record<E: serde::de::Error>(self, kept: &[(String, Box<RawValue>)], members: &[String]) -> Result<(), E> {
+        let Self { document, path, .. } = self;
+        let place = document.place;
+        let record = formats::record(|name| kept.iter().any(|(known, _)| known == name));
+        let Some(record) = record else {
+            return document.tell(Found::Unknown { what: formats::described(members), path, place });
+        };
+        let members = kept.iter().filter(|(name, _)| record.members.contains(&name.as_str()));
+        let members: Vec<String> = members.map(|(name, value)| format!("\"{name}\":{}", value.get())).collect();
+        let text = format!("{{{}}}", members.join(","));
+        document.tell(Found::Part { read: record.read, path, text: &text, place })
+    }
+}
+
+/// The elements of a list, each as text. Says whether it is a list.
 struct Elements<'t, 'd> {
     document: &'t mut Document<'d>,
-    list: List,
+    read: Read,
+    path: &'t str,
 }
 
 impl<'de> DeserializeSeed<'de> for Elements<'_, '_> {
-    type Value = ();
+    type Value = bool;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Elements<'_, '_> {
-    type Value = ();
+    type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list as {:?}", self.list.name())
+        write!(f, "a list as {:?}", self.path)
     }
 
-    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E: serde::de::Error>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    /// Another format has this name for something else.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(false)
     }
 
     /// Otherwise the message would hold the whole text, which may be anything: long, or a secret.
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<bool, E> {
         Err(E::invalid_type(Unexpected::Other("a string"), &self))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Self { document, list } = self;
-        let mut index = 0;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        let Self { document, read, path } = self;
+        let mut index = 0_usize;
         while let Some(element) = seq.next_element::<Box<RawValue>>()? {
-            let place = document.place;
-            document.tell::<A::Error>(Found::Element { list, index, text: element.get(), place })?;
+            let (path, place) = (format!("{path}[{index}]"), document.place);
+            document.tell::<A::Error>(Found::Part { read, path: &path, text: element.get(), place })?;
             (document.passed)();
-            index = index.checked_add(1).ok_or_else(|| A::Error::custom("too many elements"))?;
+            index += 1;
         }
-        Ok(())
+        Ok(true)
     }
 }

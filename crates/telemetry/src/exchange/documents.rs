@@ -4,7 +4,8 @@
 //! over and the next one read. Any other file is read as one stream, so that a single object may be larger than memory:
 //! its long lists are taken element by element. Either way no more than [`ELEMENT_BYTES_MAX`] of text is held at once.
 //!
-//! What a document holds, [`super::document`] knows.
+//! What a document holds, [`super::document`] knows. Either way text that is not Unicode is replaced
+//! ([`crate::unicode`]).
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Read};
@@ -12,7 +13,9 @@ use std::rc::Rc;
 
 use serde::de::IgnoredAny;
 
-pub(super) use super::document::{Document, Found, List, Place, Visit};
+use super::document::Document;
+pub(super) use super::document::{Found, Place, Visit};
+use crate::unicode::{self, BYTE_ORDER_MARK, Unicode};
 
 /// The largest line, and the largest element of a list, in bytes.
 pub const ELEMENT_BYTES_MAX: usize = 64 << 20;
@@ -27,6 +30,9 @@ pub(super) enum Stopped {
 
 /// Calls `visit` for what a file holds; says whether it holds anything but white space.
 pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, Stopped> {
+    if reader.fill_buf().map_err(Stopped::Read)?.starts_with(BYTE_ORDER_MARK) {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
     let mut head = Vec::new();
     let mut lines = 0;
     // The first line that says something decides, with the one after it.
@@ -38,9 +44,14 @@ pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, S
         }
     }
     let first = head.len();
-    let is_lines = head.trim_ascii_start().starts_with(b"{") && {
-        let is_whole = is_document(&head);
-        is_whole || (ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]))
+    let (is_whole, begins_with) = (is_document(&head), begins_with(&head));
+    let mut is_followed =
+        || Ok::<_, Stopped>(ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]));
+    let is_lines = match begins_with {
+        Some(b'{') => is_whole || is_followed()?,
+        // A list that is all there is may be larger than memory: it is streamed.
+        Some(b'[') => is_whole && is_followed()?,
+        _ => false,
     };
     if is_lines {
         let mut rest = io::Cursor::new(head).chain(reader);
@@ -52,7 +63,11 @@ pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, S
 }
 
 fn is_document(line: &[u8]) -> bool {
-    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+    matches!(begins_with(line), Some(b'{' | b'[')) && serde_json::from_str::<IgnoredAny>(&unicode::text(line)).is_ok()
+}
+
+fn begins_with(line: &[u8]) -> Option<u8> {
+    line.trim_ascii_start().first().copied()
 }
 
 fn ended(line: &[u8]) -> bool {
@@ -75,7 +90,8 @@ fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(
             let what = format!("longer than {} MiB, the most that is read at once", ELEMENT_BYTES_MAX >> 20);
             visit(Found::Broken { what, place }).map_err(Stopped::Visitor)?;
         } else if !line.trim_ascii().is_empty() {
-            let mut json = serde_json::Deserializer::from_slice(&line);
+            let text = unicode::text(&line);
+            let mut json = serde_json::Deserializer::from_str(&text);
             let mut document = Document { visit: &mut *visit, place, failed: None, passed: &|| {} };
             let read = document.read(&mut json).and_then(|()| json.end());
             if let Some(failed) = document.failed {
@@ -106,10 +122,11 @@ fn skip_line(reader: &mut dyn BufRead) -> Result<(), Stopped> {
 /// Documents one after the other, of which none needs to fit into memory.
 fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
     let meter = Meter::default();
-    let mut json = serde_json::Deserializer::from_reader(Metered { inner: reader, meter: meter.clone() });
+    let mut json = serde_json::Deserializer::from_reader(Metered { inner: Unicode::new(reader), meter: meter.clone() });
     let passed = || meter.reset();
-    loop {
-        let mut document = Document { visit: &mut *visit, place: Place::Document, failed: None, passed: &passed };
+    for number in 1.. {
+        let place = if number == 1 { Place::Anywhere } else { Place::Document(number) };
+        let mut document = Document { visit: &mut *visit, place, failed: None, passed: &passed };
         meter.reset();
         let read = document.read(&mut json);
         if let Some(failed) = document.failed {
@@ -134,8 +151,9 @@ fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
             ),
             false => format!("line {}, column {}: {}", error.line(), error.column(), what_of(&error)),
         };
-        return visit(Found::Broken { what, place: Place::Document }).map_err(Stopped::Visitor);
+        return visit(Found::Broken { what, place: Place::Anywhere }).map_err(Stopped::Visitor);
     }
+    Ok(())
 }
 
 /// The message without its place, which counts from the start of a line or of the file as the case may be.
@@ -193,8 +211,8 @@ mod tests {
         let mut all = Vec::new();
         let mut visit = |found: Found<'_>| {
             all.push(match found {
-                Found::Element { list, index, text, place } => format!("{place}{}[{index}] {text}", list.name()),
-                Found::Foreign { members, place } => format!("{place}foreign {}", members.join(" ")),
+                Found::Part { path, text, place, .. } => format!("{place}{path} {text}"),
+                Found::Unknown { what, path, place } => format!("{place}{path}unknown: {what}"),
                 Found::Broken { what, place } => format!("{place}broken: {what}"),
             });
             Ok(())
@@ -215,10 +233,45 @@ mod tests {
             assert!(has_content);
             assert_eq!(all, expected, "{text}");
         }
-        assert_eq!(found(b"[{\"x\":1}]").1, ["data[0] {\"x\":1}"]);
-        let bare = "{\"traceID\":\"1\",\n\"spans\":[],\n\"processes\":{}}";
-        assert_eq!(found(bare.as_bytes()).1, ["data[0] {\"traceID\":\"1\",\"spans\":[],\"processes\":{}}"]);
-        assert_eq!(found(b"{\"data\":null}").1, [""; 0]);
+        let bare = "{\"traceID\":\"1\",\n\"spans\":[],\n\"other\":0,\"processes\":{}}";
+        let whole = "{\"traceID\":\"1\",\"spans\":[],\"processes\":{}}";
+        assert_eq!(found(bare.as_bytes()).1, [format!(" {whole}")]);
+        assert_eq!(found(format!("[{bare},\n{bare}]").as_bytes()).1, [format!("[0] {whole}"), format!("[1] {whole}")]);
+        assert_eq!(found(b"{\"data\":[],\"errors\":null}").1, [""; 0]);
+    }
+
+    #[test]
+    fn documents_stand_in_lists_and_in_wrappers() {
+        let cases: [(&str, &[&str]); 6] = [
+            (
+                "[{\"resourceSpans\":[1,2]},\n{\"resourceLogs\":[3]}]",
+                &["[0].resourceSpans[0] 1", "[0].resourceSpans[1] 2", "[1].resourceLogs[0] 3"],
+            ),
+            ("[[{\"traceId\":\"1\",\"id\":\"2\"}],\n[]]", &["[0][0] {\"traceId\":\"1\",\"id\":\"2\"}"]),
+            ("{\"trace\":{\"batches\":[1]},\n\"metrics\":{}}", &["trace.batches[0] 1"]),
+            ("{\"result\":{\"resourceSpans\":[1]}\n}", &["result.resourceSpans[0] 1"]),
+            ("{\"data\":null,\n\"errors\":[{}]}", &[" {\"errors\":[{}]}"]),
+            (
+                "[1,\n[[[[2]]]]]",
+                &[
+                    "[0]unknown: a value that is neither an object nor a list",
+                    "[1][0][0][0]unknown: a value that is neither an object nor a list",
+                ],
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(found(text.as_bytes()).1, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_may_be_lists_and_text_that_is_no_unicode_is_replaced() {
+        let lines = "[{\"traceId\":\"1\",\"id\":\"2\"}]\n[{\"traceId\":\"1\",\"id\":\"3\"}]\n";
+        let expected = ["line 1: [0] {\"traceId\":\"1\",\"id\":\"2\"}", "line 2: [0] {\"traceId\":\"1\",\"id\":\"3\"}"];
+        assert_eq!(found(lines.as_bytes()).1, expected);
+        let half = br#"{"\ud800":0,"data":["\ud800"]}"#;
+        assert_eq!(found(half).1, [r#"line 1: data[0] "\ufffd""#]);
+        assert_eq!(found(b"\xef\xbb\xbf{\n\"data\":[\"\xf0\"]}").1, ["data[0] \"\u{fffd}\""]);
     }
 
     #[test]
@@ -230,7 +283,7 @@ mod tests {
             "line 3: broken: EOF while parsing a list",
             "line 4: resourceLogs[0] 3",
             "line 4: broken: trailing characters",
-            "line 5: foreign a b",
+            "line 5: unknown: an object with a, b",
             "line 6: resourceMetrics[0] 4",
         ];
         assert_eq!(found(text.as_bytes()).1, expected);
@@ -241,7 +294,7 @@ mod tests {
     #[test]
     fn documents_may_follow_each_other() {
         let text = "{\n\"data\":[1]}\n{\"data\":[2]} {\"data\":[3]}";
-        assert_eq!(found(text.as_bytes()).1, ["data[0] 1", "data[0] 2", "data[0] 3"]);
+        assert_eq!(found(text.as_bytes()).1, ["data[0] 1", "document 2: data[0] 2", "document 3: data[0] 3"]);
     }
 
     #[test]

@@ -3,14 +3,17 @@
 //! With never more than one batch in the store's queue, the store is never too busy, so nothing is lost and nothing has
 //! to be sent again.
 
-use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 
+use super::formats::Records;
+use super::kinds;
 use crate::otlp::convert::cut;
 use crate::{Receipt, Store};
 
 /// Spans that make a batch.
 const BATCH_SPANS: usize = 4_096;
+/// Spans that wait for the rest of their traces, among them some that do not say their kind.
+const WAITING_MAX: usize = 32_768;
 /// How many complaints are kept word for word.
 const COMPLAINTS_MAX: usize = 10;
 /// The longest complaint, in bytes: a name in it may be of any length.
@@ -19,8 +22,12 @@ const COMPLAINT_BYTES_MAX: usize = 1 << 10;
 /// What files came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    /// Spans that were kept; one that is there already counts, and is kept once.
+    /// Spans that were kept.
     pub spans: u64,
+    /// Spans that came once more and were kept once.
+    pub repeated: u64,
+    /// Spans that did not say their kind, and got the one that the change of services implies.
+    pub without_kind: u64,
     /// Metric points that were kept.
     pub points: u64,
     /// Log lines that were kept.
@@ -60,6 +67,10 @@ pub(super) struct Feed<'a> {
     store: &'a dyn Store,
     under_way: Option<(Kind, Receipt)>,
     spans: Vec<Span>,
+    /// Spans with what follows of their traces, as long as some of them do not say their kind.
+    waiting: Vec<Span>,
+    /// The positions of those among them.
+    without_kind: Vec<usize>,
     /// What became of everything so far.
     pub(super) imported: &'a mut Imported,
     /// Records that were taken, whatever became of them.
@@ -68,30 +79,45 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     pub(super) fn new(store: &'a dyn Store, imported: &'a mut Imported) -> Self {
-        Self { store, under_way: None, spans: Vec::new(), imported, taken: 0 }
+        let (spans, waiting, without_kind) = (Vec::new(), Vec::new(), Vec::new());
+        Self { store, under_way: None, spans, waiting, without_kind, imported, taken: 0 }
     }
 
-    pub(super) fn spans(&mut self, spans: Vec<Span>) -> Result<(), String> {
-        self.taken += spans.len() as u64;
-        self.spans.extend(spans);
-        if self.spans.len() < BATCH_SPANS {
-            return Ok(());
+    /// Takes what one part of a document holds, but for its complaint.
+    pub(super) fn take(&mut self, records: Records) -> Result<(), String> {
+        let Records { spans, without_kind, points, logs, over_limit, .. } = records;
+        self.imported.over_limit += over_limit;
+        self.taken += (spans.len() + points.len() + logs.len()) as u64;
+        self.spans(spans, without_kind)?;
+        self.push(Kind::Points, points.len(), |store| store.points(points))?;
+        self.push(Kind::Logs, logs.len(), |store| store.logs(logs))
+    }
+
+    fn spans(&mut self, spans: Vec<Span>, without_kind: Vec<usize>) -> Result<(), String> {
+        if without_kind.is_empty() && self.without_kind.is_empty() {
+            return self.batch(spans);
         }
-        self.flush_spans()
+        let before = self.waiting.len();
+        self.without_kind.extend(without_kind.into_iter().map(|at| before + at));
+        self.waiting.extend(spans);
+        if self.waiting.len() < WAITING_MAX { Ok(()) } else { self.infer_kinds() }
     }
 
-    pub(super) fn points(&mut self, points: Vec<(SeriesKey, Point)>) -> Result<(), String> {
-        self.taken += points.len() as u64;
-        self.push(Kind::Points, points.len(), |store| store.points(points))
+    fn infer_kinds(&mut self) -> Result<(), String> {
+        let (mut spans, without_kind) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.without_kind));
+        kinds::infer(&mut spans, &without_kind);
+        self.imported.without_kind += without_kind.len() as u64;
+        self.batch(spans)
     }
 
-    pub(super) fn logs(&mut self, lines: Vec<LogLine>) -> Result<(), String> {
-        self.taken += lines.len() as u64;
-        self.push(Kind::Logs, lines.len(), |store| store.logs(lines))
+    fn batch(&mut self, spans: Vec<Span>) -> Result<(), String> {
+        self.spans.extend(spans);
+        if self.spans.len() < BATCH_SPANS { Ok(()) } else { self.flush_spans() }
     }
 
     /// Hands over what waits and waits until it is kept.
     pub(super) fn finish(&mut self) -> Result<(), String> {
+        self.infer_kinds()?;
         self.flush_spans()?;
         self.settle()
     }
@@ -119,7 +145,8 @@ impl<'a> Feed<'a> {
             Kind::Points => &mut self.imported.points,
             Kind::Logs => &mut self.imported.logs,
         };
-        *count += kept.kept;
+        *count += kept.kept - kept.repeated;
+        self.imported.repeated += kept.repeated;
         self.imported.over_limit += kept.over_limit;
         Ok(())
     }

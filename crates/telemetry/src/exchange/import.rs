@@ -1,29 +1,25 @@
 //! Files of other programs, into a store.
 //!
-//! A file may be gzip. What a file is, its first members say. A damaged line of a file of lines costs that line, a
-//! damaged trace that trace, a damaged record that record; what is left of a file after text that is no JSON is lost. A
-//! file of which nothing can be used is an error.
+//! A file may be gzip. What a file is, its members say. A damaged line of a file of lines costs that line, a damaged
+//! trace that trace, a damaged record that record; what is left of a file after text that is no JSON is lost. A file of
+//! which nothing can be used is an error.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::documents::{self, Found, List, Place, Stopped};
+use super::documents::{self, Found, Place, Stopped};
 use super::feed::{Feed, Imported};
-use super::jaeger;
+use super::formats;
 use crate::Store;
-use crate::otlp::convert::{self, Converted};
-use crate::otlp::{Format, Malformed, Weights};
+use crate::otlp::Weights;
 
 /// Read from a file at once.
 const BUFFER_BYTES: usize = 1 << 16;
 /// What a gzip file begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// What a Zstandard file begins with, which the Collector's file exporter can write.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why a file could not be imported.
 #[derive(Debug, thiserror::Error)]
@@ -37,23 +33,25 @@ pub enum Error {
         source: io::Error,
     },
     /// Nothing but white space.
-    #[error("{} is empty, expected JSON of Jaeger or OTLP", .0.display())]
+    #[error("cannot import {}: it is empty", .0.display())]
     Empty(PathBuf),
     /// Text that is no JSON, and nothing before it.
-    #[error("{} is not JSON of Jaeger or OTLP: {what}", path.display())]
+    #[error("cannot import {}: it is not JSON: {what}", path.display())]
     NotJson {
         /// The file.
         path: PathBuf,
         /// With line and column.
         what: String,
     },
-    /// JSON of something else.
-    #[error("{} is JSON, but neither Jaeger's nor OTLP's: {what}", path.display())]
+    /// A format that is not read, or JSON that is not known.
+    #[error("cannot import {}: it is {what}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it holds instead.
+        /// What it is instead.
         what: String,
+        /// What to do about it.
+        hint: Option<&'static str>,
     },
     /// The right form, and nothing in it that could be used.
     #[error("{} holds no span, metric point or log record that could be used{what}", path.display())]
@@ -73,6 +71,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let formats = || format!("`narrows import` reads JSON of {}", formats::names());
+        match self {
+            Error::Foreign { hint: Some(hint), .. } => Some((*hint).to_owned()),
+            Error::Empty(_) | Error::NotJson { .. } | Error::Foreign { hint: None, .. } => Some(formats()),
+            Error::Read { .. } | Error::Nothing { .. } | Error::Store { .. } => None,
+        }
+    }
+}
+
 /// Reads a file (`-` is standard input) and hands what it holds to `store`. Adds to `imported` what became of it, with
 /// the file's name before each complaint. Blocks; not to be called on a runtime's thread.
 ///
@@ -81,8 +91,11 @@ pub enum Error {
 pub fn import(path: &Path, store: &dyn Store, imported: &mut Imported) -> Result<(), Error> {
     let read = |source| Error::Read { path: path.to_owned(), source };
     let mut reader = open(path).map_err(read)?;
+    if let Some((what, hint)) = formats::of_first_bytes(reader.fill_buf().map_err(read)?) {
+        return Err(Error::Foreign { path: path.to_owned(), what: what.to_owned(), hint: Some(hint) });
+    }
     let mut reading =
-        Reading { name: path.display().to_string(), weights: Weights::new(), foreign: None, broken: None };
+        Reading { name: path.display().to_string(), weights: Weights::new(), unknown: None, broken: None };
     let mut feed = Feed::new(store, imported);
     let result = documents::each(&mut *reader, &mut |found| reading.take(found, &mut feed));
     let taken_before_end = feed.finish().map(|()| feed.taken);
@@ -104,11 +117,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
         false => Box::new(File::open(path)?),
     };
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
-    let head = reader.fill_buf()?;
-    if head.starts_with(&ZSTD) {
-        return Err(io::Error::other("it is compressed with Zstandard; decompress it with `zstd -d`"));
-    }
-    Ok(match head.starts_with(&GZIP) {
+    Ok(match reader.fill_buf()?.starts_with(&GZIP) {
         true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(reader))),
         false => Box::new(reader),
     })
@@ -117,8 +126,8 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 struct Reading {
     name: String,
     weights: Weights,
-    /// What the first document without anything known holds.
-    foreign: Option<String>,
+    /// What the first document without anything known is.
+    unknown: Option<String>,
     /// The first text that was no JSON.
     broken: Option<String>,
 }
@@ -126,87 +135,43 @@ struct Reading {
 impl Reading {
     fn take(&mut self, found: Found<'_>, feed: &mut Feed<'_>) -> Result<(), String> {
         match found {
-            Found::Element { list, index, text, place } => self.element(list, index, text, place, feed),
-            Found::Foreign { members, place } => {
-                let what = match members.is_empty() {
-                    true => "an object without members".to_owned(),
-                    false => format!("an object with {}", members.join(", ")),
-                };
-                feed.imported.complain(1, || format!("{}: {place}{what}, neither Jaeger's nor OTLP's", self.name));
-                self.foreign.get_or_insert(what);
+            Found::Part { read, path, text, place } => {
+                let mut records = read(text, &self.weights);
+                if let Some(complaint) = records.complaint.take() {
+                    let complaint = || self.complaint(place, &format!("{path}{}", complaint.place), &complaint.what);
+                    feed.imported.complain(records.malformed, complaint);
+                }
+                feed.take(records)
+            }
+            Found::Unknown { what, path, place } => {
+                feed.imported.complain(1, || self.complaint(place, path, &format!("{what}, which is not imported")));
+                self.unknown.get_or_insert(what);
                 Ok(())
             }
             Found::Broken { what, place } => {
-                feed.imported.complain(1, || format!("{}: {place}{what}", self.name));
+                feed.imported.complain(1, || self.complaint(place, "", &what));
                 self.broken.get_or_insert_with(|| format!("{place}{what}"));
                 Ok(())
             }
         }
     }
 
-    fn element(
-        &mut self,
-        list: List,
-        index: usize,
-        text: &str,
-        place: Place,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), String> {
-        let at = format!("{}: {place}{}[{index}]", self.name, list.name());
-        if list == List::JaegerTraces {
-            let trace = jaeger::spans(text, &self.weights);
-            let complaint = trace.complaint.unwrap_or_default();
-            feed.imported.complain(trace.malformed, || format!("{at}: {complaint}"));
-            return feed.spans(trace.spans);
-        }
-        // OTLP is converted request by request, and a request of one resource is a request.
-        let request = format!("{{\"{}\":[{text}]}}", list.name());
-        let (request, json) = (request.as_bytes(), Format::Json);
-        let own_place = format!("{}[0]", list.name());
-        let place = |inner: &str| format!("{at}{}", inner.strip_prefix(&own_place).unwrap_or_default());
-        match list {
-            List::ResourceSpans => hand_over(convert::spans(request, json, &self.weights), feed, &place, Feed::spans),
-            List::ResourceMetrics => hand_over(convert::points(request, json, now_ns()), feed, &place, Feed::points),
-            List::ResourceLogs => hand_over(convert::logs(request, json, now_ns()), feed, &place, Feed::logs),
-            List::JaegerTraces => Ok(()),
-        }
+    /// What is wrong, after its place: `a.jsonl: line 7: resourceSpans[0]: …`.
+    fn complaint(&self, place: Place, path: &str, what: &str) -> String {
+        let path = path.trim_start_matches('.');
+        let colon = if path.is_empty() { "" } else { ": " };
+        format!("{}: {place}{path}{colon}{what}", self.name)
     }
 
     /// Why nothing of the file could be used.
     fn nothing(self, path: &Path, has_content: bool, imported: &Imported) -> Error {
         let path = path.to_owned();
-        match (self.broken, self.foreign) {
+        let own = imported.complaints.iter().find_map(|complaint| complaint.strip_prefix(&self.name));
+        match (self.broken, self.unknown) {
             _ if !has_content => Error::Empty(path),
             (Some(what), _) => Error::NotJson { path, what },
-            (None, Some(what)) => Error::Foreign { path, what },
-            (None, None) => {
-                let own = imported.complaints.iter().find(|complaint| complaint.starts_with(&self.name));
-                Error::Nothing { path, what: own.map_or_else(String::new, |complaint| format!(": {complaint}")) }
-            }
+            (None, Some(what)) => Error::Foreign { path, what, hint: None },
+            (None, None) => Error::Nothing { path, what: own.unwrap_or_default().to_owned() },
         }
     }
-}
-
-fn hand_over<'f, T>(
-    converted: Result<Converted<T>, Malformed>,
-    feed: &mut Feed<'f>,
-    place: &dyn Fn(&str) -> String,
-    keep: impl Fn(&mut Feed<'f>, Vec<T>) -> Result<(), String>,
-) -> Result<(), String> {
-    match converted {
-        Ok(Converted { records, malformed, over_limit, complaint, .. }) => {
-            feed.imported.complain(malformed, || format!("{}: {}", place(""), complaint.unwrap_or_default()));
-            feed.imported.over_limit += over_limit;
-            keep(feed, records)
-        }
-        Err(Malformed { place: inner, what }) => {
-            feed.imported.complain(1, || format!("{}: {what}", place(&inner)));
-            Ok(())
-        }
-    }
-}
-
-fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

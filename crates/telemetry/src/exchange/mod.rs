@@ -1,18 +1,19 @@
 //! Telemetry in the files and words of other programs: what they wrote in, what a run holds out.
 //!
-//! In ([`import`]): Jaeger's JSON and OTLP's JSON, told apart by what stands at the top, streamed and bounded by
+//! In ([`import`]): JSON of the formats in `formats/`, known by the members that they have, streamed and bounded by
 //! `documents.rs`. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, OTLP over HTTP to a receiver ([`send`]), and
 //! the evidence that findings are made from. What makes no sense is counted and named with its place; nothing here
 //! decides what is kept, which is the [`crate::Store`]'s business.
 //!
-//! Not here: gRPC out, protobuf files, Zipkin.
+//! Not here: gRPC out, protobuf files.
 
 mod document;
 mod documents;
 mod evidence;
 mod feed;
+mod formats;
 mod import;
-mod jaeger;
+mod kinds;
 mod out;
 mod rows;
 mod send;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::http::Url;
 use crate::otlp::{Receiver, Weights};
-use crate::run_file::{Reader, RunFile};
+use crate::run_file::{Reader, Recorder, RunFile};
 use crate::{Kept, Receipt, Store, normalise};
 
 /// Remembers everything.
@@ -35,7 +35,7 @@ impl Memory {
     fn keep(&self, records: usize, add: impl FnOnce(&mut Held)) -> Receipt {
         add(&mut self.0.lock().unwrap());
         let (tell, receipt) = tokio::sync::oneshot::channel();
-        let _ = tell.send(Ok(Kept { kept: records as u64, over_limit: 0 }));
+        let _ = tell.send(Ok(Kept { kept: records as u64, ..Kept::default() }));
         receipt
     }
 
@@ -119,6 +119,18 @@ fn held() -> Held {
 fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.narrows");
+    let (file, recorder) = started(&path);
+    for receipt in
+        [recorder.spans(held.spans.clone()), recorder.points(held.points.clone()), recorder.logs(held.logs.clone())]
+    {
+        receipt.blocking_recv().unwrap().unwrap();
+    }
+    file.finish(RunState::Complete).unwrap();
+    (folder, path)
+}
+
+/// A run file with a trial that is under way.
+fn started(path: &Path) -> (RunFile, Recorder) {
     let run = Run {
         id: "00000000000000aa".into(),
         experiment: "exchange".into(),
@@ -132,7 +144,7 @@ fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
         experiment_source: String::new(),
         environment: Environment::default(),
     };
-    let file = RunFile::create(&path, &run).unwrap();
+    let file = RunFile::create(path, &run).unwrap();
     let recorder = file.recorder();
     let trial = Trial {
         id: 1,
@@ -149,13 +161,7 @@ fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
     };
     recorder.put_trial(&trial).unwrap();
     recorder.set_trial(Some(1));
-    for receipt in
-        [recorder.spans(held.spans.clone()), recorder.points(held.points.clone()), recorder.logs(held.logs.clone())]
-    {
-        receipt.blocking_recv().unwrap().unwrap();
-    }
-    file.finish(RunState::Complete).unwrap();
-    (folder, path)
+    (file, recorder)
 }
 
 fn import_all(path: &Path) -> (Held, Imported) {
@@ -354,15 +360,24 @@ fn evidence_that_cannot_be_computed_with_is_refused() {
 fn files_of_which_nothing_can_be_used_are_errors_that_say_why() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
-    let cases: [(&[u8], &str); 9] = [
-        (b"", "is empty"),
-        (b" \n ", "is empty"),
-        (b"hello", "is not JSON of Jaeger or OTLP: line 1, column 1"),
+    let cases: [(&[u8], &str); 15] = [
+        (b"", "it is empty"),
+        (b" \n ", "it is empty"),
+        (b"hello", "it is not JSON: line 1, column 1"),
+        (b"\xff\xfe{\0", "it is UTF-16 text"),
+        (b"SQLite format 3\0", "it is an SQLite file"),
+        (b"\n<html>", "it is a web page"),
+        (b"{\"traceEvents\":[]}", "it is a trace of Chrome's trace viewer"),
+        (b"{\"data\":null,\"errors\":[{\"code\":404,\"msg\":\"trace not found\"}]}", "an error: 404 trace not found"),
+        (
+            b"[{\"traceId\":\"1\",\"id\":\"2\",\"binaryAnnotations\":[]}]",
+            "used: [0]: it is a span of Zipkin's JSON, version 1",
+        ),
         (b"{\"data\":[", "line 1, column 9: EOF while parsing a list"),
-        (b"{\"a\":1,\"b\":{}}", "neither Jaeger's nor OTLP's: an object with a, b"),
+        (b"{\"a\":1,\"b\":{}}", "it is an object with a, b"),
         (b"{}", "an object without members"),
         (b"{\"data\":[]}", "holds no span"),
-        (b"{\"data\":[{\"spans\":[{}]}]}", "data[0]: spans[0]: its traceID is not a text"),
+        (b"{\"data\":[{\"spans\":[{}]}]}", "used: line 1: data[0].spans[0]: its traceID is not a text"),
         (
             b"{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"}]}]}]}",
             "its trace id is not sixteen bytes",
@@ -375,9 +390,44 @@ fn files_of_which_nothing_can_be_used_are_errors_that_say_why() {
     }
     let nowhere = import(&folder.path().join("none"), &Memory::default(), &mut Imported::default());
     assert!(matches!(nowhere, Err(ImportError::Read { .. })));
-    std::fs::write(&path, [0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap();
-    let error = import(&path, &Memory::default(), &mut Imported::default()).unwrap_err();
-    assert!(std::error::Error::source(&error).unwrap().to_string().contains("zstd -d"));
+    let hint = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        import(&path, &Memory::default(), &mut Imported::default()).unwrap_err().hint().unwrap()
+    };
+    assert_eq!(hint(&[0x28, 0xb5, 0x2f, 0xfd, 0]), "decompress it with `zstd -d`");
+    let formats = "`narrows import` reads JSON of OTLP, Tempo, Jaeger, Zipkin v2 and Go's stdouttrace";
+    assert_eq!([hint(b"hello"), hint(b"{}"), hint(b"")], [formats; 3]);
+}
+
+#[test]
+fn spans_without_a_kind_get_one_when_their_traces_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    let span = |id: &str, parent: Option<&str>, service: &str| {
+        json!({ "traceId": "1", "id": id, "parentId": parent, "timestamp": 5, "duration": 7,
+            "localEndpoint": { "serviceName": service } })
+    };
+    let spans = [span("3", Some("2"), "store"), span("2", Some("1"), "web"), span("1", None, "web")];
+    std::fs::write(&path, json!(spans).to_string()).unwrap();
+    let (got, imported) = import_all(&path);
+    let kinds: Vec<SpanKind> = got.spans.iter().map(|span| span.kind).collect();
+    assert_eq!(kinds, [SpanKind::Server, SpanKind::Client, SpanKind::Server]);
+    assert_eq!((imported.spans, imported.without_kind), (3, 3));
+}
+
+#[test]
+fn a_span_that_comes_twice_is_counted_once() {
+    let (folder, path) = run_file(&Held::default());
+    let file = folder.path().join("x.json");
+    let span = json!({ "traceId": "1", "id": "1", "kind": "SERVER", "timestamp": 5, "duration": 7 });
+    std::fs::write(&file, json!([span, span]).to_string()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let (run, recorder) = started(&path);
+    let mut imported = Imported::default();
+    import(&file, &recorder, &mut imported).unwrap();
+    import(&file, &recorder, &mut imported).unwrap();
+    run.finish(RunState::Complete).unwrap();
+    assert_eq!((imported.spans, imported.repeated), (1, 3));
 }
 
 #[test]

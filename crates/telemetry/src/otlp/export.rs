@@ -5,7 +5,7 @@
 //! A sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -161,11 +161,11 @@ impl Exporter {
                 })
             }
             Signal::Metrics => {
-                let points = convert::points(bytes, format, now_ns()).map_err(malformed)?;
+                let points = convert::points(bytes, format, crate::now_ns()).map_err(malformed)?;
                 self.hand_over(points, 0, &counters.points, |points| store.points(points))
             }
             Signal::Logs => {
-                let lines = convert::logs(bytes, format, now_ns()).map_err(malformed)?;
+                let lines = convert::logs(bytes, format, crate::now_ns()).map_err(malformed)?;
                 self.hand_over(lines, 0, &counters.logs, |lines| store.logs(lines))
             }
         })
@@ -234,11 +234,6 @@ fn verdict(over_limit: u64, malformed: u64, complaint: Option<String>, warning: 
     Verdict { rejected: over_limit + malformed, message: cut(reasons.join("; "), MESSAGE_BYTES_MAX) }
 }
 
-fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,7 +241,7 @@ mod tests {
     #[test]
     fn a_receipt_is_waited_for_however_late_it_comes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let kept = Kept { kept: 1, over_limit: 0 };
+        let kept = Kept { kept: 1, ..Kept::default() };
         let outcome = runtime.block_on(async {
             let (tell, receipt) = tokio::sync::oneshot::channel();
             let waiting = tokio::spawn(resolved(receipt));

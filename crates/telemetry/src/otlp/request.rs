@@ -34,22 +34,27 @@ pub struct Malformed {
     pub what: String,
 }
 
+/// The name of a level in JSON: the present one, then those that older versions of OTLP have.
+pub(super) type Names = &'static [&'static str];
+
 /// The names of the three levels of a kind of request: in protobuf, for the place of a mistake, and in JSON.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Levels {
     pub(super) protobuf: [&'static str; 3],
-    pub(super) json: [&'static str; 3],
+    pub(super) json: [Names; 3],
 }
 
-pub(super) const TRACES: Levels =
-    Levels { protobuf: ["resource_spans", "scope_spans", "spans"], json: ["resourceSpans", "scopeSpans", "spans"] };
+pub(super) const TRACES: Levels = Levels {
+    protobuf: ["resource_spans", "scope_spans", "spans"],
+    json: [&["resourceSpans"], &["scopeSpans", "instrumentationLibrarySpans"], &["spans"]],
+};
 pub(super) const METRICS: Levels = Levels {
     protobuf: ["resource_metrics", "scope_metrics", "metrics"],
-    json: ["resourceMetrics", "scopeMetrics", "metrics"],
+    json: [&["resourceMetrics"], &["scopeMetrics", "instrumentationLibraryMetrics"], &["metrics"]],
 };
 pub(super) const LOGS: Levels = Levels {
     protobuf: ["resource_logs", "scope_logs", "log_records"],
-    json: ["resourceLogs", "scopeLogs", "logRecords"],
+    json: [&["resourceLogs"], &["scopeLogs", "instrumentationLibraryLogs"], &["logRecords", "logs"]],
 };
 
 /// One record as it was written, not decoded yet.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use narrows_model::run::{Run, RunState, Trial};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
@@ -202,7 +202,7 @@ fn take_over(connection: &mut Connection, path: &Path) -> Result<()> {
 }
 
 fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
-    let ended_ns = (state != RunState::Interrupted).then(now_ns);
+    let ended_ns = (state != RunState::Interrupted).then(crate::now_ns);
     let transaction = connection.unchecked_transaction()?;
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", [])?;
     transaction.execute("UPDATE run SET state = ?1, ended_ns = ?2", params![word(state), ended_ns])?;
@@ -246,9 +246,4 @@ fn make_plain(connection: Connection) -> rusqlite::Result<()> {
         thread::sleep(Duration::from_millis(10));
     }
     connection.close().map_err(|(_, error)| error)
-}
-
-fn now_ns() -> i64 {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX)
 }

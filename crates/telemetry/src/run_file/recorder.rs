@@ -107,7 +107,7 @@ impl Recorder {
 
     /// Turns all spans that wait into rows.
     pub(super) fn settle(&self) -> Result<()> {
-        let some = |rows: &mut Rows| rows.settle_some().map(|kept| Kept { kept, over_limit: 0 });
+        let some = |rows: &mut Rows| rows.settle_some().map(|kept| Kept { kept, ..Kept::default() });
         while self.call_counted(0, some)?.kept > 0 {}
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Recorder {
         let (tell, receipt) = oneshot::channel();
         let trial = *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(trial) = trial else {
-            let _ = tell.send(Ok(Kept { kept: 0, over_limit: (size.records + records.len()) as u64 }));
+            let _ = tell.send(Ok(Kept { over_limit: (size.records + records.len()) as u64, ..Kept::default() }));
             return receipt;
         };
         let mut or_lost = Lost::default();

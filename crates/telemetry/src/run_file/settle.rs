@@ -30,7 +30,7 @@ impl Rows {
         }
         let spans = packed.unpack().map_err(|error| Error::damaged(self.path(), error.to_string()))?;
         let (first, second) = (self.put_cleaned(trial, spans)?, self.put_spans(trial, others)?);
-        Ok(Kept { kept: first.kept + second.kept, over_limit: first.over_limit + second.over_limit })
+        Ok(first + second)
     }
 
     /// Whether spans may wait. Before those that may not are written, a trial that nears its ceiling has none that wait:

@@ -223,7 +223,7 @@ impl Task {
         // A busy store gets no second call: the next page reports the same, a second later.
         let kept = match self.store.points(page.points).await {
             Ok(Ok(kept)) => kept,
-            Ok(Err(_)) | Err(_) => Kept { kept: 0, over_limit: points },
+            Ok(Err(_)) | Err(_) => Kept { over_limit: points, ..Kept::default() },
         };
         self.note(|stats| {
             stats.pages += 1;

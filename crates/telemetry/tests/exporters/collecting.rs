@@ -31,7 +31,7 @@ struct Memory {
 
 fn keep<T>(kept: &Mutex<Vec<T>>, records: Vec<T>) -> Receipt {
     let (tell, receipt) = oneshot::channel();
-    tell.send(Ok(Kept { kept: records.len() as u64, over_limit: 0 })).unwrap();
+    tell.send(Ok(Kept { kept: records.len() as u64, ..Kept::default() })).unwrap();
     kept.lock().unwrap().extend(records);
     receipt
 }

@@ -23,10 +23,13 @@ pub use packed::{NotPacked, Packed};
 pub(crate) use spans::spans_to_keep;
 pub use spans::{ATTRIBUTES_MAX, spans};
 
+use narrows_model::trace::{OWN_PARENT, SpanId};
 use opentelemetry_proto::tonic::resource::v1::Resource;
+use serde_json::{Map, Value};
 
 use super::json::FromJson;
 use super::request::Record;
+use crate::run_file::INSTANT_NS_MAX;
 
 /// The most records taken from one request; SDKs send 512 spans, the Collector 8,192.
 pub const RECORDS_MAX: usize = 100_000;
@@ -64,13 +67,23 @@ pub struct Converted<T> {
     pub complaint: Option<String>,
     /// What was cut off the first record that was kept in part.
     pub warning: Option<String>,
+    /// Positions of the spans that do not say their kind, which OTLP takes for internal.
+    pub(crate) without_kind: Vec<usize>,
     /// Records of the request that are kept in another way.
     elsewhere: usize,
 }
 
 impl<T> Converted<T> {
     fn new() -> Self {
-        Self { records: Vec::new(), malformed: 0, over_limit: 0, complaint: None, warning: None, elsewhere: 0 }
+        Self {
+            records: Vec::new(),
+            malformed: 0,
+            over_limit: 0,
+            complaint: None,
+            warning: None,
+            without_kind: Vec::new(),
+            elsewhere: 0,
+        }
     }
 
     fn push(&mut self, record: T) {
@@ -165,9 +178,22 @@ fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok().filter(|id| *id != [0; N])
 }
 
-/// Nanoseconds since the epoch; none for 0, which OTLP calls unknown, and beyond the year 2262.
+/// Nanoseconds since the epoch; none for 0, which OTLP calls unknown, and after [`INSTANT_NS_MAX`].
 fn instant(unix_nano: u64) -> Option<i64> {
-    i64::try_from(unix_nano).ok().filter(|ns| *ns > 0)
+    i64::try_from(unix_nano).ok().filter(|ns| (1..=INSTANT_NS_MAX).contains(ns))
+}
+
+/// The parent of a span, unless that is the span itself, which becomes an attribute instead.
+pub(crate) fn without_own_parent(
+    parent: Option<SpanId>,
+    span_id: &SpanId,
+    attributes: &mut Map<String, Value>,
+) -> Option<SpanId> {
+    if parent.as_ref() == Some(span_id) {
+        attributes.insert(OWN_PARENT.to_owned(), Value::Bool(true));
+        return None;
+    }
+    parent
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::packed::Packer;
 use super::plain::{self, Plain};
-use super::{Converted, Origin, Packed, exceptions, id, instant, shortened, values};
+use super::{Converted, Origin, Packed, exceptions, id, instant, shortened, values, without_own_parent};
 use crate::normalise;
 use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
+use crate::run_file::INSTANT_NS_MAX;
 
 /// The most attributes of a span, in the order in which they came; an SDK sends 128 unless configured otherwise.
 pub const ATTRIBUTES_MAX: usize = 1024;
@@ -20,8 +21,9 @@ const REPLICA: &str = "narrows.replica";
 /// The spans of an `ExportTraceServiceRequest`.
 ///
 /// A span without a valid trace id, span id or start is left out and counted as malformed, as is one whose parent id
-/// is neither empty nor eight bytes, or whose end is beyond the year 2262. An end before the start is kept: clocks do
-/// run backwards. Exceptions among the span's events become the attribute [`super::EXCEPTIONS`].
+/// is neither empty nor eight bytes, or which starts or ends after [`INSTANT_NS_MAX`]. An end before the start is kept:
+/// clocks do run backwards. A span that is its own parent is a root with the attribute [`narrows_model::trace::OWN_PARENT`].
+/// Exceptions among the span's events become the attribute [`super::EXCEPTIONS`].
 ///
 /// # Errors
 /// When the bytes are not such a message.
@@ -62,6 +64,9 @@ impl Converted<Span> {
                 cut_attributes(&mut span, origin, self);
                 let weight = rule.weigh(&ids.trace_id, &span.trace_state);
                 let attributes = attributes.into_iter().chain(values::pairs(std::mem::take(&mut span.attributes)));
+                if span.kind == otlp::span::SpanKind::Unspecified as i32 && self.has_room() {
+                    self.without_kind.push(self.records.len());
+                }
                 self.push(convert(origin.into(), weight, ids, attributes.collect(), span));
             }
             Err(what) => self.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
@@ -140,14 +145,18 @@ impl Checked {
             trace_id: id(trace_id).ok_or("its trace id is not sixteen bytes, or all zero")?,
             span_id: id(span_id).ok_or("its span id is not eight bytes, or all zero")?,
             parent_id: id(parent),
-            start_ns: instant(start).ok_or("its start is not a time")?,
-            end_ns: i64::try_from(end).map_err(|_| "its end is not a time")?,
+            start_ns: instant(start).ok_or("its start is not between the years 1970 and 2116")?,
+            end_ns: i64::try_from(end)
+                .ok()
+                .filter(|ns| *ns <= INSTANT_NS_MAX)
+                .ok_or("its end is after the year 2116")?,
         })
     }
 }
 
 fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
+    let parent_id = without_own_parent(ids.parent_id, &ids.span_id, &mut attributes);
     // Only requests name the replica that handled them: other spans lie below one.
     if let Some(replica) = whose.replica.filter(|_| kind(span.kind) == SpanKind::Server) {
         attributes.entry(REPLICA).or_insert(replica.into());
@@ -156,7 +165,7 @@ fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<Stri
     Span {
         trace_id: ids.trace_id,
         span_id: ids.span_id,
-        parent_id: ids.parent_id,
+        parent_id,
         service: whose.service.to_owned(),
         scope: whose.scope.to_owned(),
         name: span.name,

@@ -4,6 +4,9 @@
 //! as strings, unknown fields are passed over. More lenient in one thing, as the OpenTelemetry Collector is: an enum may
 //! be written by its name, although OTLP wants the number.
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Number, Value};
 
 /// A message that can be made of JSON.
@@ -69,7 +72,7 @@ impl Fields {
 
     /// Bytes in hexadecimal, as OTLP writes ids.
     pub(super) fn id(&mut self, name: &str) -> Result<Vec<u8>, Mistake> {
-        Ok(self.read(name, hexadecimal)?.unwrap_or_default())
+        Ok(self.read(name, id)?.unwrap_or_default())
     }
 
     pub(super) fn u64(&mut self, name: &str) -> Result<u64, Mistake> {
@@ -182,16 +185,37 @@ pub(super) fn double(value: Value) -> Result<f64, Mistake> {
     read.ok_or_else(|| Mistake::new("a number", &value))
 }
 
-fn hexadecimal(value: Value) -> Result<Vec<u8>, Mistake> {
-    let digits = value.as_str().map(str::as_bytes);
+/// An id: hexadecimal, or base64 as programs write it that follow protobuf's JSON mapping (Grafana Tempo). No id has the
+/// same length in both.
+fn id(value: Value) -> Result<Vec<u8>, Mistake> {
+    let text = value.as_str().unwrap_or("?");
+    let in_base64 = || BASE64_LENGTHS.contains(&text.trim_end_matches('=').len()).then(|| base64(text)).flatten();
+    let bytes = hexadecimal(text).or_else(in_base64);
+    bytes.ok_or_else(|| Mistake::new("hexadecimal digits, two for each byte", &value))
+}
+
+/// Lengths of ids of 8 and 16 bytes, without padding.
+const BASE64_LENGTHS: [usize; 2] = [11, 22];
+
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| match pair {
         [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
         _ => None,
     };
-    let bytes = digits.and_then(|digits| digits.chunks(2).map(pair).collect());
-    bytes.ok_or_else(|| Mistake::new("hexadecimal digits, two for each byte (OTLP writes no id in base64)", &value))
+    digits.as_bytes().chunks(2).map(pair).collect()
 }
 
 fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// Either alphabet, padded or not, as protobuf's JSON mapping accepts it; the other alphabet's two characters are
+/// replaced beforehand.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text.replace('-', "+").replace('_', "/")).ok()
 }

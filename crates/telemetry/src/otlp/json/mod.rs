@@ -18,7 +18,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::convert::Origin;
-use super::request::{Levels, Malformed, Record, RecordPath};
+use super::request::{Levels, Malformed, Names, Record, RecordPath};
+use crate::unicode;
 
 pub(super) use fields::FromJson;
 
@@ -38,22 +39,21 @@ pub(super) fn each_record(
 ) -> Result<(), Malformed> {
     let [resources, scopes, records] = levels.json;
     let root = RecordPath::root();
-    let text = std::str::from_utf8(request)
-        .map_err(|error| root.malformed(format!("it is not UTF-8 after byte {}", error.valid_up_to())))?;
+    let text = unicode::text(request);
     let mut groups = 0;
-    let all = Group::read(&root, text, "", resources)?;
+    let all = Group::read(&root, &text, &[], resources)?;
     each(&root, all.members, &mut |r, of_resource| {
-        let place = root.at(resources, r);
-        let resource = Group::read(&place, of_resource, "resource", scopes)?;
+        let place = root.at(resources[0], r);
+        let resource = Group::read(&place, of_resource, &["resource"], scopes)?;
         let mut origin = Origin::of_resource(resource.own::<Resource>(&place)?);
         groups = place.counted(groups)?;
         each(&place, resource.members, &mut |s, of_scope| {
-            let place = place.at(scopes, s);
-            let scope = Group::read(&place, of_scope, "scope", records)?;
+            let place = place.at(scopes[0], s);
+            let scope = Group::read(&place, of_scope, &["scope", "instrumentationLibrary"], records)?;
             groups = place.counted(groups)?;
             origin.set_scope(scope.own::<InstrumentationScope>(&place)?.name);
             each(&place, scope.members, &mut |i, record| {
-                visit(&origin, Record::Json(record)).map_err(|what| place.at(records, i).malformed(what))
+                visit(&origin, Record::Json(record)).map_err(|what| place.at(records[0], i).malformed(what))
             })
         })
     })
@@ -73,7 +73,8 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn read(place: &RecordPath, text: &'a str, own: &str, members: &str) -> Result<Self, Malformed> {
+    /// Each name may be one of several: older versions of OTLP have others.
+    fn read(place: &RecordPath, text: &'a str, own: Names, members: Names) -> Result<Self, Malformed> {
         let mut json = serde_json::Deserializer::from_str(text);
         let group = json.deserialize_any(GroupVisitor { own, members });
         let group = group.and_then(|group| json.end().map(|()| group));
@@ -89,16 +90,16 @@ impl<'a> Group<'a> {
     }
 }
 
-struct GroupVisitor<'n> {
-    own: &'n str,
-    members: &'n str,
+struct GroupVisitor {
+    own: Names,
+    members: Names,
 }
 
-impl<'de> Visitor<'de> for GroupVisitor<'_> {
+impl<'de> Visitor<'de> for GroupVisitor {
     type Value = Group<'de>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "an object with {:?}", self.members)
+        write!(f, "an object with {:?}", self.members[0])
     }
 
     /// Otherwise the message would hold the whole text, which may be anything: long, or a secret.
@@ -109,9 +110,9 @@ impl<'de> Visitor<'de> for GroupVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Group<'de>, A::Error> {
         let mut group = Group { own: None, members: None };
         while let Some(name) = map.next_key::<String>()? {
-            if name == self.members {
+            if self.members.contains(&name.as_str()) {
                 group.members = Some(map.next_value()?);
-            } else if name == self.own {
+            } else if self.own.contains(&name.as_str()) {
                 group.own = Some(map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;

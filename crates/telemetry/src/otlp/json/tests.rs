@@ -92,15 +92,45 @@ fn absent_and_null_are_defaults_and_enums_may_be_named() {
 }
 
 #[test]
+fn half_a_character_costs_that_character() {
+    let ids = r#""traceId":"01010101010101010101010101010101","spanId":"0202020202020202","startTimeUnixNano":1"#;
+    let span = spans(&format!(
+        r#"{{{ids},"name":"cut \ud83d","attributes":[{{"key":"\ude00","value":{{"stringValue":"\ud83d\ude00"}}}}]}}"#
+    ));
+    let span = span.unwrap().records.remove(0);
+    assert_eq!(span.name, "cut \u{fffd}");
+    assert_eq!(serde_json::Value::Object(span.attributes), json!({ "\u{fffd}": "\u{1f600}" }));
+    let mut request =
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{{ids},"name":"cut ?"}}]}}]}}]}}"#).into_bytes();
+    let at = request.iter().position(|byte| *byte == b'?').unwrap();
+    request[at] = 0xf0;
+    let span = convert::spans(&request, Format::Json, &Weights::new()).unwrap().records.remove(0);
+    assert_eq!(span.name, "cut \u{fffd}");
+}
+
+#[test]
+fn ids_may_be_base64_and_levels_may_have_older_names() {
+    let request = r#"{"resourceSpans":[{"resource":{},"instrumentationLibrarySpans":[{
+        "instrumentationLibrary":{"name":"lib"},"spans":[{"traceId":"AAAAAAAAAAABI0VniavN7w==","spanId":"AAAAAAAAEjQ=",
+        "parentSpanId":"-_-_AAAAEjQ","startTimeUnixNano":"5","kind":"SPAN_KIND_UNSPECIFIED"}]}]}]}"#;
+    let converted = convert::spans(request.as_bytes(), Format::Json, &Weights::new()).unwrap();
+    let span = &converted.records[0];
+    assert_eq!(span.trace_id, 0x0123_4567_89ab_cdef_u128.to_be_bytes());
+    assert_eq!(span.span_id, 0x1234_u64.to_be_bytes());
+    assert_eq!(span.parent_id, Some(0xfbff_bf00_0000_1234_u64.to_be_bytes()));
+    assert_eq!((span.scope.as_str(), span.kind), ("lib", SpanKind::Internal));
+    assert_eq!(converted.without_kind, [0]);
+    let logs = r#"{"resourceLogs":[{"instrumentationLibraryLogs":[{"logs":[{"timeUnixNano":"9"}]}]}]}"#;
+    assert_eq!(convert::logs(logs.as_bytes(), Format::Json, 7).unwrap().records[0].time_ns, 9);
+}
+
+#[test]
 fn mistakes_are_named_with_their_place() {
     let cases = [
         (r#"{"kind":"CLIENT"}"#, r#"kind: expected an enum's number, found "CLIENT""#),
         (r#"{"kind":2.5}"#, "kind: expected an enum's number, found 2.5"),
         (r#"{"name":7}"#, "name: expected a string, found 7"),
-        (
-            r#"{"traceId":"abc"}"#,
-            "traceId: expected hexadecimal digits, two for each byte (OTLP writes no id in base64), found \"abc\"",
-        ),
+        (r#"{"traceId":"abc"}"#, "traceId: expected hexadecimal digits, two for each byte, found \"abc\""),
         (r#"{"attributes":{}}"#, "attributes: expected a list, found an object"),
         (
             r#"{"attributes":[{"value":{"bytesValue":"!"}}]}"#,

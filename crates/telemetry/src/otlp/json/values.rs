@@ -1,22 +1,12 @@
 //! Attributes and their values.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use opentelemetry_proto::tonic::common::v1::{
     AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList, any_value,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use serde_json::Value;
 
-use super::fields::{Fields, FromJson, Mistake, boolean, double, signed, text};
-
-/// Either alphabet, padded or not, as protobuf's JSON mapping accepts it; the other alphabet's two characters are
-/// replaced beforehand.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+use super::fields::{Fields, FromJson, Mistake, base64, boolean, double, signed, text};
 
 impl FromJson for Resource {
     fn from_json(value: Value) -> Result<Self, Mistake> {
@@ -72,7 +62,5 @@ impl FromJson for KeyValueList {
 }
 
 fn bytes(value: Value) -> Result<Vec<u8>, Mistake> {
-    let standard = value.as_str().map(|text| text.replace('-', "+").replace('_', "/"));
-    let bytes = standard.and_then(|text| BASE64.decode(text).ok());
-    bytes.ok_or_else(|| Mistake::new("base64", &value))
+    value.as_str().and_then(base64).ok_or_else(|| Mistake::new("base64", &value))
 }

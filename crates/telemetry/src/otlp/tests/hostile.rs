@@ -59,8 +59,16 @@ fn protobuf_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
         ("large record", edited(|span| span.attributes = vec![large.clone()]), InPart(1, "more than 4194304")),
         ("short id", edited(|span| span.trace_id = vec![1; 8]), InPart(1, "its trace id is not sixteen bytes")),
         ("long id", edited(|span| span.span_id = vec![1; 16]), InPart(1, "its span id is not eight bytes")),
-        ("year 1", edited(|span| span.start_time_unix_nano = YEAR_1_NS as u64), InPart(1, "its start is not a time")),
-        ("year 2300", edited(|span| span.end_time_unix_nano = YEAR_2300_NS), InPart(1, "its end is not a time")),
+        (
+            "year 1",
+            edited(|span| span.start_time_unix_nano = YEAR_1_NS as u64),
+            InPart(1, "its start is not between the years 1970"),
+        ),
+        (
+            "year 2300",
+            edited(|span| span.end_time_unix_nano = YEAR_2300_NS),
+            InPart(1, "its end is after the year 2116"),
+        ),
     ]
 }
 
@@ -86,11 +94,6 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
             malformed("request: invalid type: sequence, expected an object with \"resourceSpans\""),
         ),
         (
-            "not UTF-8",
-            [&whole[..40], &[0xff], &whole[40..]].concat(),
-            malformed("request: it is not UTF-8 after byte 40"),
-        ),
-        (
             "deep",
             attributes(&format!(r#"{{"key":"k","value":{}}}"#, nested(200))),
             malformed("recursion limit exceeded"),
@@ -112,8 +115,8 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
             malformed("resourceSpans[0].scopeSpans[0]: invalid type: map, expected a list"),
         ),
         (
-            "base64 id",
-            in_json(r#""parentSpanId":"AAAAAAAAAAE=""#),
+            "base64 of no id",
+            in_json(r#""parentSpanId":"AAAAAAE=""#),
             malformed("spans[0]: parentSpanId: expected hexadecimal digits"),
         ),
         ("huge number", in_json(r#""endTimeUnixNano":1e400"#), malformed("number out of range")),
@@ -123,7 +126,6 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
             in_json(r#""endTimeUnixNano":"18446744073709551616""#),
             malformed("endTimeUnixNano: expected a whole number of 64 bits"),
         ),
-        ("half a character", in_json(r#""name":"\ud800""#), malformed("hex escape")),
         (
             "wrong kind",
             attributes(r#"{"key":"a"},{"key":"b","value":{"intValue":"x"}}"#),
@@ -151,7 +153,11 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
             in_json(r#""spanId":"01010101010101010101010101010101""#),
             InPart(1, "its span id is not eight bytes"),
         ),
-        ("year 2300", in_json(&format!(r#""endTimeUnixNano":"{YEAR_2300_NS}""#)), InPart(1, "its end is not a time")),
+        (
+            "year 2300",
+            in_json(&format!(r#""endTimeUnixNano":"{YEAR_2300_NS}""#)),
+            InPart(1, "its end is after the year 2116"),
+        ),
     ]
 }
 

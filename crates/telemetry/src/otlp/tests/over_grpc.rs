@@ -80,7 +80,7 @@ fn export(receiver: &Receiver, headers: Headers<'_>, body: Vec<u8>) -> GrpcRespo
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped_on_the_port_of_http() {
-    let store = FakeStore::returning(Ok(Kept { kept: 3, over_limit: 0 }));
+    let store = FakeStore::returning(Ok(Kept { kept: 3, ..Kept::default() }));
     let receiver = start(Arc::clone(&store));
     let gzipped: &[(&str, &str)] = &[("grpc-encoding", "gzip")];
     let cases =
@@ -132,7 +132,7 @@ fn what_the_store_says_reaches_the_caller() {
     assert_eq!((response.code(), response.text()), ("13", "the run file cannot be written: 100 %25 full: %C3%A9"));
     assert_eq!(response.field("grpc-status-details-bin"), None);
 
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2, ..Kept::default() })));
     let partial = export(&receiver, &[], framed(0, &traces(3))).decoded().partial_success.unwrap();
     assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped() {
-    let store = FakeStore::returning(Ok(Kept { kept: 3, over_limit: 0 }));
+    let store = FakeStore::returning(Ok(Kept { kept: 3, ..Kept::default() }));
     let receiver = start(Arc::clone(&store));
     for (headers, body) in [(PROTOBUF, traces(3)), (GZIPPED, gzip(&traces(3)))] {
         let response = post(&receiver, headers, &body);
@@ -36,7 +36,7 @@ fn accepted_is_said_only_after_the_receipt() {
     stream.set_nonblocking(true).unwrap();
     assert_eq!(stream.peek(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     stream.set_nonblocking(false).unwrap();
-    store.held_back.lock().unwrap().remove(0).send(Ok(Kept { kept: 1, over_limit: 0 })).unwrap();
+    store.held_back.lock().unwrap().remove(0).send(Ok(Kept { kept: 1, ..Kept::default() })).unwrap();
     assert_eq!(receive(stream).status, 200);
 }
 
@@ -52,7 +52,7 @@ fn what_the_store_says_reaches_the_sender() {
     let response = post(&receiver, PROTOBUF, &traces(1));
     assert_eq!((response.status, response.message().as_str()), (500, "the run file cannot be written: disk full"));
 
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2, ..Kept::default() })));
     let response = post(&receiver, PROTOBUF, &traces(3));
     assert_eq!((response.status, response.partial()), (200, (2, "2 over the storage limit".to_owned())));
     assert_eq!(receiver.stats().refused, 2);
@@ -60,7 +60,7 @@ fn what_the_store_says_reaches_the_sender() {
 
 #[test]
 fn malformed_spans_are_said_and_the_others_kept() {
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 0 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, ..Kept::default() })));
     let (rejected, why) = post(&receiver, PROTOBUF, &request_of(vec![otlp::Span::default()])).partial();
     assert_eq!(rejected, 1);
     assert!(why.contains("trace id"), "{why}");
@@ -131,7 +131,7 @@ fn a_taken_address_is_an_error_that_names_it() {
 
 #[test]
 fn json_requests_get_json_responses() {
-    let store = FakeStore::returning(Ok(Kept { kept: 1, over_limit: 0 }));
+    let store = FakeStore::returning(Ok(Kept { kept: 1, ..Kept::default() }));
     let receiver = start(Arc::clone(&store));
     let span = r#"{"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","startTimeUnixNano":"1"}"#;
     let request = |span: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#);
@@ -157,7 +157,7 @@ fn json_requests_get_json_responses() {
 #[test]
 fn each_signal_names_what_it_rejected_in_json() {
     let nan = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{"dataPoints":[{"asDouble":"NaN"}]}}]}]}]}"#;
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 0, over_limit: 1 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { over_limit: 1, ..Kept::default() })));
     let response = receive(send(receiver.local_addr(), "POST /v1/metrics", JSON, nan.as_bytes()));
     assert!(String::from_utf8(response.body).unwrap().contains(r#""rejectedDataPoints":"1""#));
     let line = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}"#;

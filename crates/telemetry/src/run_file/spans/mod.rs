@@ -87,9 +87,10 @@ impl Spans {
         let mut kept = Kept::default();
         for span in spans {
             let fate = of_trial.fate(context, traces, gone, span)?;
-            of_trial.put_one(context, shapes, &mut inserts, fate, span)?;
+            let is_new = of_trial.put_one(context, shapes, &mut inserts, fate, span)?;
             match fate {
-                Fate::Kept(_) | Fate::Thinned => kept.kept += 1,
+                Fate::Kept(_) => (kept.kept, kept.repeated) = (kept.kept + 1, kept.repeated + u64::from(!is_new)),
+                Fate::Thinned => kept.kept += 1,
                 Fate::Refused => kept.over_limit += 1,
             }
             of_trial.look_now_and_then(connection, 1)?;
@@ -193,6 +194,7 @@ impl OfTrial {
         Ok(Fate::Kept(traces.find_or_add(context.connection, self.trial, &span.trace_id, one_in)?))
     }
 
+    /// Writes and counts a span, and says whether it is new.
     fn put_one(
         &mut self,
         context: &mut Context<'_>,
@@ -200,7 +202,7 @@ impl OfTrial {
         inserts: &mut Inserts<'_>,
         fate: Fate,
         span: &Span,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<bool> {
         // A weight that is not a positive number says nothing: the span stands for itself.
         let weight = if span.weight.is_finite() && span.weight > 0.0 { span.weight } else { 1.0 };
         let Fate::Kept(trace) = fate else {
@@ -209,18 +211,17 @@ impl OfTrial {
                 _ => context.counts.thinned += 1,
             }
             let counted = self.tally.counted(context.connection, context.strings, span)?;
-            return self.tally.count(context.connection, context.strings, counted, Added::thinned(weight));
+            self.tally.count(context.connection, context.strings, counted, Added::thinned(weight))?;
+            return Ok(true);
         };
         let (shape, slots) = shapes.get_or_add(context.connection, context.strings, self.trial, span, weight)?;
         let added = inserts.insert(trace, shape, &slots, span)?;
         context.counts.spans.stored += added;
-        match added {
-            0 => Ok(()),
-            _ => {
-                self.passes.see(span.end_ns);
-                self.tally.count(context.connection, context.strings, shape.counted, Added::kept(weight))
-            }
+        if added > 0 {
+            self.passes.see(span.end_ns);
+            self.tally.count(context.connection, context.strings, shape.counted, Added::kept(weight))?;
         }
+        Ok(added > 0)
     }
 
     /// Looks at the size of the file when enough spans were added.

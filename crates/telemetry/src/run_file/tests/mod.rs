@@ -301,7 +301,7 @@ fn wait(receipt: Receipt) -> std::result::Result<Kept, Refused> {
 }
 
 fn kept(kept: u64) -> std::result::Result<Kept, Refused> {
-    Ok(Kept { kept, over_limit: 0 })
+    Ok(Kept { kept, ..Kept::default() })
 }
 
 /// A file with one running trial.
@@ -324,7 +324,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
     recorder.put_service(1, &service(0)).unwrap();
     recorder.put_service(1, &service(1)).unwrap();
     let batch = LoadBatch { seconds: seconds.clone(), samples: vec![sample(0), sample(1)] };
-    assert_eq!(recorder.put_load(1, batch).unwrap(), Kept { kept: 2, over_limit: 0 });
+    assert_eq!(recorder.put_load(1, batch).unwrap(), Kept { kept: 2, ..Kept::default() });
     for trace in traces.iter().chain([&trace(3, T0)]) {
         assert_eq!(wait(recorder.spans(trace.spans.clone())), kept(2));
     }

@@ -1,4 +1,4 @@
-//! A trace in Jaeger's JSON, as its API and its user interface's download write it.
+//! Traces in Jaeger's JSON, as its API and its user interface's download write them.
 //!
 //! Times are microseconds. What OpenTelemetry has in places of its own, Jaeger has in tags, by the names of
 //! OpenTelemetry's "Jaeger" transformation: `span.kind`, `error`, `otel.status_code`, `otel.status_description`,
@@ -9,117 +9,92 @@
 //! A span's logs are not kept, but for exceptions; nor are references to other traces, and tags of a process other than
 //! its name.
 
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
-use serde_json::{Map, Value, json};
+use narrows_model::trace::{Span, SpanKind};
+use serde_json::{Map, Value};
 
+use super::values::{self, Exceptions, id, micros, take_text};
+use super::{Format, HasKind, List, Record, Records};
 use crate::normalise;
 use crate::otlp::Weights;
-use crate::otlp::convert::{ATTRIBUTES_MAX, EXCEPTIONS};
+use crate::otlp::convert::{ATTRIBUTES_MAX, without_own_parent};
 
-/// The longest name of a span or a service, in bytes.
-const NAME_BYTES_MAX: usize = 512;
-/// Exceptions of one span.
-const EXCEPTIONS_MAX: usize = 8;
 /// The most traces that one stands for: as in OpenTelemetry's `tracestate`, 2^56.
 const WEIGHT_MAX: f64 = (1_u64 << 56) as f64;
-const UNKNOWN_SERVICE: &str = "unknown_service";
 
-/// What a trace came to.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Trace {
-    pub(super) spans: Vec<Span>,
-    pub(super) malformed: u64,
-    /// What is wrong with the first malformed span, or with the trace.
-    pub(super) complaint: Option<String>,
-}
+pub(super) const FORMAT: Format = Format {
+    name: "Jaeger",
+    lists: &[List { name: "data", read: trace }],
+    wrappers: &[],
+    records: &[
+        Record { marks: &["spans", "processes"], members: &["traceID", "spans", "processes"], read: trace },
+        Record { marks: &["errors"], members: &["errors"], read: errors },
+    ],
+};
 
-/// The spans of a trace that is written as `text`.
-pub(super) fn spans(text: &str, weights: &Weights) -> Trace {
-    let spoilt = |what: String| Trace { malformed: 1, complaint: Some(what), ..Trace::default() };
+/// The spans of a trace.
+fn trace(text: &str, weights: &Weights) -> Records {
     let trace: Value = match serde_json::from_str(text) {
         Ok(trace) => trace,
-        Err(error) => return spoilt(error.to_string()),
+        Err(error) => return Records::malformed(error.to_string()),
     };
-    let Value::Object(mut trace) = trace else { return spoilt("a trace is an object".to_owned()) };
+    let Value::Object(mut trace) = trace else { return Records::malformed("a trace is an object") };
     let Some(Value::Array(spans)) = trace.remove("spans") else {
-        return spoilt("a trace has a list of `spans`".to_owned());
+        return Records::malformed("a trace has a list of `spans`");
     };
     let processes = trace.remove("processes").unwrap_or_default();
     let trace_id = trace.remove("traceID").unwrap_or_default();
-    let mut read = Trace::default();
+    let mut records = Records::default();
     for (index, span) in spans.into_iter().enumerate() {
-        match span_of(span, &trace_id, &processes, weights) {
-            Ok(span) => read.spans.push(span),
-            Err(what) => {
-                read.malformed += 1;
-                read.complaint.get_or_insert_with(|| format!("spans[{index}]: {what}"));
-            }
-        }
+        records.push(span_of(span, &trace_id, &processes, weights), || format!(".spans[{index}]"));
     }
-    weigh_by_sampler(&mut read.spans);
-    read
+    weigh_by_sampler(&mut records.spans);
+    records
 }
 
-fn span_of(span: Value, trace_of: &Value, processes: &Value, weights: &Weights) -> Result<Span, String> {
+/// What Jaeger returns in place of traces.
+fn errors(text: &str, _: &Weights) -> Records {
+    let response: Value = serde_json::from_str(text).unwrap_or_default();
+    let first = response["errors"].get(0);
+    let part = |name: &str| first.and_then(|error| error.get(name)).map(|value| values::described(value));
+    let parts: Vec<String> = ["code", "msg"].into_iter().filter_map(part).collect();
+    match first {
+        None => Records::malformed("a response of Jaeger's API without traces"),
+        Some(_) => Records::malformed(format!("Jaeger's API returned an error: {}", parts.join(" "))),
+    }
+}
+
+fn span_of(span: Value, trace_of: &Value, processes: &Value, weights: &Weights) -> Result<(Span, HasKind), String> {
     let Value::Object(mut span) = span else { return Err("a span is an object".to_owned()) };
     let id_of = |span: &Map<String, Value>, name: &str| span.get(name).cloned().unwrap_or_default();
     let own_trace = id_of(&span, "traceID");
     let trace_id = id::<16>(if own_trace.is_null() { trace_of } else { &own_trace }, "traceID")?;
     let span_id = id::<8>(&id_of(&span, "spanID"), "spanID")?;
     let start_ns = micros(span.get("startTime"), "startTime")?;
-    if start_ns <= 0 {
-        return Err("its startTime is no instant after 1970".to_owned());
-    }
     let duration_ns = micros(span.get("duration"), "duration")?;
+    let (start_ns, end_ns) = values::times(start_ns, start_ns.saturating_add(duration_ns), "startTime")?;
     let mut attributes = tags(span.remove("tags"));
     put_exceptions(span.get("logs"), &mut attributes);
-    let (status, status_message) = status(&mut attributes);
+    let (status, status_message) = values::status(&mut attributes);
     let trace_state = take_text(&mut attributes, &["w3c.tracestate"]).unwrap_or_default();
-    Ok(Span {
+    let parent_id = without_own_parent(parent(&span, &trace_id), &span_id, &mut attributes);
+    let kind = take_text(&mut attributes, &["span.kind"]).as_deref().and_then(kind);
+    let span = Span {
         trace_id,
         span_id,
-        parent_id: parent(&span, &trace_id),
+        parent_id,
         service: service(&span, processes),
-        scope: cut(take_text(&mut attributes, &["otel.scope.name", "otel.library.name"]).unwrap_or_default()),
-        name: cut(span.get("operationName").and_then(Value::as_str).unwrap_or_default().to_owned()),
-        kind: kind(take_text(&mut attributes, &["span.kind"]).as_deref()),
+        scope: values::scope(&mut attributes),
+        name: values::cut(span.get("operationName").and_then(Value::as_str).unwrap_or_default().to_owned()),
+        kind: kind.unwrap_or_default(),
         start_ns,
-        end_ns: start_ns.checked_add(duration_ns).ok_or("its end is beyond the year 2262")?,
+        end_ns,
         status,
         status_message,
         facts: normalise::facts(&attributes),
         attributes,
         weight: weights.weigh(&trace_id, &trace_state),
-    })
-}
-
-/// An id as hexadecimal digits, of which leading zeros may be missing.
-fn id<const N: usize>(value: &Value, name: &str) -> Result<[u8; N], String> {
-    let text = value.as_str().ok_or_else(|| format!("its {name} is not a text"))?;
-    let wrong = || {
-        format!("its {name} `{}` is not 1 to {} hexadecimal digits", text.chars().take(40).collect::<String>(), N * 2)
     };
-    let is_hex = !text.is_empty() && text.len() <= N * 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = if is_hex { u128::from_str_radix(text, 16).map_err(|_| wrong())? } else { return Err(wrong()) };
-    if number == 0 {
-        return Err(format!("its {name} is zero"));
-    }
-    let bytes = number.to_be_bytes();
-    bytes[bytes.len() - N..].try_into().map_err(|_| wrong())
-}
-
-/// Microseconds as nanoseconds.
-fn micros(value: Option<&Value>, name: &str) -> Result<i64, String> {
-    let number = match value {
-        Some(Value::Number(number)) => number.as_i64().or_else(|| {
-            let fraction = number.as_f64().filter(|us| us.is_finite() && us.abs() < 9e15)?;
-            Some(fraction as i64)
-        }),
-        Some(Value::String(text)) => text.parse().ok(),
-        _ => None,
-    };
-    let number = number.ok_or_else(|| format!("its {name} is not a number of microseconds"))?;
-    number.checked_mul(1_000).ok_or_else(|| format!("its {name} {number} µs is beyond the year 2262"))
+    Ok((span, if kind.is_some() { HasKind::Yes } else { HasKind::No }))
 }
 
 fn parent(span: &Map<String, Value>, trace_id: &[u8; 16]) -> Option<[u8; 8]> {
@@ -138,18 +113,18 @@ fn parent(span: &Map<String, Value>, trace_id: &[u8; 16]) -> Option<[u8; 8]> {
 fn service(span: &Map<String, Value>, processes: &Value) -> String {
     let by_id = || span.get("processID").and_then(Value::as_str).and_then(|id| processes.get(id));
     let process = span.get("process").filter(|process| process.is_object()).or_else(by_id);
-    let name = process.and_then(|process| process.get("serviceName")?.as_str()).filter(|name| !name.is_empty());
-    cut(name.unwrap_or(UNKNOWN_SERVICE).to_owned())
+    values::service(process.and_then(|process| process.get("serviceName")?.as_str()))
 }
 
-fn kind(word: Option<&str>) -> SpanKind {
-    match word {
-        Some("server") => SpanKind::Server,
-        Some("client") => SpanKind::Client,
-        Some("producer") => SpanKind::Producer,
-        Some("consumer") => SpanKind::Consumer,
-        _ => SpanKind::Internal,
-    }
+fn kind(word: &str) -> Option<SpanKind> {
+    Some(match word {
+        "server" => SpanKind::Server,
+        "client" => SpanKind::Client,
+        "producer" => SpanKind::Producer,
+        "consumer" => SpanKind::Consumer,
+        "internal" => SpanKind::Internal,
+        _ => return None,
+    })
 }
 
 /// Tags as attributes; of two with one key the later stays.
@@ -176,54 +151,14 @@ fn typed(kind: Option<&str>, value: Value) -> Value {
     read.unwrap_or(value)
 }
 
-fn take_text(attributes: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
-    let name = names.iter().find(|name| attributes.get(**name).is_some_and(Value::is_string))?;
-    match attributes.remove(*name) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn status(attributes: &mut Map<String, Value>) -> (SpanStatus, String) {
-    let is_error = match attributes.get("error") {
-        Some(Value::Bool(is_error)) => Some(*is_error),
-        Some(Value::String(text)) if text == "true" || text == "false" => Some(text == "true"),
-        // Anything else is an application's own tag, such as the text of the error.
-        _ => None,
-    };
-    if is_error.is_some() {
-        attributes.remove("error");
-    }
-    let code = take_text(attributes, &["otel.status_code"]);
-    let message = take_text(attributes, &["otel.status_description"]).unwrap_or_default();
-    let status = match (code.as_deref(), is_error) {
-        (Some("ERROR"), _) | (_, Some(true)) => SpanStatus::Error,
-        (Some("OK"), _) => SpanStatus::Ok,
-        _ => SpanStatus::Unset,
-    };
-    (status, message)
-}
-
-/// Exceptions among a span's logs, in the form in which those of OTLP's events are kept.
 fn put_exceptions(logs: Option<&Value>, attributes: &mut Map<String, Value>) {
     let logs = logs.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let exception = |log: &Value| {
-        let fields = tags(log.get("fields").cloned());
-        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let is_one = fields.keys().any(|key| matches!(key.as_str(), "exception.type" | "exception.message"));
-        is_one.then(|| {
-            json!({
-                "time_ns": micros(log.get("timestamp"), "timestamp").unwrap_or(0),
-                "type": cut(text("exception.type")),
-                "message": cut(text("exception.message")),
-                "stacktrace": text("exception.stacktrace"),
-            })
-        })
-    };
-    let exceptions: Vec<Value> = logs.iter().filter_map(exception).take(EXCEPTIONS_MAX).collect();
-    if !exceptions.is_empty() {
-        attributes.insert(EXCEPTIONS.to_owned(), Value::Array(exceptions));
+    let mut exceptions = Exceptions::default();
+    for log in logs {
+        let time_ns = micros(log.get("timestamp"), "timestamp").unwrap_or(0);
+        exceptions.see(time_ns, &tags(log.get("fields").cloned()));
     }
+    exceptions.put_into(attributes);
 }
 
 /// Jaeger's clients write the sampler that chose a trace into the tags of its root.
@@ -238,20 +173,21 @@ fn weigh_by_sampler(spans: &mut [Span]) {
     spans.iter_mut().for_each(|span| span.weight = weight);
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > NAME_BYTES_MAX {
-        let end = (0..=NAME_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use narrows_model::trace::SpanStatus;
+    use serde_json::json;
 
-    fn read(trace: Value) -> Trace {
-        spans(&trace.to_string(), &Weights::new())
+    use super::*;
+    use crate::otlp::convert::EXCEPTIONS;
+
+    fn read(of: Value) -> Records {
+        trace(&of.to_string(), &Weights::new())
+    }
+
+    fn said(records: &Records) -> String {
+        let complaint = records.complaint.as_ref().unwrap();
+        format!("{}: {}", complaint.place, complaint.what)
     }
 
     fn one(changes: Value) -> Result<Span, String> {
@@ -264,7 +200,8 @@ mod tests {
             json!({ "traceID": "1f", "spans": [span], "processes": { "p1": { "serviceName": "web", "tags": [] } } }),
         );
         assert_eq!(trace.malformed as usize + trace.spans.len(), 1);
-        trace.spans.into_iter().next().ok_or_else(|| trace.complaint.unwrap())
+        let error = (trace.malformed > 0).then(|| said(&trace));
+        trace.spans.into_iter().next().ok_or_else(|| error.unwrap())
     }
 
     fn tag(key: &str, kind: &str, value: Value) -> Value {
@@ -279,7 +216,7 @@ mod tests {
         assert_eq!((span.service.as_str(), span.name.as_str(), span.parent_id), ("web", "GET /", None));
         assert_eq!((span.start_ns, span.end_ns), (1_700_000_000_000_000_000, 1_700_000_000_001_500_000));
         assert_eq!((span.kind, span.status, span.weight), (SpanKind::Internal, SpanStatus::Unset, 1.0));
-        assert_eq!(one(json!({ "processID": "p9" })).unwrap().service, UNKNOWN_SERVICE);
+        assert_eq!(one(json!({ "processID": "p9" })).unwrap().service, "unknown_service");
         assert_eq!(one(json!({ "process": { "serviceName": "own" } })).unwrap().service, "own");
     }
 
@@ -342,14 +279,15 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         let cases = [
-            (json!({ "spanID": "xyz" }), "spans[0]: its spanID `xyz` is not 1 to 16 hexadecimal digits"),
-            (json!({ "spanID": "00" }), "spans[0]: its spanID is zero"),
-            (json!({ "traceID": 5 }), "spans[0]: its traceID is not a text"),
-            (json!({ "startTime": "soon" }), "spans[0]: its startTime is not a number of microseconds"),
-            (json!({ "startTime": 0 }), "spans[0]: its startTime is no instant after 1970"),
-            (json!({ "startTime": i64::MAX }), "µs is beyond the year 2262"),
-            (json!({ "duration": i64::MAX / 1_000 }), "spans[0]: its end is beyond the year 2262"),
-            (json!({ "duration": null }), "spans[0]: its duration is not a number of microseconds"),
+            (json!({ "spanID": "xyz" }), ".spans[0]: its spanID `xyz` is not 1 to 16 hexadecimal digits"),
+            (json!({ "spanID": "00" }), ".spans[0]: its spanID is zero"),
+            (json!({ "traceID": 5 }), ".spans[0]: its traceID is not a text"),
+            (json!({ "startTime": "soon" }), ".spans[0]: its startTime is not a number of microseconds"),
+            (json!({ "startTime": 0 }), ".spans[0]: its startTime is not between the years 1970 and 2116"),
+            (json!({ "startTime": i64::MAX }), ".spans[0]: its startTime is not between the years 1970 and 2116"),
+            (json!({ "startTime": 5_680_368_000_000_000_i64 }), ".spans[0]: its startTime is not between"),
+            (json!({ "duration": i64::MAX / 1_000 }), ".spans[0]: its end is after the year 2116"),
+            (json!({ "duration": null }), ".spans[0]: its duration is not a number of microseconds"),
         ];
         for (changes, expected) in cases {
             let error = one(changes.clone()).unwrap_err();
@@ -360,10 +298,10 @@ mod tests {
             ("{}", "a trace has a list of `spans`"),
             ("{\"spans\":7}", "a trace has a list of `spans`"),
             ("{", "EOF while parsing an object"),
-            ("{\"spans\":[7]}", "spans[0]: a span is an object"),
+            ("{\"spans\":[7]}", ".spans[0]: a span is an object"),
         ] {
-            let trace = spans(text, &Weights::new());
-            assert!(trace.malformed == 1 && trace.complaint.as_ref().unwrap().contains(expected), "{text}: {trace:?}");
+            let read = trace(text, &Weights::new());
+            assert!(read.malformed == 1 && said(&read).contains(expected), "{text}: {read:?}");
         }
     }
 }

@@ -1,0 +1,151 @@
+//! Kinds of spans that do not say theirs, from where the service changes.
+//!
+//! A span that says which database it calls is a client's. A span whose parent is of another service, or is not there, is
+//! where a request enters its service: a server's. A span whose child is of another service is the call: a client's. So
+//! is one that says which service it calls, and all others are internal. Where the other side says that it sends or
+//! handles a message, the span does the other. Spans that say their kind keep it.
+
+use std::collections::HashMap;
+
+use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
+
+/// Gives a kind to the spans at these positions, which say none. Traces should be whole.
+pub(super) fn infer(spans: &mut [Span], without_kind: &[usize]) {
+    let places = Places::new(spans);
+    let parents: Vec<Option<usize>> = spans.iter().map(|span| places.parent(spans, span)).collect();
+    let callees = callees(spans, &parents);
+    let kinds: Vec<SpanKind> =
+        without_kind.iter().map(|at| kind(spans, *at, parents[*at], callees.get(at).copied())).collect();
+    for (at, kind) in without_kind.iter().zip(kinds) {
+        spans[*at].kind = kind;
+    }
+}
+
+/// Positions of spans by their ids.
+struct Places(HashMap<(TraceId, SpanId), Vec<usize>>);
+
+impl Places {
+    fn new(spans: &[Span]) -> Self {
+        let mut places: HashMap<_, Vec<usize>> = HashMap::with_capacity(spans.len());
+        for (at, span) in spans.iter().enumerate() {
+            places.entry((span.trace_id, span.span_id)).or_default().push(at);
+        }
+        Self(places)
+    }
+
+    /// The span above this one. Both sides of a call may have its id: then the one of its own service.
+    fn parent(&self, spans: &[Span], span: &Span) -> Option<usize> {
+        let above = self.0.get(&(span.trace_id, span.parent_id?))?;
+        let own = above.iter().find(|at| spans[**at].service == span.service);
+        own.or(above.first()).copied()
+    }
+}
+
+/// By position: the kind of the first span of another service directly below.
+fn callees(spans: &[Span], parents: &[Option<usize>]) -> HashMap<usize, SpanKind> {
+    let mut callees = HashMap::new();
+    for (span, parent) in spans.iter().zip(parents) {
+        if let Some(parent) = parent.filter(|parent| spans[*parent].service != span.service) {
+            callees.entry(parent).or_insert(span.kind);
+        }
+    }
+    callees
+}
+
+fn kind(spans: &[Span], at: usize, parent: Option<usize>, callee: Option<SpanKind>) -> SpanKind {
+    let span = &spans[at];
+    let parent = parent.map(|parent| &spans[parent]);
+    match (parent, callee) {
+        _ if span.facts.db_system.is_some() => SpanKind::Client,
+        (None, _) => SpanKind::Server,
+        (Some(parent), _) if parent.service != span.service => match parent.kind {
+            SpanKind::Producer => SpanKind::Consumer,
+            _ => SpanKind::Server,
+        },
+        (_, Some(SpanKind::Consumer)) => SpanKind::Producer,
+        (_, Some(_)) => SpanKind::Client,
+        _ if span.facts.peer_service.is_some() => SpanKind::Client,
+        _ => SpanKind::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use SpanKind::{Client, Consumer, Internal, Producer, Server};
+    use narrows_model::trace::{SpanFacts, SpanStatus};
+
+    use super::*;
+
+    fn span(id: u8, parent: u8, service: &str, kind: SpanKind) -> Span {
+        Span {
+            trace_id: [1; 16],
+            span_id: [id; 8],
+            parent_id: (parent > 0).then_some([parent; 8]),
+            service: service.to_owned(),
+            scope: String::new(),
+            name: String::new(),
+            kind,
+            start_ns: 1,
+            end_ns: 2,
+            status: SpanStatus::Unset,
+            status_message: String::new(),
+            facts: SpanFacts::default(),
+            attributes: Default::default(),
+            weight: 1.0,
+        }
+    }
+
+    /// The kinds of spans of which those without one are internal before.
+    fn inferred(mut spans: Vec<Span>) -> Vec<SpanKind> {
+        let without: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].kind == Internal).collect();
+        infer(&mut spans, &without);
+        spans.iter().map(|span| span.kind).collect()
+    }
+
+    #[test]
+    fn the_service_changes_between_a_call_and_its_handling() {
+        let none = |id, parent, service| span(id, parent, service, Internal);
+        let chain =
+            vec![none(1, 0, "web"), none(2, 1, "web"), none(3, 2, "web"), none(4, 3, "store"), none(5, 4, "store")];
+        assert_eq!(inferred(chain), [Server, Internal, Client, Server, Internal]);
+        let without_client_spans = vec![none(1, 0, "web"), none(2, 1, "store"), none(3, 2, "disk")];
+        assert_eq!(inferred(without_client_spans), [Server, Server, Server]);
+        assert_eq!(inferred(vec![none(4, 9, "store")]), [Server], "its parent is not there");
+    }
+
+    #[test]
+    fn the_other_side_of_a_call_may_say_its_kind() {
+        let call = vec![span(1, 0, "web", Server), span(2, 1, "web", Internal), span(3, 2, "store", Server)];
+        assert_eq!(inferred(call), [Server, Client, Server]);
+        let message = vec![span(1, 0, "web", Server), span(2, 1, "web", Internal), span(3, 2, "worker", Consumer)];
+        assert_eq!(inferred(message), [Server, Producer, Consumer]);
+        let handled = vec![span(1, 0, "web", Producer), span(2, 1, "worker", Internal)];
+        assert_eq!(inferred(handled), [Producer, Consumer]);
+    }
+
+    #[test]
+    fn a_call_to_what_sends_no_spans_says_whom_it_calls() {
+        let facts = |set: fn(&mut SpanFacts)| {
+            let mut call = span(2, 1, "web", Internal);
+            set(&mut call.facts);
+            inferred(vec![span(1, 0, "web", Server), call])[1]
+        };
+        assert_eq!(facts(|facts| facts.db_system = Some("mysql".into())), Client);
+        assert_eq!(facts(|facts| facts.peer_service = Some("bank".into())), Client);
+        assert_eq!(facts(|_| {}), Internal);
+        let mut labelled = span(2, 1, "mysql", Internal);
+        labelled.facts.db_system = Some("mysql".into());
+        assert_eq!(inferred(vec![span(1, 0, "web", Server), labelled])[1], Client, "with a service of its own");
+    }
+
+    #[test]
+    fn an_id_of_both_sides_is_that_of_the_own_service() {
+        let shared = vec![
+            span(1, 0, "web", Server),
+            span(2, 1, "web", Client),
+            span(2, 1, "store", Server),
+            span(3, 2, "store", Internal),
+        ];
+        assert_eq!(inferred(shared)[3], Internal);
+    }
+}
