@@ -30,6 +30,7 @@ pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String
     let scene = Scene { reading, findings };
     let mut caveats = laws::broken(reading);
     caveats.extend(scene.refused());
+    caveats.extend(scene.uncounted_calls());
     caveats.extend(scene.no_spans());
     caveats.extend(scene.silent_services());
     caveats.extend(scene.maimed_queries());
@@ -60,6 +61,23 @@ impl<'a> Scene<'_, 'a> {
                 units::count(kept)
             )
         })
+    }
+
+    /// Operations with traces of which not all spans are counted.
+    fn uncounted_calls(&self) -> Option<String> {
+        let cut = || self.reading.trial.operations.iter().filter(|operation| operation.spans_left_out > 0);
+        let worst = cut().max_by_key(|operation| operation.spans_left_out)?;
+        let others = match cut().count() - 1 {
+            0 => String::new(),
+            others => format!(" {others} more operations show the same."),
+        };
+        Some(format!(
+            "{} spans in traces of {} {} are not counted, because a trace has too many: it makes more calls than its \
+             figures say.{others}",
+            units::count(worst.spans_left_out),
+            worst.service,
+            worst.name,
+        ))
     }
 
     fn no_spans(&self) -> Option<String> {

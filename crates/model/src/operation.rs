@@ -25,6 +25,13 @@ pub struct OperationEvidence {
     pub seconds: Vec<OperationSecond>,
     /// The calls that completed and failed ones made, by target and name, most attempts first.
     pub calls: Vec<CallEvidence>,
+    /// Spans of its traces that are not looked at, because a trace has too many. Their calls are not counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spans_left_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What one second of an operation came to, by the start of its spans.

@@ -27,6 +27,7 @@ pub fn operation(service: &str, name: &str, seconds: u32, rate: f64, duration_ms
         duration,
         seconds: (0..seconds).map(second).collect(),
         calls: Vec::new(),
+        spans_left_out: 0,
     }
 }
 

@@ -113,6 +113,7 @@ impl Operation {
             duration: self.duration,
             seconds: self.seconds.into_values().collect(),
             calls,
+            spans_left_out: 0,
         }
     }
 }

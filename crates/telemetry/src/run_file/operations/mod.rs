@@ -22,19 +22,31 @@ use self::doubled::Calls;
 use self::tally::Tally;
 use super::bounds::Bounded;
 
-/// Spans of one trace that are looked at, earliest first; later ones count nowhere.
-const TRACE_SPANS_MAX: usize = 10_000;
+/// Spans of one trace that are looked at, earliest first. Of later ones only their number is known.
+const TRACE_SPANS_MAX: usize = 100_000;
 
 /// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read.
 pub(super) fn operations_of(connection: &Bounded, trial: &TrialEvidence) -> rusqlite::Result<Vec<OperationEvidence>> {
+    operations_within(connection, trial, TRACE_SPANS_MAX)
+}
+
+/// The same, with so many spans of each trace.
+pub(super) fn operations_within(
+    connection: &Bounded,
+    trial: &TrialEvidence,
+    trace_spans_max: usize,
+) -> rusqlite::Result<Vec<OperationEvidence>> {
     if trial.counted_windows().next().is_none() {
         return Ok(Vec::new());
     }
     let mut tally = Tally::new(connection, trial);
     let (mut ancestry, mut calls) = (Ancestry::default(), Calls::default());
-    spans::each_trace(connection, trial.trial.id, TRACE_SPANS_MAX, |trace| {
+    spans::each_trace(connection, trial.trial.id, trace_spans_max, |trace, left_out| {
         ancestry.enter(trace);
         calls.enter(trace, &ancestry);
+        if left_out > 0 {
+            tally.leave_out(trace, left_out)?;
+        }
         for (at, span) in trace.iter().enumerate() {
             match span.kind {
                 SpanKind::Server if trial.is_counted(span.start_ns) => tally.count_operation(span)?,

@@ -56,12 +56,13 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Shows the spans of a trial trace by trace. They lie in the order of their traces, so no more than one is in memory.
+/// Shows the spans of a trial trace by trace, with the number of those beyond `spans_max`. They lie in the order of their
+/// traces, so no more than one is in memory.
 pub(super) fn each_trace(
     connection: &Bounded,
     trial: i64,
     spans_max: usize,
-    mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
+    mut show: impl FnMut(&[Seen], u64) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let extent = "SELECT min(id), max(id) FROM trace_rows WHERE trial = ?1";
     let (first, last): (Option<i64>, Option<i64>) =
@@ -74,6 +75,7 @@ pub(super) fn each_trace(
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
     let mut trace: Vec<Seen> = Vec::new();
+    let mut left_out = 0;
     while let Some(row) = rows.next()? {
         let Some(shape) = shapes.get(row.get(1)?)? else { continue };
         let id: i64 = row.get(0)?;
@@ -84,24 +86,26 @@ pub(super) fn each_trace(
         weight = Some((id, of_trace));
         let span = shape.with_row(row)?.times(of_trace);
         if trace.first().is_some_and(|other| other.trace != span.trace) {
-            keep_earliest(&mut trace, spans_max);
-            show(&trace)?;
+            left_out += keep_earliest(&mut trace, spans_max);
+            show(&trace, std::mem::take(&mut left_out))?;
             trace.clear();
         }
         trace.push(span);
         if trace.len() >= 2 * spans_max {
-            keep_earliest(&mut trace, spans_max);
+            left_out += keep_earliest(&mut trace, spans_max);
         }
     }
-    keep_earliest(&mut trace, spans_max);
-    if trace.is_empty() { Ok(()) } else { show(&trace) }
+    left_out += keep_earliest(&mut trace, spans_max);
+    if trace.is_empty() { Ok(()) } else { show(&trace, left_out) }
 }
 
-/// Puts the spans of a trace in order, and leaves the later ones out when there are too many.
-fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) {
+/// Puts the spans of a trace in order, and leaves the later ones out when there are too many. Returns how many.
+fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) -> u64 {
     // No two spans of a trace have all of this in common: the sums are added up in the same order each time.
     trace.sort_unstable_by_key(|span| (span.start_ns, span.span, span.kind as u8));
+    let left_out = trace.len().saturating_sub(spans_max);
     trace.truncate(spans_max);
+    left_out as u64
 }
 
 /// What is common to the spans of each shape of a trial. As many as fit are remembered: where names have ids in them,

@@ -9,6 +9,7 @@ use std::ops::Range;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::histogram::Histogram;
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
+use narrows_model::trace::SpanKind;
 
 use super::super::bounds::Bounded;
 use super::smallest::Smallest;
@@ -43,12 +44,14 @@ struct Operation {
     duration: Histogram,
     seconds: BTreeMap<i64, OperationSecond>,
     calls: Smallest<CallKey, Names, Call>,
+    spans_left_out: u64,
 }
 
 impl Default for Operation {
     fn default() -> Self {
         let calls = Smallest::new(CALLS_MAX);
-        Self { completed: 0.0, failed: 0.0, duration: Histogram::new(), seconds: BTreeMap::new(), calls }
+        let (duration, seconds) = (Histogram::new(), BTreeMap::new());
+        Self { completed: 0.0, failed: 0.0, duration, seconds, calls, spans_left_out: 0 }
     }
 }
 
@@ -69,6 +72,21 @@ impl<'a> Tally<'a> {
         let second = self.second_of(span.start_ns);
         if let Some(operation) = self.operation_of(span)? {
             operation.count(span, second);
+        }
+        Ok(())
+    }
+
+    /// Notes for every operation of a trace that so many of its spans are not looked at.
+    pub(super) fn leave_out(&mut self, trace: &[Seen], spans: u64) -> rusqlite::Result<()> {
+        let mut noted: Vec<OperationKey> = Vec::new();
+        for server in trace.iter().filter(|span| span.kind == SpanKind::Server) {
+            let key = (server.service, server.name);
+            if !noted.contains(&key) && noted.len() < OPERATIONS_MAX {
+                noted.push(key);
+                if let Some(operation) = self.operation_of(server)? {
+                    operation.spans_left_out = operation.spans_left_out.saturating_add(spans);
+                }
+            }
         }
         Ok(())
     }
@@ -129,6 +147,7 @@ impl Operation {
             duration: self.duration,
             seconds: self.seconds.into_values().collect(),
             calls,
+            spans_left_out: self.spans_left_out,
         }
     }
 }

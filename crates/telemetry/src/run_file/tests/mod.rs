@@ -377,6 +377,7 @@ fn operation(seconds: &[i64]) -> OperationEvidence {
             seconds: seconds.iter().map(call_second).collect(),
             ..CallEvidence::default()
         }],
+        spans_left_out: 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Operations and their calls, counted over all spans of a trial.
 
+use super::super::operations::operations_within;
 use super::*;
 
 /// The first counted window begins here.
@@ -238,12 +239,21 @@ fn names_that_sort_last_are_left_out_beyond_the_limits() {
 }
 
 #[test]
-fn spans_of_a_trace_beyond_the_limit_count_nowhere() {
-    let spans = (0..10_050_u32).map(|number| {
-        let id = [[7; 4], number.to_be_bytes()].concat().try_into().unwrap();
-        Span { span_id: id, ..server(1, 0, "gateway", COUNTED + i64::from(number)) }
-    });
-    assert_eq!(operations(spans.collect()).remove(0).completed, 10_000.0);
+fn spans_of_a_trace_beyond_the_limit_are_not_counted_but_their_number_is_known() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let calls = (2..=21).map(|id| call(id, 1, "gateway", "query", database("200", None)));
+    let spans: Vec<Span> = [server(1, 0, "gateway", COUNTED)].into_iter().chain(calls).collect();
+    let spans = [in_trace(1, spans.clone()), in_trace(2, spans[..6].to_vec())].concat();
+    assert_eq!(wait(recorder.spans(spans)), kept(27));
+    file.finish(RunState::Complete).unwrap();
+    let trial = evidence(&place.path()).trials.remove(0);
+    let reader = Reader::open(&place.path()).unwrap();
+    for (spans_max, expected) in [(1_000, (25.0, 0)), (10, (14.0, 11)), (6, (10.0, 15))] {
+        let found = reader.query(|connection| operations_within(connection, &trial, spans_max)).unwrap();
+        assert_eq!((found[0].calls[0].attempts(), found[0].spans_left_out), expected, "{spans_max} of each trace");
+    }
 }
 
 #[test]
