@@ -18,6 +18,7 @@ use super::error::Result;
 use super::error_logs::error_logs_of;
 use super::operations::operations_of;
 use super::reader::Reader;
+use super::shared_ids;
 use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
 use crate::normalise::add_replicas;
@@ -242,7 +243,8 @@ fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> 
     Ok(choice.chosen())
 }
 
-fn trace_from(id: TraceId, spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
+fn trace_from(id: TraceId, mut spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
+    shared_ids::separate(&mut spans);
     let mut trace = Trace { id, spans, weight: stands_for };
     trace.weight *= trace.root().or(trace.spans.first())?.weight;
     Some(trace)

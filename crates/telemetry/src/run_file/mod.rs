@@ -40,6 +40,7 @@ mod rows;
 mod samples;
 mod schema;
 mod settle;
+mod shared_ids;
 mod spans;
 #[cfg(test)]
 mod tests;

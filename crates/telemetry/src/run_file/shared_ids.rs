@@ -1,0 +1,119 @@
+//! Both sides of a call as two spans of a trace, where they have one id.
+//!
+//! Zipkin's tracers, those with B3 headers and Envoy give the server's span the id of the client's. Children then name
+//! both as their parent. Here the server's span gets an id of its own, below the client's, and the spans of its service
+//! that name the shared id follow it, as with Jaeger's adjuster of span ids. In the run file the ids stay as they came.
+
+use std::collections::{HashMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId, SpanKind};
+
+/// Gives the server's side of each call an id of its own if the client's side has the same.
+pub(super) fn separate(spans: &mut [Span]) {
+    let mut known: HashSet<SpanId> = HashSet::with_capacity(spans.len());
+    let repeated: HashSet<SpanId> = spans.iter().map(|span| span.span_id).filter(|id| !known.insert(*id)).collect();
+    if repeated.is_empty() {
+        return;
+    }
+    let is_caller = |span: &&Span| matches!(span.kind, SpanKind::Client | SpanKind::Producer);
+    let called: HashSet<SpanId> =
+        spans.iter().filter(is_caller).map(|span| span.span_id).filter(|id| repeated.contains(id)).collect();
+    let mut own_ids: HashMap<(SpanId, String), SpanId> = HashMap::new();
+    for span in spans.iter_mut().filter(|span| is_handling(span) && called.contains(&span.span_id)) {
+        let shared = span.span_id;
+        span.span_id = fresh(shared, &mut known);
+        span.parent_id = Some(shared);
+        own_ids.entry((shared, span.service.clone())).or_insert(span.span_id);
+    }
+    for span in spans.iter_mut() {
+        let Some(parent) = span.parent_id.filter(|parent| called.contains(parent)) else { continue };
+        if let Some(own) = own_ids.get(&(parent, span.service.clone())).filter(|own| **own != span.span_id) {
+            span.parent_id = Some(*own);
+        }
+    }
+}
+
+fn is_handling(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
+}
+
+/// An id that no span of the trace has; the same each time.
+fn fresh(shared: SpanId, known: &mut HashSet<SpanId>) -> SpanId {
+    // The step is odd, so no number comes twice before all have come.
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut number = u64::from_be_bytes(shared);
+    loop {
+        number = number.wrapping_add(STEP);
+        let id = number.to_be_bytes();
+        if number != 0 && known.insert(id) {
+            return id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use SpanKind::{Client, Internal, Server};
+    use narrows_model::trace::{SpanFacts, SpanStatus};
+
+    use super::*;
+
+    fn span(id: u8, parent: u8, service: &str, kind: SpanKind) -> Span {
+        Span {
+            trace_id: [1; 16],
+            span_id: [id; 8],
+            parent_id: (parent > 0).then_some([parent; 8]),
+            service: service.to_owned(),
+            scope: String::new(),
+            name: String::new(),
+            kind,
+            start_ns: 1,
+            end_ns: 2,
+            status: SpanStatus::Unset,
+            status_message: String::new(),
+            facts: SpanFacts::default(),
+            attributes: Default::default(),
+            weight: 1.0,
+        }
+    }
+
+    /// The position of each span's parent, when each span has an id of its own.
+    fn parents(mut spans: Vec<Span>) -> Vec<Option<usize>> {
+        separate(&mut spans);
+        let ids: Vec<SpanId> = spans.iter().map(|span| span.span_id).collect();
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "each has its own");
+        spans.iter().map(|span| ids.iter().position(|id| Some(*id) == span.parent_id)).collect()
+    }
+
+    #[test]
+    fn the_server_is_below_the_client_and_its_children_follow_it() {
+        let shared = vec![
+            span(1, 0, "web", Server),
+            span(2, 1, "web", Client),
+            span(2, 1, "store", Server),
+            span(3, 2, "store", Client),
+            span(4, 2, "web", Internal),
+            span(3, 2, "disk", Server),
+            span(5, 3, "disk", Internal),
+        ];
+        assert_eq!(parents(shared), [None, Some(0), Some(1), Some(2), Some(1), Some(3), Some(5)]);
+    }
+
+    #[test]
+    fn a_service_that_calls_itself_handles_what_is_below() {
+        let own = vec![span(1, 0, "web", Client), span(1, 0, "web", Server), span(2, 1, "web", Internal)];
+        assert_eq!(parents(own), [None, Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn a_trace_without_shared_ids_stays_as_it_is() {
+        let spans = vec![span(1, 0, "web", Server), span(2, 1, "web", Client), span(3, 2, "store", Server)];
+        let mut separated = spans.clone();
+        separate(&mut separated);
+        assert_eq!(separated, spans);
+        let twice = vec![span(1, 0, "web", Server), span(1, 0, "web", Server)];
+        let mut separated = twice.clone();
+        separate(&mut separated);
+        assert_eq!(separated, twice, "no call");
+    }
+}
