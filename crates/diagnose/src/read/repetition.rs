@@ -81,7 +81,8 @@ fn repetition<'a>(
 /// Whether the repeated queries select different rows; none when it is known that they do not.
 fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     let values: HashSet<String> = queries.iter().map(|query| values_of(query)).collect();
-    let are_bound = queries.iter().all(|query| query.shape.placeholders > 0);
+    // A query known by its summary or its name shows no values either.
+    let are_bound = queries.iter().all(|query| query.shape.placeholders > 0 || query.span.facts.db_query.is_none());
     let are_recorded = queries.iter().all(|query| bound_values(query.span).next().is_some());
     match values.len() {
         1 if are_bound && !are_recorded => Some(false),
@@ -166,7 +167,7 @@ fn union_ns(queries: &[&Query<'_>], until_ns: i64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use narrows_testkit::spans::{Beat, SpanBuilder, client, query, run_of, server};
+    use narrows_testkit::spans::{Beat, SpanBuilder, client, database, query, run_of, server};
 
     use super::*;
     use crate::read::requests::requests;
@@ -231,6 +232,18 @@ mod tests {
         ] {
             assert!(found(run_of(6, beat(5.0, 5.0, 1.0), |_| same.clone())).is_empty());
         }
+    }
+
+    #[test]
+    fn queries_without_text_repeat_by_their_names() {
+        let mapper = |_| {
+            database("mongoose.item.findOne").facts(|facts| {
+                (facts.db_operation, facts.db_collection) = (Some("findOne".into()), Some("items".into()));
+            })
+        };
+        assert_eq!(found(run_of(11, beat(10.0, 5.0, 3.0), mapper)), [(11, 33.0, 53.0)]);
+        let summary = |_| database("mysql").attribute("db.query.summary", "SELECT items");
+        assert_eq!(found(run_of(11, beat(10.0, 5.0, 3.0), summary)), [(11, 33.0, 53.0)]);
     }
 
     #[test]

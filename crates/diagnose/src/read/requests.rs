@@ -13,8 +13,12 @@
 //! neither noise nor a wrapper. A wrapper is an internal span that holds one query only or that has a sibling of the
 //! same name: the call of a repository, one per row.
 //!
-//! Queries without any text are set aside, not guessed at from their span names, which often name the database only. Those
-//! that at least name their operation, as key-value stores do, are calls that are no queries.
+//! A query without any text is known by its span's name if its attributes name operation and collection, as those of
+//! mappers do. Other queries without text are set aside, not guessed at from their names, which often name the database
+//! only. Those that at least name their operation, as key-value stores do, are calls that are no queries.
+//!
+//! Some tracers give a call's span a service of its own, such as `mysql`. A call belongs to the service of the span above
+//! it, unless that is a call too: then it is a call that the other side makes.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -54,7 +58,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Query<'a> {
     /// The first span that reported it.
     pub(crate) span: &'a Span,
-    /// Its text as it came: `db.query.text` or, without that, `db.query.summary`.
+    /// Its text as it came: see [`query_text`].
     pub(crate) text: &'a str,
     /// Its shape.
     pub(crate) shape: Rc<Shape>,
@@ -95,15 +99,23 @@ pub(crate) fn operation_of(span: &Span) -> String {
     }
 }
 
+/// Whether a span is a call or sends a message.
+fn is_outgoing(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Client | SpanKind::Producer)
+}
+
 /// Whether a span is a call to a database.
 pub(crate) fn is_database(span: &Span) -> bool {
     span.facts.db_system.is_some() || span.facts.db_query.is_some()
 }
 
-/// The text of a query, or its summary; none when the span carries neither.
+/// The text of a query, or its summary, or the name of a span that says its operation and collection; `None` without all.
 pub(crate) fn query_text(span: &Span) -> Option<&str> {
+    let facts = &span.facts;
+    let is_named = facts.db_operation.is_some() && facts.db_collection.is_some();
+    let name = || is_named.then_some(span.name.as_str());
     let summary = || span.attributes.get("db.query.summary").and_then(|value| value.as_str());
-    span.facts.db_query.as_deref().or_else(summary).filter(|text| !text.trim().is_empty())
+    facts.db_query.as_deref().or_else(summary).or_else(name).filter(|text| !text.trim().is_empty())
 }
 
 /// All requests of these traces, those without queries included.
@@ -154,7 +166,7 @@ impl<'a, 's> Cut<'a, 's> {
             self.request(span);
             return;
         }
-        let is_call = is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer);
+        let is_call = is_database(span) || is_outgoing(span);
         let Some(entry) = self.path(span).last().copied().filter(|_| is_call) else { return };
         match self.query(span) {
             Some(query) => self.add_query(entry, query),
@@ -239,12 +251,17 @@ impl<'a, 's> Cut<'a, 's> {
         request.other_calls.sort_by_key(|call| call.start_ns);
     }
 
-    /// The spans above this one in its service, nearest first, ending with the first server or consumer span.
+    /// The spans above this one in its service, nearest first, ending with the first server or consumer span. The service
+    /// of a call is that of the span above it, unless that is a call too.
     fn path(&self, span: &Span) -> Vec<&'a Span> {
         let mut path: Vec<&'a Span> = Vec::new();
         let mut parent_id = span.parent_id;
+        let mut service = &span.service;
         while let Some(parent) = parent_id.and_then(|id| self.by_id.get(&id).copied()) {
-            if parent.service != span.service || path.len() == DEPTH_MAX {
+            if path.is_empty() && is_outgoing(span) && !is_outgoing(parent) {
+                service = &parent.service;
+            }
+            if parent.service != *service || path.len() == DEPTH_MAX {
                 break;
             }
             path.push(parent);
@@ -336,6 +353,40 @@ mod tests {
     fn cut(root: SpanBuilder, check: impl FnOnce(&[Request<'_>])) {
         let traces = [root.at(0.0, 100.0).trace(1)];
         check(&requests(&traces, &Thresholds::default()));
+    }
+
+    #[test]
+    fn a_call_whose_span_has_a_service_of_its_own_is_its_callers() {
+        let labelled = || query("SELECT a FROM t").service("shop-mysql");
+        cut(server("shop", "GET /").child(internal("load").child(labelled())).child(labelled()), |requests| {
+            assert_eq!((requests.len(), requests[0].queries.len()), (1, 2));
+            assert_eq!(requests[0].entry.service, "shop");
+        });
+        let of_callee = query("SELECT a FROM t").service("stock");
+        cut(server("shop", "GET /").child(client("GET").child(of_callee)), |requests| {
+            assert_eq!(
+                requests.iter().map(|request| request.queries.len()).sum::<usize>(),
+                0,
+                "stock sends no server span"
+            );
+        });
+    }
+
+    #[test]
+    fn a_query_without_text_is_known_by_its_operation_and_its_collection() {
+        let named = |collection: Option<&str>| {
+            database("mongoose.item.findOne").facts(|facts| {
+                facts.db_operation = Some("findOne".into());
+                facts.db_collection = collection.map(Into::into);
+            })
+        };
+        cut(server("shop", "GET /").child(named(Some("items"))), |requests| {
+            let texts: Vec<&str> = requests[0].queries.iter().map(|query| query.text).collect();
+            assert_eq!((texts, requests[0].other_calls.len()), (vec!["mongoose.item.findOne"], 0));
+        });
+        cut(server("shop", "GET /").child(named(None)), |requests| {
+            assert_eq!((requests[0].queries.len(), requests[0].other_calls.len()), (0, 1));
+        });
     }
 
     fn doubled(outer: SpanBuilder, inner: SpanBuilder, count: usize) -> Vec<SpanBuilder> {

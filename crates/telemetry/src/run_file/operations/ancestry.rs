@@ -1,7 +1,9 @@
 //! Which server span a span belongs to.
 //!
 //! Parent ids are followed upwards within the service of the span: what another service did on its behalf is that
-//! service's. Spans that are neither are passed through, since an SDK's span around its requests is no operation.
+//! service's. Spans that are neither are passed through, since an SDK's span around its requests is no operation. Some
+//! tracers give a call's span a service of its own: a call belongs to the service of the span above it, unless that is a
+//! call too.
 
 use narrows_model::trace::SpanKind;
 
@@ -42,16 +44,29 @@ impl Ancestry {
     /// The positions of the spans above one, nearest first, up to where the way leaves the service, the trace or what
     /// is bearable.
     fn above(&self, trace: &[Seen], span: &Seen) -> impl Iterator<Item = usize> {
-        let find = |parent| self.find(trace, parent, span.service);
+        let service = self.service(trace, span);
+        let find = move |parent| self.find(trace, parent, service);
         std::iter::successors(find(span.parent), move |at| find(trace[*at].parent)).take(DEPTH_MAX)
     }
 
     /// The position of the span of a service with an id; of several the server span.
     fn find(&self, trace: &[Seen], id: u64, service: u32) -> Option<usize> {
-        let first = self.by_id.partition_point(|(other, _)| *other < id);
-        let same_id = self.by_id[first..].iter().take_while(|(other, _)| *other == id).map(|(_, at)| *at);
-        let candidates = same_id.filter(|at| trace[*at].service == service);
+        let candidates = self.with_id(id).filter(|at| trace[*at].service == service);
         candidates.max_by_key(|at| trace[*at].kind == SpanKind::Server)
+    }
+
+    /// The service whose code made a span.
+    fn service(&self, trace: &[Seen], span: &Seen) -> u32 {
+        let above = || self.with_id(span.parent).map(|at| &trace[at]);
+        let is_labelled = span.kind == SpanKind::Client && above().all(|above| above.service != span.service);
+        let caller = above().find(|above| is_labelled && above.kind != SpanKind::Client);
+        caller.map_or(span.service, |above| above.service)
+    }
+
+    /// The positions of the spans with an id.
+    fn with_id(&self, id: u64) -> impl Iterator<Item = usize> {
+        let first = self.by_id.partition_point(|(other, _)| *other < id);
+        self.by_id[first..].iter().take_while(move |(other, _)| *other == id).map(|(_, at)| *at)
     }
 }
 
@@ -85,6 +100,22 @@ mod tests {
         for (id, expected) in cases {
             assert_eq!(above(id), expected, "of span {id}");
         }
+    }
+
+    #[test]
+    fn a_call_whose_span_has_a_service_of_its_own_is_its_callers() {
+        let spans = trace(&[
+            (1, 0, 7, Server),
+            (2, 1, 7, Internal),
+            (3, 2, 9, Client),
+            (4, 1, 7, Client),
+            (5, 4, 8, Client),
+            (6, 1, 9, Internal),
+        ]);
+        let mut ancestry = Ancestry::default();
+        ancestry.enter(&spans);
+        let above = |id: usize| ancestry.server_above(&spans, &spans[id - 1]).map(|span| span.span);
+        assert_eq!([above(3), above(4), above(5), above(6)], [Some(1), Some(1), None, None]);
     }
 
     #[test]
