@@ -20,6 +20,7 @@ pub mod limit;
 pub mod load;
 pub mod operation;
 pub mod prediction;
+pub mod printable;
 pub mod proof;
 pub mod published;
 pub mod random;

@@ -2,6 +2,7 @@
 //! `docs/benchmarks.md` holds.
 
 use narrows_model::prediction::{Accuracy, Estimate, ScoreCard, Scored};
+use narrows_model::printable::is_obeyed;
 use narrows_model::units;
 
 use crate::figures::{plural, ratio};
@@ -37,7 +38,7 @@ fn cells(predicted: Estimate, measured: f64, shown: fn(f64) -> String) -> String
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace(|c: char| c.is_control(), " ")
+    text.replace('|', "\\|").replace('<', "&lt;").replace(is_obeyed, " ")
 }
 
 fn summary(card: &ScoreCard) -> String {

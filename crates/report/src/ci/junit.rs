@@ -3,6 +3,7 @@
 //! A figure that noise hides is a passed case with its numbers as output; only one that is worse fails.
 
 use narrows_model::baseline::{Check, FigureCheck, Grade, VariantCheck};
+use narrows_model::printable::{REPLACEMENT, is_obeyed};
 
 use crate::checked::{grade, line, name};
 
@@ -47,7 +48,7 @@ fn xml(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(' '),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c if is_obeyed(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(REPLACEMENT),
             c => out.push(c),
         }
     }

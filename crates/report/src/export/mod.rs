@@ -3,6 +3,8 @@
 //! Every renderer is pure: rows in, text or a value out. All take what a finished run and a one-shot load both have.
 //! Nothing here chooses what to export, and none of it is read again by Narrows: that is what the run file is for.
 
+use narrows_model::printable;
+
 mod csv_requests;
 mod csv_seconds;
 mod hdr_log;
@@ -17,7 +19,8 @@ pub use openmetrics::openmetrics;
 
 /// A field of a table of comma-separated values (RFC 4180): in quotes only where it must be.
 fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    let text = printable::cell(text);
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
 }
 
 #[cfg(test)]

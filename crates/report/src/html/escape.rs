@@ -6,6 +6,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use narrows_model::printable::{REPLACEMENT, is_obeyed};
+
 /// Writes text with everything HTML gives a meaning to escaped.
 pub(crate) struct Esc<T>(pub(crate) T);
 
@@ -19,7 +21,7 @@ impl<T: AsRef<str>> Display for Esc<T> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(c)?,
-                c if c.is_control() => f.write_char('\u{fffd}')?,
+                c if is_obeyed(c) => f.write_char(REPLACEMENT)?,
                 c => f.write_char(c)?,
             }
         }

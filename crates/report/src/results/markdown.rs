@@ -1,5 +1,7 @@
 //! The page as Markdown, for a repository.
 
+use narrows_model::printable::is_obeyed;
+
 use super::{Cell, Results, Row, System};
 use crate::figures::plural;
 
@@ -120,7 +122,7 @@ pub(crate) fn text(text: &str) -> String {
         match c {
             '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' => out.extend(['\\', c]),
             '<' => out += "&lt;",
-            c if c.is_control() => out.push(' '),
+            c if is_obeyed(c) => out.push(' '),
             c => out.push(c),
         }
     }

@@ -1,5 +1,6 @@
 //! A table in Markdown, as GitHub and others read it.
 
+use narrows_model::printable::is_obeyed;
 use narrows_model::table::Table;
 
 use super::cells::{is_numeric, shown};
@@ -23,7 +24,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '\n' => out.push_str("<br>"),
             '<' => out.push_str("&lt;"),
             '|' | '\\' | '*' | '_' | '`' | '[' | ']' => out.extend(['\\', c]),
-            c if c.is_control() => out.push(' '),
+            c if is_obeyed(c) => out.push(' '),
             c => out.push(c),
         }
     }

@@ -38,6 +38,7 @@ pub use thresholds::thresholds;
 use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
 use crate::unfinished::until_then;
+pub use paint::SEQUENCES;
 use paint::{Paint, clean, hanging, wrap};
 
 /// Narrower than this nothing is laid out; the text is then wider than requested.

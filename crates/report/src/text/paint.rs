@@ -3,7 +3,12 @@
 //! Names, queries and messages come from the system under test, so every control character in them is replaced before
 //! it can reach a terminal. Width is counted in characters.
 
+use narrows_model::printable;
+
 use super::Color;
+
+/// Every control sequence that is put around text (ECMA-48, "Select graphic rendition").
+pub const SEQUENCES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
 /// Puts ANSI colours around text, or does not.
 #[derive(Clone, Copy)]
@@ -38,15 +43,9 @@ impl Paint {
     }
 }
 
-/// Text on one line, without control characters.
+/// Text on one line, without characters that a terminal obeys.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    printable::line(text).into_owned()
 }
 
 /// Breaks text at spaces so that no line is wider than `width`; a word wider than that is cut. At least one line.
@@ -55,29 +54,29 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut rest: Vec<char> = word.chars().collect();
-        if used > 0 && used + 1 + rest.len() > width {
+        let (mut rest, mut length) = (word, word.chars().count());
+        if used > 0 && used + 1 + length > width {
             lines.push(String::new());
             used = 0;
         }
-        while rest.len() > width {
-            let tail = rest.split_off(width);
-            push(&mut lines, &rest, 0);
+        while length > width {
+            let (part, tail) = rest.split_at(rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at));
+            push(&mut lines, part, 0);
             lines.push(String::new());
-            rest = tail;
+            (rest, length) = (tail, length - width);
         }
-        push(&mut lines, &rest, used);
-        used += rest.len() + usize::from(used > 0);
+        push(&mut lines, rest, used);
+        used += length + usize::from(used > 0);
     }
     lines
 }
 
-fn push(lines: &mut [String], word: &[char], used: usize) {
+fn push(lines: &mut [String], word: &str, used: usize) {
     if let Some(line) = lines.last_mut() {
         if used > 0 {
             line.push(' ');
         }
-        line.extend(word);
+        line.push_str(word);
     }
 }
 
@@ -111,8 +110,16 @@ mod tests {
         }
     }
 
+    /// Cut by moving the rest of the word for each line, this would take hours.
+    #[test]
+    fn a_very_long_word_is_cut_in_one_go() {
+        const CHARS: usize = 20_000_000;
+        let lines = wrap(&"x".repeat(CHARS), 80);
+        assert_eq!((lines.len(), lines[0].len()), (CHARS / 80, 80));
+    }
+
     #[test]
     fn control_characters_do_not_survive() {
-        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d"), "a\u{fffd}[31mb c\u{fffd}d");
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d\u{202e}e"), "a\u{fffd}[31mb c\u{fffd}d\u{fffd}e");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use narrows_model::printable;
 use narrows_model::table::Cell;
 use narrows_model::trace::hex;
 use serde_json::{Map, Value};
@@ -72,9 +73,10 @@ fn csv(cell: &Cell) -> String {
 }
 
 fn quoted(text: &str) -> String {
+    let text = printable::cell(text);
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+        false => text.into_owned(),
     }
 }
 
@@ -99,6 +101,9 @@ mod tests {
             (Cell::Null, "", Value::Null),
             (Cell::Text("a".into()), "a", Value::from("a")),
             (Cell::Text("a,\"b\"\n".into()), "\"a,\"\"b\"\"\n\"", Value::from("a,\"b\"\n")),
+            (Cell::Text("=1+1".into()), "'=1+1", Value::from("=1+1")),
+            (Cell::Text("-1.5".into()), "-1.5", Value::from("-1.5")),
+            (Cell::Text("a\u{9b}b".into()), "a\u{fffd}b", Value::from("a\u{9b}b")),
             (Cell::Integer(-1), "-1", Value::from(-1)),
             (Cell::Real(0.5), "0.5", Value::from(0.5)),
             (Cell::Real(f64::NAN), "NaN", Value::Null),
