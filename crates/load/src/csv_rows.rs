@@ -3,7 +3,6 @@
 //! The file is read whole: a data source is held in memory while the load runs. Its size is limited, so that a
 //! mistaken path does not eat the machine. Numbers are not recognised; every cell is text.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -29,7 +28,7 @@ pub struct CsvRows {
 /// there is no row.
 pub fn read(path: &Path) -> Result<CsvRows, Error> {
     let failed = |source| Error::DataFile { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = narrows_files::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {

@@ -4,7 +4,6 @@
 //! JSON writes them, and `null` as no text. Objects and arrays within rows are refused, since a cell is one text.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -30,7 +29,7 @@ pub struct JsonRows {
 /// or array in it.
 pub fn read(path: &Path) -> Result<JsonRows, Error> {
     let failed = |source| Error::DataFile { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = narrows_files::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {

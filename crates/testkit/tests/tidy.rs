@@ -11,11 +11,15 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates of `crates/` that may depend on more than `narrows-model`. The receiver of telemetry accepts connections as the
-/// engines do, by the one library for it.
-const JOINERS: [(&str, &[&str]); 3] = [
+/// engines do, by the one library for it, and whoever reads a user's files opens them by another.
+const JOINERS: [(&str, &[&str]); 4] = [
     ("narrows-model", &[]),
-    ("narrows-telemetry", &["narrows-model", "narrows-listener"]),
-    ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose", "narrows-predict"]),
+    ("narrows-load", &["narrows-model", "narrows-files"]),
+    ("narrows-telemetry", &["narrows-model", "narrows-files", "narrows-listener"]),
+    (
+        "narrows-lab",
+        &["narrows-model", "narrows-files", "narrows-load", "narrows-telemetry", "narrows-diagnose", "narrows-predict"],
+    ),
 ];
 /// Engines that are libraries, for programs to embed.
 const EMBEDDED: [&str; 4] = ["engines/durable", "engines/listener", "engines/serving", "engines/system"];

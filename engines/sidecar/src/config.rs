@@ -194,7 +194,7 @@ impl Config {
             let reason = format!("is {size} bytes long, expected at most {FILE_MAX}");
             return Err(Error::Config { what: path.display().to_string(), reason });
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = narrows_files::read_text(path, FILE_MAX).map_err(unreadable)?;
         let config: Self =
             serde_json::from_str(&text).map_err(|source| Error::Json { path: path.to_owned(), source })?;
         config.check()?;

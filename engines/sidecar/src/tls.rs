@@ -35,6 +35,9 @@ impl Mutual {
     }
 }
 
+/// The largest file with a key or certificates, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 fn server(
@@ -79,7 +82,7 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+    narrows_files::read(path, FILE_BYTES_MAX).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 fn pem(path: &Path, reason: String) -> Error {

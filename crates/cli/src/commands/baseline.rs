@@ -112,8 +112,8 @@ fn compare(arguments: &Check) -> Outcome {
         super::write_to(path, &ci::markdown(&checked))?;
     }
     match arguments.json {
-        true => super::print(&format!("{:#}\n", narrows_report::json::check(&checked)))?,
-        false => super::print(&narrows_report::text::check(&checked, super::style()))?,
+        true => super::print_json(&narrows_report::json::check(&checked))?,
+        false => super::print_painted(&narrows_report::text::check(&checked, super::style()))?,
     };
     if arguments.github {
         super::print(&ci::github(&checked))?;
@@ -125,7 +125,7 @@ fn compare(arguments: &Check) -> Outcome {
 fn read(path: &Path) -> Result<Baseline, Failure> {
     let shown = path.display();
     let mut text = String::new();
-    let opened = std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
+    let opened = narrows_files::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
     opened.map_err(|error| {
         let failure = Failure::new(format!("cannot read the baseline {shown}: {error}"));
         match error.kind() {

@@ -9,6 +9,9 @@ use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Server, stop_s
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
 
+/// The largest file with a key, in bytes.
+const KEY_FILE_BYTES_MAX: u64 = 1 << 20;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -159,7 +162,7 @@ fn access(docstore: &Docstore) -> Result<Access, Failure> {
     }
     let key = match (&docstore.key_file, &docstore.key) {
         (Some(file), _) => {
-            let text = std::fs::read_to_string(file)
+            let text = narrows_files::read_text(file, KEY_FILE_BYTES_MAX)
                 .map_err(|error| Failure::new(format!("cannot read --key-file {}: {error}", file.display())))?;
             GivenKey(AccountKey::from_base64(&text)).usable(&format!("the content of --key-file {}", file.display()))?
         }

@@ -145,7 +145,7 @@ impl Load {
 pub fn read(path: &Path) -> Result<Experiment, ExperimentError> {
     let io = |source| ExperimentError::Io { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(io)?;
+    let file = narrows_files::open(path).map_err(io)?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     let name = path.to_string_lossy();
     let source = text(bytes, &name).map_err(ExperimentError::Invalid)?;

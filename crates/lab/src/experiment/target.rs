@@ -124,7 +124,7 @@ fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Reported
 fn authorities(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
+    let file = narrows_files::open(path).map_err(failed)?;
     file.take(AUTHORITIES_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > AUTHORITIES_BYTES_MAX {
         return Err(format!("{} is larger than {AUTHORITIES_BYTES_MAX} bytes", path.display()));

@@ -211,7 +211,7 @@ fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, S
 /// Takes what k6's summary of a load of so many seconds holds, and returns a sentence on it.
 fn take_summary(path: &Path, seconds: f64, made: &mut LoadProgram) -> String {
     let mut json = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
+    let read = narrows_files::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
     match read.map_err(|error| error.to_string()).and_then(|_| k6_summary::read(&json, seconds)) {
         Ok(summary) => {
             let (words, latency_of) = (k6_summary::in_words(&summary.load), summary.latency_of);

@@ -4,7 +4,6 @@
 //! to attach to a report of a wrong finding, and to keep as a case of the corpus. What is read may be a stranger's:
 //! instants, counts and weights beyond what can be computed with are refused, as they are in run files.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
@@ -67,7 +66,7 @@ pub fn write_evidence(mut evidence: RunEvidence, out: &mut dyn Write) -> Result<
 /// Whether a file may be such evidence: it is compressed, which no run file is.
 pub fn is_evidence(path: &Path) -> bool {
     let mut first = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == GZIP
+    narrows_files::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == GZIP
 }
 
 /// Reads what [`write_evidence`] wrote.
@@ -76,7 +75,7 @@ pub fn is_evidence(path: &Path) -> bool {
 /// When the file cannot be read, holds something else, or holds numbers that cannot be computed with.
 pub fn read_evidence(path: &Path) -> Result<RunEvidence, EvidenceError> {
     let mut json = String::new();
-    let compressed = MultiGzDecoder::new(BufReader::new(File::open(path)?));
+    let compressed = MultiGzDecoder::new(BufReader::new(narrows_files::open(path)?));
     compressed.take(BYTES_MAX + 1).read_to_string(&mut json)?;
     if json.len() as u64 > BYTES_MAX {
         return Err(EvidenceError::TooLarge);

@@ -4,7 +4,6 @@
 //! trace that trace, a damaged record that record; what is left of a file after text that is no JSON is lost. A file of
 //! which nothing can be used is an error.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -114,7 +113,7 @@ pub fn import(path: &Path, store: &dyn Store, imported: &mut Imported) -> Result
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(path)?),
+        false => Box::new(narrows_files::open(path)?),
     };
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     Ok(match reader.fill_buf()?.starts_with(&GZIP) {

@@ -30,7 +30,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// read where it lies.
 pub(super) fn for_reading(path: &Path, bounds: Bounds) -> Result<Bounded> {
     rustix::fs::access(path, Access::READ_OK).map_err(|error| Error::io(path, error.into()))?;
-    if path.is_dir() {
+    // A folder, or a pipe that would be waited for.
+    if !path.is_file() {
         return Err(Error::NotARunFile(path.to_owned()));
     }
     let connection = connect(path, bounds)?;
@@ -44,6 +45,9 @@ pub(super) fn for_reading(path: &Path, bounds: Bounds) -> Result<Bounded> {
 /// # Errors
 /// As [`for_reading`], and when the file cannot be written to.
 pub(super) fn for_writing(path: &Path, bounds: Bounds) -> Result<Connection> {
+    if path.exists() && !path.is_file() {
+        return Err(Error::NotARunFile(path.to_owned()));
+    }
     let wrap = |error| Error::sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(wrap)?;

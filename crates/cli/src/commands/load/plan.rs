@@ -99,11 +99,7 @@ fn tls(arguments: &Arguments, target: &Target) -> Result<Option<Tls>, Failure> {
 
 fn authorities(path: &Path) -> Result<Vec<u8>, Failure> {
     let wrong = |why: String| Failure::new(format!("cannot read the authorities from {}: {why}", path.display()));
-    let bytes = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-    if bytes > PEM_BYTES_MAX {
-        return Err(wrong(format!("it has {bytes} bytes, expected at most {PEM_BYTES_MAX}")));
-    }
-    std::fs::read(path).map_err(|error| wrong(error.to_string()))
+    narrows_files::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))
 }
 
 fn step(arguments: &Arguments, target: &Target) -> Result<Step, Failure> {
@@ -119,7 +115,7 @@ fn request(arguments: &Arguments, target: &Target) -> Result<RequestTemplate, Fa
     let body = match (&arguments.body, &arguments.body_file) {
         (Some(body), _) => Some(body.clone()),
         (None, Some(path)) => Some(
-            std::fs::read_to_string(path)
+            narrows_files::read_text(path, u64::MAX)
                 .map_err(|error| Failure::new(format!("cannot read the body from {}: {error}", path.display())))?,
         ),
         (None, None) => None,

@@ -51,7 +51,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let source: Result<Box<dyn Read>, _> = match file.as_os_str() == "-" {
         true => Ok(Box::new(std::io::stdin().lock())),
-        false => std::fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
+        false => narrows_files::open(file).map(|file| Box::new(file) as Box<dyn Read>),
     };
     source.and_then(|source| source.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(|error| {
         let failure = Failure::new(format!("cannot read the query from {name}: {error}"));

@@ -109,7 +109,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Sensitivity, Failure> {
 fn read(path: &Path) -> Result<Sensitivity, Failure> {
     let shown = path.display();
     let mut text = String::new();
-    std::fs::File::open(path)
+    narrows_files::open(path)
         .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| Failure::new(format!("cannot read the record {shown}: {error}")))?;
     let wrong = |why: String| {
