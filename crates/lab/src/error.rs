@@ -330,7 +330,7 @@ fn ports(ports: &[u16]) -> String {
 }
 
 fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
-    use narrows_telemetry::run_file::Error::{Complete, Exists, Foreign, InUse, TooSlow, Unsettled, Version};
+    use narrows_telemetry::run_file::Error::{Complete, DiskFull, Exists, Foreign, InUse, TooSlow, Unsettled, Version};
     match error {
         Exists(_) => Some("use another `--out`, or continue that run with `--resume`".into()),
         InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
@@ -341,6 +341,9 @@ fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
                 .into(),
         ),
         TooSlow(_) => Some("the file may be damaged or malicious; if you trust it, copy it to a faster disk".into()),
+        DiskFull(_) => Some(
+            "free some space there, or write to another disk with `--out`; what was kept before can be read".into(),
+        ),
         Complete(_) => {
             Some("nothing is left to do; start a new run, or look at this one with `narrows diagnose`".into())
         }

@@ -96,6 +96,9 @@ pub enum Error {
     /// The thread that writes the file panicked; what was acknowledged is kept.
     #[error("the run-file writer failed")]
     WriterFailed,
+    /// There is no room for more.
+    #[error("cannot write run file {}: the disk is full", .0.display())]
+    DiskFull(PathBuf),
     /// Anything else that SQLite reports. Its error is part of the message, not a source: its own sources repeat it.
     #[error("run file {path}: {reason}", path = path.display())]
     Database {
@@ -124,6 +127,7 @@ impl Error {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => return Error::NotARunFile(path.to_owned()),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::TooBig) => return Error::damaged(path, source.to_string()),
+            Some(ErrorCode::DiskFull) => return Error::DiskFull(path.to_owned()),
             Some(ErrorCode::OperationInterrupted) => return Error::TooSlow(path.to_owned()),
             _ => {}
         }

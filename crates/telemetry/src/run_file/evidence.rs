@@ -20,7 +20,7 @@ use super::operations::operations_of;
 use super::reader::Reader;
 use super::shared_ids;
 use super::trace_choice::{Choice, HasFailed, Selection};
-use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
+use super::words::{Addend, Count, Instant, Json, Name, kind_of, plausible, plausible_weight, status_of};
 use crate::normalise::add_replicas;
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
@@ -130,8 +130,8 @@ fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSeco
         let id: i64 = row.get("id")?;
         let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Addend>(name)?.0) };
         Ok(LoadSecond {
-            scenario: row.get("scenario_name")?,
-            request: row.get("request_name")?,
+            scenario: row.get::<_, Name>("scenario_name")?.0,
+            request: row.get::<_, Name>("request_name")?.0,
             start_ns: row.get::<_, Instant>("start_ns")?.0,
             length_ns: row.get::<_, Instant>("length_ns")?.0,
             vus: row.get("vus")?,
@@ -185,9 +185,9 @@ fn series_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Series>> 
     let sql = "SELECT * FROM series WHERE trial = ?1 ORDER BY id";
     connection.rows(sql, [trial], |row| {
         let key = SeriesKey {
-            name: row.get("name")?,
-            unit: row.get("unit")?,
-            service: row.get("service")?,
+            name: row.get::<_, Name>("name")?.0,
+            unit: row.get::<_, Name>("unit")?.0,
+            service: row.get::<_, Name>("service")?.0,
             replica: row.get("replica")?,
             labels: row.get::<_, Json<_>>("labels")?.0,
         };

@@ -99,6 +99,7 @@ struct State {
     fill: Size,
     /// By trial; of a trial without a loss there is no entry.
     lost: BTreeMap<i64, Lost>,
+    failure: Option<Error>,
     closed: Option<Turned>,
 }
 
@@ -123,6 +124,16 @@ impl Queue {
         drop(state);
         self.filled.notify_one();
         Ok(())
+    }
+
+    /// Keeps why something could not be written, if it is the first time.
+    pub(super) fn note_failure(&self, error: &Error) {
+        self.lock().failure.get_or_insert_with(|| error.clone());
+    }
+
+    /// Why something could not be written, the first time.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
     }
 
     /// Waits for work and takes what one transaction should hold; none once the queue is closed and empty.

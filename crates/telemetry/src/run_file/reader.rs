@@ -18,7 +18,7 @@ use super::inbox::size_of;
 use super::open;
 use super::owner::Owner;
 use super::settle::settle;
-use super::words::{ADDEND_MAX, Count, Finite, Instant, Json, Word, signed};
+use super::words::{ADDEND_MAX, Count, Finite, Instant, Json, Name, Word, signed};
 
 /// An open run file. While it is open, the file's writer cannot make it a plain file: keep it short.
 #[derive(Debug)]
@@ -136,9 +136,9 @@ impl Reader {
 pub(super) fn run_of(connection: &Connection) -> rusqlite::Result<(Run, Owner)> {
     connection.query_row("SELECT * FROM run", [], |row| {
         let run = Run {
-            id: row.get("id")?,
-            experiment: row.get("experiment")?,
-            narrows_version: row.get("narrows_version")?,
+            id: row.get::<_, Name>("id")?.0,
+            experiment: row.get::<_, Name>("experiment")?.0,
+            narrows_version: row.get::<_, Name>("narrows_version")?.0,
             started_ns: row.get::<_, Instant>("started_ns")?.0,
             ended_ns: optional_instant(row, "ended_ns")?,
             state: row.get::<_, Word<RunState>>("state")?.0,
@@ -151,7 +151,7 @@ pub(super) fn run_of(connection: &Connection) -> rusqlite::Result<(Run, Owner)> 
         let owner = Owner {
             pid: row.get("writer_pid")?,
             start_ticks: row.get::<_, Count>("writer_start_ticks")?.0,
-            boot_id: row.get("writer_boot_id")?,
+            boot_id: row.get::<_, Name>("writer_boot_id")?.0,
         };
         Ok((run, owner))
     })
@@ -160,7 +160,7 @@ pub(super) fn run_of(connection: &Connection) -> rusqlite::Result<(Run, Owner)> 
 fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
     Ok(Trial {
         id: row.get("id")?,
-        variant: row.get("variant")?,
+        variant: row.get::<_, Name>("variant")?.0,
         repetition: row.get("repetition")?,
         state: row.get::<_, Word<_>>("state")?.0,
         started_ns: optional_instant(row, "started_ns")?,
@@ -221,7 +221,7 @@ fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
     Ok(Window {
         index: row.get("position")?,
         kind: row.get::<_, Word<_>>("kind")?.0,
-        label: row.get("label")?,
+        label: row.get::<_, Name>("label")?.0,
         start_ns,
         end_ns,
         drained_ns: optional_instant(row, "drained_ns")?.filter(|drained_ns| *drained_ns >= end_ns),
@@ -232,7 +232,7 @@ fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
 
 fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
     Ok(ServiceInstance {
-        service: row.get("service")?,
+        service: row.get::<_, Name>("service")?.0,
         replica: row.get("replica")?,
         pid: row.get("pid")?,
         port: row.get("port")?,

@@ -53,6 +53,12 @@ impl Recorder {
         self.shared.known.get().unwrap_or(&NONE)
     }
 
+    /// Why something could not be written, the first time: a full disk, mostly. Who waited for it was told; what was
+    /// sampled or printed is lost.
+    pub fn failure(&self) -> Option<Error> {
+        self.shared.queue.failure()
+    }
+
     /// Decides to which trial telemetry belongs from now on. Without a trial it is refused, and the sender gets that
     /// refusal.
     pub fn set_trial(&self, trial: Option<i64>) {
@@ -231,6 +237,11 @@ impl Store for Recorder {
         }
         let size = Size { records: packed.spans(), bytes: packed.bytes().len() };
         self.store_with(size, others, move |rows, trial, others| rows.put_packed(trial, &packed, &others))
+    }
+
+    fn redact(&self, text: &mut String) {
+        redact_text(text);
+        self.known().hide(text);
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {

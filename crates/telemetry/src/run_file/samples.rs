@@ -9,7 +9,7 @@ use rusqlite::Row;
 use super::bounds::Bounded;
 use super::error::Result;
 use super::reader::Reader;
-use super::words::{Count, Word};
+use super::words::{Count, Name, Word};
 
 impl Reader {
     /// The sampled requests of a trial, by intended send.
@@ -27,8 +27,8 @@ fn samples_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Sample>>
 
 fn sample_of(row: &Row<'_>) -> rusqlite::Result<Sample> {
     Ok(Sample {
-        scenario: row.get("scenario_name")?,
-        request: row.get("request_name")?,
+        scenario: row.get::<_, Name>("scenario_name")?.0,
+        request: row.get::<_, Name>("request_name")?.0,
         vu: row.get("vu")?,
         intended_ns: row.get("intended_ns")?,
         sent_ns: row.get("sent_ns")?,

@@ -97,7 +97,8 @@ impl Rows {
 /// all, nothing is done.
 pub(super) fn settle(path: &Path, waiting: u64) -> Result<()> {
     settle_at_once(path).map_err(|error| match error {
-        Error::Database { reason, .. } if has_no_room(&reason) => Error::Unsettled { path: path.to_owned(), waiting },
+        Error::DiskFull(path) => Error::Unsettled { path, waiting },
+        Error::Database { reason, .. } if is_read_only(&reason) => Error::Unsettled { path: path.to_owned(), waiting },
         error => error,
     })
 }
@@ -116,7 +117,7 @@ fn settle_at_once(path: &Path) -> Result<()> {
     rows.commit()
 }
 
-/// Whether the file cannot grow where it lies: nothing may be written there, or the disk is full.
-fn has_no_room(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::DiskFull))
+/// Whether nothing may be written where the file lies.
+fn is_read_only(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }

@@ -42,6 +42,26 @@ impl<T: DeserializeOwned> FromSql for Word<T> {
     }
 }
 
+/// The longest name that is read, in bytes. Narrows writes none that is longer than 4 KiB.
+const NAME_BYTES_MAX: usize = 64 << 10;
+
+/// A column that holds the name of something, which is shown.
+pub(super) struct Name(pub(super) String);
+
+impl FromSql for Name {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            name if name.len() <= NAME_BYTES_MAX => Ok(Name(name.to_owned())),
+            name => Err(FromSqlError::other(NameTooLong(name.len()))),
+        }
+    }
+}
+
+/// Length of a name, in bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("a name of {0} bytes, expected at most {NAME_BYTES_MAX}")]
+struct NameTooLong(usize);
+
 /// A column that holds a count: never negative.
 pub(super) struct Count(pub(super) u64);
 

@@ -50,8 +50,9 @@ fn write(rows: &mut Rows, queue: &Queue, jobs: Vec<Job>) {
         Some(error) => Err(error),
         None => rows.commit(),
     };
-    if committed.is_err() {
+    if let Err(error) = &committed {
         rows.roll_back();
+        queue.note_failure(error);
         queue.put_back_lost(lost);
     }
     for (done, outcome) in outcomes {

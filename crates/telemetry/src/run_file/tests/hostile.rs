@@ -258,3 +258,13 @@ fn a_caller_that_takes_its_time_is_not_stopped() {
     reader.each_span(1, SpanOrder::ByTrace, visit).unwrap().unwrap();
     assert_eq!(spans, 6);
 }
+
+#[test]
+fn a_name_that_is_no_name_is_refused() {
+    for (table, column) in [("run", "experiment"), ("trials", "variant"), ("windows", "label")] {
+        let place =
+            killed_and_changed(&format!("UPDATE {table} SET {column} = replace(hex(zeroblob(32769)), '0', 'x')"));
+        let refused = refusal(&place);
+        assert!(refused.contains("a name of 65538 bytes, expected at most 65536"), "{table}.{column}: {refused}");
+    }
+}
