@@ -12,10 +12,15 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use narrows_model::printable;
 use tokio::net::TcpStream;
+
+use crate::secrets::{redact_text, redact_url};
 
 /// The longest URL that is taken, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
+/// Characters of a text that an error shows.
+const URL_CHARS_SHOWN: usize = 200;
 
 /// `http://HOST[:PORT][/PATH][?QUERY]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +33,7 @@ pub struct Url {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` {what}")]
 pub struct NotAUrl {
-    /// As it was given, cut short.
+    /// As it was given, cut short, without secrets.
     pub text: String,
     /// What is wrong with it.
     pub what: &'static str,
@@ -40,7 +45,12 @@ impl Url {
     /// # Errors
     /// When it is not plain HTTP, names no host, or holds a user's name.
     pub fn parse(text: &str) -> Result<Self, NotAUrl> {
-        let wrong = |what| NotAUrl { text: text.chars().take(200).collect(), what };
+        let wrong = |what| {
+            let mut text: String = text.chars().take(URL_CHARS_SHOWN).collect();
+            redact_url(&mut text);
+            redact_text(&mut text);
+            NotAUrl { text: printable::line(&text).into_owned(), what }
+        };
         if text.len() > URL_BYTES_MAX {
             return Err(wrong("is too long for a URL"));
         }
@@ -85,9 +95,12 @@ impl Url {
     }
 }
 
+/// Without the secrets of its query.
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.path)
+        let mut path = self.path.clone();
+        redact_url(&mut path);
+        write!(f, "http://{}{path}", self.authority)
     }
 }
 
@@ -239,6 +252,11 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
         }
         assert!(Url::parse(&format!("http://a/{}", "x".repeat(URL_BYTES_MAX))).is_err());
+        assert_eq!(Url::parse("http://a/?token=x1").unwrap().to_string(), "http://a/?token=REDACTED");
+        for text in ["http://joe:x1@a/", "https://joe:x1@a/?b", "joe:x1@a", "postgres://joe:x1@a/?password=x1"] {
+            let error = Url::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("x1"), "{error}");
+        }
     }
 
     /// Responds once on each of its connections, and ends the first when it is used again.

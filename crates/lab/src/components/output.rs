@@ -1,6 +1,6 @@
 //! What a process prints: every line goes to the store, the last ones are remembered without secrets for error messages.
 //!
-//! Longer lines than 8 KiB become several. A process that prints faster than the store takes is not held up: the pipe
+//! Longer lines than 8 KiB become several, without secrets before they are cut. A process that prints faster than the store takes is not held up: the pipe
 //! is always drained, and lines that the store refuses are counted there.
 
 use std::collections::VecDeque;
@@ -14,7 +14,10 @@ use narrows_telemetry::secrets::redact_text;
 
 use crate::environment::now_ns;
 
-const LINE_MAX: u64 = 8 << 10;
+/// The longest line that is kept as one, in bytes.
+const LINE_MAX: usize = 8 << 10;
+/// What is read of a line at once, in bytes. A longer line is cut there whatever stands there.
+const READ_MAX: u64 = 1 << 20;
 const REMEMBERED: usize = 12;
 /// So many lines that tell of an error outlive those that are printed after them.
 const ERRORS_REMEMBERED: usize = 3;
@@ -141,23 +144,43 @@ fn read_lines(stream: impl Read, source: &Source, store: &dyn Store, last: &Last
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        match reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes) {
+        match reader.by_ref().take(READ_MAX).read_until(b'\n', &mut bytes) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
         let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim_end_matches(['\n', '\r']);
-        last.add(text);
-        drop(store.logs(vec![LogLine {
-            time_ns: now_ns(),
+        let mut text = text.trim_end_matches(['\n', '\r']).to_owned();
+        if text.len() > LINE_MAX {
+            store.redact(&mut text);
+        }
+        let time_ns = now_ns();
+        let line = |part: &str| LogLine {
+            time_ns,
             service: source.service.clone(),
             replica: source.replica,
             stream: source.stream,
             severity: String::new(),
-            text: text.to_owned(),
+            text: part.to_owned(),
             trace_id: None,
-        }]));
+        };
+        for part in parts(&text) {
+            last.add(part);
+            drop(store.logs(vec![line(part)]));
+        }
     }
+}
+
+/// The parts of a line that are kept, each of at most [`LINE_MAX`] bytes; an empty line is one.
+fn parts(line: &str) -> Vec<&str> {
+    let (mut parts, mut rest) = (Vec::new(), line);
+    while rest.len() > LINE_MAX {
+        let end = (0..=LINE_MAX).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(LINE_MAX);
+        let (part, after) = rest.split_at(end);
+        parts.push(part);
+        rest = after;
+    }
+    parts.push(rest);
+    parts
 }
 
 #[cfg(test)]
@@ -183,5 +206,39 @@ mod tests {
         let lines = last.get();
         assert_eq!(lines.len(), ERRORS_REMEMBERED + REMEMBERED);
         assert_eq!(lines[..4], ["[ERROR] 2", "[ERROR] 3", "[ERROR] 4", "[Note] 8"]);
+    }
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Store for Kept {
+        fn spans(&self, _: Vec<narrows_model::trace::Span>) -> narrows_telemetry::Receipt {
+            unreachable!("no spans are printed")
+        }
+
+        fn points(
+            &self,
+            _: Vec<(narrows_model::series::SeriesKey, narrows_model::series::Point)>,
+        ) -> narrows_telemetry::Receipt {
+            unreachable!("no points are printed")
+        }
+
+        fn logs(&self, lines: Vec<LogLine>) -> narrows_telemetry::Receipt {
+            self.0.lock().unwrap().extend(lines.into_iter().map(|line| line.text));
+            tokio::sync::oneshot::channel().1
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_before_its_line_is_cut() {
+        let source = Source { service: "web".to_owned(), replica: 0, stream: LogStream::Stdout };
+        let kept = Kept::default();
+        // The name ends the first part, and the value would begin the second.
+        let long = format!("{}password=hunter2-{} end", "é ".repeat(LINE_MAX / 3 - 3), "x".repeat(3 * LINE_MAX));
+        read_lines(format!("short\n\n{long}\n").as_bytes(), &source, &kept, &LastLines::default());
+        let lines = kept.0.into_inner().unwrap();
+        assert_eq!(lines[..2], ["short".to_owned(), String::new()]);
+        assert!(lines.iter().all(|line| line.len() <= LINE_MAX && !line.contains("xx") && !line.contains("hunter")));
+        assert!(lines.concat().ends_with("password=REDACTED end"), "{lines:?}");
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use narrows_telemetry::secrets::is_program;
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 
 /// What stands for an item of a list in a path.
@@ -25,8 +26,9 @@ pub(super) struct Scalar {
 
 pub(super) enum Role {
     Key,
-    /// With the item before it in its list, if that is a scalar too.
-    Value(Option<String>),
+    /// With what tells an argument's meaning, if it is an item of a list: the last program named before it, and the item
+    /// before it if that is a scalar.
+    Value(Vec<String>),
 }
 
 /// The scalars of a text.
@@ -40,8 +42,7 @@ pub(super) struct Scalars {
 /// A map or list that is being read.
 enum Open {
     Map(Option<String>),
-    /// With its last item.
-    List(Option<String>),
+    List { program: Option<String>, last: Option<String> },
 }
 
 impl Scalars {
@@ -68,15 +69,17 @@ impl Scalars {
                     let place = start..start + source[start..end].trim_end_matches([' ', '\t']).len();
                     let role = match open.last() {
                         Some(Open::Map(None)) => Role::Key,
-                        Some(Open::List(before)) => Role::Value(before.clone()),
-                        _ => Role::Value(None),
+                        Some(Open::List { program, last }) => {
+                            Role::Value([program, last].into_iter().flatten().cloned().collect())
+                        }
+                        _ => Role::Value(Vec::new()),
                     };
                     let path = open.iter().map(Open::step).collect();
                     let text = text.into_owned();
                     close(&mut open, Some(&text));
                     scalars.all.push(Scalar { path, place, style, text, role });
                 }
-                Event::SequenceStart(..) => open.push(Open::List(None)),
+                Event::SequenceStart(..) => open.push(Open::List { program: None, last: None }),
                 Event::MappingStart(..) => open.push(Open::Map(None)),
                 Event::SequenceEnd | Event::MappingEnd => {
                     open.pop();
@@ -94,7 +97,7 @@ impl Open {
     fn step(&self) -> String {
         match self {
             Open::Map(key) => key.clone().unwrap_or_else(|| NO_TEXT.to_owned()),
-            Open::List(_) => ITEM.to_owned(),
+            Open::List { .. } => ITEM.to_owned(),
         }
     }
 }
@@ -104,7 +107,12 @@ fn close(open: &mut [Open], text: Option<&str>) {
     match open.last_mut() {
         Some(Open::Map(key @ None)) => *key = Some(text.unwrap_or(NO_TEXT).to_owned()),
         Some(Open::Map(key)) => *key = None,
-        Some(Open::List(before)) => *before = text.map(str::to_owned),
+        Some(Open::List { program, last }) => {
+            if let Some(name) = text.filter(|text| is_program(text)) {
+                *program = Some(name.to_owned());
+            }
+            *last = text.map(str::to_owned);
+        }
         None => {}
     }
 }

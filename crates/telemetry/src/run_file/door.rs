@@ -11,7 +11,10 @@ use narrows_model::trace::Span;
 use serde_json::{Map, Value};
 
 use super::queue::Lost;
-use crate::secrets::{Known, REDACTED, is_secret_key, redact_query, redact_statement, redact_text, redact_url};
+use crate::secrets::{
+    Known, REDACTED, is_count, is_plain_text, is_secret_key, redact_argument_list, redact_query, redact_statement,
+    redact_text, redact_url, secret_field,
+};
 
 /// Longest text of a span, attribute or label, in bytes; the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -39,8 +42,10 @@ pub(super) const URL_KEYS: [&str; 7] = [
 /// Attributes that hold the text of a database query.
 pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
-/// What parts the text of a log record from its exception.
+/// What parts the text of a log record from its exception, and the exception's message from its stack trace. What is before
+/// either may have been cut.
 const EXCEPTION_LINES: &str = "\nexception.type=";
+const STACKTRACE_LINES: &str = "\nexception.stacktrace=";
 
 /// What a map's entry takes beside its key's and value's bytes, roughly.
 const ENTRY_BYTES: usize = 48;
@@ -60,14 +65,18 @@ pub(super) trait Record: Send + 'static {
 impl Record for Span {
     fn clean(&mut self, known: &Known) {
         clean_attributes(&mut self.attributes, known);
-        redact_text(&mut self.status_message);
-        redact_text(&mut self.name);
         without_nul(&mut self.status_message);
-        for text in [&mut self.service, &mut self.scope, &mut self.name, &mut self.status_message] {
-            known.hide(text);
-            truncate(text, TEXT_BYTES_MAX);
-        }
         let facts = &mut self.facts;
+        // Names of calls to stores are statements to some libraries: `AUTH X`.
+        if facts.db_system.is_some() || facts.db_query.is_some() {
+            redact_statement(&mut self.name);
+            if let Some(operation) = &mut facts.db_operation {
+                redact_statement(operation);
+            }
+        }
+        for text in [&mut self.service, &mut self.scope, &mut self.name, &mut self.status_message] {
+            clean_name(text, known);
+        }
         if let Some(url) = &mut facts.url {
             redact_url(url);
             without_nul(url);
@@ -80,17 +89,14 @@ impl Record for Span {
         if let Some(template) = &mut facts.url_template {
             redact_url(template);
         }
-        for text in [&mut facts.messaging_destination, &mut facts.peer_service].into_iter().flatten() {
-            redact_text(text);
-            without_nul(text);
+        if let Some(destination) = &mut facts.messaging_destination {
+            without_nul(destination);
+            clean_name(destination, known);
         }
-        for text in facts.texts_mut().into_iter().flatten() {
-            known.hide(text);
-            truncate(text, TEXT_BYTES_MAX);
-        }
-        for text in [&mut facts.url, &mut facts.messaging_destination].into_iter().flatten() {
-            known.hide(text);
-            truncate(text, TEXT_BYTES_MAX);
+        facts.texts_mut().into_iter().flatten().for_each(|text| clean_name(text, known));
+        if let Some(url) = &mut facts.url {
+            known.hide(url);
+            truncate(url, TEXT_BYTES_MAX);
         }
     }
 
@@ -110,11 +116,14 @@ impl Record for (SeriesKey, Point) {
     fn clean(&mut self, known: &Known) {
         let key = &mut self.0;
         for text in [&mut key.name, &mut key.unit, &mut key.service] {
-            known.hide(text);
-            truncate(text, TEXT_BYTES_MAX);
+            clean_name(text, known);
         }
         for (label, value) in &mut key.labels {
             clean_text(label, value, known);
+        }
+        if key.labels.keys().any(|label| has_secret(label, known)) {
+            let labels = std::mem::take(&mut key.labels);
+            key.labels = labels.into_iter().map(|(label, value)| (cleaned_name(label, known), value)).collect();
         }
     }
 
@@ -135,8 +144,8 @@ impl Record for LogLine {
         // First: an object that is cut is none.
         clean_line(&mut self.text, known);
         truncate(&mut self.text, LOG_BYTES_MAX);
-        truncate(&mut self.service, TEXT_BYTES_MAX);
-        truncate(&mut self.severity, TEXT_BYTES_MAX);
+        clean_name(&mut self.service, known);
+        clean_name(&mut self.severity, known);
     }
 
     fn bytes(&self) -> usize {
@@ -153,12 +162,18 @@ impl Record for LogLine {
 fn clean_line(text: &mut String, known: &Known) {
     known.hide(text);
     let body_end = text.find(EXCEPTION_LINES).unwrap_or(text.len());
-    let mut rest = text.split_off(body_end);
-    redact_text(&mut rest);
+    let mut exception = text.split_off(body_end);
+    let message_end = exception.find(STACKTRACE_LINES).unwrap_or(exception.len());
+    let mut stacktrace = exception.split_off(message_end);
+    for part in [&mut *text, &mut exception, &mut stacktrace] {
+        known.hide(part);
+    }
+    redact_text(&mut exception);
+    redact_text(&mut stacktrace);
     match text.starts_with('{').then(|| serde_json::from_str::<Value>(text)) {
         Some(Ok(Value::Object(mut fields))) => {
             let before = fields.clone();
-            clean_attributes(&mut fields, known);
+            clean_object(&mut fields, known, NESTING_MAX);
             // As it came, as long as nothing in it is a secret.
             if fields != before {
                 *text = Value::Object(fields).to_string();
@@ -166,7 +181,8 @@ fn clean_line(text: &mut String, known: &Known) {
         }
         _ => redact_text(text),
     }
-    text.push_str(&rest);
+    text.push_str(&exception);
+    text.push_str(&stacktrace);
 }
 
 /// SQLite's `printf()`, which shows texts of spans, ends them at a NUL.
@@ -176,20 +192,61 @@ fn without_nul(text: &mut String) {
     }
 }
 
+/// A name, or another short text that has no rules of its own.
+fn clean_name(name: &mut String, known: &Known) {
+    redact_text(name);
+    known.hide(name);
+    truncate(name, TEXT_BYTES_MAX);
+}
+
+fn cleaned_name(mut name: String, known: &Known) -> String {
+    clean_name(&mut name, known);
+    name
+}
+
+/// Whether there is a secret in a name.
+fn has_secret(name: &str, known: &Known) -> bool {
+    !is_plain_text(name) || known.is_in(name.as_bytes())
+}
+
 fn clean_attributes(attributes: &mut Map<String, Value>, known: &Known) {
-    for (key, value) in attributes {
-        clean_value(key, value, known, NESTING_MAX);
+    clean_fields(attributes, known, NESTING_MAX);
+}
+
+/// Cleans the values of fields in which there may be so many levels, and their keys.
+fn clean_fields(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
+    let mut is_open = false;
+    for (key, value) in &mut *fields {
+        clean_value(key, value, known, levels);
+        is_open |= has_secret(key, known);
     }
+    if is_open {
+        *fields = std::mem::take(fields).into_iter().map(|(key, value)| (cleaned_name(key, known), value)).collect();
+    }
+}
+
+/// An object within an attribute or a log line, which may hold a name and its value apart.
+fn clean_object(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
+    if let Some(key) = secret_field(fields) {
+        fields.insert(key, REDACTED.into());
+    }
+    clean_fields(fields, known, levels);
 }
 
 /// Cleans a value in which there may be as many more levels.
 fn clean_value(key: &str, value: &mut Value, known: &Known, levels: usize) {
     match value {
         Value::String(text) => clean_text(key, text, known),
-        _ if is_secret_key(key) => *value = Value::String(REDACTED.into()),
+        _ if is_secret_key(key) => {
+            let is_count = matches!(value, Value::Number(number) if is_count(key, &number.to_string()));
+            *value = if is_count { std::mem::take(value) } else { Value::String(REDACTED.into()) };
+        }
         Value::Array(_) | Value::Object(_) if levels == 0 => *value = Value::String(TOO_DEEP.into()),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item, known, levels - 1)),
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| clean_value(key, field, known, levels - 1)),
+        Value::Array(items) => {
+            redact_argument_list(items);
+            items.iter_mut().for_each(|item| clean_value(key, item, known, levels - 1));
+        }
+        Value::Object(fields) => clean_object(fields, known, levels - 1),
         Value::Number(_) => known.hide_in_json(value),
         Value::Null | Value::Bool(_) => {}
     }
@@ -311,6 +368,46 @@ mod tests {
             clean_line(&mut got, &Known::default());
             assert_eq!(got, expected);
         }
+    }
+
+    #[test]
+    fn a_known_value_that_was_cut_before_an_exception_is_blanked() {
+        let known = Known::new(["Zk4711-qV-secret".to_owned()]);
+        let long = "x ".repeat(300);
+        let mut line =
+            format!("{long}Zk4711\nexception.type=E\nexception.message={long}Zk471\nexception.stacktrace=at a");
+        clean_line(&mut line, &known);
+        let expected =
+            format!("{long}REDACTED\nexception.type=E\nexception.message={long}REDACTED\nexception.stacktrace=at a");
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn secrets_in_keys_lists_and_pairs_are_replaced() {
+        let Value::Object(mut attributes) = json!({
+            "of token=abc": 1,
+            "process.command_args": ["mysql", "-px", "--token", "y", 3],
+            "env": [{ "name": "DB_PASSWORD", "value": "x" }, { "name": "PORT", "value": "80" }],
+            "headers": { "Key": "Cookie", "Value": ["a=b"] },
+            "app.secrets": 3,
+            "api_keys": ["x"],
+            "name": "password",
+            "value": "of the span itself",
+        }) else {
+            unreachable!()
+        };
+        clean_attributes(&mut attributes, &Known::default());
+        let expected = json!({
+            "of token=REDACTED": 1,
+            "process.command_args": ["mysql", "-pREDACTED", "--token", REDACTED, 3],
+            "env": [{ "name": "DB_PASSWORD", "value": REDACTED }, { "name": "PORT", "value": "80" }],
+            "headers": { "Key": "Cookie", "Value": REDACTED },
+            "app.secrets": 3,
+            "api_keys": REDACTED,
+            "name": "password",
+            "value": "of the span itself",
+        });
+        assert_eq!(Value::Object(attributes), expected);
     }
 
     #[test]

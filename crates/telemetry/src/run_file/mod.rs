@@ -56,7 +56,7 @@ pub use evidence::TraceLimit;
 pub use file::RunFile;
 #[cfg(test)]
 pub(crate) use public::cleaned;
-pub(crate) use public::{Holds, are_public};
+pub(crate) use public::{Holds, are_public, is_public_name};
 pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;

@@ -21,10 +21,10 @@ pub(crate) enum Holds {
 }
 
 impl Holds {
-    /// None when they are secrets.
+    /// None when they are secrets, or there is one in the key.
     pub(crate) fn for_key(key: &str) -> Option<Self> {
         match key {
-            key if is_secret_key(key) => None,
+            key if is_secret_key(key) || !is_plain_text(key) => None,
             key if URL_KEYS.contains(&key) => Some(Self::Address),
             "url.query" => Some(Self::Query),
             key if QUERY_TEXT_KEYS.contains(&key) => Some(Self::Statement),
@@ -46,7 +46,13 @@ impl Holds {
 /// Whether nothing of the name of a span and the message of its status is to be blanked.
 #[inline]
 pub(crate) fn are_public(name: &str, message: &str) -> bool {
-    is_plain_text(name) && is_plain_text(message)
+    // A name without a blank is no statement.
+    is_plain_text(name) && is_plain_text(message) && (!name.contains(' ') || is_plain_statement(name))
+}
+
+/// Whether nothing of the name of a service or a scope is to be blanked.
+pub(crate) fn is_public_name(name: &str) -> bool {
+    is_plain_text(name)
 }
 
 fn stays(text: &str, redact: impl FnOnce(&mut String)) -> bool {

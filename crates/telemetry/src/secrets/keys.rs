@@ -1,8 +1,9 @@
 //! The table of names whose values are secrets.
 //!
 //! A name is secret by its last words (`app.db_password`, `X-Api-Key`, `userToken`), where `.`, `-`, `_` and a capital
-//! letter begin a word: `messaging.token_count` is not secret. In the query part of addresses a few more names are secret
-//! that mean other things elsewhere.
+//! letter begin a word: `messaging.token_count` is not secret. So are its plural, its numbered form and, for passwords and
+//! keys, forms such as `password_confirmation` and `secret_key_base`. In the query part of addresses a few more names are
+//! secret that mean other things elsewhere.
 
 /// Last words of secret names, in lower case, the words written together.
 const LAST_WORDS: &[&str] = &[
@@ -33,6 +34,7 @@ const LAST_WORDS: &[&str] = &[
     "jwt",
     "masterauth",
     "mysqlpass",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
@@ -59,6 +61,60 @@ const LAST_WORDS: &[&str] = &[
     "xsrftoken",
 ];
 
+/// Of these, those that say what they are at the end of a longer word too: `newpassword`.
+const ENDINGS_OF_WORDS: [&str; 12] = [
+    "accesskey",
+    "accesstoken",
+    "apikey",
+    "authtoken",
+    "connectionstring",
+    "passcode",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "secretkey",
+];
+/// Those whose plural counts things: `output_tokens`.
+const COUNTED: [&str; 1] = ["token"];
+/// Those that are secret before a word of [`FORMS`] too.
+const PASSWORDS: [&str; 11] = [
+    "accesskey",
+    "apikey",
+    "credential",
+    "encryptionkey",
+    "passcode",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "secretkey",
+];
+/// Words after a password that do not make it something else, in lower case.
+const FORMS: [&str; 19] = [
+    "again",
+    "base",
+    "confirm",
+    "confirmation",
+    "confirmed",
+    "current",
+    "digest",
+    "encoded",
+    "encrypted",
+    "hash",
+    "new",
+    "old",
+    "pem",
+    "plain",
+    "plaintext",
+    "previous",
+    "repeat",
+    "salt",
+    "value",
+];
+
 /// Whole names that are secret in the query part of an address, besides those above.
 const PARAMETERS: &[&str] = &["auth", "code", "key", "sessionid", "sig"];
 /// Last words that are secret there, besides those above.
@@ -69,15 +125,50 @@ pub fn is_secret_key(key: &str) -> bool {
     // Nearly every key differs in its last two letters already; this runs for each attribute of each span.
     if let [.., before, last] = key.as_bytes()
         && before.is_ascii_alphanumeric()
-        && last.is_ascii_alphanumeric()
+        && last.is_ascii_alphabetic()
         && ENDINGS[letter(*last)] & (1 << letter(*before)) == 0
     {
         return false;
     }
-    let mut letters = key.bytes().rev().filter(|byte| !is_separator(byte));
-    let (Some(last), Some(before)) = (letters.next(), letters.next()) else { return false };
-    let (last, before) = (last.to_ascii_lowercase(), before.to_ascii_lowercase());
-    LAST_LETTERS.iter().zip(LAST_WORDS).any(|(letters, words)| *letters == [before, last] && ends_in(key, words))
+    let length = key.bytes().rev().skip_while(|byte| byte.is_ascii_digit() || is_separator(byte)).count();
+    // Whatever is left out is ASCII.
+    let name = &key[..length];
+    is_secret_word(name) || singular(name).is_some() || is_form_of_password(name)
+}
+
+/// Whether a name is the plural of a secret one and its value the count of them: `secrets: 3`.
+pub(crate) fn is_count(name: &str, value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) && singular(name).is_some()
+}
+
+/// Whether a name ends in one of [`LAST_WORDS`].
+fn is_secret_word(name: &str) -> bool {
+    last_letters_of(name).is_some_and(|last| {
+        LAST_LETTERS.iter().zip(LAST_WORDS).any(|(letters, words)| *letters == last && ends_in(name, words))
+    })
+}
+
+/// The last two letters of a name, in lower case.
+fn last_letters_of(name: &str) -> Option<[u8; 2]> {
+    let mut letters = name.bytes().rev().filter(|byte| !is_separator(byte));
+    let (last, before) = (letters.next()?, letters.next()?);
+    Some([before.to_ascii_lowercase(), last.to_ascii_lowercase()])
+}
+
+/// A secret name without the `s` of its plural.
+fn singular(name: &str) -> Option<&str> {
+    let one = name.strip_suffix(['s', 'S']).filter(|one| is_secret_word(one))?;
+    let is_counted = COUNTED.iter().any(|words| ends_in(one, words));
+    let is_other = || LAST_WORDS.iter().any(|words| !COUNTED.contains(words) && ends_in(one, words));
+    (!is_counted || is_other()).then_some(one)
+}
+
+/// Whether a name is one of a password and a word of [`FORMS`].
+fn is_form_of_password(name: &str) -> bool {
+    let Some(last) = last_letters_of(name) else { return false };
+    let form = FORMS.iter().filter(|form| last_letters(form) == last && ends_in(name, form));
+    let mut stems = form.filter_map(|form| name.get(..name.len() - form.len()));
+    stems.any(|stem| PASSWORDS.iter().any(|words| ends_in(stem, words)))
 }
 
 /// The last two letters of each of [`LAST_WORDS`].
@@ -85,25 +176,40 @@ const LAST_LETTERS: [[u8; 2]; LAST_WORDS.len()] = {
     let mut letters = [[0; 2]; LAST_WORDS.len()];
     let mut at = 0;
     while at < LAST_WORDS.len() {
-        if let [.., before, last] = LAST_WORDS[at].as_bytes() {
-            letters[at] = [*before, *last];
-        }
+        letters[at] = last_letters(LAST_WORDS[at]);
         at += 1;
     }
     letters
 };
 
-/// The last letter of each of [`LAST_WORDS`], and as bits the letters before it.
+/// The last letter of each secret name, and as bits the letters before it.
 const ENDINGS: [u32; 32] = {
     let mut endings = [0; 32];
     let mut at = 0;
-    while at < LAST_LETTERS.len() {
+    while at < LAST_WORDS.len() {
         let [before, last] = LAST_LETTERS[at];
+        endings[letter(last)] |= 1 << letter(before);
+        if last != b's' {
+            // The plural.
+            endings[letter(b's')] |= 1 << letter(last);
+        }
+        at += 1;
+    }
+    let mut at = 0;
+    while at < FORMS.len() {
+        let [before, last] = last_letters(FORMS[at]);
         endings[letter(last)] |= 1 << letter(before);
         at += 1;
     }
     endings
 };
+
+const fn last_letters(word: &str) -> [u8; 2] {
+    match word.as_bytes() {
+        [.., before, last] => [*before, *last],
+        _ => [0; 2],
+    }
+}
 
 /// The same number for both cases of a letter, below 32.
 const fn letter(byte: u8) -> usize {
@@ -119,7 +225,8 @@ pub(super) fn is_secret_parameter(name: &str) -> bool {
 
 /// Whether a name's last words, written together, are these.
 pub(super) fn ends_in(name: &str, words: &str) -> bool {
-    before(name, words).is_some_and(|rest| begins_word(name.as_bytes(), rest.len()))
+    before(name, words)
+        .is_some_and(|rest| begins_word(name.as_bytes(), rest.len()) || ENDINGS_OF_WORDS.contains(&words))
 }
 
 /// What stands before these words, when a name ends in them but for case and separators.
@@ -180,6 +287,21 @@ mod tests {
             "ConnectionString",
             "enduser.api-key",
             "client_secret",
+            "password_confirmation",
+            "passwordConfirmation",
+            "user[password_confirm]",
+            "newpassword",
+            "OLDPASSWORD",
+            "password2",
+            "api_key_1",
+            "secret_key_base",
+            "SecretKeyBase",
+            "app.passwords",
+            "access_tokens",
+            "apiKeys",
+            "client_secrets",
+            "password_hash",
+            "appsecret",
         ] {
             assert!(is_secret_key(key), "{key}");
         }
@@ -195,6 +317,22 @@ mod tests {
             "code",
             "session.id",
             "nontoken",
+            "tokens",
+            "prompt_tokens",
+            "password_hash_seconds",
+            "password_resets_total",
+            "secret_version",
+            "auth.token.count",
+            "key_base",
+            "token_base",
+            "hash",
+            "bypass",
+            "tokenizer",
+            "secretary",
+            "cookie_policy",
+            "basic_auth_enabled",
+            "http2",
+            "sha256",
             "http.response.header.retry-after",
             "clé",
         ] {
@@ -207,6 +345,15 @@ mod tests {
         for words in LAST_WORDS {
             assert!(words.bytes().all(|byte| byte.is_ascii_lowercase()), "{words}");
             assert!(is_secret_key(words) && is_secret_key(&format!("a.{words}")), "{words}");
+            let has_plural = !COUNTED.contains(words) && !words.ends_with('s');
+            assert!(!has_plural || is_secret_key(&format!("a.{words}s")), "{words}s");
+        }
+        for words in PASSWORDS {
+            assert!(LAST_WORDS.contains(&words), "{words}");
+            FORMS.iter().for_each(|form| assert!(is_secret_key(&format!("{words}_{form}")), "{words}_{form}"));
+        }
+        for words in ENDINGS_OF_WORDS.iter().chain(&COUNTED) {
+            assert!(LAST_WORDS.contains(words), "{words}");
         }
     }
 

@@ -26,6 +26,8 @@ const NUMBER_BYTES_MIN: usize = 8;
 const WORD_BYTES_MAX: usize = 16;
 /// A beginning of a value that is so long is blanked where a text was cut.
 const CUT_BYTES_MIN: usize = 4;
+/// Shorter texts are whole: names, messages and lines that are cut have at least this length, in bytes.
+const CUT_TEXT_BYTES_MIN: usize = 500;
 /// What stands where a text was cut.
 const CUT: char = '…';
 /// So many places where a message was cut are looked at.
@@ -97,7 +99,7 @@ impl Known {
         self.inner.as_ref().is_some_and(|inner| inner.next(bytes, 0).is_some())
     }
 
-    /// Blanks them in a text.
+    /// Blanks them in a text, and the beginning of one at the end of a long text, which may have been cut there.
     pub fn hide(&self, text: &mut String) {
         let Some(inner) = &self.inner else { return };
         let mut places = Vec::new();
@@ -105,6 +107,9 @@ impl Known {
         while let Some((start, end)) = inner.next(text.as_bytes(), at) {
             places.push(start..end);
             at = end;
+        }
+        if text.len() >= CUT_TEXT_BYTES_MIN && at < text.len() {
+            places.extend(inner.cut_off(text, text.len()).filter(|place| place.start >= at));
         }
         super::blank(text, places);
     }
@@ -159,9 +164,14 @@ impl Inner {
     /// The longest beginning of a value that ends where the text was cut.
     fn cut_off(&self, text: &str, end: usize) -> Option<std::ops::Range<usize>> {
         let before = &text.as_bytes()[..end];
+        let last = *before.last()?;
         let beginnings = self.values.iter().filter_map(|value| {
             let longest = value.len().min(before.len());
-            (CUT_BYTES_MIN..=longest).rev().find(|length| before.ends_with(&value.as_bytes()[..*length]))
+            let is_it = |length: &usize| {
+                let beginning = &value.as_bytes()[..*length];
+                beginning.last() == Some(&last) && before.ends_with(beginning)
+            };
+            (CUT_BYTES_MIN..=longest).rev().find(is_it)
         });
         let start = end - beginnings.max()?;
         text.is_char_boundary(start).then_some(start..end)

@@ -1,23 +1,33 @@
 //! What counts as a secret, and how texts lose theirs. The only such rules of Narrows.
 //!
 //! A name decides, never a value's look: a pattern that guesses at secrets would be wrong both ways. `keys` is the table
-//! of names. `url`, `text`, `statement` and `arguments` find the values that such names mark, each in its kind of text;
-//! they only give places back, and `blank` writes. `known` finds values that are secrets because an experiment's keys
-//! say so, wherever they stand.
+//! of names. `url`, `text`, `statement` and `arguments` find the values that such names mark, each in its kind of text,
+//! as it is written and as it reads (`decoded`); they only give places back, and `blank` writes. `marks` says of most
+//! texts that they need no search. `known` finds values that are secrets because an experiment's keys say so, wherever
+//! they stand.
 //!
 //! Every search is linear in the length of the text: names and what may follow a separator are looked at for a limited
 //! number of bytes.
 
 use std::ops::Range;
 
+mod apart;
 mod arguments;
+mod decoded;
+mod dsn;
 mod keys;
 mod known;
+mod marks;
+mod markup;
+mod programs;
 mod statement;
 mod text;
 mod url;
 
-pub use arguments::{Argument, find_in_arguments, redact_arguments};
+pub(crate) use apart::secret_field;
+pub(crate) use arguments::redact_argument_list;
+pub use arguments::{Argument, find_in_arguments, is_program, redact_arguments};
+pub(crate) use keys::is_count;
 pub use keys::is_secret_key;
 pub use known::Known;
 pub(crate) use statement::is_plain_statement;
@@ -36,12 +46,17 @@ const PASSES_MAX: usize = 8;
 /// Blanks the secrets of an address, or of a path with a query: its user part and the values of secret parameters, those
 /// after a `#` included.
 pub fn redact_url(url: &mut String) {
-    blank_all(url, |url, places| url::find(url, 0, places));
+    blank_all(url, url::find_encoded);
 }
 
 /// Blanks the secrets of what follows the `?` of an address.
 pub fn redact_query(query: &mut String) {
-    blank_all(query, |query, places| url::find_in_query(query, 0, places));
+    blank_all(query, url::find_in_encoded_query);
+}
+
+/// Blanks the secrets of addresses in a text, and nothing else.
+pub fn redact_addresses(text: &mut String) {
+    blank_all(text, url::find_in_text);
 }
 
 /// Blanks the secrets of free text, such as a message or lines of output.

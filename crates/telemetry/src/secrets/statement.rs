@@ -1,17 +1,23 @@
-//! Where database statements hold passwords that they set or show: SQL of PostgreSQL, MySQL, MariaDB, SQL Server and
-//! Oracle, and the commands of Redis.
+//! Where database statements hold passwords that they set or show: SQL of PostgreSQL, MySQL, MariaDB, SQL Server, Oracle,
+//! Redshift and Snowflake, and the commands of Redis and MongoDB.
 //!
 //! It looks at what follows a keyword, wherever that stands, and not at which literal it is in: a statement that is cut
 //! or quoted in an unknown dialect must not hide what comes after. What a statement compares or stores stays
-//! (`WHERE password = 'x'`), because whether that is a secret its name does not say.
+//! (`WHERE password = 'x'`), because whether that is a secret its name does not say. Connection strings in literals are
+//! searched as free text.
 
 use std::ops::Range;
 
-use super::Places;
-use super::keys::ends_in;
+use super::decoded::Decoded;
+use super::keys::{ends_in, is_secret_key};
+use super::{Places, marks, text};
 
 /// First words of statements in which `password = 'x'` sets a password.
-const DEFINITIONS: [&str; 5] = ["alter", "change", "create", "grant", "set"];
+const DEFINITIONS: [&str; 8] = ["alter", "attach", "change", "copy", "create", "grant", "set", "unload"];
+/// Commands of MongoDB that hold passwords.
+const MONGO_COMMANDS: [&str; 4] = ["authenticate", "createuser", "updateuser", "changeuserpassword"];
+/// Longest name of a command of MongoDB, and the longest name of a secret, in bytes.
+const NAME_BYTES_MAX: usize = 128;
 /// First words of statements of SQL that are no commands of Redis.
 const QUERIES: [&str; 12] =
     ["alter", "call", "create", "delete", "explain", "grant", "insert", "merge", "select", "update", "values", "with"];
@@ -31,11 +37,34 @@ const TAG_BYTES_MAX: usize = 66;
 /// Finds the passwords that a statement sets or shows.
 pub(super) fn find(statement: &str, places: &mut Places) {
     find_in_commands(statement, places);
+    if !marks::may_hold_password(statement) {
+        return;
+    }
+    find_as_written(statement, places);
+    for decoded in [Decoded::without_comments(statement), Decoded::of(statement)].into_iter().flatten() {
+        let mut found = Places::new();
+        find_as_written(&decoded.text, &mut found);
+        places.extend(found.into_iter().filter(|place| !place.is_empty()).map(|place| decoded.place(place)));
+    }
+    find_in_literals(statement, places);
+    if is_mongo(statement) {
+        text::find(statement, places);
+    }
+}
+
+/// Finds the passwords of SQL in free text, such as a log line that quotes a statement.
+pub(super) fn find_in_text(text: &str, places: &mut Places) {
+    if marks::may_hold_password(text) {
+        find_as_written(text, places);
+    }
+}
+
+fn find_as_written(statement: &str, places: &mut Places) {
     let sql = Sql { text: statement, sets: is_one_of(first_word(statement), &DEFINITIONS) };
     let mut at = 0;
     while let Some(keyword) = next_keyword(statement, at) {
         at = match keyword {
-            Keyword::Password(end) => sql.after_password(end, places),
+            Keyword::Password(word) => sql.after_password(word, places),
             Keyword::Identified(end) => sql.after_identified(end, places),
         };
     }
@@ -48,9 +77,29 @@ pub(crate) fn is_plain_statement(statement: &str) -> bool {
     places.is_empty()
 }
 
+/// Whether a text is a command of MongoDB that holds a password: `{ createUser: "u", pwd: "x" }`, `db.auth("u", "x")`.
+fn is_mongo(statement: &str) -> bool {
+    let words = statement.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut first = words.take_while(|word| word.len() <= NAME_BYTES_MAX).take(4);
+    first.any(|word| is_one_of(word, &MONGO_COMMANDS))
+}
+
+/// Finds the secrets in literals, such as `CONNECTION 'host=h password=x'`.
+fn find_in_literals(statement: &str, places: &mut Places) {
+    let sql = Sql { text: statement, sets: false };
+    let mut at = 0;
+    while let Some(start) = statement.as_bytes()[at..].iter().position(|byte| is_quote(*byte)) {
+        let (content, after) = sql.quoted(at + start + 1, statement.as_bytes()[at + start]);
+        let mut found = Places::new();
+        text::find(&statement[content.clone()], &mut found);
+        places.extend(found.into_iter().map(|place| content.start + place.start..content.start + place.end));
+        at = after;
+    }
+}
+
 enum Keyword {
-    /// `PASSWORD` or a word that ends in it, which ends here.
-    Password(usize),
+    /// A word that names a secret, and where it stands.
+    Password(Range<usize>),
     /// `IDENTIFIED`, which ends here.
     Identified(usize),
 }
@@ -58,18 +107,19 @@ enum Keyword {
 /// The first keyword that ends behind a place.
 fn next_keyword(text: &str, from: usize) -> Option<Keyword> {
     let bytes = text.as_bytes();
-    let stands = |word: &[u8], end: usize| {
-        end <= bytes.len() && bytes.get(end).is_none_or(|byte| !is_word_byte(*byte)) && {
-            let start = end - word.len();
-            start >= from && bytes[start..end].eq_ignore_ascii_case(word)
+    let mut end = from;
+    loop {
+        let start = end + bytes.get(end..)?.iter().position(|byte| is_word_byte(*byte))?;
+        end = start + bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
+        // Of a longer word the end decides.
+        let word = &text[start.max(end.saturating_sub(NAME_BYTES_MAX))..end];
+        if word.eq_ignore_ascii_case("identified") {
+            return Some(Keyword::Identified(end));
         }
-    };
-    (from..bytes.len()).find_map(|at| match bytes[at] {
-        // The rarest letters of both words.
-        b'w' | b'W' if at >= 4 && stands(b"password", at + 4) => Some(Keyword::Password(at + 4)),
-        b'f' | b'F' if at >= 6 && stands(b"identified", at + 4) => Some(Keyword::Identified(at + 4)),
-        _ => None,
-    })
+        if is_secret_key(word) {
+            return Some(Keyword::Password(start..end));
+        }
+    }
 }
 
 struct Sql<'a> {
@@ -80,7 +130,12 @@ struct Sql<'a> {
 
 impl Sql<'_> {
     /// `PASSWORD 'x'`, `PASSWORD('x')` and, where passwords are set, `PASSWORD = 'x'` and `PASSWORD FOR u = 'x'`.
-    fn after_password(&self, end: usize, places: &mut Places) -> usize {
+    fn after_password(&self, word: Range<usize>, places: &mut Places) -> usize {
+        let bytes = self.text.as_bytes();
+        let quote = bytes.get(word.end).copied().filter(|byte| is_quote(*byte));
+        // The name of a column, perhaps in quotes.
+        let is_quoted = quote.is_some() && word.start.checked_sub(1).map(|before| bytes[before]) == quote;
+        let end = word.end + usize::from(is_quoted);
         let mut at = self.skip(end, |byte| byte.is_ascii_whitespace() || byte == b'(');
         if self.sets {
             if let Some(assigned) = self.assigned(at) {
@@ -88,7 +143,9 @@ impl Sql<'_> {
             }
             at = self.skip(at, |byte| byte.is_ascii_whitespace() || b"=:(".contains(&byte));
         }
-        match self.literal(at) {
+        // A quote that follows at once ends what began before the word. A name in double quotes is an alias.
+        let is_literal = at > end && (self.sets || !matches!(bytes.get(at), Some(b'"' | b'`')));
+        match self.literal(at).filter(|_| is_literal) {
             Some((content, after)) => {
                 places.push(content);
                 after

@@ -219,6 +219,210 @@ fn arguments_lose_what_follows_a_secret_flag() {
     }
 }
 
+/// The kinds of text in which secrets were found to stay.
+#[test]
+fn coloured_and_encoded_text_is_redacted_as_it_reads() {
+    check(
+        &[
+            ("\x1b[36mpassword\x1b[0m=\x1b[33mhunter2\x1b[0m ok", "\x1b[36mpassword\x1b[0m=\x1b[33mREDACTED\x1b[0m ok"),
+            ("\u{9b}36mtoken\u{9b}0m=abc", "\u{9b}36mtoken\u{9b}0m=REDACTED"),
+            (r"\u001b[32mapi_key\u001b[0m=abc", r"\u001b[32mapi_key\u001b[0m=REDACTED"),
+            ("pass%77ord=hunter2 ok", "pass%77ord=REDACTED ok"),
+            ("POST /a user%5Bpassword%5D=hunter2&b=1", "POST /a user%5Bpassword%5D=REDACTED&b=1"),
+            (
+                "to /a?next=https%3A%2F%2Fh%2F%3Ftoken%3Dabc%26b%3D1",
+                "to /a?next=https%3A%2F%2Fh%2F%3Ftoken%3DREDACTED%26b%3D1",
+            ),
+            (r#"{"p\u0061ssword":"hunter2"}"#, r#"{"p\u0061ssword":"REDACTED"}"#),
+            ("&lt;password&gt;hunter2&lt;/password&gt;", "&lt;password&gt;REDACTED&lt;/password&gt;"),
+        ],
+        redact_text,
+    );
+    check(
+        &[
+            ("https://h/a?api%5Fkey=abc&b=1", "https://h/a?api%5Fkey=REDACTED&b=1"),
+            ("/a?user%5Bpassword%5D=x", "/a?user%5Bpassword%5D=REDACTED"),
+            ("/a?next=https%3A%2F%2Fu%3Ap%40h%2F", "/a?next=https%3A%2F%2FREDACTED%3AREDACTED%40h%2F"),
+        ],
+        redact_url,
+    );
+    check(&[("%74oken=abc&b=1", "%74oken=REDACTED&b=1")], redact_query);
+}
+
+#[test]
+fn values_lose_what_a_name_apart_from_them_marks() {
+    check(
+        &[
+            (
+                r#"{"name":"Authorization","value":"Bearer abc"},{"name":"Accept","value":"text/html"}"#,
+                r#"{"name":"Authorization","value":"REDACTED"},{"name":"Accept","value":"text/html"}"#,
+            ),
+            (
+                r#"{"value":"3","name":"page"},{"value":"abc","name":"token"}"#,
+                r#"{"value":"3","name":"page"},{"value":"REDACTED","name":"token"}"#,
+            ),
+            (
+                "env:\n- name: PORT\n  value: 80\n- name: DB_PASSWORD\n  value: a b\n- name: A\n  value: b\n",
+                "env:\n- name: PORT\n  value: 80\n- name: DB_PASSWORD\n  value: REDACTED\n- name: A\n  value: b\n",
+            ),
+            ("[{\"Key\":\"api_key\", \"Value\":\"abc\"}]", "[{\"Key\":\"api_key\", \"Value\":\"REDACTED\"}]"),
+            ("<add key=\"DbPassword\" value=\"abc\"/>", "<add key=\"DbPassword\" value=\"REDACTED\"/>"),
+            (r#"{\"name\":\"token\",\"value\":\"abc\"}"#, r#"{\"name\":\"token\",\"value\":\"REDACTED\"}"#),
+        ],
+        redact_text,
+    );
+}
+
+#[test]
+fn elements_and_parts_of_forms_lose_theirs() {
+    check(
+        &[
+            ("<a><user>joe</user><password>x y</password></a>", "<a><user>joe</user><password>REDACTED</password></a>"),
+            (
+                "<wsse:Password Type=\"t\">\n x\n</wsse:Password>",
+                "<wsse:Password Type=\"t\">\n REDACTED\n</wsse:Password>",
+            ),
+            ("<token><![CDATA[abc]]></token>", "<token><![CDATA[REDACTED]]></token>"),
+            ("<entry key=\"password\">abc</entry>", "<entry key=\"password\">REDACTED</entry>"),
+            ("<name>db.password</name>\n<value>abc</value>", "<name>db.password</name>\n<value>REDACTED</value>"),
+            (
+                r#""form-data; name=\"password\"\r\n\r\nx\r\n--b""#,
+                r#""form-data; name=\"password\"\r\n\r\nREDACTED\r\n--b""#,
+            ),
+            ("<key>ApiToken</key><string>abc</string>", "<key>ApiToken</key><string>REDACTED</string>"),
+            (
+                "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\na b\r\n--b\r\nContent-Disposition: \
+                 form-data; name=\"a\"\r\n\r\nc\r\n--b--",
+                "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nREDACTED\r\n--b\r\nContent-Disposition: \
+                 form-data; name=\"a\"\r\n\r\nc\r\n--b--",
+            ),
+        ],
+        redact_text,
+    );
+}
+
+#[test]
+fn options_of_programs_and_data_source_names_lose_theirs() {
+    check(
+        &[
+            ("mysql -uroot -phunter2 shop", "mysql -uroot -pREDACTED shop"),
+            ("/usr/bin/mysqldump -p'a b' shop", "/usr/bin/mysqldump -p'REDACTED' shop"),
+            ("[\"mysql\", \"-px y\", \"shop\"]", "[\"mysql\", \"-pREDACTED\", \"shop\"]"),
+            ("redis-cli -h db -a hunter2 ping", "redis-cli -h db -a REDACTED ping"),
+            ("curl -u joe:hunter2 -X PUT", "curl -u joe:REDACTED -X PUT"),
+            ("sshpass -p hunter2 ssh -p 22 h", "sshpass -p REDACTED ssh -p REDACTED h"),
+            ("dsn app:hunter2@tcp(db:3306)/shop", "dsn app:REDACTED@tcp(db:3306)/shop"),
+            ("dsn scott/tiger@//db:1521/orcl", "dsn scott/REDACTED@//db:1521/orcl"),
+            ("CREATE USER a IDENTIFIED BY 'x'", "CREATE USER a IDENTIFIED BY 'REDACTED'"),
+            ("CREATE USER a IDENTIFIED BY x", "CREATE USER a IDENTIFIED BY REDACTED"),
+        ],
+        redact_text,
+    );
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["mysql", "-uroot", "-phunter2", "shop"], &["mysql", "-uroot", "-pREDACTED", "shop"]),
+        (&["docker", "exec", "db", "mysql", "-px"], &["docker", "exec", "db", "mysql", "-pREDACTED"]),
+        (&["redis-cli", "-a", "x", "ping"], &["redis-cli", "-a", "REDACTED", "ping"]),
+        (&["curl", "-ujoe:x"], &["curl", "-ujoe:REDACTED"]),
+        (&["tool", "-u", "a:x"], &["tool", "-u", "a:REDACTED"]),
+        (&["sh", "-c", "mysql -px"], &["sh", "-c", "mysql -pREDACTED"]),
+    ];
+    for (arguments, expected) in cases {
+        let mut arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        redact_arguments(&mut arguments);
+        assert_eq!(arguments, expected);
+    }
+}
+
+#[test]
+fn statements_of_more_dialects_lose_theirs() {
+    check(
+        &[
+            ("CREATE USER a IDENTIFIED BY /* why */ 'x'", "CREATE USER a IDENTIFIED BY /* why */ 'REDACTED'"),
+            ("ALTER USER a PASSWORD -- why\n 'x'", "ALTER USER a PASSWORD -- why\n 'REDACTED'"),
+            (
+                "CREATE SUBSCRIPTION s CONNECTION 'host=h password=x dbname=d' PUBLICATION p",
+                "CREATE SUBSCRIPTION s CONNECTION 'host=h password=REDACTED dbname=d' PUBLICATION p",
+            ),
+            (
+                "SELECT * FROM dblink('postgres://u:p@h/d', 'SELECT 1')",
+                "SELECT * FROM dblink('postgres://REDACTED:REDACTED@h/d', 'SELECT 1')",
+            ),
+            (
+                "COPY t FROM 's3://b/k' CREDENTIALS 'aws_access_key_id=a;aws_secret_access_key=b'",
+                "COPY t FROM 's3://b/k' CREDENTIALS 'REDACTED'",
+            ),
+            (
+                "COPY t FROM 's3://b' ACCESS_KEY_ID 'a' SECRET_ACCESS_KEY 'b' SESSION_TOKEN 'c'",
+                "COPY t FROM 's3://b' ACCESS_KEY_ID 'REDACTED' SECRET_ACCESS_KEY 'REDACTED' SESSION_TOKEN 'REDACTED'",
+            ),
+            ("COPY INTO t CREDENTIALS=(AWS_SECRET_KEY='b')", "COPY INTO t CREDENTIALS=(AWS_SECRET_KEY='REDACTED')"),
+            ("CREATE CREDENTIAL c WITH SECRET = 'x'", "CREATE CREDENTIAL c WITH SECRET = 'REDACTED'"),
+            (
+                r#"createUser {"createUser":"app","pwd":"x","roles":[]}"#,
+                r#"createUser {"createUser":"app","pwd":"REDACTED","roles":[]}"#,
+            ),
+            ("db.createUser({user: 'u', pwd: 'x'})", "db.createUser({user: 'u', pwd: 'REDACTED'})"),
+        ],
+        redact_statement,
+    );
+}
+
+#[test]
+fn ordinary_texts_stay_as_they_are() {
+    for text in [
+        "serve -p 8080 -u 1000:1000",
+        "docker run -u 1000:1000 -p 127.0.0.1:8080:80 mysql:8",
+        "tar -pxzf a.tgz && mkdir -p /data",
+        "prompt tokens: 512, tokens=17 secrets: 3",
+        "password_hash_seconds_bucket{le=\"0.5\"} 3",
+        "password_resets_total 17, token_count=5, api_key_rotations: 2",
+        "the key: value pairs of name=page value=3",
+        "{\"name\":\"page\",\"value\":\"3\"}",
+        "env:\n- name: PORT\n  value: 80\n",
+        "<name>shop</name><value>3</value> <tokens>17</tokens>",
+        "95 % of 100%25 %d %s %zz, A & B &amp; C",
+        "\x1b[32mINFO\x1b[0m GET /orders/17 took 3 ms",
+        "C:\\new\\users\\report at 12:30:00",
+        "joe@example.com, git@github.com:joe/shop, npm/pkg@1.2.3, 3 @ (room)",
+        "image/name@sha256:9f86d081884c7d659a2feaa0c55ad015",
+        "GET /basic/plan, Basic plan, monkey: banana, keyboard=us",
+        "the passage: a connection was reset, authority: host:80",
+        "SELECT \"users\".\"token\" FROM \"users\" WHERE id = 'x'",
+        "curl -X PUT -u joe http://h/",
+        "redis-cli -h db -p 6379 ping",
+        "http.status=200 code=17 signature_version=4",
+    ] {
+        assert_eq!(redacted(text, redact_text), text);
+        assert!(is_plain_text(text), "{text}");
+    }
+    for statement in [
+        "SELECT \"users\".\"token\" \"t0\" FROM \"users\"",
+        "SELECT `password` FROM `users` WHERE `secret` = 'x'",
+        "UPDATE users SET token = 'x' WHERE note = 'forgot password' AND a = 'b'",
+        "SELECT a -- token\nFROM t /* password */ WHERE b LIKE '%ab%'",
+        "SELECT pwd, connection FROM credentials WHERE name = 'a=b'",
+        "CREATE TABLE t (password text, token text DEFAULT 'x')",
+        "{\"find\":\"users\",\"filter\":{\"password\":\"x\"}}",
+    ] {
+        assert_eq!(redacted(statement, redact_statement), statement);
+        assert!(is_plain_statement(statement), "{statement}");
+    }
+    let arguments =
+        ["docker", "run", "-p", "8080:80", "-p", "53:53/udp", "-u", "1000:1000", "-v", "/a:/b", "-p", "/data"];
+    let mut shown = arguments.map(str::to_owned);
+    redact_arguments(&mut shown);
+    assert_eq!(shown, arguments);
+}
+
+#[test]
+fn a_known_value_that_a_limit_cut_is_blanked_at_the_end_of_a_long_text() {
+    let known = Known::new(["Zk4711-qV-secret".to_owned()]);
+    let long = "x ".repeat(300);
+    assert_eq!(known.hidden(format!("{long}Zk4711-q")), format!("{long}REDACTED"));
+    assert_eq!(known.hidden("short Zk4711-q"), "short Zk4711-q");
+    assert_eq!(known.hidden(format!("{long}Zk4")), format!("{long}Zk4"));
+}
+
 #[test]
 fn known_values_are_blanked_wherever_they_stand() {
     let values =
@@ -298,6 +502,31 @@ fn long_hostile_texts_are_gone_through_once() {
         "\\",
         " ",
         "é",
+        "\x1b[1m",
+        "\x1b]8;;",
+        "%70",
+        "%2570",
+        "&lt;",
+        "\\u0070",
+        "<password>",
+        "<a>",
+        "<key>token",
+        "</",
+        "name: token ",
+        "value: a ",
+        "value:a",
+        "key=[",
+        "mysql -p[ ",
+        " -p\"",
+        "a:@(",
+        "a/b@",
+        "form-data; name=\"password\"\n\n",
+        "/*",
+        "--",
+        "/*! ",
+        "createuser ",
+        "secret 'a' ",
+        "secret \"",
     ];
     let go_through = |text: &str| {
         for redact in [redact_url, redact_query, redact_text, redact_statement] {
@@ -342,7 +571,7 @@ proptest! {
     }
 
     #[test]
-    fn a_random_value_behind_a_secret_name_is_gone(value in "[a-zA-Z0-9!#%+_~^][a-zA-Z0-9!#%+_~^-]{7,39}", shape in 0_usize..8) {
+    fn a_random_value_behind_a_secret_name_is_gone(value in "[a-zA-Z0-9!#%+_~^][a-zA-Z0-9!#%+_~^-]{7,39}", shape in 0_usize..13) {
         let text = match shape {
             0 => format!("password={value} x"),
             1 => format!("password: {value}"),
@@ -351,7 +580,12 @@ proptest! {
             4 => format!("X-Auth-Token: {value}"),
             5 => format!("Authorization: Bearer {value}"),
             6 => format!("passwd = '{value}' x"),
-            _ => format!("http://joe:{}@h/", value.replace('#', "")),
+            7 => format!("http://joe:{}@h/", value.replace('#', "")),
+            8 => format!("\x1b[1mpassword\x1b[0m=\x1b[2m{value}\x1b[0m x"),
+            9 => format!("<password>{value}</password>"),
+            10 => format!("{{\"name\":\"api_token\",\"value\":\"{value}\"}}"),
+            11 => format!("app:{value}@tcp(db:3306)/d"),
+            _ => format!("mysql -p{value} shop"),
         };
         let value = if shape == 7 { value.replace('#', "") } else { value };
         prop_assume!(!value.is_empty() && !value.starts_with('-'));

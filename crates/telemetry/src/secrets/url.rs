@@ -1,7 +1,43 @@
 //! Where addresses hold secrets: the user part, and the values of secret parameters in the query part and after a `#`.
 
-use super::Places;
 use super::keys::is_secret_parameter;
+use super::{Places, decoded::Decoded};
+
+/// What ends an address in a text, besides white space.
+const ADDRESS_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
+
+/// Finds the secrets of an address, under percent-encoded names and in addresses within it too.
+pub(super) fn find_encoded(url: &str, places: &mut Places) {
+    as_it_reads(url, places, |url, places| find(url, 0, places));
+}
+
+/// Finds the values of secret parameters in a query, under percent-encoded names too.
+pub(super) fn find_in_encoded_query(query: &str, places: &mut Places) {
+    as_it_reads(query, places, |query, places| find_in_query(query, 0, places));
+}
+
+fn as_it_reads(text: &str, places: &mut Places, find: impl Fn(&str, &mut Places)) {
+    find(text, places);
+    if let Some(decoded) = Decoded::of(text) {
+        let mut found = Places::new();
+        find(&decoded.text, &mut found);
+        places.extend(found.into_iter().filter(|place| !place.is_empty()).map(|place| decoded.place(place)));
+    }
+}
+
+/// Finds the secrets of the addresses in a text.
+pub(super) fn find_in_text(text: &str, places: &mut Places) {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("://") {
+        let start = from + at;
+        let is_end = |c: char| c.is_whitespace() || ADDRESS_ENDS.contains(&c);
+        let end = start + text[start..].find(is_end).unwrap_or(text.len() - start);
+        let mut found = Places::new();
+        find_encoded(&text[start..end], &mut found);
+        places.extend(found.into_iter().map(|place| start + place.start..start + place.end));
+        from = end.max(start + 3);
+    }
+}
 
 /// Finds the secrets of an address, or of a path with a query, that begins at `offset`.
 pub(super) fn find(url: &str, offset: usize, places: &mut Places) {
@@ -29,11 +65,17 @@ fn find_user(url: &str, start: usize, offset: usize, places: &mut Places) {
 pub(super) fn find_in_query(query: &str, offset: usize, places: &mut Places) {
     let mut from = offset;
     for pair in query.split_inclusive(['&', '#']) {
-        if let Some((name, value)) = pair.split_once('=')
-            && is_secret_parameter(name)
-        {
-            let start = from + name.len() + 1;
-            places.push(start..start + value.trim_end_matches(['&', '#']).len());
+        let end = from + pair.trim_end_matches(['&', '#']).len();
+        // The value may be an address with a query of its own.
+        let mut start = from;
+        for part in pair.split_inclusive('?') {
+            match part.split_once('=') {
+                Some((name, _)) if is_secret_parameter(name) => {
+                    places.push(start + name.len() + 1..end);
+                    break;
+                }
+                _ => start += part.len(),
+            }
         }
         from += pair.len();
     }

@@ -27,8 +27,12 @@ impl Scalar {
 
     /// What of a text in this place is a secret by itself.
     fn found_in(&self, text: &str) -> Found {
-        let Role::Value(Some(before)) = &self.role else { return Found::Parts(find_in_text(text), Vec::new()) };
-        match find_in_arguments(&[before, text]).pop() {
+        let before = match &self.role {
+            Role::Value(before) if !before.is_empty() => before.iter().map(String::as_str),
+            _ => return Found::Parts(find_in_text(text), Vec::new()),
+        };
+        let arguments: Vec<&str> = before.chain([text]).collect();
+        match find_in_arguments(&arguments).pop() {
             Some(Argument::Secret) => Found::Whole,
             Some(Argument::Parts(places)) => Found::Parts(places, Vec::new()),
             Some(Argument::Perhaps(place)) => Found::Parts(Vec::new(), vec![place]),

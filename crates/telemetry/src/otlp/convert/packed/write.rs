@@ -5,7 +5,7 @@ use super::super::plain::{self, Scalar, Walked};
 use super::super::spans::Checked;
 use super::*;
 use crate::otlp::weights::Rule;
-use crate::run_file::{Holds, are_public};
+use crate::run_file::{Holds, are_public, is_public_name};
 
 /// Bytes of packed spans for one of a request, about: room that is made at first.
 const REQUEST_PART: usize = 2;
@@ -52,6 +52,10 @@ impl Packer {
     }
 
     fn take_whole(&mut self, origin: &Origin, rule: Rule, record: &[u8]) -> Option<()> {
+        let is_new = self.origin.as_ref() != Some(origin);
+        if is_new && !(is_public_name(&origin.service) && is_public_name(&origin.scope)) {
+            return None;
+        }
         let Self { keys, attributes, .. } = self;
         attributes.clear();
         let (mut count, mut before) = (0_u16, None);

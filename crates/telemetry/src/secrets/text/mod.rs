@@ -6,9 +6,13 @@
 //!   too. In quotes it ends with the quote, after `[` and `{` with the bracket that closes it, else with the word;
 //! - a secret header that may hold several words (`Authorization: Bearer X`): it ends with the line, or with the quote
 //!   that began before the name;
-//! - a secret flag: `--password X`, `"--token", "X"`;
+//! - a secret name that stands apart, see `apart`, in a tag or in a part of a form, see `markup`;
+//! - a secret flag: `--password X`, `"--token", "X"`, and an option of a known program, see `programs`;
 //! - `Bearer` or `Basic` before something that is no plain word;
-//! - an address, see `url`.
+//! - an address, see `url`, or a data source name, see `dsn`;
+//! - a keyword of SQL, see `statement`.
+//!
+//! The text is also searched as it reads, without colours and decoded, see `decoded`.
 //!
 //! Prose stays readable where it can be distinguished from secrets: after `bad token:`, `unexpected token:` and the
 //! like, a plain word is kept, because parsers say so. So are placeholders (`?`, `$1`, `${name}`, `***`). A lone
@@ -16,8 +20,14 @@
 
 use std::ops::Range;
 
-use super::keys::{ends_in, is_secret_key};
-use super::{Places, REDACTED, url};
+use super::apart::{Role, Waiting, role};
+use super::arguments::password_of_user;
+use super::decoded::Decoded;
+use super::keys::{ends_in, is_count, is_secret_key};
+use super::programs::{self, Held, Program};
+use super::{Places, REDACTED, dsn, marks, markup, statement, url};
+
+mod value;
 
 /// Headers whose value may hold several words.
 const LONG_HEADERS: [&str; 4] = ["authorization", "cookie", "cookies", "bearer"];
@@ -40,8 +50,6 @@ const ADJECTIVES: [&str; 14] = [
     "unterminated",
     "wrong",
 ];
-/// Words before a secret in the value of a header.
-const SCHEMES: [&str; 7] = ["apikey", "basic", "bearer", "digest", "negotiate", "sharedaccesssignature", "token"];
 /// What ends a word of free text, besides white space.
 const WORD_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
 
@@ -54,11 +62,28 @@ const CREDENTIAL_BYTES_MIN: usize = 6;
 
 /// Finds the secrets of free text.
 pub(super) fn find(text: &str, places: &mut Places) {
-    let mut offset = 0;
+    let marks = marks::in_text(text);
+    if marks.is_marked {
+        find_as_written(text, places);
+    }
+    let decoded = if marks.is_encoded { Decoded::of(text) } else { None };
+    if let Some(decoded) = decoded.filter(|decoded| marks::in_text(&decoded.text).is_marked) {
+        let mut found = Places::new();
+        find_as_written(&decoded.text, &mut found);
+        places.extend(found.into_iter().filter(|place| !place.is_empty()).map(|place| decoded.place(place)));
+    }
+}
+
+fn find_as_written(text: &str, places: &mut Places) {
+    let (mut offset, mut waiting) = (0, Waiting::default());
     for line in text.split_inclusive('\n') {
-        Line { text: line.trim_end_matches(['\n', '\r']), offset, no_query_before: 0, places }.find();
+        let text = line.trim_end_matches(['\n', '\r']);
+        let (no_query_before, program) = (0, (0, None));
+        Line { text, offset, no_query_before, program, waiting: &mut waiting, places }.find();
         offset += line.len();
     }
+    markup::find(text, places);
+    statement::find_in_text(text, places);
 }
 
 /// Whether there is no secret in a text.
@@ -74,6 +99,9 @@ struct Line<'a> {
     offset: usize,
     /// How far it is known that no query begins.
     no_query_before: usize,
+    /// How far the words are known, and the last one that is a program's name.
+    program: (usize, Option<&'static Program>),
+    waiting: &'a mut Waiting,
     places: &'a mut Places,
 }
 
@@ -88,6 +116,11 @@ impl Line<'_> {
                 b'=' | b':' => self.pair(at),
                 b'-' if self.begins_word(at) => self.flag(at),
                 b' ' if ends_in_scheme(&bytes[..at]) => self.credential(at),
+                b'@' => self.data_source(at),
+                b'}' => {
+                    self.waiting.end_object();
+                    at + 1
+                }
                 _ => at + 1,
             };
         }
@@ -131,14 +164,17 @@ impl Line<'_> {
         while after < at + 3 && self.text[after..].starts_with(['=', ':', '>']) {
             after += 1;
         }
-        let Some(name) = self.name_before(at) else { return after };
         // `token::Kind` is a path.
-        if &self.text[at..after] == "::" || !is_secret_key(&self.text[name.clone()]) {
-            return after;
-        }
+        let Some(name) = self.name_before(at).filter(|_| &self.text[at..after] != "::") else { return after };
         let value = after + leading_blanks(&self.text[after..]);
         let is_colon = &self.text[at..after] == ":";
-        if value == self.text.len() || is_colon && self.is_prose(&name, value) {
+        match role(&self.text[name.clone()]) {
+            Some(Role::Name) => return self.name_apart(value),
+            Some(Role::Value) => return self.value_apart(&name, value),
+            None if !is_secret_key(&self.text[name.clone()]) => return after,
+            None => {}
+        }
+        if value == self.text.len() || is_colon && self.is_prose(&name, value) || self.is_count(&name, value) {
             return value;
         }
         let is_header = is_colon && LONG_HEADERS.iter().any(|header| ends_in(&self.text[name.clone()], header));
@@ -195,111 +231,53 @@ impl Line<'_> {
         ADJECTIVES.iter().any(is_adjective) && word.bytes().all(|byte| byte.is_ascii_lowercase())
     }
 
-    /// The content of a value that has an end of its own: in quotes or brackets.
-    fn closed_end(&self, value: usize) -> Option<Range<usize>> {
-        let rest = &self.text[value..];
-        let backslashes = rest.bytes().take(GAP_BYTES_MAX).take_while(|byte| *byte == b'\\').count();
-        match rest.as_bytes().get(backslashes) {
-            Some(quote) if is_quote(*quote) => {
-                let start = value + backslashes + 1;
-                Some(start..self.closing_quote(start, *quote, backslashes))
-            }
-            Some(b'[' | b'{') if backslashes == 0 => Some(value..self.closing_bracket(value)),
-            _ => None,
-        }
+    /// Whether a name in the plural and what follows it read as a count: `secrets: 3`.
+    fn is_count(&self, name: &Range<usize>, value: usize) -> bool {
+        is_count(&self.text[name.clone()], &self.text[value..self.word_end(value)])
     }
 
-    /// Where the text ends that such a quote with so many backslashes before it began; the line's end when it does not.
-    fn closing_quote(&self, start: usize, quote: u8, backslashes: usize) -> usize {
-        let mut run = 0;
-        for (at, byte) in self.text.bytes().enumerate().skip(start) {
-            if byte == b'\\' {
-                run += 1;
-                continue;
-            }
-            let is_closing = if backslashes == 0 { run % 2 == 0 } else { run <= backslashes };
-            if byte == quote && is_closing {
-                return at - run.min(backslashes);
-            }
-            run = 0;
-        }
-        self.text.len()
-    }
-
-    /// Where a list or object ends; the line's end when it does not.
-    fn closing_bracket(&self, start: usize) -> usize {
-        let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
-        for (at, byte) in self.text.bytes().enumerate().skip(start) {
-            match byte {
-                _ if is_escaped => is_escaped = false,
-                b'\\' => is_escaped = true,
-                b'"' => is_quoted = !is_quoted,
-                b'[' | b'{' if !is_quoted => depth += 1,
-                b']' | b'}' if !is_quoted => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return at + 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.text.len()
-    }
-
-    /// Whether an item of a list or object ends here, or the line.
-    fn ends_item(&self, at: usize) -> bool {
-        let rest = self.text[at..].trim_start_matches([' ', '\t']);
-        rest.is_empty() || rest.starts_with(['"', '\'', '`', '\\', ',', ']', '}'])
-    }
-
-    /// Where the value of a header ends: with the quote that began before its name, else with the line.
-    fn header_end(&self, name: &Range<usize>, value: usize) -> usize {
-        let redacted_end = value + REDACTED.len();
-        if self.text[value..].starts_with(REDACTED) && self.ends_item(redacted_end) {
-            return redacted_end;
-        }
-        match name.start.checked_sub(1).map(|at| self.text.as_bytes()[at]) {
-            Some(quote) if is_quote(quote) => self.closing_quote(value, quote, 0),
-            _ => self.text.len(),
-        }
-    }
-
-    /// Where a value that is a word ends. The scheme of a credential belongs to it.
-    fn bare_end(&self, value: usize) -> usize {
-        if self.text[value..].starts_with(REDACTED) {
-            return value + REDACTED.len();
-        }
-        let end = self.word_end(value);
-        let next = end + leading_blanks(&self.text[end..]);
-        let is_scheme = SCHEMES.iter().any(|scheme| self.text[value..end].eq_ignore_ascii_case(scheme));
-        let end = if is_scheme && next > end { self.word_end(next) } else { end };
-        value + without_outer_brackets(&self.text[value..end]).len()
-    }
-
-    fn word_end(&self, start: usize) -> usize {
+    /// After `name:`, from where the name begins.
+    fn name_apart(&mut self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
-        (start..bytes.len())
-            .find(|at| match bytes[*at] {
-                byte if byte.is_ascii_whitespace() => true,
-                b'"' | b'\'' | b'`' | b'<' | b'>' => true,
-                b',' | b';' | b'&' => self.is_end_of_pair(at + 1),
-                _ => false,
-            })
-            .unwrap_or(bytes.len())
+        let is_before = |byte: &&u8| **byte == b'\\' || is_quote(**byte);
+        let start = at + bytes[at..].iter().take(GAP_BYTES_MAX).take_while(is_before).count();
+        let length = bytes[start..].iter().take(NAME_BYTES_MAX).take_while(|byte| is_name_byte(**byte)).count();
+        if let Some(name) = self.text.get(start..start + length).filter(|name| !name.is_empty()) {
+            let place = self.offset + start..self.offset + start + length;
+            self.places.extend(self.waiting.name(name, place));
+        }
+        at
     }
 
-    /// Whether what follows a `,`, `;` or `&` does not belong to the value before it.
-    fn is_end_of_pair(&self, at: usize) -> bool {
-        let rest = &self.text.as_bytes()[at..];
-        match rest.first() {
-            None => true,
-            Some(byte) if byte.is_ascii_whitespace() || is_quote(*byte) || b"\\[]{}()".contains(byte) => true,
-            Some(_) => {
-                let name = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| is_name_byte(**byte)).count();
-                name > 0 && matches!(rest.get(name), Some(b'=' | b':'))
+    /// After `value:`, from where the value begins.
+    fn value_apart(&mut self, name: &Range<usize>, at: usize) -> usize {
+        match self.waiting.is_secret(self.offset + at) {
+            Some(true) if at < self.text.len() => return self.marked(self.place_apart(name, at)),
+            None if !self.waiting.is_within_value(self.offset + at) && !self.text[at..].starts_with(['{', '[']) => {
+                let place = self.place_apart(name, at);
+                self.waiting.keep_value(self.offset + place.start..self.offset + place.end);
             }
+            _ => {}
         }
+        at
+    }
+
+    /// The value after `value:`. One that has a line for itself ends with it.
+    fn place_apart(&self, name: &Range<usize>, at: usize) -> Range<usize> {
+        let has_line = self.text[..name.start].bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'-'));
+        match self.closed_end(at) {
+            Some(place) => place,
+            None if has_line => at..self.text.len(),
+            None => at..self.bare_end(at),
+        }
+    }
+
+    /// From the `@` of what may be a data source name.
+    fn data_source(&mut self, at: usize) -> usize {
+        if let Some(place) = dsn::password_before(self.text, at) {
+            self.mark(place);
+        }
+        at + 1
     }
 
     fn begins_word(&self, at: usize) -> bool {
@@ -314,25 +292,72 @@ impl Line<'_> {
         let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         let length = bytes[name_at..].iter().take(NAME_BYTES_MAX).take_while(is_name).count();
         let end = name_at + length;
-        if length == 0 || !is_secret_key(&self.text[name_at..end]) {
-            return end.max(at + 1);
+        if length > 0 && is_secret_key(&self.text[name_at..end]) {
+            return match self.next_argument(end) {
+                Some(value) => self.marked(value),
+                None => end,
+            };
         }
-        // Between the items of a list: `"--token", "X"`.
-        let between = self.text[end..]
-            .bytes()
-            .take(GAP_BYTES_MAX)
-            .take_while(|byte| matches!(byte, b' ' | b'\t' | b',' | b'"' | b'\''))
-            .count();
-        let value = end + between;
+        if length > 0 && name_at == at + 1 {
+            self.option(at);
+        }
+        end.max(at + 1)
+    }
+
+    /// The argument after a flag that ends here; `None` if another flag follows. It may be the next item of a list:
+    /// `"--token", "X"`.
+    fn next_argument(&self, end: usize) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let is_between = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b',' | b'"' | b'\'');
+        let value = end + bytes[end..].iter().take(GAP_BYTES_MAX).take_while(is_between).count();
         let is_parted = self.text[end..value].contains([' ', '\t', ',']);
         if !is_parted || value == bytes.len() || bytes[value] == b'-' {
-            return end;
+            return None;
         }
         let end = match bytes[value - 1] {
             quote if is_quote(quote) => self.closing_quote(value, quote, 0),
             _ => self.bare_end(value),
         };
-        self.marked(value..end)
+        Some(value..end)
+    }
+
+    /// The short option that begins here: `mysql -pX`.
+    fn option(&mut self, at: usize) {
+        let quote = at.checked_sub(1).map(|before| self.text.as_bytes()[before]).filter(|before| is_quote(*before));
+        let rest = &self.text[at..];
+        let word = match quote {
+            Some(quote) => &self.text[at..self.closing_quote(at, quote, 0)],
+            None => &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())],
+        };
+        let Some(held) = self.program_before(at).and_then(|program| program.held(word)) else { return };
+        let (Held::Password(length) | Held::User(length)) = held;
+        let start = at + length;
+        let argument = if length == word.len() {
+            self.next_argument(start)
+        } else {
+            let is_quoted = quote.is_none() && is_quote(self.text.as_bytes()[start]);
+            if is_quoted { self.closed_end(start) } else { Some(start..at + word.len()) }
+        };
+        let place = argument.and_then(|place| match held {
+            Held::Password(_) => Some(place),
+            Held::User(_) => password_of_user(&self.text[..place.end], place.start),
+        });
+        if let Some(place) = place {
+            self.mark(place);
+        }
+    }
+
+    /// The program whose arguments stand here.
+    fn program_before(&mut self, at: usize) -> Option<&'static Program> {
+        let (known, mut program) = self.program;
+        for word in self.text[known..at].split_inclusive(|c: char| c.is_whitespace() || "\"'`,[](){}|;&=".contains(c)) {
+            program = programs::named(word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())).or(program);
+            if word.ends_with(['|', ';', '&']) {
+                program = None;
+            }
+        }
+        self.program = (at, program);
+        program
     }
 
     /// From the blank after `Bearer` or `Basic`.
@@ -374,19 +399,6 @@ fn is_placeholder(value: &str) -> bool {
         || value.strip_prefix('$').is_some_and(|number| number.len() < 3 && number.bytes().all(|b| b.is_ascii_digit()))
         || is_enclosed("${", "}")
         || is_enclosed("{{", "}}")
-}
-
-/// A word without the brackets at its end that were opened before it: `{password: X}`.
-fn without_outer_brackets(word: &str) -> &str {
-    let count = |bracket: char| word.matches(bracket).count();
-    let mut word_end = word.len();
-    for (open, close) in [('(', ')'), ('[', ']'), ('{', '}')] {
-        let is_outer = count(close) > count(open);
-        if is_outer {
-            word_end = word_end.min(word.trim_end_matches([')', ']', '}']).len());
-        }
-    }
-    &word[..word_end]
 }
 
 fn leading_blanks(text: &str) -> usize {
