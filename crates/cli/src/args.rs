@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
-use narrows_telemetry::secrets::{REDACTED, redact_text};
+use narrows_model::printable;
+use narrows_telemetry::secrets::{REDACTED, redact_text, redact_url};
 
 use crate::commands::{
     attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, load, man,
@@ -19,8 +20,16 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// An error about arguments without the secrets in the value that it quotes: a header, an address with a user.
-pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
+/// An error about arguments as it may be printed: without the secrets in the value that it quotes (a header, an address with
+/// a user), and without characters that a terminal obeys.
+pub(crate) fn printable(mut error: clap::Error) -> clap::Error {
+    let texts = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, ContextValue::String(printable::line(text).into_owned()))),
+        _ => None,
+    });
+    for (kind, value) in texts.collect::<Vec<_>>() {
+        error.insert(kind, value);
+    }
     let context = |kind| error.get(kind).map(ToString::to_string);
     let (Some(mut value), flag) = (context(ContextKind::InvalidValue), context(ContextKind::InvalidArg)) else {
         return error;
@@ -29,6 +38,7 @@ pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
         value = REDACTED.to_owned();
     }
     redact_text(&mut value);
+    redact_url(&mut value);
     error.insert(ContextKind::InvalidValue, ContextValue::String(value));
     error
 }

@@ -24,8 +24,7 @@ fn main() -> std::process::ExitCode {
     complete::propose();
     // A reader that went away is not a fault: `narrows schema | head` ends quietly.
     let arguments = commands::load::with_two_dashes(std::env::args_os());
-    let exit = match Args::try_parse_from(arguments).unwrap_or_else(|error| args::without_secrets(error).exit()).command
-    {
+    let exit = match Args::try_parse_from(arguments).unwrap_or_else(|error| args::printable(error).exit()).command {
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Load(arguments) => commands::load::execute(&arguments),
         Command::Capacity(arguments) => commands::capacity::execute(&arguments),

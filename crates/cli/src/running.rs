@@ -42,12 +42,13 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>, form: Form) -> Result<(Ended, Co
     let stop = stop_flag()?;
     let ended = run_until(wanted, &stop)?;
     let outcome = narrows_lab::conclude::outcome(wanted.path)?;
-    commands::print(&match form {
-        Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+    let style = commands::style();
+    match form {
+        Form::Json => commands::print_json(narrows_report::json::outcome(&outcome)),
         #[cfg(feature = "reference-systems")]
-        Form::Brief => format!("\n{}", narrows_report::text::brief(&outcome, commands::style())),
-        Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
-    })?;
+        Form::Brief => commands::print_painted(&format!("\n{}", narrows_report::text::brief(&outcome, style))),
+        Form::Text => commands::print_painted(&format!("\n{}", narrows_report::text::outcome(&outcome, style))),
+    }?;
     Ok((ended, outcome))
 }
 

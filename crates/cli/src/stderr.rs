@@ -1,12 +1,14 @@
 //! Standard error: where everything goes that is not a result. Nobody reading it is no reason to fail.
 //!
-//! It knows the secrets of the experiment that runs and redacts them in all that it writes: messages quote commands and
-//! what programs printed.
+//! It knows the secrets of the experiment that runs and redacts them in all that it writes, and those of every address:
+//! messages quote commands, addresses and what programs printed. Whatever a terminal would obey is replaced; only
+//! [`draw`] writes control sequences, and those are Narrows' own.
 
 use std::io::Write;
 use std::sync::OnceLock;
 
-use narrows_telemetry::secrets::Known;
+use narrows_model::printable;
+use narrows_telemetry::secrets::{Known, redact_addresses};
 
 static SECRETS: OnceLock<Known> = OnceLock::new();
 
@@ -15,12 +17,20 @@ pub(crate) fn hide(secrets: Known) {
     SECRETS.get_or_init(|| secrets);
 }
 
-/// Writes text as it is, but for secrets.
+/// Writes text without secrets and control characters.
 pub(crate) fn write(text: &str) {
-    let hidden = SECRETS.get().filter(|secrets| !secrets.is_empty()).map(|secrets| secrets.hidden(text));
-    let text = hidden.as_deref().unwrap_or(text);
+    draw("", text);
+}
+
+/// Writes a control sequence, and a text as [`write`] does.
+pub(crate) fn draw(sequence: &str, text: &str) {
+    let mut text = printable::lines(text).into_owned();
+    redact_addresses(&mut text);
+    if let Some(secrets) = SECRETS.get() {
+        secrets.hide(&mut text);
+    }
     let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr.write_all(format!("{sequence}{text}").as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// Writes a line.

@@ -68,6 +68,8 @@ pub enum Event<'a> {
         /// The trial as it ended.
         trial: &'a Trial,
     },
+    /// Something a person should know that says nothing about the run.
+    Note(&'a str),
     /// Something a person should know and that is also kept as a caveat.
     Caveat(&'a str),
 }

@@ -172,10 +172,10 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
 /// Prints what a run file of an observed system shows, and where it is.
 pub(super) fn conclude(path: &Path, is_json: bool) -> Outcome {
     let outcome = narrows_lab::conclude::outcome(path)?;
-    let exit = super::print(&match is_json {
-        true => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
-        false => format!("\n{}", narrows_report::text::outcome(&outcome, super::style())),
-    })?;
+    let exit = match is_json {
+        true => super::print_json(narrows_report::json::outcome(&outcome)),
+        false => super::print_painted(&format!("\n{}", narrows_report::text::outcome(&outcome, super::style()))),
+    }?;
     super::say_where(path);
     Ok(exit)
 }

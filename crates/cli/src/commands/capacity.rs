@@ -109,11 +109,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let searched = search(&wanted, &stop, &mut live);
     live.finish();
     let Searched { ended, capacities } = searched?;
-    super::print(&if arguments.json {
-        json(&capacities)
+    if arguments.json {
+        super::print_json(json(&capacities))?;
     } else {
-        fitted_to(&text(&capacities), super::stdout_width())
-    })?;
+        super::print(&fitted_to(&text(&capacities), super::stdout_width()))?;
+    }
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, "a search cannot be resumed: start a new one with another `--out`"));
     }

@@ -100,8 +100,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 /// Prints a comparison.
 pub(crate) fn print(proof: &Proof, json: bool) -> Outcome {
     match json {
-        true => super::print(&format!("{:#}\n", narrows_report::json::proof(proof))),
-        false => super::print(&narrows_report::text::proof(proof, super::style())),
+        true => super::print_json(&narrows_report::json::proof(proof)),
+        false => super::print_painted(&narrows_report::text::proof(proof, super::style())),
     }
 }
 

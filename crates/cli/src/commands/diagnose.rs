@@ -28,14 +28,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         return explain(id);
     }
     if arguments.thresholds {
-        return super::print(&narrows_report::text::thresholds(&rows(), super::style()));
+        return super::print_painted(&narrows_report::text::thresholds(&rows(), super::style()));
     }
     let address = run_address::find(arguments.run.as_deref())?;
     let outcome = narrows_lab::conclude::outcome_of(&address.path, &address.selection)?;
     if arguments.json {
-        return super::print(&format!("{:#}\n", narrows_report::json::outcome(&outcome)));
+        return super::print_json(&narrows_report::json::outcome(&outcome));
     }
-    super::print(&narrows_report::text::outcome(&outcome, super::style()))
+    super::print_painted(&narrows_report::text::outcome(&outcome, super::style()))
 }
 
 fn explain(id: &str) -> Outcome {

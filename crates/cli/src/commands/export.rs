@@ -3,12 +3,13 @@
 //! What the load generator measured is exported where it is measured and reported (`narrows load`, `narrows report`).
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::printable;
 use narrows_model::run::Trial;
 use narrows_model::units;
 use narrows_telemetry::exchange::{
@@ -133,7 +134,7 @@ fn write_all(
     let signals = if format == Format::OtlpJson { signals(what)? } else { Vec::new() };
     let view = what.first().map_or("spans", String::as_str);
     let ids: Vec<i64> = trials.iter().map(|(id, _)| *id).collect();
-    let mut out = open(&arguments.out)?;
+    let mut out = open(&arguments.out, format)?;
     let written = match format {
         Format::OtlpJson => write_signals(reader, trials, &signals, &mut out),
         Format::JaegerJson => write_jaeger(reader, trials, &mut out),
@@ -188,12 +189,46 @@ fn spare(run: &Path, out: &Path) -> Result<(), Failure> {
     if is_same { Err(failure().hint("write to another file, or to standard output with `--out -`")) } else { Ok(()) }
 }
 
-fn open(path: &Path) -> Result<Box<dyn Write>, Failure> {
+fn open(path: &Path, format: Format) -> Result<Box<dyn Write>, Failure> {
     if path.as_os_str() == "-" {
-        return Ok(Box::new(BufWriter::new(io::stdout().lock())));
+        let stdout = io::stdout().lock();
+        return match format {
+            Format::OtlpJson | Format::JaegerJson | Format::Jsonl => {
+                Ok(Box::new(BufWriter::new(PrintableJson { out: stdout, rest: Vec::new() })))
+            }
+            // Its writer has replaced what a terminal obeys.
+            Format::Csv => Ok(Box::new(BufWriter::new(stdout))),
+            Format::Evidence if stdout.is_terminal() => {
+                Err(Failure::new("evidence is compressed and cannot be shown on a terminal")
+                    .hint("name a file with `--out`"))
+            }
+            Format::Evidence => Ok(Box::new(BufWriter::new(stdout))),
+        };
     }
     let file = File::create(path).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
     Ok(Box::new(BufWriter::new(file)))
+}
+
+/// Writes JSON with escapes for what a terminal obeys.
+struct PrintableJson<W> {
+    out: W,
+    /// Bytes of a character that is not complete.
+    rest: Vec<u8>,
+}
+
+impl<W: Write> Write for PrintableJson<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        let valid = str::from_utf8(&self.rest).map_or_else(|error| error.valid_up_to(), str::len);
+        let whole: Vec<u8> = self.rest.drain(..valid).collect();
+        let text = str::from_utf8(&whole).map_err(io::Error::other)?;
+        self.out.write_all(printable::json(text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn say_written(path: &Path, written: Written) {
@@ -247,4 +282,19 @@ fn unsent(error: &SendError) -> Failure {
 
 fn url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_printable_however_it_is_cut() {
+        let json = "{\"a\u{202e}\":\"é\u{9b}\"}\n";
+        for at in 0..json.len() {
+            let mut out = PrintableJson { out: Vec::new(), rest: Vec::new() };
+            out.write_all(&json.as_bytes()[..at]).and_then(|()| out.write_all(&json.as_bytes()[at..])).unwrap();
+            assert_eq!(String::from_utf8(out.out).unwrap(), "{\"a\\u202e\":\"é\\u009b\"}\n");
+        }
+    }
 }

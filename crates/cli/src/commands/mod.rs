@@ -33,13 +33,32 @@ pub(crate) mod system;
 
 use std::io::{IsTerminal, Write};
 
-use narrows_report::text::{Color, Style};
+use narrows_model::printable;
+use narrows_report::text::{Color, SEQUENCES, Style};
 
 use crate::exit::{Exit, Failure};
 use crate::{Outcome, stderr};
 
-/// Writes a result to standard output. A reader that went away is no failure.
+/// Writes a result to standard output, without characters that a terminal obeys. A reader that went away is no failure.
 pub(crate) fn print(text: &str) -> Outcome {
+    print_as_it_is(&printable::lines(text))
+}
+
+/// Writes a result as [`print`] does, with Narrows' own colours.
+pub(crate) fn print_painted(text: &str) -> Outcome {
+    print_as_it_is(&printable::painted(text, &SEQUENCES))
+}
+
+/// Writes JSON to standard output, with escapes for characters that a terminal obeys.
+pub(crate) fn print_json(json: impl std::fmt::Display) -> Outcome {
+    let mut text = format!("{json:#}");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    print_as_it_is(&printable::json(&text))
+}
+
+fn print_as_it_is(text: &str) -> Outcome {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

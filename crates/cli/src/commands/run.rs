@@ -152,7 +152,7 @@ fn compare(
     let outcome = narrows_lab::conclude::outcome(path)?;
     if !arguments.json {
         let objectives = narrows_report::text::objectives(&outcome, super::style());
-        super::print(&format!("\n{objectives}{}", if objectives.is_empty() { "" } else { "\n" }))?;
+        super::print_painted(&format!("\n{objectives}{}", if objectives.is_empty() { "" } else { "\n" }))?;
     }
     super::compare::print(&proof, arguments.json)?;
     match page {

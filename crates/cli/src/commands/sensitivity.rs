@@ -89,7 +89,7 @@ fn again(arguments: &Arguments) -> Outcome {
 
 /// Prints the table, and writes page and record to a folder.
 fn show(sensitivity: &Sensitivity, command: &str, out: Option<&Path>) -> Outcome {
-    super::print(&format!("\n{}", text(sensitivity, super::style())))?;
+    super::print_painted(&format!("\n{}", text(sensitivity, super::style())))?;
     let Some(out) = out else { return Ok(Exit::Fine) };
     let [page, record] = ["md", "json"].map(|extension| out.join("sensitivity").with_extension(extension));
     std::fs::create_dir_all(out)

@@ -115,6 +115,7 @@ impl Progress for Live {
             Event::Looked(sentence) => self.screen.keep(&format!("  {sentence}")),
             Event::Stopping => self.screen.phase("  stopping services"),
             Event::TrialEnded { trial } => self.trial_ended(trial),
+            Event::Note(note) => self.screen.keep(&format!("note: {note}")),
             Event::Caveat(caveat) => self.screen.keep(&format!("  caveat: {caveat}")),
         }
     }

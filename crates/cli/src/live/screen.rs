@@ -6,6 +6,8 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use narrows_model::printable::is_obeyed;
+
 use crate::fitted::fitted;
 use crate::stderr;
 
@@ -47,7 +49,7 @@ impl Screen {
         let rows = terminal_size().map_or(lines.len(), |(_, rows)| rows.saturating_sub(1)).max(1);
         let lines: Vec<String> = lines.iter().take(rows).map(|line| cut(line, width)).collect();
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        stderr::write(&format!("{}{text}", self.back()));
+        stderr::draw(&self.back(), &text);
         self.drawn = lines.iter().map(|line| line.chars().count()).collect();
     }
 
@@ -81,7 +83,7 @@ impl Screen {
 
     /// Takes the renewed lines away.
     pub(crate) fn clear(&mut self) {
-        stderr::write(&self.back());
+        stderr::draw(&self.back(), "");
         self.drawn.clear();
     }
 
@@ -108,7 +110,7 @@ fn rows_of(widths: &[usize], columns: usize) -> usize {
 
 /// A line without control characters, at most so wide.
 fn cut(line: &str, width: usize) -> String {
-    let clean: Vec<char> = line.chars().filter(|c| !c.is_control()).collect();
+    let clean: Vec<char> = line.chars().filter(|c| !is_obeyed(*c)).collect();
     if clean.len() <= width {
         return clean.into_iter().collect();
     }

@@ -60,5 +60,6 @@ mod secrets;
 mod sensitivity;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
+mod terminal;
 mod which_service;
 mod zoo;

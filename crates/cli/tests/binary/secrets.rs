@@ -37,7 +37,7 @@ const PLANTED: [&str; 24] = [
 ];
 
 /// Secrets that only the service knows.
-const PRINTED: [&str; 24] = [
+const PRINTED: [&str; 56] = [
     "equals",
     "single-quotes",
     "double-quotes",
@@ -62,6 +62,38 @@ const PRINTED: [&str; 24] = [
     "span-event",
     "span-status",
     "span-note",
+    "coloured",
+    "coloured-json",
+    "percent-name",
+    "nested-address",
+    "har",
+    "kubernetes",
+    "element",
+    "named-element",
+    "part-of-form",
+    "password-confirmation",
+    "new-password",
+    "secret-key-base",
+    "plural",
+    "go-dsn",
+    "oracle-dsn",
+    "mysql-option",
+    "curl-option",
+    "redis-option",
+    "cut",
+    "span-name",
+    "span-name-of-redis",
+    "span-namespace",
+    "span-scope",
+    "span-key",
+    "span-arguments",
+    "span-pairs",
+    "span-mongo",
+    "span-comment",
+    "span-connection",
+    "span-copy",
+    "metric-name",
+    "severity",
 ];
 
 fn canary(name: &str) -> String {
@@ -151,11 +183,26 @@ def shapes():
     say("run --api-key <flag> --verbose")
     say("GET /a?access_token=<address>&b=1")
     say("at https://joe:<user-part>@127.0.0.1/a")
+    say("\x1b[36mpassword\x1b[0m=\x1b[33m<coloured>\x1b[0m ok")
+    say(json.dumps({"line": "\x1b[36mtoken\x1b[0m=<coloured-json>"}))
+    say("POST /login user%5Bpassword%5D=<percent-name>&b=1")
+    say("GET /login?next=https%3A%2F%2Fh%2F%3Ftoken%3D<nested-address>")
+    say(json.dumps({"headers": [{"name": "Authorization", "value": "Bearer <har>"}, {"name": "Accept", "value": "x"}]}))
+    say("env is [{name: DB_PASSWORD, value: <kubernetes>}]")
+    say("<a><password><element></password></a>")
+    say('<entry key="password"><named-element></entry>')
+    say(json.dumps('form-data; name="password"\r\n\r\n<part-of-form>\r\n--'))
+    say("password_confirmation=<password-confirmation> newpassword=<new-password> secret_key_base: <secret-key-base>")
+    say('{"passwords":["<plural>"]}')
+    say("dsn app:<go-dsn>@tcp(db:3306)/shop or scott/<oracle-dsn>@//db:1521/orcl")
+    say("$ mysql -uroot -p<mysql-option> shop; curl -u joe:<curl-option> http://h/; redis-cli -a <redis-option> ping")
+    say("x" * (8 * 1024 - 20) + " password=<cut> ok")
 
 def known():
     for name in ["DB_PASSWORD", "DATABASE_URL", "SMTP_PASSWORD", "SIGNING_KEY", "OPTIONS", "API_TOKEN"]:
         say("value of it is " + os.environ[name])
     say("started as " + " ".join(sys.argv[2:5] + sys.argv[7:]))
+    say("x" * (16 * 1024 - 10) + os.environ["DB_PASSWORD"])
 
 def attribute(key, value):
     return {"key": key, "value": {"stringValue": value}}
@@ -183,10 +230,34 @@ def export():
              status={"code": 2, "message": "refused, token=<span-status>"},
              events=[{"timeUnixNano": str(time.time_ns()), "name": "exception",
                       "attributes": [attribute("exception.message", "refused: Bearer <span-event>")]}]),
+        span(9, "login password=<span-name>", [("db.namespace", "jdbc:x://h/d?password=<span-namespace>"),
+                                               ("token=<span-key>", "1"), ("of " + env["DB_PASSWORD"], "1")]),
+        span(10, "AUTH <span-name-of-redis>", [("db.system.name", "redis")]),
+        span(11, "createUser", [("db.query.text", '{"createUser": "u", "pwd": "<span-mongo>"}')]),
+        span(12, "CREATE", [("db.query.text", "CREATE USER u IDENTIFIED BY /* c */ '<span-comment>'")]),
+        span(13, "CREATE", [("db.query.text", "CREATE SUBSCRIPTION s CONNECTION 'host=h password=<span-connection>'")]),
+        span(14, "COPY", [("db.query.text", "COPY t FROM 's3://b' CREDENTIALS 'aws_secret_access_key=<span-copy>'")]),
     ]
-    body = {"resourceSpans": [{"resource": {"attributes": [attribute("service.name", "web")]},
-                               "scopeSpans": [{"scope": {"name": "s"}, "spans": spans}]}]}
-    request = urllib.request.Request(os.environ["COLLECTOR"] + "/v1/traces", json.dumps(body).encode(),
+    spans[9]["attributes"] += [
+        {"key": "process.command_args", "value": values({"stringValue": "mysql"}, {"stringValue": "-p<span-arguments>"})},
+        {"key": "env", "value": values({"kvlistValue": {"values": [attribute("name", "TOKEN"), attribute("value", "<span-pairs>")]}})},
+    ]
+    resource = {"attributes": [attribute("service.name", "web")]}
+    send("traces", {"resourceSpans": [{"resource": resource, "scopeSpans": [
+        {"scope": {"name": "s"}, "spans": spans},
+        {"scope": {"name": "of token=<span-scope>"}, "spans": [span(20, "scoped", [])]}]}]})
+    now = str(time.time_ns())
+    point = {"gauge": {"dataPoints": [{"timeUnixNano": now, "asDouble": 1}]}}
+    send("metrics", {"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"metrics": [
+        {"name": "calls.password=<metric-name>", **point}]}]}]})
+    send("logs", {"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": [
+        {"timeUnixNano": now, "severityText": "token=<severity>", "body": {"stringValue": "logged"}}]}]}]})
+
+def values(*values):
+    return {"arrayValue": {"values": list(values)}}
+
+def send(signal, body):
+    request = urllib.request.Request(os.environ["COLLECTOR"] + "/v1/" + signal, json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
     urllib.request.urlopen(request).read()
 
@@ -280,6 +351,24 @@ fn no_command_prints_or_keeps_a_secret_of_a_run() {
     let run = bench.path("run.narrows");
     assert_eq!(ask(&run, "SELECT count(*) > 0 FROM spans WHERE db_query LIKE 'ALTER USER%'"), "1");
     assert_eq!(ask(&run, "SELECT count(*) > 0 FROM logs WHERE text LIKE 'started as --token REDACTED%'"), "1");
+    for kept in [
+        "logs WHERE text LIKE 'dsn app:REDACTED@tcp(db:3306)/shop or scott/REDACTED@//db:1521/orcl'",
+        "logs WHERE text LIKE '% password=REDACTED ok'",
+        "logs WHERE severity = 'token=REDACTED'",
+        "spans WHERE name = 'AUTH REDACTED'",
+        "spans WHERE scope = 'of token=REDACTED'",
+        "spans WHERE db_namespace = 'jdbc:x://h/d?password=REDACTED'",
+        "spans WHERE attributes LIKE '%\"-pREDACTED\"%' AND attributes LIKE '%token=REDACTED%'",
+        "metrics WHERE name = 'calls.password=REDACTED'",
+    ] {
+        assert_eq!(ask(&run, &format!("SELECT count(*) > 0 FROM {kept}")), "1", "{kept}");
+    }
+    let cut = &canary("env")[..8];
+    assert_eq!(
+        ask(&run, &format!("SELECT count(*) FROM logs WHERE text LIKE '%{cut}%'")),
+        "0",
+        "a line was cut in a secret"
+    );
     for arguments in [
         &["report", "run.narrows", "--html", "page.html", "--json", "page.json"][..],
         &["diagnose", "run.narrows"],
@@ -392,5 +481,42 @@ fn a_load_prints_and_writes_no_secret_of_its_arguments() {
         search.output("a refused `narrows load`", &output);
     }
     search.folder(&bench.path(""));
+    search.is_clean();
+}
+
+#[test]
+fn messages_about_addresses_quote_no_secret() {
+    let (bench, mut search) = (Bench::new(""), Search::default());
+    let [user, query] = [filled("http://joe:<user-part>@127.0.0.1:1/"), filled("127.0.0.1:1/a?token=<query>")];
+    let [named, https] = [format!("web={user}"), user.replace("http:", "https:")];
+    let postgres = filled("postgres://joe:<env-url>@127.0.0.1:1/hub");
+    let file = filled("runs/http://joe:<user-part>@h/x.narrows");
+    for arguments in [
+        &["attach", "--for", "1s", "--prometheus", &user][..],
+        &["attach", "--for", "1s", "--prometheus", &named],
+        &["attach", "--for", "1s", "--prometheus", &query],
+        &["attach", "--for", "1s", "--otlp", &user],
+        &["export", "x.narrows", "--to", &user],
+        &["export", "x.narrows", "--to", &https],
+        &["report", &user],
+        &["diagnose", &file],
+        &["query", &user, "SELECT 1"],
+        &["diff", &user, &https],
+        &["import", &user],
+        &["check", &user],
+        &["run", &user],
+        &["predict", &user],
+        &["baseline", "check", &user],
+        #[cfg(feature = "reference-systems")]
+        &["orchestrations", "list", &postgres],
+        #[cfg(feature = "reference-systems")]
+        &["orchestrations", "nodes", &postgres],
+        #[cfg(feature = "reference-systems")]
+        &["orchestrations", "history", &postgres, "x"],
+    ] {
+        let output = bench.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        search.output(&format!("`narrows {}`", arguments[0]), &output);
+    }
     search.is_clean();
 }

@@ -46,10 +46,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let plan = plan::plan(arguments, &target)?;
     let outputs = Outputs::create(&arguments.results)?;
     let sent = send(arguments, &plan, outputs)?;
-    super::print(&match arguments.results.json {
-        true => json::json(arguments, &plan, &sent),
-        false => summary::text(arguments, &plan, &sent),
-    })?;
+    match arguments.results.json {
+        true => super::print_json(json::json(arguments, &plan, &sent)),
+        false => super::print(&summary::text(arguments, &plan, &sent)),
+    }?;
     Ok(verdict(arguments, &sent))
 }
 

@@ -10,7 +10,7 @@ use super::moment::{nanoseconds, rfc3339};
 use super::store::{Found, unknown};
 use super::{HubArgument, instance, table_style};
 use crate::Outcome;
-use crate::commands::print;
+use crate::commands::{print_json, print_painted};
 
 const PREVIEW_BYTES_MAX: u64 = 1 << 20;
 
@@ -41,9 +41,9 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     found.note_holder();
     let preview = usize::try_from(arguments.preview).unwrap_or(usize::MAX);
     if arguments.json {
-        return print(&format!("{:#}\n", as_json(&view, &events, preview)));
+        return print_json(&as_json(&view, &events, preview));
     }
-    print(&as_text(&view, &events, preview))
+    print_painted(&as_text(&view, &events, preview))
 }
 
 /// What one event contains, beside its kind and time.

@@ -10,7 +10,7 @@ use super::moment::{moment, nanoseconds, rfc3339};
 use super::store::{Found, unknown};
 use super::{HubArgument, instance, table_style};
 use crate::Outcome;
-use crate::commands::print;
+use crate::commands::{print_json, print_painted};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -101,9 +101,9 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let listing = listing.map_err(|after| unknown(&found, &after))?;
     found.note_holder();
     if arguments.json {
-        return print(&format!("{:#}\n", as_json(&listing)));
+        return print_json(&as_json(&listing));
     }
-    print(&as_text(listing))
+    print_painted(&as_text(listing))
 }
 
 fn listing(reader: &HubReader, arguments: &Arguments) -> Result<Listing, Error> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::table_style;
 use crate::Outcome;
-use crate::commands::{plural, print};
+use crate::commands::{plural, print_json, print_painted};
 use crate::exit::{Failure, with_causes};
 use crate::stderr;
 
@@ -44,10 +44,10 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let alive: Vec<NodeView> = nodes.iter().filter(|node| !is_silent(node)).cloned().collect();
     let advice = advise(&alive, watch.partitions().max(1));
     if arguments.json {
-        return print(&format!("{:#}\n", as_json(&watch, &nodes, &advice)));
+        return print_json(&as_json(&watch, &nodes, &advice));
     }
     let rows = if arguments.partitions { by_partition(&nodes, &watch.free()) } else { by_node(&nodes) };
-    print(&format!("{}{}\n", table::text(&rows, table_style()), summary(&watch, &nodes, &advice)))
+    print_painted(&format!("{}{}\n", table::text(&rows, table_style()), summary(&watch, &nodes, &advice)))
 }
 
 /// Looks for long enough to tell nodes that are alive from others.

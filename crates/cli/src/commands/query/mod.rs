@@ -91,7 +91,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if result.is_cut {
         stderr::say(&cut_note(&result, &limits));
     }
-    super::print(&written(&result, arguments.format))
+    match arguments.format {
+        Format::Table => super::print_painted(&drawn(&result)),
+        Format::Csv => super::print(&table::csv(&result)),
+        Format::Json => super::print_json(table::json(&result)),
+        Format::Markdown => super::print(&table::markdown(&result)),
+    }
 }
 
 /// RUN may be left out. What has white space in it is then the query: a run's name with a space needs its query beside
@@ -117,18 +122,12 @@ fn cut_note(result: &Table, limits: &QueryLimits) -> String {
     format!("note: there are more than {rows}: `--limit` sets how many are shown")
 }
 
-fn written(result: &Table, format: Format) -> String {
-    match format {
-        Format::Table => {
-            let Style { color, .. } = super::style();
-            let width = super::stdout_width().or_else(columns_asked);
-            let picture = table::chart(result, Style { width: width.unwrap_or(CHART_WIDTH), color });
-            picture.unwrap_or_else(|| table::text(result, Style { width: width.unwrap_or(usize::MAX), color }))
-        }
-        Format::Csv => table::csv(result),
-        Format::Json => table::json(result),
-        Format::Markdown => table::markdown(result),
-    }
+/// A chart if the query asks for one, else a table.
+fn drawn(result: &Table) -> String {
+    let Style { color, .. } = super::style();
+    let width = super::stdout_width().or_else(columns_asked);
+    let picture = table::chart(result, Style { width: width.unwrap_or(CHART_WIDTH), color });
+    picture.unwrap_or_else(|| table::text(result, Style { width: width.unwrap_or(usize::MAX), color }))
 }
 
 /// The width that the environment requests.
