@@ -185,7 +185,9 @@ impl Watched {
         if let Some(marker) = &self.marker {
             kill_marked(marker);
         }
-        self.folders.iter().for_each(|folder| kill_working_in(folder));
+        for folder in &self.folders {
+            kill_working_in(folder);
+        }
         for cgroup in &self.cgroups {
             crate::cgroup::empty_and_remove(cgroup);
         }
@@ -223,8 +225,9 @@ fn kill_group(leader: Identity, closed_ticks: u64) {
 ///
 /// Servers that write over their environment and give each worker a session of its own leave no other trace. A process
 /// at a terminal is somebody looking on and is let be.
-pub(crate) fn kill_working_in(folder: &Path) {
-    processes::kill_each(|pid| processes::works_in(pid, folder) && !processes::has_terminal(pid));
+/// Returns how many there were.
+pub(crate) fn kill_working_in(folder: &Path) -> usize {
+    processes::kill_each(|pid| processes::works_in(pid, folder) && !processes::has_terminal(pid))
 }
 
 /// Kills every process that carries a mark, and waits, for at most five seconds, until none is left.

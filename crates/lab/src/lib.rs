@@ -19,6 +19,7 @@ pub mod experiment;
 pub mod guard;
 mod held;
 mod judging;
+mod leftovers;
 pub mod outlook;
 mod plan;
 mod ports;

@@ -14,6 +14,7 @@ use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use crate::adopted::Adopted;
 use crate::experiment::{Experiment, Variant, redacted};
 use crate::guard::Guard;
+use crate::leftovers::{Leftovers, new_mark};
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
@@ -181,7 +182,10 @@ fn run_trials(
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let receiver = Receiver::start(&[address], Arc::clone(&roots) as Arc<dyn Store>, weights.clone())?;
     let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
-    let mark = format!("{}-{:08x}", run.id, environment::random_u64() as u32);
+    if let Some(told) = Leftovers::clean_up().sentence() {
+        progress.tell(&Event::Note(&told));
+    }
+    let mark = new_mark(&run.id);
     let guard = Guard::start(&options.guard_command, &mark)?;
     let mut bench = Bench {
         experiment: options.experiment,
@@ -257,6 +261,7 @@ fn one_trial(
     recorder.set_trial(Some(trial.id));
     let result = bench.trial(&variant, trial, work, progress);
     recorder.set_trial(None);
+    let result = result.and_then(|()| recorder.failure().map_or(Ok(()), |failure| Err(failure.into())));
     trial.ended_ns = Some(environment::now_ns());
     trial.state = match &result {
         Ok(()) => TrialState::Done,

@@ -126,6 +126,36 @@ fn a_quiet_system_is_a_run_with_caveats() {
 }
 
 #[test]
+fn a_full_disk_ends_the_collection_and_is_said() {
+    let may_mount = ["--map-root-user", "--mount", "true"];
+    if !std::process::Command::new("unshare").args(may_mount).status().is_ok_and(|status| status.success()) {
+        return narrows_testing::skip("a full disk: this user may not mount a small one");
+    }
+    let bench = Bench::new("");
+    std::fs::create_dir(bench.path("small")).unwrap();
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, env!("CARGO_BIN_EXE_narrows")])
+        .current_dir(bench.path(""));
+    let output = common::end(command);
+    let (shown, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(shown.contains("exit 2\n"), "{shown}{told}");
+    assert!(told.contains("cannot write run file small/live.narrows: the disk is full"), "{told}");
+    assert!(told.contains("hint: free some space"), "{told}");
+}
+
+/// Attaches to its own shell with a run file on a disk of its own, and fills that once the collection has begun.
+const ON_A_SMALL_DISK: &str = r#"
+mount -t tmpfs -o size=8m none small || exit 3
+"$0" attach --for 10m --otlp none --pid "shell=$$" --every 100ms --out small/live.narrows 2>told &
+until grep -q collecting told; do kill -0 $! || break; done
+cat /dev/zero >small/fill 2>/dev/null
+wait $!
+echo "exit $?"
+cat told >&2
+"#;
+
+#[test]
 fn what_cannot_be_attached_to_is_said_and_leaves_no_run() {
     let bench = Bench::new("");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -98,6 +98,32 @@ fn a_run_that_resumes_at_once_is_not_touched_by_what_cleans_up_after_the_killed_
 }
 
 #[test]
+fn the_next_run_removes_what_a_run_left_whose_guard_was_killed_too() {
+    if !has_python() {
+        return;
+    }
+    let experiment = capped().replace(
+        "[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]",
+        "[sh, -c, \"setsid sleep 1000 & exec python3 -m http.server ${port} --bind 127.0.0.1\"]",
+    );
+    let bench = Bench::new(&experiment);
+    let (mut child, _lines) = bench.start_until(&["run", "--out", "killed.narrows"], "[1/2]");
+    let run = bench.path("killed.narrows");
+    eventually("load in the first trial", || succeeded(&run, 1) > 0);
+    let id = ask(&run, "select id from run");
+    kill_process(Pid::from_raw(guard_of(&child)).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    assert!(!marked(&id).is_empty() && !bench.scratch().is_empty(), "nothing is left to be removed");
+    let next = bench.run(&["run", "--out", "next.narrows"]);
+    let told = text(&next.stderr);
+    assert!(next.status.success(), "{told}");
+    assert!(told.contains("note: removed ") && told.contains(" that a killed run had left"), "{told}");
+    assert!(marked(&id).is_empty() && cgroups(&id).is_empty() && bench.scratch().is_empty(), "{told}");
+    nothing_is_left(&bench, &bench.path("next.narrows"));
+}
+
+#[test]
 fn a_signal_while_a_service_is_set_up_ends_the_setup() {
     if !has_python() {
         return;

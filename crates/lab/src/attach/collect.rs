@@ -122,10 +122,13 @@ pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<
         }
     };
     tell(&Event::Began { path: &options.path, listening: sources.listening() });
-    let ended = follow(options, &sources, watched, stop, tell);
+    let ended = follow(options, &sources, &recorder, watched, stop, tell);
     let window = window(start_ns, now_ns());
     let mut caveats = ended;
     caveats.extend(sources.close(options, stop, tell));
+    if let Some(failure) = recorder.failure() {
+        return Err(failure.into());
+    }
     let windows = [window];
     let counted = requests.counted(&windows);
     caveats.push(counted.caveat);
@@ -172,10 +175,11 @@ fn window(start_ns: i64, end_ns: i64) -> Window {
     Window { index: 0, kind: WindowKind::Steady, label, start_ns, end_ns, drained_ns: None, vus: 0, rate: None }
 }
 
-/// Waits for the end, and tells. Says what ended meanwhile.
+/// Waits for the end, or until the run file cannot be written, and tells. Says what ended meanwhile.
 fn follow(
     options: &Options,
     sources: &Sources,
+    recorder: &Recorder,
     mut watched: Vec<Watched>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Event<'_>),
@@ -183,7 +187,7 @@ fn follow(
     let began = Instant::now();
     let mut reported = Duration::ZERO;
     let mut ended = Vec::new();
-    while began.elapsed() < options.duration && !stop.load(Ordering::Relaxed) {
+    while began.elapsed() < options.duration && !stop.load(Ordering::Relaxed) && recorder.failure().is_none() {
         std::thread::sleep(POLL.min(options.duration.saturating_sub(began.elapsed())));
         let elapsed = began.elapsed();
         if elapsed < reported + TELL_EVERY {

@@ -87,6 +87,16 @@ impl Cgroup {
     }
 }
 
+/// Control groups with names that begin like this, where [`Cgroup::create`] makes them.
+pub(crate) fn made_by_runs(prefix: &str) -> Vec<PathBuf> {
+    let Ok(host) = Host::read() else { return Vec::new() };
+    let v2 = host.v2.iter().flat_map(|(mount, own)| own.ancestors().map(|ancestor| mount.join(ancestor)));
+    let places = host.v1.iter().map(|(_, place)| place.clone()).chain(v2);
+    let entries = places.flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
+    let is_made = |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
+    entries.filter(is_made).map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
 /// Kills all processes in a control group and removes it; waits at most two seconds for it to empty.
 pub(crate) fn empty_and_remove(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);

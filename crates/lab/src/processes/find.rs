@@ -17,13 +17,18 @@ const POLL: Duration = Duration::from_millis(20);
 /// At most this many descendants of a process are found.
 const DESCENDANTS_MAX: usize = 10_000;
 
-/// All running processes but this one that have a property, one open at a time. The property is checked while the
-/// handle is open.
-pub(crate) fn each(has_property: impl Fn(i32) -> bool) -> impl Iterator<Item = Handle> {
+/// The numbers of all processes but this one.
+pub(crate) fn numbers() -> impl Iterator<Item = i32> {
     let own = std::process::id() as i32;
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let handles = numbers.filter(move |pid| *pid != own).filter_map(|pid| Handle::open(pid).ok());
+    numbers.filter(move |pid| *pid != own)
+}
+
+/// All running processes but this one that have a property, one open at a time. The property is checked while the
+/// handle is open.
+pub(crate) fn each(has_property: impl Fn(i32) -> bool) -> impl Iterator<Item = Handle> {
+    let handles = numbers().filter_map(|pid| Handle::open(pid).ok());
     handles.filter(move |handle| has_property(handle.pid()) && !handle.has_ended())
 }
 

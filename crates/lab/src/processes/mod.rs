@@ -19,7 +19,7 @@ mod signal_state;
 mod stat;
 
 pub(crate) use find::{
-    carries, children, descendants, each, has_terminal, is_in_group, kill_each, now_ticks, works_in,
+    carries, children, descendants, each, has_terminal, is_in_group, kill_each, now_ticks, numbers, works_in,
 };
 pub(crate) use handle::Handle;
 pub(crate) use identity::Identity;

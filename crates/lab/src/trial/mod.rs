@@ -33,6 +33,7 @@ use crate::components::gauges::Poller;
 use crate::components::sidecar;
 use crate::experiment::{Allotted, Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Replica, Variant};
 use crate::guard::{Guard, kill_marked};
+use crate::leftovers::PREFIX;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
@@ -179,7 +180,7 @@ impl Bench<'_> {
 
     /// A folder that is a trial's alone, while it lasts.
     fn scratch_path(&self, trial: i64) -> PathBuf {
-        std::env::temp_dir().join(format!("narrows-{}-{trial}", self.mark))
+        std::env::temp_dir().join(format!("{PREFIX}{}-{trial}", self.mark))
     }
 
     fn scratch_folder(&mut self, trial: i64) -> Result<PathBuf, Error> {

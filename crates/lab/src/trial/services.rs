@@ -16,6 +16,7 @@ use crate::components::process::{Ended, Process, Spec};
 use crate::components::workshop::Workshop;
 use crate::components::{Launch, Place, ready, sidecar};
 use crate::experiment::{BoundService, Ready, Start};
+use crate::leftovers::PREFIX;
 use crate::processes::name_of;
 use crate::progress::{Event, Progress};
 use crate::resolve::resolve;
@@ -196,7 +197,7 @@ impl Bench<'_> {
         if limits.is_none() {
             return (None, Limits::default());
         }
-        let name = format!("narrows-{}-{}-{}", self.mark, service.name, service.replica);
+        let name = format!("{PREFIX}{}-{}-{}", self.mark, service.name, service.replica);
         let guard = &mut self.guard;
         match Cgroup::create(&name, limits, |path| drop(guard.add_cgroup(path))) {
             Ok(cgroup) => (Some(cgroup), limits),
