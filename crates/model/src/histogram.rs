@@ -3,7 +3,10 @@
 //! Buckets are log-linear: 64 equal buckets for each power of two, so a bucket is at most 1/64 (1.6 %) wide
 //! relative to its lower bound, and a quantile, reported as its bucket's middle, is at most 0.8 % off.
 //! Values below 64 ns have a bucket each. The largest value is 2^42 − 1 ns (73 minutes); larger ones count there.
-//! Counts are kept sparse above the highest bucket used so far, exact minimum, maximum and sum beside them.
+//! Counts are kept from the lowest to the highest bucket used so far, exact minimum, maximum, sum and count beside them.
+//!
+//! Buckets add, so those of many short intervals may be kept together: a histogram can give its buckets to another one
+//! ([`Histogram::give_buckets_to`]) and keep its exact figures. Merged again, such histograms are what they were together.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +21,8 @@ const STORED_SUM_MAX: u128 = 1 << 100;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Histogram {
+    /// The index of the first of `counts`.
+    first: usize,
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -29,6 +34,9 @@ pub struct Histogram {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     buckets: Vec<(u64, u64)>,
+    /// The number of values, if it is not the sum of the buckets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
     sum: u128,
     min: u64,
     max: u64,
@@ -37,7 +45,8 @@ struct Stored {
 impl From<Histogram> for Stored {
     fn from(histogram: Histogram) -> Self {
         let buckets = histogram.buckets().map(|bucket| (bucket.lower_ns, bucket.count)).collect();
-        Self { buckets, sum: histogram.sum, min: histogram.min, max: histogram.max }
+        let count = (!histogram.is_whole()).then_some(histogram.count);
+        Self { buckets, count, sum: histogram.sum, min: histogram.min, max: histogram.max }
     }
 }
 
@@ -45,12 +54,19 @@ impl TryFrom<Stored> for Histogram {
     type Error = String;
 
     fn try_from(stored: Stored) -> Result<Self, String> {
-        match stored.buckets.iter().find(|(_, count)| *count > STORED_COUNT_MAX) {
-            Some((_, count)) => Err(format!("a bucket counts {count}, expected {STORED_COUNT_MAX} at most")),
+        let counts = stored.buckets.iter().map(|(_, count)| *count).chain(stored.count);
+        match counts.clone().find(|count| *count > STORED_COUNT_MAX) {
+            Some(count) => Err(format!("a bucket counts {count}, expected {STORED_COUNT_MAX} at most")),
             None if stored.sum > STORED_SUM_MAX => {
                 Err(format!("a sum is {}, expected {STORED_SUM_MAX} at most", stored.sum))
             }
-            None => Ok(Self::from_buckets(stored.buckets, stored.sum, stored.min, stored.max)),
+            None => {
+                let histogram = Self::from_buckets(stored.buckets, stored.sum, stored.min, stored.max);
+                Ok(match stored.count {
+                    Some(count) => histogram.with_count(count),
+                    None => histogram,
+                })
+            }
         }
     }
 }
@@ -110,28 +126,68 @@ impl Histogram {
     }
 
     fn add_bucket(&mut self, index: usize, n: u64) {
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
-        }
-        self.counts[index] += n;
+        self.make_room(index, index + 1);
+        self.counts[index - self.first] += n;
         self.count += n;
+    }
+
+    /// Makes room for the buckets from one index up to another.
+    fn make_room(&mut self, from: usize, to: usize) {
+        if self.counts.is_empty() {
+            self.first = from;
+        }
+        if from < self.first {
+            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - from));
+            self.first = from;
+        }
+        if to > self.first + self.counts.len() {
+            self.counts.resize(to - self.first, 0);
+        }
+    }
+
+    fn add_buckets_of(&mut self, other: &Histogram) {
+        if other.counts.is_empty() {
+            return;
+        }
+        self.make_room(other.first, other.first + other.counts.len());
+        let from = other.first - self.first;
+        for (mine, theirs) in self.counts[from..].iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
     }
 
     /// Adds all of another histogram's values.
     pub fn merge(&mut self, other: &Histogram) {
+        self.add_buckets_of(other);
         if other.count == 0 {
             return;
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
         self.sum += other.sum;
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
-        }
         self.count += other.count;
+    }
+
+    /// Moves its buckets to another histogram and keeps its count, sum, minimum and maximum. Merging both gives the same as
+    /// before; a quantile of either alone is no longer that of its own values.
+    pub fn give_buckets_to(&mut self, other: &mut Histogram) {
+        other.add_buckets_of(self);
+        (self.first, self.counts) = (0, Vec::new());
+    }
+
+    /// The same with another count of values, for one whose buckets are with another histogram, or that holds others'.
+    pub fn with_count(self, count: u64) -> Self {
+        Self { count, ..self }
+    }
+
+    /// The number of values in its buckets.
+    pub fn bucketed(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Whether its buckets hold its values and no others.
+    pub fn is_whole(&self) -> bool {
+        self.bucketed() == self.count
     }
 
     /// What its counts hold in memory, in bytes.
@@ -165,18 +221,21 @@ impl Histogram {
     }
 
     /// The smallest recorded value such that a share `q` (0 to 1) of all values is at or below it, within 0.8 %;
-    /// 0 when empty.
+    /// 0 when empty. Of a histogram that holds others' buckets it is the quantile of them all, of one that gave its own
+    /// away the mean.
     pub fn quantile_ns(&self, q: f64) -> u64 {
-        if self.count == 0 {
-            return 0;
+        let bucketed = self.bucketed();
+        if bucketed == 0 {
+            return self.mean_ns() as u64;
         }
-        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let rank = ((q.clamp(0.0, 1.0) * bucketed as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
+        for (index, count) in (self.first..).zip(&self.counts) {
             seen += count;
             if seen >= rank {
                 let (lower, upper) = bounds_of(index);
-                return (lower + (upper - lower) / 2).clamp(self.min, self.max);
+                let middle = lower + (upper - lower) / 2;
+                return if bucketed == self.count { middle.clamp(self.min, self.max) } else { middle };
             }
         }
         self.max
@@ -198,7 +257,7 @@ impl Histogram {
 
     /// The buckets that hold something, in rising order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, count)| {
+        (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(index, count)| {
             let (lower_ns, upper_ns) = bounds_of(index);
             Bucket { lower_ns, upper_ns, count: *count }
         })
@@ -263,14 +322,9 @@ mod tests {
 
         #[test]
         fn merging_equals_recording_together(a in prop::collection::vec(0..u64::MAX / 2, 0..50), b in prop::collection::vec(0..u64::MAX / 2, 0..50)) {
-            let record = |values: &[u64]| {
-                let mut h = Histogram::new();
-                values.iter().for_each(|v| h.record(*v));
-                h
-            };
-            let mut merged = record(&a);
-            merged.merge(&record(&b));
-            let together = record(&[a, b].concat());
+            let mut merged = recorded(&a);
+            merged.merge(&recorded(&b));
+            let together = recorded(&[a, b].concat());
             prop_assert_eq!(merged.quantiles(), together.quantiles());
             let stored: Vec<_> = together.buckets().map(|b| (b.lower_ns, b.count)).collect();
             let read = Histogram::from_buckets(stored, together.sum_ns(), together.min_ns(), together.max_ns());
@@ -278,6 +332,53 @@ mod tests {
             let json = serde_json::to_string(&together).expect("JSON");
             prop_assert_eq!(serde_json::from_str::<Histogram>(&json).expect("the same"), together);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_given_away_are_exact_once_merged(
+            parts in prop::collection::vec(prop::collection::vec(0..10_000_000_000u64, 0..40), 1..8),
+            holder in 0..8usize,
+        ) {
+            let mut split: Vec<Histogram> = parts.iter().map(|values| recorded(values)).collect();
+            let together = recorded(&parts.concat());
+            let mut held = split.remove(holder % parts.len());
+            split.iter_mut().for_each(|part| part.give_buckets_to(&mut held));
+            prop_assert!(split.iter().all(|part| part.buckets().count() == 0));
+            prop_assert_eq!(held.bucketed(), together.count());
+            split.push(held);
+            let json = serde_json::to_string(&split).expect("JSON");
+            prop_assert_eq!(&serde_json::from_str::<Vec<Histogram>>(&json).expect("the same"), &split);
+            let mut merged = Histogram::new();
+            split.iter().for_each(|part| merged.merge(part));
+            prop_assert!(merged.is_whole());
+            prop_assert_eq!(merged.quantiles(), together.quantiles());
+            prop_assert_eq!(merged.sum_ns(), together.sum_ns());
+            prop_assert!(merged.buckets().eq(together.buckets()));
+        }
+    }
+
+    fn recorded(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|value| histogram.record(*value));
+        histogram
+    }
+
+    #[test]
+    fn only_the_buckets_between_the_extremes_take_room() {
+        let mut histogram = recorded(&[40_000_000]);
+        assert_eq!(histogram.bytes(), size_of::<u64>());
+        histogram.record(20_000_000);
+        assert_eq!(histogram.bytes(), 65 * size_of::<u64>(), "one octave");
+        assert_eq!((histogram.count(), histogram.quantile_ns(1.0)), (2, 40_000_000));
+    }
+
+    #[test]
+    fn a_histogram_without_its_buckets_knows_its_mean_only() {
+        let (mut given, mut holder) = (recorded(&[10, 30]), recorded(&[1_000]));
+        given.give_buckets_to(&mut holder);
+        assert_eq!((given.count(), given.min_ns(), given.max_ns(), given.quantile_ns(0.99)), (2, 10, 30, 20));
+        assert_eq!((holder.count(), holder.bucketed(), holder.quantile_ns(0.5)), (1, 3, 30));
     }
 
     #[test]
