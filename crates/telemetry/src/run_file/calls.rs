@@ -7,6 +7,7 @@ use narrows_model::run::{ServiceInstance, Trial, Window};
 use rusqlite::{Connection, params};
 
 use super::error::{Error, Result};
+use super::folding::SECOND_NS;
 use super::intern::Strings;
 use super::rows::Rows;
 use super::words::{json, signed, word};
@@ -89,6 +90,7 @@ impl Rows {
         self.enter(trial)?;
         for second in &batch.seconds {
             insert_second(&self.connection, &mut self.strings, trial, second).map_err(self.wrap())?;
+            self.folding.see(trial, second.start_ns.saturating_add(SECOND_NS));
         }
         self.keep(
             trial,
@@ -159,12 +161,13 @@ fn insert_second(
     second: &LoadSecond,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, length_ns, vus, due, late, dropped, sent, repeated, \
-         cut, succeeded, \
-         errors_connect, errors_reset, errors_timeout, errors_protocol, errors_status, errors_check, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
-         service_sum_ns, service_min_ns, service_max_ns, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
+        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, length_ns, vus, due, late, dropped, sent, repeated, cut, \
+         succeeded, errors_connect, errors_reset, errors_timeout, errors_protocol, errors_status, errors_check, bytes, \
+         latency_count, latency_sum_ns, latency_min_ns, latency_max_ns, \
+         service_count, service_sum_ns, service_min_ns, service_max_ns, \
+         lateness_count, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-         ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+         ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)",
     )?;
     let error = |kind| signed(second.errors.of(kind));
     let [latency, service, lateness] = [&second.latency, &second.service, &second.lateness].map(exact_figures);
@@ -192,12 +195,15 @@ fn insert_second(
         latency[0],
         latency[1],
         latency[2],
+        latency[3],
         service[0],
         service[1],
         service[2],
+        service[3],
         lateness[0],
         lateness[1],
         lateness[2],
+        lateness[3],
     ])?;
     for (measure, histogram) in [&second.latency, &second.service, &second.lateness].into_iter().enumerate() {
         insert_buckets(connection, id, measure as i64, histogram)?;
@@ -210,10 +216,10 @@ fn request_id(connection: &Connection, strings: &mut Strings, name: &str) -> rus
     (!name.is_empty()).then(|| strings.id(connection, name)).transpose()
 }
 
-/// Sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest one.
-fn exact_figures(histogram: &Histogram) -> [i64; 3] {
+/// Count, sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest one.
+fn exact_figures(histogram: &Histogram) -> [i64; 4] {
     let sum = i64::try_from(histogram.sum_ns()).unwrap_or(i64::MAX);
-    [sum, signed(histogram.min_ns()), signed(histogram.max_ns())]
+    [signed(histogram.count()), sum, signed(histogram.min_ns()), signed(histogram.max_ns())]
 }
 
 fn insert_buckets(connection: &Connection, second: i64, measure: i64, histogram: &Histogram) -> rusqlite::Result<()> {

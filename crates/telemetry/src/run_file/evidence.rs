@@ -176,7 +176,9 @@ fn histogram_of(
     let exact = |figure: &str| -> rusqlite::Result<u64> {
         Ok(row.get::<_, Count>(format!("{measure}_{figure}_ns").as_str())?.0)
     };
+    let count = row.get::<_, Addend>(format!("{measure}_count").as_str())?.0;
     let histogram = Histogram::from_buckets(buckets, u128::from(exact("sum")?), exact("min")?, exact("max")?);
+    let histogram = histogram.with_count(count);
     connection.collect(histogram.bytes())?;
     Ok(histogram)
 }

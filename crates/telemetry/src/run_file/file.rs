@@ -28,6 +28,10 @@ const PLAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const FREE_PART_MAX: i64 = 8;
 /// Bytes of a file that may be copied to give free ones back; beyond, it would keep who waits for the end of a run.
 const VACUUMED_BYTES_MAX: i64 = 1 << 30;
+/// What SQLite caches of the file while it is written, in KiB: a long run must not need more memory than a short one.
+const CACHE_KIB: i64 = 8 << 10;
+/// The same while the run ends, when indexes are made.
+const CACHE_AT_END_KIB: i64 = 64 << 10;
 /// Prepared statements kept ready; more than the writer has.
 const STATEMENTS_MAX: usize = 64;
 
@@ -145,8 +149,9 @@ pub(super) fn prepare_to_write(connection: &Connection) -> rusqlite::Result<()> 
     // many insertions.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
-         PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864;",
-    )
+         PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864;",
+    )?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)
 }
 
 /// Makes an empty file a run file.
@@ -207,6 +212,7 @@ fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", [])?;
     transaction.execute("UPDATE run SET state = ?1, ended_ns = ?2", params![word(state), ended_ns])?;
     transaction.commit()?;
+    connection.pragma_update(None, "cache_size", -CACHE_AT_END_KIB)?;
     give_room_back(connection)?;
     schema::index_spans(connection)?;
     // So that SQLite, in whatever program people query the file with, knows which index is more selective.

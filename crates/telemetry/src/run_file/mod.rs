@@ -14,6 +14,8 @@
 //! While a load runs, spans are not taken apart: they wait in the file packed (`inbox.rs`), acknowledged, and become
 //! rows when the trial ends.
 //!
+//! What is older than ten minutes is folded (`folding.rs`), so that a long run takes little more room than a short one.
+//!
 //! Up to a trial's ceilings everything is kept, beyond them it is counted; of spans, whole traces are thinned out, and
 //! stand for those that go (`spans/`).
 
@@ -26,6 +28,7 @@ mod error;
 mod error_logs;
 mod evidence;
 mod file;
+mod folding;
 mod inbox;
 mod intern;
 mod open;

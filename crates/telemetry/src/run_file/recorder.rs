@@ -90,6 +90,17 @@ impl Recorder {
         self.call(1, move |rows| rows.put_service(trial, &service))
     }
 
+    /// Folds what is older than ten minutes of this trial from now on: the distributions of the load's seconds into one of
+    /// each minute, samples and sampled points into fewer. A minute never goes across one of these instants, so the
+    /// distribution of what lies between any two of them stays exact. Further calls add instants.
+    pub fn fold_between(&self, trial: i64, boundaries_ns: &[i64]) -> Result<()> {
+        let boundaries_ns = boundaries_ns.to_vec();
+        self.call(0, move |rows| {
+            rows.folding.begin(trial, &boundaries_ns);
+            Ok(())
+        })
+    }
+
     /// Adds seconds and samples of the load. Every second is kept; says how many samples were.
     pub fn put_load(&self, trial: i64, batch: LoadBatch) -> Result<Kept> {
         let records = batch.seconds.len() + batch.samples.len();

@@ -14,6 +14,7 @@ use super::Limits;
 use super::counts::{Count, Counts};
 use super::door::Record;
 use super::error::{Error, Result};
+use super::folding::{Folding, Step};
 use super::inbox::Inbox;
 use super::intern::Strings;
 use super::queue::Lost;
@@ -28,6 +29,7 @@ pub(super) struct Rows {
     pub(super) strings: Strings,
     pub(super) inbox: Inbox,
     spans: Spans,
+    pub(super) folding: Folding,
     pub(super) limits: Limits,
     path: PathBuf,
     current: Option<Current>,
@@ -50,6 +52,7 @@ impl Rows {
             strings: Strings::default(),
             inbox: Inbox::default(),
             spans: Spans::default(),
+            folding: Folding::default(),
             limits,
             path: path.to_owned(),
             current: None,
@@ -101,6 +104,7 @@ impl Rows {
         self.current = self.current.take().filter(|current| current.trial != trial);
         self.spans.forget();
         self.inbox.forget();
+        self.folding.forget(trial);
     }
 
     /// Makes a trial the one that is written to. Errors, before anything is written, when it is not in the file.
@@ -208,9 +212,15 @@ impl Rows {
     }
 
     /// Does what is to be done between commits: turns spans that wait into rows when there are too many of them, else
-    /// thins stored traces out when the file nears its limit. A little of it, in a transaction of its own; when that
-    /// fails it is taken back, and nobody has to know: the next commit is followed by another attempt.
+    /// thins stored traces out when the file nears its limit, and folds what is old. A little of each, in a transaction of
+    /// its own; when that fails it is taken back, and nobody has to know: the next commit is followed by another attempt.
     pub(super) fn tidy(&mut self) {
+        self.tidy_spans();
+        // A failed attempt is made again, and the file is whole without.
+        let _ = self.fold();
+    }
+
+    fn tidy_spans(&mut self) {
         let tidied = match (self.inbox.is_draining(), self.spans.wants_room()) {
             (true, _) => self.begin().and_then(|()| self.settle_some().map(drop)),
             (false, Some(trial)) => self.begin().and_then(|()| self.thin_trial(trial)),
@@ -219,6 +229,26 @@ impl Rows {
         if tidied.and_then(|()| self.commit()).is_err() {
             self.roll_back();
         }
+    }
+
+    /// Folds the oldest minute that is due, in a transaction of its own. None when none is.
+    fn fold(&mut self) -> Result<Option<Step>> {
+        let Some(trial) = self.folding.due() else { return Ok(None) };
+        let folded = self.begin().and_then(|()| self.fold_some(trial)).and_then(|step| self.commit().map(|()| step));
+        match folded {
+            Ok(step) => self.folding.advance(step),
+            Err(_) => self.roll_back(),
+        }
+        folded.map(Some)
+    }
+
+    fn fold_some(&mut self, trial: i64) -> Result<Step> {
+        self.enter(trial)?;
+        let step = self.folding.step(&self.connection).map_err(self.wrap())?;
+        let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
+        current.counts.samples.stored = current.counts.samples.stored.saturating_sub(step.samples);
+        current.counts.points.stored = current.counts.points.stored.saturating_sub(step.points);
+        Ok(step)
     }
 
     fn thin_trial(&mut self, trial: i64) -> Result<()> {
@@ -263,6 +293,7 @@ impl Rows {
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
         let mut kept = Kept::default();
         for (key, point) in points {
+            self.folding.see_point(trial, &key, point.time_ns);
             let has_room = current.counts.points.stored < self.limits.points;
             let series = match has_room {
                 true => current.series_id(&self.connection, key, self.limits.series).map_err(&wrap)?,

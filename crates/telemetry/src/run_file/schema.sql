@@ -110,18 +110,22 @@ CREATE TABLE load_second_rows (
     errors_status INTEGER NOT NULL,
     errors_check INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL,
+    latency_count INTEGER NOT NULL,
     latency_sum_ns INTEGER NOT NULL,
     latency_min_ns INTEGER NOT NULL,
     latency_max_ns INTEGER NOT NULL,
+    service_count INTEGER NOT NULL,
     service_sum_ns INTEGER NOT NULL,
     service_min_ns INTEGER NOT NULL,
     service_max_ns INTEGER NOT NULL,
+    lateness_count INTEGER NOT NULL,
     lateness_sum_ns INTEGER NOT NULL,
     lateness_min_ns INTEGER NOT NULL,
     lateness_max_ns INTEGER NOT NULL
 );
 CREATE INDEX load_second_rows_by_time ON load_second_rows (trial, start_ns);
 
+-- Of seconds that are older than ten minutes, one of a minute has the buckets of all (folding.rs).
 CREATE TABLE load_latency_rows (
     second INTEGER NOT NULL REFERENCES load_second_rows (id),
     measure INTEGER NOT NULL, -- 0 latency, 1 service, 2 lateness

@@ -2,6 +2,7 @@
 
 mod content;
 mod door;
+mod folding;
 mod hostile;
 mod inbox;
 mod insights;
