@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
-use narrows_model::load::LoadSecond;
+use narrows_model::histogram::Histogram;
+use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::trace::{Span, SpanStatus};
 use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
@@ -18,8 +19,16 @@ const FAILED_FROM: u16 = 400;
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
 const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
-/// Requests that are known again when their span comes twice; of further ones that is not noticed.
-const KNOWN_MAX: usize = 2_000_000;
+/// Requests that are known again when their span comes twice: as many as this, up to twice as many. Of files, which may
+/// hold the same spans far apart, and of senders, which try again within minutes.
+const KNOWN_OF_FILES: usize = 1_000_000;
+const KNOWN_OF_SENDERS: usize = 200_000;
+
+/// Seconds whose distributions are folded into one.
+const MINUTE: i64 = 60;
+/// How many of the newest seconds a lane keeps as they are: all lanes together about so many, each within these bounds.
+const RECENT_ROWS: usize = 1_200;
+const RECENT_SECONDS: (i64, i64) = (60, 600);
 
 /// So many requests as the subject of a sentence: `1 request is`, `1,200 requests are`.
 pub(crate) fn requests_are(requests: u64) -> String {
@@ -29,8 +38,28 @@ pub(crate) fn requests_are(requests: u64) -> String {
 /// The requests of one kind of span.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    pub(crate) seconds: BTreeMap<i64, LoadSecond>,
+    pub(crate) seconds: BTreeMap<i64, Second>,
     carried: f64,
+    newest: Option<i64>,
+    /// Seconds before are folded.
+    folded_to: Option<i64>,
+}
+
+/// The requests of a lane that began in one second. There are many, so it holds no more than spans say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Second {
+    failed: u64,
+    /// Of those that succeeded.
+    latency: Histogram,
+}
+
+impl From<Second> for LoadSecond {
+    fn from(second: Second) -> Self {
+        let succeeded = second.latency.count();
+        let errors = ErrorCounts { status: second.failed, ..ErrorCounts::default() };
+        let (latency, service) = (second.latency.clone(), second.latency);
+        Self { sent: succeeded + second.failed, succeeded, errors, latency, service, ..Self::default() }
+    }
 }
 
 /// A span that may be a request.
@@ -45,10 +74,12 @@ pub(crate) struct Candidate {
     hash: u64,
 }
 
-/// The requests that were counted.
-#[derive(Debug, Default)]
+/// The requests that were counted last.
+#[derive(Debug)]
 pub(crate) struct Known {
-    hashes: HashSet<u64>,
+    recent: HashSet<u64>,
+    older: HashSet<u64>,
+    generation_max: usize,
     hashing: RandomState,
 }
 
@@ -59,18 +90,57 @@ impl Lane {
         self.carried -= requests;
         let requests = requests as u64;
         let row = self.seconds.entry(second).or_default();
-        row.sent += requests;
         if candidate.is_failed {
-            row.errors.status += requests;
+            row.failed += requests;
         } else {
-            row.succeeded += requests;
             row.latency.record_n(candidate.duration_ns, requests);
-            row.service.record_n(candidate.duration_ns, requests);
         }
+    }
+
+    /// Folds what is old, once a minute: the distributions of the seconds of a minute are kept with the one in the middle.
+    /// Of as many `lanes` the memory stays level however long they are.
+    pub(crate) fn fold(&mut self, lanes: usize) {
+        let Some(newest) = self.seconds.keys().next_back().copied().filter(|last| self.newest < Some(*last)) else {
+            return;
+        };
+        self.newest = Some(newest);
+        let recent = i64::try_from(RECENT_ROWS / lanes.max(1)).unwrap_or(i64::MAX);
+        let recent = recent.clamp(RECENT_SECONDS.0, RECENT_SECONDS.1);
+        let to = newest.saturating_sub(recent).div_euclid(MINUTE).saturating_mul(MINUTE);
+        if self.folded_to.is_some_and(|folded_to| folded_to >= to) {
+            return;
+        }
+        let old = self.seconds.range_mut(self.folded_to.unwrap_or(i64::MIN)..to);
+        let mut minutes: BTreeMap<i64, Vec<&mut Second>> = BTreeMap::new();
+        for (second, row) in old {
+            minutes.entry(second.div_euclid(MINUTE)).or_default().push(row);
+        }
+        minutes.into_values().for_each(fold_minute);
+        self.folded_to = Some(to);
+    }
+}
+
+fn fold_minute(mut rows: Vec<&mut Second>) {
+    let holder = rows.swap_remove(rows.len() / 2);
+    rows.into_iter().for_each(|row| row.latency.give_buckets_to(&mut holder.latency));
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self::with_generation(KNOWN_OF_FILES)
     }
 }
 
 impl Known {
+    /// For spans that come from senders as they happen.
+    pub(crate) fn of_senders() -> Self {
+        Self::with_generation(KNOWN_OF_SENDERS)
+    }
+
+    fn with_generation(generation_max: usize) -> Self {
+        Self { recent: HashSet::new(), older: HashSet::new(), generation_max, hashing: RandomState::new() }
+    }
+
     /// What counting needs of a span.
     pub(crate) fn candidate(&self, span: &Span) -> Candidate {
         Candidate {
@@ -86,10 +156,14 @@ impl Known {
 
     /// Whether it was not here before; from then on it was.
     pub(crate) fn is_new(&mut self, candidate: Candidate) -> bool {
-        match self.hashes.len() < KNOWN_MAX {
-            true => self.hashes.insert(candidate.hash),
-            false => !self.hashes.contains(&candidate.hash),
+        if self.older.contains(&candidate.hash) {
+            return false;
         }
+        if self.recent.len() >= self.generation_max {
+            std::mem::swap(&mut self.recent, &mut self.older);
+            self.recent.clear();
+        }
+        self.recent.insert(candidate.hash)
     }
 }
 
@@ -107,4 +181,52 @@ pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry
     // The receipt is right here to be told.
     let _ = tell.send(result);
     receipt
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::evidence::LoadTotals;
+
+    use super::*;
+
+    fn candidate(hash: u64) -> Candidate {
+        Candidate {
+            start_ns: 0,
+            duration_ns: 1_000_000 + hash % 7_000_000,
+            is_failed: false,
+            has_parent: false,
+            weight: 1.0,
+            hash,
+        }
+    }
+
+    #[test]
+    fn a_long_lane_keeps_the_distributions_of_few_seconds_and_the_same_sum() {
+        let (mut lane, mut sum) = (Lane::default(), LoadTotals::default());
+        for second in 0..7_200 {
+            for request in 0..10 {
+                lane.add(second, candidate((second * 10 + request) as u64 * 7_919));
+            }
+            lane.fold(2);
+            let whole = lane.seconds.values().filter(|row| row.latency.bytes() > 0).count();
+            assert!(whole <= 660 + second as usize / 60, "{whole} at {second}");
+        }
+        let rows: Vec<LoadSecond> = lane.seconds.into_values().map(LoadSecond::from).collect();
+        assert!(rows.iter().all(|row| (row.sent, row.succeeded) == (10, 10)));
+        rows.iter().for_each(|row| sum.add(row));
+        let mut exact = Histogram::new();
+        (0..72_000_u64).for_each(|n| exact.record(candidate(n * 7_919).duration_ns));
+        assert_eq!((&sum.latency, &sum.service), (&exact, &exact));
+    }
+
+    #[test]
+    fn requests_are_known_again_for_a_while_and_memory_has_a_bound() {
+        let mut known = Known::with_generation(100);
+        for hash in 0..1_000 {
+            assert!(known.is_new(candidate(hash)));
+            assert!(!known.is_new(candidate(hash.saturating_sub(99))), "{hash}");
+        }
+        assert!(known.is_new(candidate(1)), "it came long ago");
+        assert!(known.recent.len() + known.older.len() <= 200);
+    }
 }

@@ -23,6 +23,7 @@ use super::processes::Watched;
 use super::requests::Requests;
 use super::{Observation, TRIAL};
 use crate::Error;
+use crate::counting::Known;
 use crate::environment::now_ns;
 use crate::trial::unheard;
 
@@ -112,7 +113,9 @@ pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<
     let opened = Sources::open(options, &watched, &recorder, &store);
     // Asking pages for the first time may have taken seconds.
     let start_ns = now_ns();
-    let requests = Arc::new(Requests::before(Arc::clone(&store), start_ns, options.target.clone()));
+    recorder.fold_between(TRIAL, &[start_ns])?;
+    let (target, known) = (options.target.clone(), Known::of_senders());
+    let requests = Arc::new(Requests::before(Arc::clone(&store), start_ns, target, known));
     let listening = opened.and_then(|sources| sources.listen(&options.otlp, Arc::clone(&requests) as Arc<dyn Store>));
     let sources = match listening {
         Ok(sources) => sources,

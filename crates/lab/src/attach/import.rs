@@ -14,6 +14,7 @@ pub use narrows_telemetry::exchange::Imported;
 use super::Observation;
 use super::requests::Requests;
 use crate::Error;
+use crate::counting::Known;
 
 /// What to import.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub struct Options {
 pub fn import(options: &Options) -> Result<Imported, Error> {
     let mut observation = Observation::begin(&options.path, &options.name, "imported", source(options))?;
     let store: Arc<dyn Store> = Arc::new(observation.file.recorder());
-    let requests = Requests::before(store, 0, options.target.clone());
+    let requests = Requests::before(store, 0, options.target.clone(), Known::default());
     let mut imported = Imported::default();
     let mut caveats = Vec::new();
     let mut failed: Option<Error> = None;

@@ -70,8 +70,8 @@ pub(super) struct Counted {
 
 impl Requests {
     /// Passes everything on to `inner`. Seconds begin at `origin_ns`; `target` is the service that takes the requests,
-    /// if someone said which.
-    pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>) -> Self {
+    /// if someone said which. What is `known` already does not count again.
+    pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>, known: Known) -> Self {
         let tally = Tally {
             target,
             origin_ns,
@@ -79,7 +79,7 @@ impl Requests {
             rows: 0,
             left_out: 0,
             servers: 0,
-            known: Known::default(),
+            known,
             intervals: Intervals::default(),
             others: Intervals::default(),
         };
@@ -121,6 +121,10 @@ impl Tally {
         }
         self.rows += usize::from(is_new);
         lane.add(second, candidate);
+        if is_new {
+            let lanes = self.lanes.len();
+            self.lanes.values_mut().for_each(|lane| lane.fold(lanes));
+        }
     }
 
     fn basis(&self, span: &Span) -> Option<Basis> {
@@ -154,10 +158,9 @@ impl Tally {
         for ((_, scenario, request), lane) in lanes.into_iter().filter(|((of, ..), _)| *of == basis) {
             for (second, row) in lane.seconds {
                 if let Some((start_ns, length_ns)) = windows.iter().find_map(|window| self.cut(second, window)) {
-                    let names = (scenario.clone(), request.clone());
-                    let row =
-                        LoadSecond { scenario: names.0.clone(), request: names.1.clone(), start_ns, length_ns, ..row };
-                    rows.insert((start_ns, names.0, names.1), row);
+                    let key = (start_ns, scenario.clone(), request.clone());
+                    let (scenario, request) = (scenario.clone(), request.clone());
+                    rows.insert(key, LoadSecond { scenario, request, start_ns, length_ns, ..row.into() });
                 }
             }
         }
@@ -344,7 +347,7 @@ mod tests {
     }
 
     fn count(target: Option<&str>, spans: Vec<Span>) -> Counted {
-        let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned));
+        let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned), Known::default());
         drop(requests.spans(spans));
         requests.counted(&[window(10, 14)])
     }
@@ -439,7 +442,7 @@ mod tests {
     fn a_span_that_comes_twice_is_one_request() {
         let one = span("web", Server, None, 10.2);
         let other = Span { start_ns: one.start_ns + 1, ..one.clone() };
-        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
         drop(requests.spans(vec![one.clone(), other]));
         drop(requests.spans(vec![one]));
         assert_eq!(sums(&requests.counted(&[window(10, 11)])), [(10, "web", "GET /web", 2)]);
@@ -448,7 +451,7 @@ mod tests {
     #[test]
     fn the_last_instants_there_are_have_an_end() {
         let late = Span { start_ns: i64::MAX - 100, end_ns: i64::MAX, ..span("web", Server, None, 0.0) };
-        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
         drop(requests.spans(vec![late]));
         let (windows, _) = requests.intervals().windows();
         assert_eq!(requests.counted(&windows).seconds.iter().map(|row| row.sent).sum::<u64>(), 1);
@@ -456,7 +459,7 @@ mod tests {
 
     #[test]
     fn what_is_turned_away_does_not_count_for_it_comes_again() {
-        let requests = Requests::before(Arc::new(Door(false)), 0, None);
+        let requests = Requests::before(Arc::new(Door(false)), 0, None, Known::default());
         let mut receipt = requests.spans(vec![span("web", Server, None, 10.2)]);
         assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
         assert_eq!(sums(&requests.counted(&[window(10, 14)])), []);

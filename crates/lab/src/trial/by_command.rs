@@ -57,6 +57,7 @@ impl Bench<'_> {
         let is_service = |target: &&String| running.iter().any(|replica| replica.service.name == **target);
         let service = self.experiment.load.target.as_ref().filter(is_service).cloned();
         let summary = summary_path(command, &self.scratch_path(trial.id));
+        self.recorder.fold_between(trial.id, &[start_ns])?;
         self.roots.start(Counting { service, scenario: program.clone(), start_ns });
         let spec = Spec {
             service: NAME.to_owned(),

@@ -44,6 +44,8 @@ struct Done {
     /// `store was killed 3.00 s into the load, as the experiment specifies`.
     what: String,
     at_ns: i64,
+    /// What came of it, once that is settled.
+    came: Option<String>,
 }
 
 impl Faults {
@@ -76,7 +78,7 @@ impl Faults {
             let after = units::duration(began.elapsed().as_nanos() as f64);
             let what = format!("{} {what} {after} into the load, as the experiment specifies", replica.process.name());
             drop(store.logs(vec![line(&fault, &what)]));
-            self.done.push(Done { what, at_ns: now_ns() });
+            self.done.push(Done { what, at_ns: now_ns(), came: None });
         }
     }
 
@@ -131,14 +133,21 @@ impl Faults {
 
     /// Takes in seconds of the load.
     pub(super) fn see(&mut self, rows: &[narrows_model::load::LoadSecond]) {
-        if self.began.is_some() && !(self.to_do.is_empty() && self.done.is_empty()) {
-            self.seconds.see(rows);
+        if self.began.is_none() || (self.to_do.is_empty() && self.done.iter().all(|done| done.came.is_some())) {
+            return;
         }
+        self.seconds.see(rows);
+        for done in self.done.iter_mut().filter(|done| done.came.is_none()) {
+            done.came = self.seconds.settled_since(done.at_ns);
+        }
+        let open = self.done.iter().filter(|done| done.came.is_none());
+        self.seconds.forget_before(open.map(|done| done.at_ns).min());
     }
 
     /// What happened and what came of it, a sentence each; and what the load was over too early for.
     pub(super) fn caveats(&self) -> Vec<String> {
-        let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.since(done.at_ns)));
+        let came = |done: &Done| done.came.clone().unwrap_or_else(|| self.seconds.since(done.at_ns));
+        let done = self.done.iter().map(|done| format!("{}: {}", done.what, came(done)));
         let left = self.to_do.iter().map(|fault| {
             format!("A fault of {} after {} did not happen, because the load was over.", fault.service, at(fault))
         });

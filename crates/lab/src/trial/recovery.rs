@@ -1,23 +1,54 @@
 //! What a load came through a fault with, in words. The arithmetic is the model's ([`recovery`]).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use narrows_model::load::{ErrorCounts, LoadSecond, Recovery, RecoveryEnd, recovery};
 use narrows_model::units;
 
-/// What is counted of the seconds of a load so far.
+/// How long before a fault seconds are kept; the model looks at the last few.
+const BEFORE_NS: i64 = 60_000_000_000;
+/// How long a load must be well again before what came of a fault is settled.
+const SETTLED_NS: i64 = 3_000_000_000;
+
+/// What is counted of the last seconds of a load, over all requests.
 #[derive(Debug, Default)]
-pub(super) struct Seconds(Vec<LoadSecond>);
+pub(super) struct Seconds(VecDeque<LoadSecond>);
 
 impl Seconds {
     /// Takes in seconds that are over.
     pub(super) fn see(&mut self, rows: &[LoadSecond]) {
-        self.0.extend(rows.iter().map(|row| LoadSecond {
-            start_ns: row.start_ns,
-            succeeded: row.succeeded,
-            errors: row.errors,
-            ..LoadSecond::default()
-        }));
+        for row in rows {
+            match self.0.back_mut().filter(|last| last.start_ns == row.start_ns) {
+                Some(last) => {
+                    last.succeeded += row.succeeded;
+                    last.errors.add(row.errors);
+                }
+                None => self.0.push_back(LoadSecond {
+                    start_ns: row.start_ns,
+                    succeeded: row.succeeded,
+                    errors: row.errors,
+                    ..LoadSecond::default()
+                }),
+            }
+        }
+    }
+
+    /// As [`Self::since`], once no later second can change it.
+    pub(super) fn settled_since(&self, at_ns: i64) -> Option<String> {
+        let came = recovery(&self.0, at_ns);
+        let last_ns = self.0.back()?.start_ns;
+        let is_settled = came.end != RecoveryEnd::LoadEnded && last_ns >= came.until_ns.saturating_add(SETTLED_NS);
+        is_settled.then(|| self.since(at_ns))
+    }
+
+    /// Forgets what is of no use for faults at this time or later; without one, for faults to come.
+    pub(super) fn forget_before(&mut self, fault_ns: Option<i64>) {
+        let Some(last_ns) = self.0.back().map(|last| last.start_ns) else { return };
+        let from_ns = fault_ns.unwrap_or(last_ns).saturating_sub(BEFORE_NS);
+        while self.0.front().is_some_and(|first| first.start_ns < from_ns) {
+            self.0.pop_front();
+        }
     }
 
     /// What came of a fault at a time, in a sentence that goes on from what it was.
@@ -123,5 +154,25 @@ mod tests {
         let shown = seconds(&[(0, 4), (100, 0)]).since(SECOND_NS / 2);
         assert!(shown.starts_with("no whole second before it") && shown.contains("4 requests failed"), "{shown}");
         assert!(seconds(&[]).since(0).contains("no request failed"));
+    }
+
+    #[test]
+    fn what_came_of_a_fault_in_a_long_load_is_settled_soon_and_little_is_kept() {
+        let row = |at: i64| {
+            let (succeeded, connect) = if (7_200..7_205).contains(&at) { (10, 90) } else { (100, 0) };
+            let errors = ErrorCounts { connect, ..ErrorCounts::default() };
+            LoadSecond { start_ns: at * SECOND_NS, succeeded, errors, ..LoadSecond::default() }
+        };
+        let at_ns = 7_200 * SECOND_NS;
+        let (mut all, mut few, mut settled) = (Seconds::default(), Seconds::default(), None);
+        for at in 0..28_800 {
+            [&mut all, &mut few].into_iter().for_each(|seconds| seconds.see(&[row(at)]));
+            if at >= 7_200 && settled.is_none() {
+                settled = few.settled_since(at_ns).map(|came| (at, came));
+            }
+            few.forget_before(Some(at_ns).filter(|_| at >= 7_200 && settled.is_none()));
+            assert!(few.0.len() <= 80, "{} at {at}", few.0.len());
+        }
+        assert_eq!(settled, Some((7_208, all.since(at_ns))));
     }
 }

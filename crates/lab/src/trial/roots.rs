@@ -65,7 +65,7 @@ impl Roots {
 
     /// Counts from now on.
     pub(super) fn start(&self, counting: Counting) {
-        let (roots, continued, known) = (Lane::default(), Lane::default(), Known::default());
+        let (roots, continued, known) = (Lane::default(), Lane::default(), Known::of_senders());
         *self.lock() = Some(Tally { counting, end_ns: i64::MAX, roots, continued, known });
     }
 
@@ -99,6 +99,7 @@ impl Tally {
         if (0..SECONDS_MAX).contains(&second) && self.known.is_new(candidate) {
             let lane = if candidate.has_parent { &mut self.continued } else { &mut self.roots };
             lane.add(second, candidate);
+            lane.fold(1);
         }
     }
 
@@ -117,7 +118,7 @@ impl Tally {
                 scenario: scenario.clone(),
                 start_ns: begins_ns(second),
                 length_ns: SECOND_NS.min(self.end_ns - begins_ns(second)),
-                ..counted.remove(&second).unwrap_or_default()
+                ..counted.remove(&second).unwrap_or_default().into()
             })
             .collect();
         Counted { seconds, is_continued, service }

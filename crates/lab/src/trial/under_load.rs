@@ -99,7 +99,9 @@ impl Bench<'_> {
             let load = scope.spawn(move || narrows_load::run(plan, Clock::new(), end_load, &sender));
             let ends_load = EndsLoad(end_load);
             let lives = Lives::new();
-            let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, onlooker, progress };
+            let windows = &windows;
+            let mut follower =
+                Follower { bench: self, trial, windows, duration, first_ns: None, lives, onlooker, progress };
             let followed = follower.follow(batches, running, end_load);
             follower.bench.faults.end(running, &*follower.bench.store);
             note_the_ended(running, follower.trial, follower.progress);
@@ -130,6 +132,7 @@ fn undrained(requests: u64, (drain, timeout): (Duration, Duration)) -> Option<St
 struct Follower<'a, 'b> {
     bench: &'a mut Bench<'b>,
     trial: &'a mut Trial,
+    windows: &'a [PlannedWindow],
     duration: Option<Duration>,
     first_ns: Option<i64>,
     lives: Lives,
@@ -169,7 +172,10 @@ impl Follower<'_, '_> {
 
     fn keep(&mut self, batch: LoadBatch) -> Result<Onward, Error> {
         if let Some(last) = batch.seconds.last() {
-            let first = *self.first_ns.get_or_insert(last.start_ns);
+            let first = match self.first_ns {
+                Some(first) => first,
+                None => self.begin(last.start_ns)?,
+            };
             let elapsed = Duration::from_nanos((last.end_ns() - first).max(0) as u64);
             self.progress.tell(&Event::Second { elapsed, duration: self.duration, rows: &batch.seconds });
         }
@@ -178,6 +184,20 @@ impl Follower<'_, '_> {
         self.bench.recorder.put_load(self.trial.id, batch)?;
         Ok(onward)
     }
+
+    /// Takes note of the load's first second, from which its windows are known.
+    fn begin(&mut self, first_ns: i64) -> Result<i64, Error> {
+        self.first_ns = Some(first_ns);
+        let boundaries: Vec<i64> =
+            self.windows.iter().flat_map(|window| [window.start, window.end]).map(|at| instant(first_ns, at)).collect();
+        self.bench.recorder.fold_between(self.trial.id, &boundaries)?;
+        Ok(first_ns)
+    }
+}
+
+/// The instant so long after another; the last one there is if that is later.
+fn instant(start_ns: i64, after: Duration) -> i64 {
+    start_ns.saturating_add(i64::try_from(after.as_nanos()).unwrap_or(i64::MAX))
 }
 
 impl Bench<'_> {
