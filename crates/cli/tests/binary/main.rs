@@ -40,6 +40,7 @@ mod listeners;
 mod load;
 #[cfg(feature = "reference-systems")]
 mod load_command;
+mod long_run;
 mod mariadb;
 mod micron;
 mod nats;

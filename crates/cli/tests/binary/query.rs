@@ -13,11 +13,11 @@ use narrows_telemetry::run_file::{QueryLimits, Reader, RunFile};
 use serde_json::json;
 
 /// 2020-06-20T00:00:00Z.
-const START_NS: i64 = 1_592_611_200_000_000_000;
+pub(crate) const START_NS: i64 = 1_592_611_200_000_000_000;
 const HOUR_NS: i64 = 3_600_000_000_000;
 const OPERATION: &str = "GET DroneDeliveries/GetDroneUtilization";
 
-fn run() -> Run {
+pub(crate) fn run() -> Run {
     Run {
         id: "0123456789abcdef".into(),
         experiment: "drones".into(),
@@ -33,7 +33,7 @@ fn run() -> Run {
     }
 }
 
-fn trial() -> Trial {
+pub(crate) fn trial() -> Trial {
     Trial {
         id: 1,
         variant: "test-1".into(),

@@ -4,7 +4,6 @@
 //! intended send in nanoseconds, compressed and in base64. The smallest and the largest value are as they were, others
 //! are the middles of the buckets in which they were counted, at most 0.8 % off. Seconds without a success have no line.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
@@ -20,13 +19,44 @@ const MAX_DIVISOR: f64 = 1e6;
 /// The least span between an HdrHistogram's smallest and largest value.
 const HIGH_MIN: u64 = 2;
 
-/// The log, lines in order of time.
-pub fn hdr_log(rows: &[LoadSecond]) -> String {
-    let mut by_time: BTreeMap<(i64, usize), &LoadSecond> = BTreeMap::new();
-    rows.iter().enumerate().filter(|(_, row)| row.latency.count() > 0).for_each(|(at, row)| {
-        by_time.insert((row.start_ns, at), row);
-    });
-    let start_ns = by_time.keys().next().map_or(0, |(start_ns, _)| (*start_ns).max(0));
+/// A log that is written while its rows come, so that a long one takes no more memory than a short one.
+#[derive(Debug, Default)]
+pub struct HdrLog {
+    /// When the first line begins, from which the others count.
+    start_ns: Option<i64>,
+}
+
+impl HdrLog {
+    /// The lines of further rows in order of time. The first of the log come with its header.
+    pub fn lines(&mut self, rows: &[LoadSecond]) -> String {
+        let mut rows: Vec<&LoadSecond> = rows.iter().filter(|row| row.latency.count() > 0).collect();
+        rows.sort_by_key(|row| row.start_ns);
+        let Some(first) = rows.first() else { return String::new() };
+        match self.start_ns {
+            Some(start_ns) => {
+                let log = log(start_ns, &rows);
+                let header = log_header(start_ns).len();
+                log[header..].to_owned()
+            }
+            None => {
+                let start_ns = first.start_ns.max(0);
+                self.start_ns = Some(start_ns);
+                log(start_ns, &rows)
+            }
+        }
+    }
+
+    /// What is left to write when the load is over: the header of a log without a line.
+    pub fn end(self) -> String {
+        self.start_ns.map_or_else(|| log_header(0), |_| String::new())
+    }
+}
+
+fn log_header(start_ns: i64) -> String {
+    log(start_ns, &[])
+}
+
+fn log(start_ns: i64, rows: &[&LoadSecond]) -> String {
     let start = Duration::from_nanos(start_ns.unsigned_abs()).as_secs_f64();
     let mut out: Vec<u8> = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -37,7 +67,7 @@ pub fn hdr_log(rows: &[LoadSecond]) -> String {
         .with_max_value_divisor(MAX_DIVISOR)
         .begin_log_with(&mut out, &mut serializer);
     if let Ok(mut log) = begun {
-        for row in by_time.values() {
+        for row in rows {
             let since = Duration::from_nanos(row.start_ns.saturating_sub(start_ns).max(0).unsigned_abs());
             let length = Duration::from_nanos(row.length_ns.max(0).unsigned_abs());
             let tag = tag_of(row);
@@ -117,7 +147,7 @@ mod tests {
     #[test]
     fn the_librarys_own_reader_reads_it_back() {
         let rows = rows();
-        let log = hdr_log(&rows);
+        let log = HdrLog::default().lines(&rows);
         assert!(log.starts_with("#[Histogram log format version 1.3]\n#[StartTime: 1763728200.000 (seconds"), "{log}");
         let lines = read(&log);
         let told: Vec<_> = lines.iter().map(|(tag, start, ..)| (tag.as_str(), start.as_secs())).collect();
@@ -134,13 +164,23 @@ mod tests {
 
     #[test]
     fn lines_are_in_order_of_time_whatever_the_rows_are() {
-        let log = hdr_log(&[second(5, "b", 9), second(3, "a", 2)]);
+        let log = HdrLog::default().lines(&[second(5, "b", 9), second(3, "a", 2)]);
         let starts: Vec<u64> = read(&log).iter().map(|line| line.1.as_secs()).collect();
         assert_eq!(starts, [0, 2]);
         assert!(log.contains("[StartTime: 1763728203.000 "));
-        assert_eq!(read(&hdr_log(&[])), []);
+        assert_eq!(HdrLog::default().lines(&[]), "");
+        assert_eq!(read(&HdrLog::default().end()), []);
         let mut extreme = second(0, "", 1);
         [0, 1, u64::MAX].iter().for_each(|ns| extreme.latency.record(*ns));
-        assert_eq!(read(&hdr_log(&[extreme]))[0].3.len(), 13);
+        assert_eq!(read(&HdrLog::default().lines(&[extreme]))[0].3.len(), 13);
+    }
+
+    #[test]
+    fn a_log_in_parts_is_the_log_of_all() {
+        let all = [second(3, "a", 2), second(4, "a", 5), second(5, "b", 9)];
+        let mut parts = HdrLog::default();
+        let empty = LoadSecond { start_ns: 0, ..LoadSecond::default() };
+        let written = [&[empty][..], &all[..1], &all[1..]].map(|rows| parts.lines(rows)).concat();
+        assert_eq!(written + &parts.end(), HdrLog::default().lines(&all));
     }
 }

@@ -13,7 +13,7 @@ mod openmetrics;
 
 pub use csv_requests::csv_requests;
 pub use csv_seconds::csv_seconds;
-pub use hdr_log::hdr_log;
+pub use hdr_log::HdrLog;
 pub use load_json::load_json;
 pub use openmetrics::openmetrics;
 

@@ -29,7 +29,7 @@ pub(super) struct Timeline {
     /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end
     /// of the load would dwarf both.
     pub(super) arrivals: [Vec<Xy>; 2],
-    /// Nanoseconds: p50, p95, p99 of each second; a gap where nothing succeeded.
+    /// Nanoseconds: p50, p95, p99 of each second, or of each minute of a long load; a gap where nothing succeeded.
     pub(super) latency: [Vec<Xy>; 3],
     pub(super) cpu: Vec<ServiceLine>,
     pub(super) memory: Vec<ServiceLine>,
@@ -133,6 +133,10 @@ impl Timeline {
         self.errors.push((x, sum(|row| row.errors.total()) / seconds));
         let mut latency = Histogram::new();
         rows.iter().for_each(|row| latency.merge(&row.latency));
+        // The second in the middle of a folded minute stands for the others.
+        if latency.count() > 0 && latency.bucketed() == 0 {
+            return;
+        }
         for (line, share) in self.latency.iter_mut().zip([0.50, 0.95, 0.99]) {
             let value = if latency.count() > 0 { latency.quantile_ns(share) as f64 } else { f64::NAN };
             line.push((x, value));
@@ -258,6 +262,24 @@ mod tests {
             let around: Vec<(f64, bool)> = line[28..31].iter().map(|(x, value)| (*x, value.is_nan())).collect();
             assert_eq!(around, [(28.5, false), (29.4, true), (40.5, false)]);
         }
+    }
+
+    #[test]
+    fn a_folded_minute_is_drawn_by_its_middle_without_a_gap() {
+        let mut outcome = fixture::outcome();
+        let palette = Palette::new(&outcome.evidence);
+        let trial = &mut outcome.evidence.trials[0];
+        let whole = gather(trial, &palette);
+        let mut rows = trial.seconds[10..20].to_vec();
+        let mut holder = rows.remove(5);
+        rows.iter_mut().for_each(|row| row.latency.give_buckets_to(&mut holder.latency));
+        let p95 = holder.latency.quantile_ns(0.95) as f64;
+        rows.insert(5, holder);
+        trial.seconds.splice(10..20, rows);
+        let folded = gather(trial, &palette);
+        assert_eq!((&folded.rate, &folded.users), (&whole.rate, &whole.users));
+        let drawn: Vec<_> = folded.latency[1][9..12].to_vec();
+        assert_eq!(drawn, [whole.latency[1][9], (15.5, p95), whole.latency[1][20]]);
     }
 
     #[test]

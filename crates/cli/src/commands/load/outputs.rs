@@ -1,19 +1,16 @@
 //! The files of `narrows load`: opened before the load, so that a path that cannot be written is reported at once; rows
-//! written while it lasts, so that a long load needs no more memory than a short one. Only the HdrHistogram log is kept to
-//! the end, up to a limit.
+//! written while it lasts, so that a long load needs no more memory than a short one.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use narrows_model::evidence::RequestOfLoad;
-use narrows_model::load::{LoadBatch, LoadSecond};
-use narrows_model::units;
-use narrows_report::export::{csv_requests, csv_seconds, hdr_log, openmetrics};
+use narrows_model::load::LoadBatch;
+use narrows_report::export::{HdrLog, csv_requests, csv_seconds, openmetrics};
 
 use super::arguments::Results;
 use crate::exit::Failure;
-use crate::stderr;
 
 /// A file that is being written.
 struct Output {
@@ -40,17 +37,12 @@ fn refused(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// The most rows of an HdrHistogram log: four hours of a load of one request.
-const HDR_ROWS_MAX: usize = 4 * 3600;
-
 /// See the module.
 pub(super) struct Outputs {
     seconds: Option<Output>,
     requests: Option<Output>,
     hdr: Option<Output>,
-    /// What the HdrHistogram log is made of, and how many rows came after the limit.
-    hdr_rows: Vec<LoadSecond>,
-    hdr_refused: u64,
+    hdr_log: HdrLog,
     openmetrics: Option<Output>,
 }
 
@@ -62,8 +54,7 @@ impl Outputs {
             seconds: create(&results.csv)?,
             requests: create(&results.csv_requests)?,
             hdr: create(&results.hdr)?,
-            hdr_rows: Vec::new(),
-            hdr_refused: 0,
+            hdr_log: HdrLog::default(),
             openmetrics: create(&results.openmetrics)?,
         };
         if let Some(seconds) = &mut outputs.seconds {
@@ -83,10 +74,8 @@ impl Outputs {
         if let Some(requests) = &mut self.requests {
             requests.write(without_header(&csv_requests(&batch.samples)))?;
         }
-        if self.hdr.is_some() {
-            let room = HDR_ROWS_MAX.saturating_sub(self.hdr_rows.len()).min(batch.seconds.len());
-            self.hdr_rows.extend(batch.seconds[..room].iter().map(latency_of));
-            self.hdr_refused += (batch.seconds.len() - room) as u64;
+        if let Some(hdr) = &mut self.hdr {
+            hdr.write(&self.hdr_log.lines(&batch.seconds))?;
         }
         Ok(())
     }
@@ -94,14 +83,7 @@ impl Outputs {
     /// Writes what is known only when the load is over. `counted` is the part after the warm-up.
     pub(super) fn finish(mut self, url: &str, counted: &RequestOfLoad) -> Result<(), Failure> {
         if let Some(hdr) = &mut self.hdr {
-            hdr.write(&hdr_log(&self.hdr_rows))?;
-            if self.hdr_refused > 0 {
-                let (path, seconds) = (hdr.path.display(), units::count(self.hdr_refused));
-                stderr::say(&format!(
-                    "note: {path} holds the first {} s; the {seconds} after them are left out",
-                    units::count(HDR_ROWS_MAX as u64)
-                ));
-            }
+            hdr.write(&self.hdr_log.end())?;
         }
         if let Some(output) = &mut self.openmetrics {
             output.write(&openmetrics(std::slice::from_ref(counted), &[("url", url)]))?;
@@ -114,15 +96,4 @@ impl Outputs {
 /// A table goes on where the one before ended.
 fn without_header(table: &str) -> &str {
     table.split_once('\n').map_or("", |(_, rows)| rows)
-}
-
-/// The part of a row that an HdrHistogram log shows.
-fn latency_of(row: &LoadSecond) -> LoadSecond {
-    LoadSecond {
-        scenario: row.scenario.clone(),
-        request: row.request.clone(),
-        start_ns: row.start_ns,
-        latency: row.latency.clone(),
-        ..LoadSecond::default()
-    }
 }
