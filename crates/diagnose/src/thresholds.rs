@@ -388,6 +388,11 @@ thresholds! {
     unsteady_wave_correlation: f64 = 0.60;
     /// `not-steady`: change from which the figures are invalid, if most of the counted time shows one.
     unsteady_invalid_share: f64 = 0.50;
+    /// `not-steady`: difference in the share of the machine's CPU that the hypervisor or other programs take in the tenths of
+    /// a window, from which they may explain a change.
+    unsteady_disturbed_share: f64 = 0.05;
+    /// `not-steady`: rank correlation of what disturbs with the quantity, from which it explains a change.
+    unsteady_disturbed_correlation: f64 = 0.60;
     /// `offered-load-limited`: share by which the throughput of two variants may differ, including its whole interval,
     /// and by which responses may fall behind arrivals.
     offered_rate_share: f64 = 0.05;

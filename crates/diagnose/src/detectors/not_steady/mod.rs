@@ -4,8 +4,12 @@
 //! which the window holds too few. Of several windows the worst speaks. An open load that offers more than completes
 //! has no steady state at all; then that is what is reported.
 //!
+//! What the hypervisor, other programs or the generator explain is named as that (`disturbance.rs`), and where a part of
+//! the window is free of it and steady, the system is.
+//!
 //! Confidence is high, which makes the trial's figures invalid, only when the change is large and windows with one make
-//! up most of the counted time; never for a load beyond the capacity, whose throughput is right as it is.
+//! up most of the counted time; never for a load beyond the capacity, whose throughput is right as it is, nor for windows
+//! that are steady but for what disturbed them.
 
 use narrows_model::finding::evidence::not_steady::{self as evidence, Change};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -17,6 +21,7 @@ use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::seconds::Quantity;
 
+mod disturbance;
 mod steadiness;
 mod words;
 
@@ -37,12 +42,13 @@ impl Detector for NotSteady {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let found = unsteady(reading.trial, reading.intervals, reading.thresholds);
-        let worst = found.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        let order = |one: &Unsteady<'_>| (one.disturbance.is_none(), one.is_unreliable());
+        let worst = found.iter().max_by(|a, b| order(a).cmp(&order(b)).then(a.share.total_cmp(&b.share)));
         worst.map(|worst| finding(self, reading, &found, worst)).into_iter().collect()
     }
 }
@@ -50,19 +56,23 @@ impl Detector for NotSteady {
 fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], worst: &Unsteady<'_>) -> Finding {
     let interval = worst.interval;
     let is_beyond = is_beyond_capacity(worst);
-    let is_invalid = !is_beyond && worst.share >= reading.thresholds.unsteady_invalid_share && are_most(reading, found);
+    let is_large = worst.share >= reading.thresholds.unsteady_invalid_share;
+    let is_invalid = !is_beyond && worst.is_unreliable() && is_large && are_most(reading, found);
     Finding {
         resource: EXPERIMENT.into(),
         cost_share: worst.share.min(1.0),
         confidence: if is_invalid { Confidence::High } else { Confidence::Medium },
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
-        ..Finding::new(evidence(found, interval, is_beyond), detector.version())
+        ..Finding::new(evidence(found, worst, is_beyond), detector.version())
     }
 }
 
-fn evidence(found: &[Unsteady<'_>], interval: &Interval, is_beyond_capacity: bool) -> evidence::NotSteady {
-    let (of_window, of_others): (Vec<&Unsteady<'_>>, _) =
+fn evidence(found: &[Unsteady<'_>], worst: &Unsteady<'_>, is_beyond_capacity: bool) -> evidence::NotSteady {
+    let interval = worst.interval;
+    let (mut of_window, of_others): (Vec<&Unsteady<'_>>, Vec<&Unsteady<'_>>) =
         found.iter().partition(|one| std::ptr::eq(one.interval, interval));
+    // The change that speaks comes first.
+    of_window.sort_by_key(|one| one.quantity != worst.quantity);
     let mut other_windows: Vec<String> = of_others.into_iter().map(|other| other.interval.label.clone()).collect();
     other_windows.dedup();
     evidence::NotSteady {
@@ -72,6 +82,7 @@ fn evidence(found: &[Unsteady<'_>], interval: &Interval, is_beyond_capacity: boo
         offered: interval.offered,
         completed: interval.rate,
         is_beyond_capacity,
+        disturbance: worst.disturbance.clone().filter(|_| !is_beyond_capacity),
     }
 }
 
@@ -88,9 +99,10 @@ fn is_beyond_capacity(worst: &Unsteady<'_>) -> bool {
     offered.is_some_and(|offered| worst.interval.rate <= COMPLETED_SHARE * offered)
 }
 
-/// Whether the windows found make up most of the counted time.
+/// Whether the windows without a steady part make up most of the counted time.
 fn are_most(reading: &Reading<'_>, found: &[Unsteady<'_>]) -> bool {
-    let is_found = |interval: &&Interval| found.iter().any(|one| std::ptr::eq(one.interval, *interval));
+    let unreliable = || found.iter().filter(|one| one.is_unreliable());
+    let is_found = |interval: &&Interval| unreliable().any(|one| std::ptr::eq(one.interval, *interval));
     let unsteady: f64 = reading.intervals.iter().filter(is_found).map(Interval::seconds).sum();
     let all: f64 = reading.intervals.iter().map(Interval::seconds).sum();
     unsteady >= MOST * all

@@ -5,8 +5,9 @@
 //! themselves after a time of which the window holds few). Each alone must beat noise; small changes do not count.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::evidence::not_steady::Unrest;
+use narrows_model::finding::evidence::not_steady::{Disturbance, Unrest};
 
+use super::disturbance::disturbance;
 use crate::read::intervals::Interval;
 use crate::read::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
 use crate::stats::mean_and_variance;
@@ -15,11 +16,13 @@ use crate::thresholds::Thresholds;
 /// Blocks that the test for a trend looks at.
 const TREND_BLOCKS: usize = 10;
 /// With fewer responses in a window, chance makes its blocks differ.
-const RESPONSES_MIN: f64 = 100.0;
+pub(super) const RESPONSES_MIN: f64 = 100.0;
 /// The start is one part of so many.
 const START_PART: usize = 5;
 /// The shortest wave that is looked for, in seconds: shorter ones are what queues and timers do.
 const WAVE_SECONDS_MIN: usize = 5;
+/// A longer window is cut into so many parts: a wave that it holds few of is longer than a part.
+const WAVE_PARTS_MAX: usize = 1_200;
 /// Standard errors, 1 ÷ √n, that the correlation of n pairs of values has by chance at one of several lags.
 const WAVE_ERRORS: f64 = 3.5;
 /// A window that holds more whole waves is long enough for its mean to be the same whichever part is cut off.
@@ -28,13 +31,22 @@ const WAVES: std::ops::RangeInclusive<usize> = 3..=10;
 const TROUGH_CORRELATION: f64 = 0.2;
 
 /// One window's unrest in one quantity.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Unsteady<'a> {
     pub(crate) interval: &'a Interval,
     pub(crate) quantity: Quantity,
     pub(crate) unrest: Unrest,
     /// How large it is, as a share of the quantity.
     pub(crate) share: f64,
+    /// What outside the system explains it.
+    pub(crate) disturbance: Option<Disturbance>,
+}
+
+impl Unsteady<'_> {
+    /// Whether no part of the window is known to be steady.
+    pub(crate) fn is_unreliable(&self) -> bool {
+        self.disturbance.as_ref().is_none_or(|disturbance| disturbance.calm.is_none())
+    }
 }
 
 /// Every steady window long enough to tell, each with its largest unrest in each quantity.
@@ -54,23 +66,30 @@ pub(crate) fn unsteady<'a>(
     let each = long.iter().flat_map(|(interval, seconds)| {
         [Quantity::Rate, Quantity::Latency].map(|quantity| Look { interval, seconds, quantity, looks, thresholds })
     });
-    each.filter_map(|look| look.unsteady()).collect()
+    each.filter_map(|look| look.unsteady(trial)).collect()
 }
 
 /// One quantity of one window.
-struct Look<'a, 's> {
-    interval: &'a Interval,
-    seconds: &'s [Second],
-    quantity: Quantity,
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a, 's> {
+    pub(super) interval: &'a Interval,
+    pub(super) seconds: &'s [Second],
+    pub(super) quantity: Quantity,
     /// At how many we look in all.
-    looks: usize,
-    thresholds: &'s Thresholds,
+    pub(super) looks: usize,
+    pub(super) thresholds: &'s Thresholds,
 }
 
 impl<'a> Look<'a, '_> {
-    fn unsteady(&self) -> Option<Unsteady<'a>> {
-        let (unrest, share) = self.trend().or_else(|| self.start()).or_else(|| self.wave())?;
-        Some(Unsteady { interval: self.interval, quantity: self.quantity, unrest, share })
+    fn unsteady(&self, trial: &TrialEvidence) -> Option<Unsteady<'a>> {
+        let (unrest, share) = self.unrest()?;
+        let disturbance = disturbance(trial, self);
+        Some(Unsteady { interval: self.interval, quantity: self.quantity, unrest, share, disturbance })
+    }
+
+    /// In which way it is not steady, and by how much.
+    pub(super) fn unrest(&self) -> Option<(Unrest, f64)> {
+        self.trend().or_else(|| self.start()).or_else(|| self.wave())
     }
 
     /// From one part to another; none unless noise does not explain it.
@@ -107,11 +126,13 @@ impl<'a> Look<'a, '_> {
     }
 
     fn wave(&self) -> Option<(Unrest, f64)> {
-        let values: Vec<f64> = self.seconds.iter().filter_map(|second| self.quantity.of(second)).collect();
+        let parts = blocks(self.seconds, WAVE_PARTS_MAX);
+        let values: Vec<f64> = parts.iter().filter_map(|part| self.quantity.of(part)).collect();
         let (mean, variance) = mean_and_variance(&values)?;
         let spread = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
-        let seconds = period(&values, self.thresholds.unsteady_wave_correlation)?;
-        let is_told = spread >= self.thresholds.unsteady_share && WAVES.contains(&(values.len() / seconds));
+        let period = period(&values, self.thresholds.unsteady_wave_correlation)?;
+        let is_told = spread >= self.thresholds.unsteady_share && WAVES.contains(&(values.len() / period));
+        let seconds = period * self.seconds.len() / parts.len().max(1);
         is_told.then_some((Unrest::Wave { seconds, spread }, spread))
     }
 }

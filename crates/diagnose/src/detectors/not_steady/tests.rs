@@ -49,6 +49,8 @@ fn a_wave_is_named_where_the_window_holds_few() {
     let findings = one(60, wave);
     assert!(findings[0].title.ends_with("throughput goes up and down every 15 s"), "{}", findings[0].title);
     assert_eq!(one(180, wave), [], "twelve waves are enough");
+    let hourly = one(28_800, |s| (if s % 7_200.0 < 2_400.0 { 500.0 } else { 1000.0 }, 80.0));
+    assert!(hourly[0].title.ends_with("throughput goes up and down every 7200 s"), "{}", hourly[0].title);
 }
 
 #[test]
@@ -88,4 +90,67 @@ fn steady_windows_and_unknown_ones_are_silent() {
     ] {
         assert_eq!(findings, [], "with {name}");
     }
+}
+
+/// Ten minutes with the share of the machine that the hypervisor takes, and the latency, milliseconds, at each second.
+fn stolen(steal: impl Fn(f64) -> f64 + Copy + 'static, latency_ms: impl Fn(f64) -> f64) -> Vec<Finding> {
+    use narrows_model::series::names;
+
+    let trial = window(TrialBuilder::new("a"), 600, |s| (500.0, latency_ms(s)));
+    detect(trial.series(names::HOST_CPU_STEAL, "", 0, move |second| steal(f64::from(second))))
+}
+
+#[test]
+fn what_the_hypervisor_takes_is_named_and_the_rest_is_judged() {
+    let steal = |s: f64| if s < 300.0 { 0.04 } else { 0.10 + 0.04 * (s - 300.0) / 300.0 };
+    let findings = stolen(steal, move |s| 0.409 + 4.125 * (steal(s) - 0.04));
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(finding.title, "“8 users” was disturbed by the hypervisor: mean latency rises by 81 %");
+    assert_eq!(finding.confidence, Confidence::Medium, "half of it is free and steady: {:?}", finding.reasons);
+    assert!(
+        finding.reasons.iter().any(|reason| reason.contains("took 4.0 % to 14 % of the machine's CPU")),
+        "{finding:?}"
+    );
+    assert!(
+        finding.reasons.iter().any(|reason| reason.contains("In the 300 s with less of it mean latency is steady at"))
+    );
+    assert!(!finding.advice.contains("caches") && finding.advice.contains("calm part"), "{}", finding.advice);
+}
+
+#[test]
+fn figures_are_unreliable_when_no_part_is_free() {
+    let findings = stolen(|s| 0.30 * s / 600.0, |s| 0.4 + 1.2 * s / 600.0);
+    assert_eq!(findings[0].confidence, Confidence::High, "{:?}", findings[0].reasons);
+    assert!(findings[0].title.contains("was disturbed by the hypervisor"), "{}", findings[0].title);
+    assert!(findings[0].reasons.iter().any(|reason| reason.starts_with("No part of")), "{:?}", findings[0].reasons);
+}
+
+#[test]
+fn a_system_that_changes_by_itself_is_not_excused() {
+    let growing = |s: f64| 0.4 + 0.8 * s / 600.0;
+    for (name, findings) in [
+        ("no steal", stolen(|_| 0.0, growing)),
+        ("constant steal", stolen(|_| 0.10, growing)),
+        ("little steal that grows", stolen(|s| 0.03 * s / 600.0, growing)),
+        ("steal that comes and goes", stolen(|s| if s % 120.0 < 60.0 { 0.02 } else { 0.12 }, growing)),
+        ("steal at the end of a growth that began before", stolen(|s| if s < 540.0 { 0.01 } else { 0.15 }, growing)),
+    ] {
+        assert!(findings[0].title.contains("is not steady"), "with {name}: {}", findings[0].title);
+        assert_eq!(findings[0].confidence, Confidence::High, "with {name}");
+    }
+}
+
+#[test]
+fn other_programs_and_the_generator_are_named_too() {
+    let slow = |s: f64| if s < 60.0 { 2.0 } else { 4.0 };
+    let steps = || window(TrialBuilder::new("a").cores(2), 120, |s| (500.0, slow(s)));
+    let crowded = detect(steps().host_cpu(|second| if second < 60 { 0.2 } else { 0.6 }));
+    assert!(crowded[0].title.contains("was disturbed by other programs"), "{}", crowded[0].title);
+    let mut late = steps().build();
+    for (row, at) in late.seconds.iter_mut().zip(0..) {
+        row.lateness.record_n(if at < 60 { 10_000 } else { 1_500_000 }, row.sent);
+    }
+    let late = crate::detect(&NotSteady, &late, &Thresholds::default());
+    assert!(late[0].title.contains("was disturbed by the load generator"), "{}", late[0].title);
+    assert!(late[0].reasons.iter().any(|reason| reason.contains("sent requests 10.0 µs to 755 µs late")), "{late:?}");
 }

@@ -1,6 +1,8 @@
 //! How `not-steady` reads.
 
-use narrows_model::finding::evidence::not_steady::{Change, NotSteady, Quantity, Unrest};
+use narrows_model::finding::evidence::not_steady::{
+    Change, Disturbance, DisturbanceSource, NotSteady, Quantity, Unrest,
+};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -8,7 +10,10 @@ use crate::detectors::words::Words;
 
 impl Words for NotSteady {
     fn title(&self, _finding: &Finding) -> String {
-        self.worst().map_or_else(String::new, |worst| title(worst, &self.window))
+        self.worst().map_or_else(String::new, |worst| match &self.disturbance {
+            Some(disturbance) => disturbed_title(disturbance.source, worst, &self.window),
+            None => title(worst, &self.window),
+        })
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {
@@ -18,6 +23,9 @@ impl Words for NotSteady {
 
     fn reasons(&self, _finding: &Finding) -> Vec<String> {
         let mut reasons: Vec<String> = self.changes.iter().map(|change| seen(change, &self.window)).collect();
+        if let (Some(disturbance), Some(worst)) = (&self.disturbance, self.worst()) {
+            reasons.extend(disturbed(disturbance, worst, &self.window));
+        }
         if !self.other_windows.is_empty() {
             reasons.push(format!("It also shows, less strongly, in {}.", self.other_windows.join(", ")));
         }
@@ -33,7 +41,8 @@ impl Words for NotSteady {
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
-        self.changes.iter().flat_map(figures).collect()
+        let disturbance = self.disturbance.iter().flat_map(figures_of_disturbance);
+        self.changes.iter().flat_map(figures).chain(disturbance).collect()
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
@@ -45,6 +54,9 @@ impl Words for NotSteady {
     }
 
     fn falsified_by(&self, _finding: &Finding) -> String {
+        if let Some(disturbance) = &self.disturbance {
+            return format!("The same load changes in the same way without {}.", cause(disturbance.source));
+        }
         "The same load for twice as long gives the same means in its first and its second half.".into()
     }
 
@@ -55,6 +67,7 @@ impl Words for NotSteady {
                  length of the load; offer less load to measure a meaningful latency."
                     .into()
             }
+            _ if self.disturbance.is_some() => self.disturbance.as_ref().map_or_else(String::new, advice_on),
             Some(Unrest::Start { seconds, .. }) => {
                 format!("Make the warm-up at least {seconds} s longer, or the step, if its start is part of each step.")
             }
@@ -70,6 +83,89 @@ impl Words for NotSteady {
             }
         }
     }
+}
+
+/// Who disturbs.
+fn disturber(source: DisturbanceSource) -> &'static str {
+    match source {
+        DisturbanceSource::Hypervisor => "the hypervisor",
+        DisturbanceSource::OtherPrograms => "other programs",
+        DisturbanceSource::Generator => "the load generator",
+    }
+}
+
+/// What they do, as a noun.
+fn cause(source: DisturbanceSource) -> &'static str {
+    match source {
+        DisturbanceSource::Hypervisor => "CPU taken by the hypervisor",
+        DisturbanceSource::OtherPrograms => "CPU used by other programs",
+        DisturbanceSource::Generator => "delays of the load generator",
+    }
+}
+
+fn disturbed_title(source: DisturbanceSource, worst: &Change, window: &str) -> String {
+    let (who, what, share) = (disturber(source), name(worst.quantity), units::percent(worst.share));
+    let how = match worst.unrest {
+        Unrest::Trend { first, second, .. } if second > first => format!("{what} rises by {share}"),
+        Unrest::Trend { .. } => format!("{what} falls by {share}"),
+        Unrest::Start { .. } => format!("{what} differs by {share} at its start"),
+        Unrest::Wave { .. } => format!("{what} goes up and down by {share}"),
+    };
+    format!("{window} was disturbed by {who}: {how}")
+}
+
+fn disturbed(disturbance: &Disturbance, worst: &Change, window: &str) -> [String; 2] {
+    let Disturbance { source, least, most, correlation, calm } = disturbance;
+    let what = name(worst.quantity);
+    let worse = match worst.quantity {
+        Quantity::Throughput => "lower",
+        Quantity::Latency => "higher",
+    };
+    let did = match source {
+        DisturbanceSource::Generator => {
+            let [least, most] = [least, most].map(|ns| units::duration(*ns));
+            format!("The load generator sent requests {least} to {most} late")
+        }
+        _ => {
+            let [least, most] = [least, most].map(|share| units::percent(*share));
+            let who =
+                if *source == DisturbanceSource::Hypervisor { "The hypervisor took" } else { "Other programs used" };
+            format!("{who} {least} to {most} of the machine's CPU")
+        }
+    };
+    let went_along = format!("{did}, and more of it when {what} was {worse} (rank correlation {correlation:.2}).");
+    let free = match calm {
+        Some(calm) => {
+            let [value, rest] = [calm.value, calm.disturbed].map(|value| shown(worst.quantity, value));
+            format!("In the {} s with less of it {what} is steady at {value}; in the rest it is {rest}.", calm.seconds)
+        }
+        None => format!("No part of {window} is long enough, free of it and steady."),
+    };
+    [went_along, free]
+}
+
+fn advice_on(disturbance: &Disturbance) -> String {
+    let how = match disturbance.source {
+        DisturbanceSource::Hypervisor => "on a machine with processors of its own, or when its neighbours are quiet",
+        DisturbanceSource::OtherPrograms => "without the other programs on the machine",
+        DisturbanceSource::Generator => "with more CPU for the load generator",
+    };
+    match disturbance.calm {
+        Some(_) => {
+            format!("Use the figures of the calm part, or run it again {how}. Nothing here points to the system.")
+        }
+        None => format!("Run it again {how}: these figures say little about the system."),
+    }
+}
+
+fn figures_of_disturbance(disturbance: &Disturbance) -> Vec<Figure> {
+    let what = cause(disturbance.source);
+    let (factor, unit) = match disturbance.source {
+        DisturbanceSource::Generator => (1.0, "ns"),
+        _ => (100.0, "%"),
+    };
+    let figure = |which: &str, value: f64| Figure::new(format!("{what}, {which}"), value * factor, unit);
+    vec![figure("least", disturbance.least), figure("most", disturbance.most)]
 }
 
 fn name(quantity: Quantity) -> &'static str {
