@@ -188,6 +188,7 @@ mod tests {
     use narrows_model::evidence::LoadTotals;
 
     use super::*;
+    use narrows_model::counting::Phase;
 
     fn candidate(hash: u64) -> Candidate {
         Candidate {
@@ -213,7 +214,7 @@ mod tests {
         }
         let rows: Vec<LoadSecond> = lane.seconds.into_values().map(LoadSecond::from).collect();
         assert!(rows.iter().all(|row| (row.sent, row.succeeded) == (10, 10)));
-        rows.iter().for_each(|row| sum.add(row));
+        rows.iter().for_each(|row| sum.add(row, Phase::Sending));
         let mut exact = Histogram::new();
         (0..72_000_u64).for_each(|n| exact.record(candidate(n * 7_919).duration_ns));
         assert_eq!((&sum.latency, &sum.service), (&exact, &exact));

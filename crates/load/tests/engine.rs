@@ -15,7 +15,6 @@ use narrows_model::load::{
     LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape, Template,
     Tracing,
 };
-use narrows_model::run::Verdict;
 use server::{Reply, Server, ok};
 
 struct Ran {

@@ -16,7 +16,6 @@ use narrows_model::load::{
     Arrivals, Connections, Cookies, DataSource, DataValues, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
     Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
-use narrows_model::run::Verdict;
 use server::{Reply, Server, ok};
 
 const MS: i64 = 1_000_000;

@@ -68,6 +68,7 @@ fn made(bench: &Bench) -> PathBuf {
         label: label.into(),
         start_ns: START_NS + from * SECOND_NS,
         end_ns: START_NS + to * SECOND_NS,
+        drained_ns: None,
         vus: 8,
         rate: None,
     };

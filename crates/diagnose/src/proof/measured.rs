@@ -48,7 +48,7 @@ impl Measured {
             Quantity::P99 => load.latency.p99_ns,
             Quantity::Cpu => {
                 load.rate.and_then(|rate| cpu_seconds_per_request(trial, rate)).map(|seconds| seconds * 1e9)
-            },
+            }
         };
         let mut values = [None; Quantity::ALL.len()];
         for (known, quantity) in values.iter_mut().zip(Quantity::ALL) {

@@ -388,7 +388,7 @@ mod tests {
 
     /// The spans imported by themselves: start and length of each row in milliseconds, and its requests.
     fn imported(spans: Vec<Span>) -> Vec<(i64, i64, u64)> {
-        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
         drop(requests.spans(spans));
         let (windows, _) = requests.intervals().windows();
         let row = |row: &LoadSecond| (row.start_ns / 1_000_000, row.length_ns / 1_000_000, row.sent);

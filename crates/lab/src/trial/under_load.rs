@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use narrows_load::{Clock, LoadOutcome, placed};
+use narrows_load::{Clock, LoadOutcome, PlannedWindow, placed};
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
 use narrows_model::units;

@@ -183,8 +183,13 @@ mod tests {
 
     #[test]
     fn figures_that_are_not_known_are_dashes() {
-        let variant =
-            VariantSummary { repetitions: 1, rate: 90.0, mean_ns: 1e6, p95_ns: 3e6, ..VariantSummary::default() };
+        let variant = VariantSummary {
+            repetitions: 1,
+            rate: Some(90.0),
+            mean_ns: Some(1e6),
+            p95_ns: Some(3e6),
+            ..VariantSummary::default()
+        };
         assert_eq!(number_row(&variant, false)[1..6], ["90.0/s", "1.00 ms", "–", "3.00 ms", "–"]);
     }
 
