@@ -87,7 +87,8 @@ struct Once {
 }
 
 impl Command {
-    /// Opens the hub as a service, which ends at SIGTERM or SIGINT, or runs one workload.
+    /// Opens the hub as a service, which ends at SIGTERM or SIGINT, or if another process takes its place as a node; or runs
+    /// one workload.
     ///
     /// # Errors
     ///
@@ -98,9 +99,15 @@ impl Command {
             Service::Hub(hub) => {
                 let port = hub.port.number()?;
                 let stop = stop_signal()?;
-                let service = open(port, &hub.hub.config()?).await?;
+                let (service, replaced) = open(port, &hub.hub.config()?).await?;
                 let address = service.address();
-                Ok(Started::Service(Listening::new("hub", address, service.run(stop))))
+                let end = async {
+                    tokio::select! {
+                        () = stop => {}
+                        () = replaced => {}
+                    }
+                };
+                Ok(Started::Service(Listening::new("hub", address, service.run(end))))
             }
             Service::Once(asked) => {
                 let plan = asked.plan()?;

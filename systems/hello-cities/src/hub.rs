@@ -127,6 +127,18 @@ impl Engine {
         }
     }
 
+    /// Ends once another node has taken the place of this one.
+    pub(crate) async fn replaced(&self) {
+        loop {
+            if let Self::Node(node) = self
+                && node.ended().is_some()
+            {
+                return;
+            }
+            tokio::time::sleep(POLL_REPLACED).await;
+        }
+    }
+
     fn client(&self) -> Client {
         match self {
             Self::Alone(hub) => hub.client(),
@@ -145,6 +157,8 @@ impl Engine {
 /// How long the partitions may take to spread over the nodes.
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
+/// How often a node is asked whether another one has taken its place.
+const POLL_REPLACED: Duration = Duration::from_millis(250);
 
 /// A hub that is open.
 pub(crate) struct Held {
