@@ -6,7 +6,7 @@ use super::Shared;
 use super::alone;
 use super::mail::Moved;
 use crate::error::Error;
-use crate::hub::{Recovering, Tenure, Term, thread};
+use crate::hub::{Recovering, Tenure, Term, now, thread};
 use crate::ids::{Epoch, PartitionId};
 use crate::stopped;
 use crate::store::{Owner, StoreError};
@@ -35,7 +35,10 @@ fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
     let (partition, term) = (from.partition, shared.fence.term());
     let epoch = alone::take(&*shared.store, from, &shared.identity.key())?;
     let tenure = recovered(shared, partition, epoch, term);
-    if tenure.is_err() {
+    if let Err(error) = &tenure {
+        if let Error::Store(error) = error {
+            stopped::note(&*shared.store, partition, error, now());
+        }
         // It is free for who can recover it. Otherwise it is this node's, which tries again.
         let _ = shared.store.release(partition, epoch);
     }

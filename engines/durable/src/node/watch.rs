@@ -7,6 +7,7 @@ use super::record::Members;
 use super::view::{self, NodeView};
 use crate::error::Error;
 use crate::ids::PartitionId;
+use crate::stopped::{self, Stopped};
 use crate::store::{Owner, SharedStore};
 
 /// Watches the nodes of a hub. It reads the store and writes nothing.
@@ -59,6 +60,13 @@ impl NodeWatch {
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.owners.len()
+    }
+
+    /// Partitions that have stopped, or could not be taken by any node so far, and why, as their nodes noted it in the store.
+    /// A note goes when its partition runs again.
+    #[must_use]
+    pub fn stopped(&self) -> Vec<Stopped> {
+        self.owners.iter().filter_map(|owner| stopped::read(&*self.store, owner.partition)).collect()
     }
 
     /// Partitions that no node has, in order.

@@ -126,12 +126,13 @@ fn as_text(listing: Listing) -> String {
     let counts = if counts.is_empty() { "none pass".to_owned() } else { counts.join(", ") };
     let last = views.last().filter(|_| has_more).map(|view| view.id.clone());
     let more = last.map_or_else(String::new, |id| format!("the next page: --after '{id}'\n"));
-    let stopped: String = stopped.iter().map(stopped_line).collect();
+    let stopped: String = stopped.iter().map(|stopped| stopped_line(stopped) + "\n").collect();
     format!("{}in all: {counts}\n{more}{stopped}", table::text(&as_table(&views, has_more), table_style()))
 }
 
-fn stopped_line(stopped: &Stopped) -> String {
-    format!("partition {} stopped at {}: {}\n", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
+/// A partition that does not run, and why.
+pub(super) fn stopped_line(stopped: &Stopped) -> String {
+    format!("partition {} stopped at {}: {}", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
 }
 
 pub(super) fn as_table(views: &[InstanceView], is_cut: bool) -> Table {
@@ -164,9 +165,12 @@ fn as_json(listing: &Listing) -> Value {
     let counts: serde_json::Map<String, Value> =
         listing.counts.iter().map(|(status, count)| (status.as_str().to_owned(), json!(count))).collect();
     let next = listing.views.last().filter(|_| listing.has_more).map(|view| view.id.as_str());
-    let stopped = |stopped: &Stopped| json!({ "partition": stopped.partition, "at": rfc3339(Time(stopped.at_us)), "reason": stopped.reason });
-    let stopped: Vec<Value> = listing.stopped.iter().map(stopped).collect();
+    let stopped: Vec<Value> = listing.stopped.iter().map(stopped_json).collect();
     json!({ "instances": instances, "next": next, "counts": counts, "stopped": stopped })
+}
+
+pub(super) fn stopped_json(stopped: &Stopped) -> Value {
+    json!({ "partition": stopped.partition, "at": rfc3339(Time(stopped.at_us)), "reason": stopped.reason })
 }
 
 pub(super) fn view_json(view: &InstanceView) -> Value {

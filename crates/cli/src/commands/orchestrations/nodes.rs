@@ -10,6 +10,7 @@ use narrows_model::units;
 use narrows_report::table;
 use serde_json::{Value, json};
 
+use super::list::{stopped_json, stopped_line};
 use super::table_style;
 use crate::Outcome;
 use crate::commands::{plural, print_json, print_painted};
@@ -41,7 +42,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
             .hint("URL names the server and the hub: postgres://user@host/database?hub=NAME or nats://host:4222/NAME")
     })?;
     let nodes = watch.nodes();
-    let alive: Vec<NodeView> = nodes.iter().filter(|node| !is_silent(node)).cloned().collect();
+    let alive: Vec<NodeView> = nodes.iter().filter(|node| is_alive(node)).cloned().collect();
     let advice = advise(&alive, watch.partitions().max(1));
     if arguments.json {
         return print_json(&as_json(&watch, &nodes, &advice));
@@ -69,11 +70,16 @@ fn is_silent(node: &NodeView) -> bool {
     node.silent > node.lease * 3 / 10
 }
 
+fn is_alive(node: &NodeView) -> bool {
+    !is_silent(node) && !node.is_replaced
+}
+
 fn state(node: &NodeView) -> &'static str {
-    match (is_silent(node), node.is_leaving) {
-        (true, _) => "silent",
-        (false, true) => "leaving",
-        (false, false) => "alive",
+    match (node.is_replaced, is_silent(node), node.is_leaving) {
+        (true, _, _) => "replaced",
+        (_, true, _) => "silent",
+        (_, _, true) => "leaving",
+        (false, false, false) => "alive",
     }
 }
 
@@ -181,19 +187,23 @@ fn by_partition(nodes: &[NodeView], free: &[PartitionId]) -> Table {
 }
 
 fn summary(watch: &NodeWatch, nodes: &[NodeView], advice: &Advice) -> String {
-    let (alive, silent): (Vec<&NodeView>, Vec<&NodeView>) = nodes.iter().partition(|node| !is_silent(node));
-    let mut said = format!("{} on {}", plural(watch.partitions(), "partition"), plural(alive.len(), "node"));
-    if !silent.is_empty() {
-        said += &format!(", {} silent", silent.len());
+    let alive = nodes.iter().filter(|node| is_alive(node)).count();
+    let mut said = format!("{} on {}", plural(watch.partitions(), "partition"), plural(alive, "node"));
+    let replaced = nodes.iter().filter(|node| node.is_replaced).count();
+    for (count, state) in [(nodes.len() - alive - replaced, "silent"), (replaced, "replaced")] {
+        if count > 0 {
+            said += &format!(", {count} {state}");
+        }
     }
     let free = watch.free();
     if !free.is_empty() {
         said += &format!(", {} without a node", numbers(free.into_iter()));
     }
-    if alive.is_empty() {
-        return said;
+    let stopped: String = watch.stopped().iter().map(|stopped| format!("\n{}", stopped_line(stopped))).collect();
+    if alive == 0 {
+        return said + &stopped;
     }
-    format!("{said}\nadvised: {}: {}", plural(advice.nodes, "node"), reason(&advice.reason))
+    format!("{said}{stopped}\nadvised: {}: {}", plural(advice.nodes, "node"), reason(&advice.reason))
 }
 
 /// Why so many nodes are advised.
@@ -236,6 +246,7 @@ fn as_json(watch: &NodeWatch, nodes: &[NodeView], advice: &Advice) -> Value {
     let node = |node: &NodeView| {
         json!({
             "name": node.name,
+            "incarnation": node.incarnation,
             "version": node.version,
             "address": node.address,
             "state": state(node),
@@ -246,6 +257,7 @@ fn as_json(watch: &NodeWatch, nodes: &[NodeView], advice: &Advice) -> Value {
     json!({
         "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
         "free": watch.free().iter().map(|partition| partition.0).collect::<Vec<_>>(),
+        "stopped": watch.stopped().iter().map(stopped_json).collect::<Vec<_>>(),
         "advised": { "nodes": advice.nodes, "reason": reason(&advice.reason) },
     })
 }
