@@ -1,5 +1,6 @@
 //! The workloads of durable orchestrations by the real binary, and their experiment with few of them.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use narrows_testing::{has_programs, postgres_programs};
@@ -144,6 +145,12 @@ impl Processes {
     fn add(&mut self, command: &mut Command) {
         self.0.push(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
     }
+
+    fn end_last(&mut self) {
+        let mut last = self.0.pop().unwrap();
+        last.kill().unwrap();
+        last.wait().unwrap();
+    }
 }
 
 impl Drop for Processes {
@@ -201,4 +208,60 @@ fn nodes_are_shown_with_their_partitions_and_silent_ones_apart() {
     let rows = text(&bench.run(&["orchestrations", "nodes", &url, "--partitions"]).stdout);
     assert_eq!(rows.lines().filter(|line| line.contains("node-0")).count(), 3, "{rows}");
     assert!(rows.contains("3 partitions on 1 node, 1 silent"), "{rows}");
+}
+
+/// Publishes a message as any client of the server may.
+fn publish(port: &str, subject: &str, payload: &str) {
+    let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let publish = format!("PUB {subject} {}\r\n{payload}", payload.len());
+    stream.write_all(format!("CONNECT {{\"verbose\":false}}\r\n{publish}\r\nPING\r\n").as_bytes()).unwrap();
+    assert!(BufReader::new(stream).lines().any(|line| line.unwrap() == "PONG"));
+}
+
+#[test]
+fn a_partition_without_a_node_says_why_and_a_repair_of_the_hub_helps() {
+    if !has_programs(&["nats-server"]) {
+        return;
+    }
+    let bench = Bench::new("");
+    let port = free_port().to_string();
+    let url = format!("nats://127.0.0.1:{port}/cities");
+    let mut processes = Processes(Vec::new());
+    let folder = bench.path("nats");
+    processes.add(Command::new("nats-server").args(["-js", "-a", "127.0.0.1", "-p", &port, "-sd"]).arg(folder));
+    eventually("the server", || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    let hub = ["system", "hello-cities", "hub", "--port", "0", "--store", &url, "--partitions", "2"];
+    let said = |arguments: &[&str]| -> (Option<i32>, String) {
+        let output = bench.run(arguments);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let repair = ["orchestrations", "repair", &url];
+    processes.add(&mut bench.narrows(&hub));
+    eventually("the node has both", || said(&["orchestrations", "nodes", &url]).1.contains("2 partitions on 1 node"));
+    let (code, refused) = said(&repair);
+    assert_eq!(code, Some(2), "{refused}");
+    assert!(refused.contains("is in use by node node-0"), "{refused}");
+    processes.end_last();
+    eventually("the hub is sound", || said(&repair) == (Some(0), sound(&port)));
+
+    publish(&port, "nrw.cities.p0.log", "garbage, but long enough for a head of a message");
+    let (code, report) = said(&repair);
+    assert_eq!(code, Some(1), "{report}");
+    assert!(report.starts_with("partition 0 is damaged\n"), "{report}");
+    processes.add(&mut bench.narrows(&hub));
+    eventually("the reason is shown", || {
+        let shown = said(&["orchestrations", "nodes", &url]).1;
+        shown.lines().any(|line| line.starts_with("partition 0 stopped at ") && line.contains(" is damaged: "))
+    });
+    processes.end_last();
+    let accepted = [&repair[..], &["--accept-loss"]].concat();
+    eventually("it is repaired", || {
+        let (code, report) = said(&accepted);
+        code == Some(0) && report.ends_with("copies of what was damaged are in stream NRW_cities_damaged_1\n")
+    });
+    eventually("the hub is sound", || said(&repair) == (Some(0), sound(&port)));
+}
+
+fn sound(port: &str) -> String {
+    format!("NATS 127.0.0.1:{port}, hub cities is sound: 2 partitions, nothing is damaged\n")
 }

@@ -318,7 +318,7 @@ fn a_damaged_hub_is_reported_and_opens_again_once_the_loss_is_accepted() {
     assert!(report.ends_with("open it without the lost data with `--accept-loss`\n"), "{report}");
     assert!(all_files(&folder) == before, "a report changes nothing");
     let said = reported(&ask(&bench, &["repair", "hub", "--accept-loss"]));
-    let last = "repaired: the hub opens without the lost data; copies of the damaged files are in hub/damaged-1\n";
+    let last = "repaired: the hub opens without the lost data; copies of what was damaged are in hub/damaged-1\n";
     assert!(said.ends_with(last) && said.starts_with(&first), "{said}");
     assert_eq!(reported(&ask(&bench, &["repair", "hub"])), sound);
     assert_eq!(status(&bench, "ask-1"), Value::Null);

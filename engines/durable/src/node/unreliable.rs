@@ -10,8 +10,8 @@ use narrows_testing::Chance;
 
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::{
-    Batching, Bus, FrameBatch, HubShape, Line, Location, MemoryStore, Owner, Receive, SharedStore, Store, StoreError,
-    Visit,
+    Batching, Bus, FrameBatch, HubShape, Line, Location, MemoryStore, Owner, Receive, Scan, SharedStore, Store,
+    StoreError, Visit,
 };
 
 /// What goes wrong, for all nodes of a hub.
@@ -161,6 +161,18 @@ impl SharedStore for Unreliable {
 
     fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError> {
         self.store().take(partition, seen, node)
+    }
+
+    fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError> {
+        self.store().scan(partition, found)
+    }
+
+    fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
+        self.store().restart(partition, epoch, at)
+    }
+
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        self.store().keep(partitions)
     }
 
     fn bus(&self) -> Arc<dyn Bus> {

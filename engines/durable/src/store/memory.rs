@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory_bus::MemoryBus;
 use super::names::check_blob_name;
-use super::{Batching, Bus, FrameBatch, HubShape, Location, Owner, SharedStore, Store, StoreError, Visit};
+use super::{
+    Batching, Bus, FrameBatch, HubShape, Location, Owner, Scan, Scanned, SharedStore, Store, StoreError, Visit,
+};
 use crate::ids::{Epoch, PartitionId, Position};
 
 /// Logs and blobs in memory, which several nodes of one process may share.
@@ -220,6 +222,49 @@ impl SharedStore for MemoryStore {
         log.epoch += 1;
         log.owner = Some(node.to_owned());
         Ok(Epoch(log.epoch))
+    }
+
+    fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError> {
+        let (begins, frames) = {
+            let state = self.state();
+            let Some(log) = state.logs.get(&partition) else { return Ok(Position(0)) };
+            (log.begins, log.frames.clone())
+        };
+        let ends = begins + frames.len() as u64;
+        for (position, frame) in (begins..).zip(&frames) {
+            found(Scanned::Frame(Position(position), frame))?;
+        }
+        Ok(Position(ends))
+    }
+
+    fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        log.check(partition, epoch)?;
+        (log.begins, log.frames) = (at.0, Vec::new());
+        Ok(())
+    }
+
+    /// The copies are blobs.
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        let mut state = self.state();
+        let folder = (1..).map(|number| format!("damaged-{number}/"));
+        let is_free = |folder: &String| {
+            state.blobs.range(folder.clone()..).next().is_none_or(|(name, _)| !name.starts_with(folder))
+        };
+        let folder = folder.into_iter().find(is_free).unwrap_or_default();
+        for partition in partitions {
+            let of_snapshot = format!("p{partition}/snapshot/");
+            let blobs = state.blobs.iter().filter(|(name, _)| name.starts_with(&of_snapshot));
+            let mut copies: Vec<(String, Vec<u8>)> =
+                blobs.map(|(name, bytes)| (format!("{folder}{name}"), bytes.clone())).collect();
+            if let Some(log) = state.logs.get(partition) {
+                let frames = (log.begins..).zip(&log.frames);
+                copies.extend(frames.map(|(at, frame)| (format!("{folder}p{partition}/log/{at}"), frame.to_vec())));
+            }
+            state.blobs.extend(copies);
+        }
+        Ok(format!("blobs {folder}"))
     }
 
     fn bus(&self) -> Arc<dyn Bus> {

@@ -38,7 +38,7 @@ pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name};
 pub use nats::{NatsStore, NatsStoreOptions};
 pub use open::open_shared;
 pub use postgres::{PostgresStore, PostgresStoreOptions};
-pub use shared::{Bus, Line, Owner, Receive, SharedStore};
+pub use shared::{Bus, Line, Owner, Receive, Scan, Scanned, SharedStore};
 pub use tcp_bus::TcpBus;
 
 use std::fmt;
@@ -301,8 +301,9 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Damaged { place: Location::Row { .. } | Location::Remote { .. }, .. } => {
-                Some("restore the database from a copy")
+            Self::Damaged { place: Location::Row { .. }, .. } => Some("restore the database from a copy"),
+            Self::Damaged { place: Location::Remote { .. }, .. } => {
+                Some("restore the hub from a copy, or see what `narrows orchestrations repair URL` can save")
             }
             Self::Io { action: "open", place: Location::Remote { .. }, .. } => {
                 Some("see that the server runs and can be reached from here, and that user and password are right")

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Store, StoreError};
-use crate::ids::{Epoch, PartitionId};
+use crate::ids::{Epoch, PartitionId, Position};
 
 /// A store that several nodes open at once.
 pub trait SharedStore: Store {
@@ -54,9 +54,42 @@ pub trait SharedStore: Store {
     /// [`StoreError::Fenced`] if its epoch is another one by now.
     fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError>;
 
+    /// Gives everything that can be read of a log to `found`, in order: whole frames, and the damage between them. Returns
+    /// a position that the log is known to have reached; 0 if only its frames show it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], and the first error of `found`.
+    fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError>;
+
+    /// Begins the log of a partition anew, without frames, at a position of at least 1 behind all that it ever had. It can be
+    /// repeated after an error.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] or [`StoreError::Io`].
+    fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError>;
+
+    /// Copies the logs and snapshots of partitions as they are, damage included, to a new place in the store, which is
+    /// returned in words.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], also if there are eight copies already.
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
+
     /// What carries messages between the nodes of this store.
     fn bus(&self) -> Arc<dyn Bus>;
 }
+
+/// A piece of a log that may be damaged.
+#[derive(Debug)]
+pub enum Scanned<'a> {
+    /// A whole frame and its position.
+    Frame(Position, &'a [u8]),
+    /// Something that cannot be read.
+    Damage(StoreError),
+}
+
+/// What is done with each piece of a log that is scanned.
+pub type Scan<'a> = dyn FnMut(Scanned<'_>) -> Result<(), StoreError> + 'a;
 
 /// Who has a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -298,8 +298,16 @@ impl Nats {
             return Vec::new();
         }
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-        lines.find(|line| line.starts_with("MSG "))?;
-        serde_json::from_str(&lines.next()?).ok()
+        let next = || {
+            lines.find(|line| line.starts_with("MSG "))?;
+            serde_json::from_str(&lines.next()?).ok()
+        };
+        std::iter::from_fn(next).take(most).collect()
+    }
+
+    /// The number of the last message of a stream.
+    pub(crate) fn last_sequence(&self, stream: &str) -> u64 {
+        self.request(&info_of(stream)).unwrap()["state"]["last_seq"].as_u64().unwrap()
     }
 
     /// Publishes a message as any other client may, and waits until the server has it.

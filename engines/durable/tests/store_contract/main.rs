@@ -5,6 +5,7 @@
 mod nats;
 mod nodes;
 mod postgres;
+mod repair;
 #[path = "../common/servers.rs"]
 mod servers;
 mod shared;

@@ -112,6 +112,39 @@ impl Subject<'_> {
         NatsStore::open(&self.stage.nats.as_ref().unwrap().url(&self.hub), NatsStoreOptions::default())
     }
 
+    /// Changes or removes the last batch but one of partition 0. No process has the hub open.
+    pub(crate) fn damage_batch(&self) {
+        match self.kind {
+            Kind::Nats => {
+                let server = self.stage.nats.as_ref().unwrap();
+                let stream = format!("NRW_{}_p0", self.hub);
+                // Behind the last batch stands that nobody has the partition.
+                let gone = server.last_sequence(&stream) - 2;
+                server.publish(&format!("$JS.API.STREAM.MSG.DELETE.{stream}"), &format!("{{\"seq\":{gone}}}"));
+            }
+            _ => self.change(
+                "batches set crc = crc # 1 where partition = 0 and position =
+                (select position from batches where partition = 0 order by position desc offset 1 limit 1)",
+            ),
+        }
+    }
+
+    /// Changes a blob.
+    pub(crate) fn damage_blob(&self, name: &str) {
+        match self.kind {
+            Kind::Nats => {
+                let subject = format!("nrw.{}.name.blob.{}", self.hub, name.replace('.', "_").replace('/', "."));
+                self.stage.nats.as_ref().unwrap().publish(&subject, "garbage");
+            }
+            _ => self.change(&format!("blobs set crc = crc # 1 where name = '{name}'")),
+        }
+    }
+
+    fn change(&self, what: &str) {
+        let sql = format!("set search_path to \"narrows_{}\"; update {what} returning 1", self.hub);
+        assert_eq!(self.stage.postgres.as_ref().unwrap().sql(&sql).unwrap(), "1");
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.folder.path().join("hub.db")
     }

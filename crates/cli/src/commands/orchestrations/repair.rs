@@ -1,45 +1,75 @@
-//! `narrows orchestrations repair HUB`: reports the lost data of a damaged hub, and on request opens the hub without it.
+//! `narrows orchestrations repair HUB`, a folder or the URL of a shared store: reports the lost data of a damaged hub, and
+//! on request opens the hub without it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use narrows_durable::{Damage, Findings, HubRepair};
+use narrows_durable::store::open_shared;
+use narrows_durable::{Damage, Error, Findings, HubRepair};
 
-use super::HubArgument;
 use super::store::{DATABASE, Found};
 use crate::Outcome;
 use crate::commands::{plural, print};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, with_causes};
 
 /// Instances that one line names.
 const NAMED_MAX: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    #[command(flatten)]
-    hub: HubArgument,
-    /// Open the hub without the lost data; copies of the damaged files are kept in HUB/damaged-N
+    /// The folder of a hub, or the URL of one on a server: postgres://… or nats://…
+    #[arg(value_name = "HUB")]
+    hub: PathBuf,
+    /// Open the hub without the lost data; copies of what was damaged are kept
     #[arg(long)]
     accept_loss: bool,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
-    let folder = folder(&arguments.hub.hub)?;
-    let failed = |error| Found::Files(folder.to_owned()).explain(&error);
-    let repair = HubRepair::open(folder).map_err(failed)?;
-    let report = report(folder, repair.findings());
+    match arguments.hub.to_str().filter(|text| text.contains("://")) {
+        Some(url) => shared(url, arguments.accept_loss),
+        None => files(folder(&arguments.hub)?, arguments.accept_loss),
+    }
+}
+
+fn files(folder: &Path, accept_loss: bool) -> Outcome {
+    let failed = |error: &Error| Found::Files(folder.to_owned()).explain(error);
+    let repair = HubRepair::open(folder).map_err(|error| failed(&error))?;
+    outcome(repair, &folder.display().to_string(), accept_loss, failed)
+}
+
+/// A hub on a server. Neither its name nor errors contain the password of its URL.
+fn shared(url: &str, accept_loss: bool) -> Outcome {
+    let failed = |error: &Error| {
+        let failure = Failure::new(with_causes(error));
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    };
+    let opened = || -> Result<(HubRepair, String), Error> {
+        let store = open_shared(url)?;
+        let name = store.describe();
+        Ok((HubRepair::open_shared(store)?, name))
+    };
+    let (repair, name) = opened().map_err(|error| failed(&error))?;
+    outcome(repair, &name, accept_loss, failed)
+}
+
+fn outcome(repair: HubRepair, name: &str, accept_loss: bool, failed: impl Fn(&Error) -> Failure) -> Outcome {
+    let report = report(name, repair.findings());
     if repair.findings().is_sound() {
         print(&report)?;
         return Ok(Exit::Fine);
     }
-    if !arguments.accept_loss {
+    if !accept_loss {
         print(&format!(
             "{report}nothing was changed: restore the hub from a copy, or open it without the lost data with `--accept-loss`\n"
         ))?;
         return Ok(Exit::VerdictFailed);
     }
-    let kept = repair.accept().map_err(failed)?;
-    let kept = kept.map_or_else(String::new, |kept| format!("; copies of the damaged files are in {}", kept.display()));
+    let kept = repair.accept().map_err(|error| failed(&error))?;
+    let kept = kept.map_or_else(String::new, |kept| format!("; copies of what was damaged are in {kept}"));
     print(&format!("{report}repaired: the hub opens without the lost data{kept}\n"))?;
     Ok(Exit::Fine)
 }
@@ -56,10 +86,10 @@ fn folder(path: &Path) -> Result<&Path, Failure> {
     Ok(path)
 }
 
-fn report(folder: &Path, findings: &Findings) -> String {
+fn report(name: &str, findings: &Findings) -> String {
     let partitions = plural(usize::from(findings.partitions), "partition");
     if findings.is_sound() {
-        return format!("{} is sound: {partitions}, nothing is damaged\n", folder.display());
+        return format!("{name} is sound: {partitions}, nothing is damaged\n");
     }
     let mut out = String::new();
     if let Some(error) = &findings.hub {

@@ -7,14 +7,17 @@
 
 mod agreement;
 mod loss;
+mod place;
 mod shape;
 mod strays;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_shared;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub use loss::{Damage, Findings, LISTED_MAX};
@@ -25,12 +28,13 @@ use crate::ids::{InstanceId, PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::{Partition, SalvagedSnapshot};
 use crate::store::files::salvage::{Salvage, SalvagedLog};
-use crate::store::{HubShape, Store, StoreError};
+use crate::store::{HubShape, SharedStore, StoreError};
+use place::{Place, SharedPlace};
 use strays::Strays;
 
-/// A hub in a folder, held while it is looked at or repaired.
+/// A hub in a folder or in a shared store, held while it is looked at or repaired.
 pub struct HubRepair {
-    salvage: Salvage,
+    place: Box<dyn Place>,
     shape: HubShape,
     parts: Vec<Part>,
     findings: Findings,
@@ -57,13 +61,25 @@ impl HubRepair {
     /// # Errors
     /// [`Error::Store`] if the folder is in use, cannot be read, or holds no hub of this format.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let salvage = Salvage::open(folder.as_ref())?;
-        let (shape, missing) = shape::find(&salvage)?;
-        let parts = (0..shape.partitions).map(|id| Part::read(&salvage, PartitionId(id), shape.partitions));
+        Self::read(Box::new(Salvage::open(folder.as_ref())?))
+    }
+
+    /// Reads a hub in a store that nodes share, which no node and no process has open. It takes all partitions until this
+    /// is dropped, and changes nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the hub is in use, cannot be read, or is not there.
+    pub fn open_shared(store: Arc<dyn SharedStore>) -> Result<Self, Error> {
+        Self::read(Box::new(SharedPlace::open(store)?))
+    }
+
+    fn read(place: Box<dyn Place>) -> Result<Self, Error> {
+        let (shape, missing) = place.shape()?;
+        let parts = (0..shape.partitions).map(|id| Part::read(&*place, PartitionId(id), shape.partitions));
         let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
         let gaps = agreement::reach(&mut parts);
         let findings = loss::findings(&parts, &gaps, shape.partitions, missing);
-        Ok(Self { salvage, shape, parts, findings })
+        Ok(Self { place, shape, parts, findings })
     }
 
     /// The damage, and the data that [`HubRepair::accept`] gives up.
@@ -72,37 +88,42 @@ impl HubRepair {
         &self.findings
     }
 
-    /// Makes the readable data the state of the hub, and returns the folder with copies of the damaged files; `None` if
-    /// nothing is damaged.
+    /// Makes the readable data the state of the hub, and returns where copies of the damaged logs and snapshots are: a
+    /// folder, or tables or a stream in words; `None` if nothing is damaged.
     ///
     /// # Errors
     /// [`Error::Store`]: nothing is changed if the copies cannot be made; else the repair can be repeated.
-    pub fn accept(mut self) -> Result<Option<PathBuf>, Error> {
+    pub fn accept(mut self) -> Result<Option<String>, Error> {
         if self.findings.is_sound() {
             return Ok(None);
         }
         let damaged: Vec<PartitionId> = self.findings.damages.iter().map(|damage| damage.partition).collect();
-        let kept = self.salvage.keep(&damaged)?;
-        self.salvage.remove_spares()?;
+        let kept = self.place.keep(&damaged)?;
         for part in self.parts.iter_mut().filter(|part| damaged.contains(&part.id)) {
-            part.write(&self.salvage)?;
+            part.write(&*self.place)?;
         }
         if self.findings.hub.is_some() {
-            self.salvage.put_shape(self.shape)?;
+            self.place.put_shape(self.shape)?;
         }
         Ok(Some(kept))
     }
 }
 
 impl Part {
-    fn read(salvage: &Salvage, id: PartitionId, partitions: u16) -> Result<Self, StoreError> {
-        let blobs: Arc<dyn Store> = Arc::new(salvage.blobs());
+    fn read(place: &dyn Place, id: PartitionId, partitions: u16) -> Result<Self, StoreError> {
+        let blobs = place.blobs();
         let options = HubOptions { mode: Mode::PersistFirst, ..HubOptions::default() };
-        let new = || Partition::new(id, partitions, Arc::new(NoProgram), Arc::clone(&blobs), &options);
+        let new = || {
+            let mut partition = Partition::new(id, partitions, Arc::new(NoProgram), Arc::clone(&blobs), &options);
+            if let Some(epoch) = place.epoch(id) {
+                partition.own_blobs(epoch);
+            }
+            partition
+        };
         let (mut partition, mut log, strays) = (new(), None, RefCell::new(Strays::default()));
         let mut stray = |_, frame: &[u8]| strays.borrow_mut().add(frame);
         let snapshot = partition.salvage(&*blobs, &mut |from, visit| {
-            let read = salvage.read_log(id, from, visit, &mut stray)?;
+            let read = place.read_log(id, from, visit, &mut stray)?;
             let end = read.end;
             log = Some(read);
             Ok(Position(end))
@@ -122,7 +143,7 @@ impl Part {
                     strays.borrow_mut().add(frame);
                     Ok(())
                 };
-                salvage.read_log(id, Position(0), &mut named, &mut stray)?
+                place.read_log(id, Position(0), &mut named, &mut stray)?
             }
         };
         let strays = strays.into_inner();
@@ -135,13 +156,11 @@ impl Part {
         !self.log.found.is_empty() || !self.snapshot.is_empty()
     }
 
-    /// Writes the partition as it is now: the snapshot first, whose list takes the place of the old one at once.
-    fn write(&mut self, salvage: &Salvage) -> Result<(), StoreError> {
+    /// Writes the partition as it is now: the snapshot first, whose list takes the place of the old one.
+    fn write(&mut self, place: &dyn Place) -> Result<(), StoreError> {
         let at = Position(self.log.reached.max(self.log.end) + 1);
         self.partition.rebase(at);
-        for (name, bytes) in self.partition.snapshot_at_once() {
-            salvage.put_blob(&name, &bytes)?;
-        }
-        salvage.restart(self.id, at, self.log.epoch)
+        place.put_snapshot(self.id, &self.partition.snapshot_at_once())?;
+        place.restart(self.id, at, self.log.epoch)
     }
 }

@@ -13,22 +13,22 @@ use crate::event::Event;
 use crate::hub::Hub;
 use crate::model::{Ctx, ExternalEvent, Orchestration, Registry};
 use crate::offline::HubReader;
-use crate::store::{FileReader, FileStore, FileStoreOptions};
+use crate::store::{FileReader, FileStore, FileStoreOptions, Store};
 
 const ASK: Orchestration<String, String> = Orchestration::new("Ask");
 const PARENT: Orchestration<String, String> = Orchestration::new("Parent");
 const REPLY: ExternalEvent<String> = ExternalEvent::new("Reply");
 const TIMEOUT: Duration = Duration::from_secs(60);
-const PARTITIONS: u16 = 3;
+pub(super) const PARTITIONS: u16 = 3;
 const ASKS: usize = 90;
 const ASKS_PER_PARENT: usize = 5;
 /// The partition that is damaged.
-const OURS: PartitionId = PartitionId(1);
+pub(super) const OURS: PartitionId = PartitionId(1);
 /// A log that is cut by no snapshot, or by some.
 const NEVER: u64 = 1 << 30;
 const OFTEN: u64 = 64 << 10;
 
-fn code() -> Registry {
+pub(super) fn code() -> Registry {
     let mut code = Registry::new();
     code.orchestration(ASK, |ctx: Ctx, _: String| async move { ctx.event(REPLY).await });
     code.orchestration(
@@ -57,7 +57,7 @@ fn open_of(partitions: u16, folder: &Path, snapshot_after_bytes: u64) -> Result<
 }
 
 /// Starts orchestrations that wait, with names that begin with `round`.
-fn work(hub: &Hub, round: &str) {
+pub(super) fn work(hub: &Hub, round: &str) {
     let client = hub.client();
     block(async {
         for n in 0..ASKS {
@@ -183,6 +183,7 @@ fn repaired(scene: &Scene) -> Outcome {
     assert!(!findings.is_sound());
     assert!(files(&scene.hub) == before, "a look changed a file");
     let kept = HubRepair::open(&scene.hub).expect("looked").accept().expect("repaired").expect("it was damaged");
+    let kept = PathBuf::from(kept);
     let (copies, name) = (files(&kept), kept.file_name().expect("a name").to_owned());
     assert_eq!(name, "damaged-1");
     for damage in &findings.damages {
@@ -450,11 +451,9 @@ fn a_repair_that_was_cut_short_is_repeated() {
     fs::remove_file(&last).expect("removed");
     let first = HubRepair::open(&scene.hub).expect("looked");
     // The snapshot is there and the new log is not: what a repair leaves that ends between the two.
-    let mut part = Part::read(&first.salvage, OURS, PARTITIONS).expect("read");
+    let mut part = Part::read(&*first.place, OURS, PARTITIONS).expect("read");
     part.partition.rebase(Position(part.log.reached + 1));
-    for (name, bytes) in part.partition.snapshot_at_once() {
-        first.salvage.put_blob(&name, &bytes).expect("written");
-    }
+    first.place.put_snapshot(OURS, &part.partition.snapshot_at_once()).expect("written");
     let left: BTreeSet<InstanceId> = part.partition.identifiers().map(|(_, id)| id.clone()).collect();
     drop(first);
     let repair = HubRepair::open(&scene.hub).expect("looked");

@@ -98,6 +98,22 @@ pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Resu
     forget_parts(link, subjects, old.as_ref().and_then(reference)).await
 }
 
+/// The messages of all blobs whose names begin with `prefix`, as they are, with their subjects within the hub.
+pub(super) async fn raw(link: &Link, subjects: &Subjects, prefix: &str) -> Result<Vec<(String, Bytes)>, Failed> {
+    let (names, mut all) = (subjects.names_stream(), Vec::new());
+    for subject in link.subjects(&names, &subjects.blobs(prefix)).await? {
+        let Some(found) = link.last(&names, &subject).await? else { continue };
+        let (blob, parts) = reference(&found).unwrap_or_default();
+        all.push((subjects.within(&subject).to_owned(), found.payload));
+        for number in 0..parts {
+            let subject = subjects.part(blob, &number.to_string());
+            let part = link.last(&subjects.parts_stream(), &subject).await?;
+            all.extend(part.map(|part| (subjects.within(&subject).to_owned(), part.payload)));
+        }
+    }
+    Ok(all)
+}
+
 /// The long blob that a message refers to, and its parts. Only if it is whole: a damaged
 /// one could name the parts of another blob.
 fn reference(found: &Found) -> Option<(i64, u32)> {

@@ -224,7 +224,7 @@ impl Link {
 
     /// Whether a stream has ever had a message. Server 2.9 crashes when a client asks for messages or subjects of a stream
     /// that it is still creating for another client; such a stream has had no message yet.
-    async fn has_begun(&self, stream: &str) -> Result<bool, Failed> {
+    pub(super) async fn has_begun(&self, stream: &str) -> Result<bool, Failed> {
         let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if begun().contains(stream) {
             return Ok(true);

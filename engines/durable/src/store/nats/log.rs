@@ -127,6 +127,26 @@ pub(super) async fn truncate(
     }
 }
 
+/// Begins a log anew at a position: behind a batch with one frame, which nobody reads, all before it is forgotten.
+pub(super) async fn restart(
+    link: &Link,
+    subjects: &Subjects,
+    partition: PartitionId,
+    held: &mut Held,
+    at: u64,
+) -> Result<(), Failed> {
+    held.ends = at.saturating_sub(1);
+    held.starts.clear();
+    let mut last = FrameBatch::default();
+    last.push(&[0]);
+    append(link, subjects, partition, held, &last).await?;
+    let first = held.last;
+    let behind = Behind::Last { stream: held.last, subject: held.own.sequence };
+    held.last = owner::write(link, subjects, partition, &held.own, behind).await?;
+    held.own.sequence = held.last;
+    link.forget_before(&subjects.log_stream(partition), first).await
+}
+
 /// Where a log ends, of which nothing is known but that it has message `known`: behind the last batch that is whole.
 pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId, known: u64) -> Result<u64, Failed> {
     let stream = subjects.log_stream(partition);

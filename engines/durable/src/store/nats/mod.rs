@@ -18,6 +18,7 @@ mod options;
 mod owner;
 mod read;
 mod record;
+mod repair;
 mod shared;
 mod subjects;
 

@@ -8,9 +8,9 @@ use super::bus::NatsLine;
 use super::link::{Behind, Failed};
 use super::owner::{self, Ownership, Unread};
 use super::record::{Head, Sort, decode, encode};
-use crate::ids::{Epoch, PartitionId};
+use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::remote::{check_node_name, check_said};
-use crate::store::{Bus, Line, Owner, Receive, SharedStore, StoreError};
+use crate::store::{Bus, Line, Owner, Receive, Scan, SharedStore, StoreError};
 
 /// How long the stream of a partition may take to say who has it.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -119,6 +119,18 @@ impl SharedStore for NatsStore {
         }
         let theirs = self.ownership(partition)?.epoch;
         Err(StoreError::Fenced { partition, ours: seen.0, theirs })
+    }
+
+    fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError> {
+        self.scan_log(partition, found).map(|()| Position(0))
+    }
+
+    fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
+        self.restart_log(partition, epoch, at)
+    }
+
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        self.keep_copies(partitions)
     }
 
     fn bus(&self) -> Arc<dyn Bus> {

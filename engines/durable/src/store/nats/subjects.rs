@@ -4,6 +4,7 @@
 //! `NRW_hub_names` keeps the last message of each subject: the hub's shape, what
 //! nodes say, and blobs or where their parts are; `NRW_hub_parts` has the parts of long blobs. `NRW_hub_alive` forgets
 //! within seconds, and shows which stores are open.
+//! `NRW_hub_damaged_1` and so on hold copies of what was damaged, after a repair.
 
 use crate::ids::PartitionId;
 
@@ -95,6 +96,21 @@ impl Subjects {
 
     pub(super) fn all_alive(&self) -> String {
         format!("nrw.{}.alive.*", self.hub)
+    }
+
+    /// Copies of damaged logs and snapshots.
+    pub(super) fn copies_stream(&self, number: usize) -> String {
+        format!("NRW_{}_damaged_{number}", self.hub)
+    }
+
+    pub(super) fn copies(&self, number: usize, what: &str) -> String {
+        format!("nrw.{}.damaged.{number}.{what}", self.hub)
+    }
+
+    /// A subject without what all subjects of the hub begin with.
+    pub(super) fn within<'a>(&self, subject: &'a str) -> &'a str {
+        let rest = subject.strip_prefix("nrw.").and_then(|rest| rest.strip_prefix(self.hub.as_str()));
+        rest.map_or(subject, |rest| rest.trim_start_matches('.'))
     }
 
     /// Where the messages to a node go.

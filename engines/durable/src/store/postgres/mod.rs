@@ -13,6 +13,7 @@ mod calls;
 mod create;
 mod failure;
 mod options;
+mod repair;
 mod session;
 mod sql;
 
@@ -28,7 +29,7 @@ use super::names::check_blob_name;
 use super::remote::row::{self, Key};
 use super::remote::{check_node_name, check_said, refused};
 use super::tcp_bus::TcpBus;
-use super::{Batching, Bus, FrameBatch, HubShape, Line, Owner, Receive, SharedStore, Store, StoreError, Visit};
+use super::{Batching, Bus, FrameBatch, HubShape, Line, Owner, Receive, Scan, SharedStore, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
 /// How often, and how far apart, a partition of a process that may just have ended is tried again.
@@ -355,6 +356,18 @@ impl SharedStore for PostgresStore {
                 Err(StoreError::Fenced { partition, ours: seen.0, theirs })
             }
         }
+    }
+
+    fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError> {
+        self.scan_log(partition, found)
+    }
+
+    fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
+        self.restart_log(partition, epoch, at)
+    }
+
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        self.keep_copies(partitions)
     }
 
     fn bus(&self) -> Arc<dyn Bus> {

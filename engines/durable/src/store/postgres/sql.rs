@@ -91,6 +91,24 @@ select position, frames, epoch, crc, bytes from (
     order by position limit 1024) page) sized
 where bytes_before < 8388608 order by position";
 
+/// 1: partition, 2: position. Batches that begin there or later, some of them.
+pub(super) const SCAN: &str = "
+select position, frames, epoch, crc, bytes from batches where partition = $1::bigint and position >= $2::bigint
+order by position limit 16";
+
+/// 1: partition, 2: epoch, 3: position.
+pub(super) const RESTART: &str = "
+with owned as (
+  update partitions set begins = $3::bigint, ends = $3::bigint
+  where id = $1::bigint and epoch = $2::bigint and owner is not null returning id),
+gone as (delete from batches b using owned where b.partition = owned.id)
+select id from owned";
+
+/// Tables of the hub whose names begin with `damaged_`. 1: the schema.
+pub(super) const COPIES: &str = "
+select relname::text from pg_class join pg_namespace n on n.oid = relnamespace
+where nspname = $1::text and relkind = 'r' and starts_with(relname::text, 'damaged_')";
+
 /// 1: partition, 2: epoch, 3: position.
 pub(super) const TRUNCATE: &str = "
 with owned as (

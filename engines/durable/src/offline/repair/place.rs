@@ -1,0 +1,302 @@
+//! Where a damaged hub is: in a folder, or in a store that nodes share.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::ids::{Epoch, PartitionId, Position};
+use crate::node::alone::{self, Silent};
+use crate::offline::repair::shape;
+use crate::store::files::salvage::{Salvage, SalvagedLog};
+use crate::store::{HubShape, Location, Scanned, SharedStore, Store, StoreError, Visit};
+
+/// The place of a hub, held while it is looked at or repaired.
+pub(super) trait Place {
+    /// The shape of the hub, and the damage of where it is noted.
+    fn shape(&self) -> Result<(HubShape, Option<StoreError>), StoreError>;
+
+    /// Snapshots and large payloads, for reading.
+    fn blobs(&self) -> Arc<dyn Store>;
+
+    /// The epoch that the names of new blobs hold; `None` if they hold none.
+    fn epoch(&self, partition: PartitionId) -> Option<Epoch>;
+
+    /// Gives the frames of a log to `visit`, as far as they follow one another from `from` on, and those behind the
+    /// first damage to `stray`.
+    fn read_log(
+        &self,
+        partition: PartitionId,
+        from: Position,
+        visit: &mut Visit<'_>,
+        stray: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<SalvagedLog, StoreError>;
+
+    /// Copies the logs and snapshots of partitions; where to.
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
+
+    /// Notes the shape of the hub.
+    fn put_shape(&self, shape: HubShape) -> Result<(), StoreError>;
+
+    /// Makes `snapshot`, names and bytes with the list last, the only one of a partition.
+    fn put_snapshot(&self, partition: PartitionId, snapshot: &[(String, Vec<u8>)]) -> Result<(), StoreError>;
+
+    /// Begins a log anew at a position behind everything that it ever held.
+    fn restart(&self, partition: PartitionId, at: Position, epoch: u64) -> Result<(), StoreError>;
+}
+
+impl Place for Salvage {
+    fn shape(&self) -> Result<(HubShape, Option<StoreError>), StoreError> {
+        shape::find(self)
+    }
+
+    fn blobs(&self) -> Arc<dyn Store> {
+        Arc::new(Self::blobs(self))
+    }
+
+    fn epoch(&self, _partition: PartitionId) -> Option<Epoch> {
+        None
+    }
+
+    fn read_log(
+        &self,
+        partition: PartitionId,
+        from: Position,
+        visit: &mut Visit<'_>,
+        stray: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<SalvagedLog, StoreError> {
+        Self::read_log(self, partition, from, visit, stray)
+    }
+
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        let kept = Self::keep(self, partitions)?;
+        self.remove_spares()?;
+        Ok(kept.display().to_string())
+    }
+
+    fn put_shape(&self, shape: HubShape) -> Result<(), StoreError> {
+        Self::put_shape(self, shape)
+    }
+
+    /// Parts of older snapshots go with the next snapshot.
+    fn put_snapshot(&self, _partition: PartitionId, snapshot: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+        snapshot.iter().try_for_each(|(name, bytes)| self.put_blob(name, bytes))
+    }
+
+    fn restart(&self, partition: PartitionId, at: Position, epoch: u64) -> Result<(), StoreError> {
+        Self::restart(self, partition, at, epoch)
+    }
+}
+
+/// A hub in a shared store, with all partitions taken so that no node runs one meanwhile.
+pub(super) struct SharedPlace {
+    store: Arc<dyn SharedStore>,
+    shape: HubShape,
+    epochs: Vec<Epoch>,
+}
+
+impl SharedPlace {
+    /// Takes the hub, which must be there and not be open.
+    pub(super) fn open(store: Arc<dyn SharedStore>) -> Result<Self, StoreError> {
+        // A hub that is not there is not made.
+        let partitions = u16::try_from(store.owners()?.len()).unwrap_or(u16::MAX);
+        let shape = store.open_or_create(HubShape { partitions, format: crate::codec::FORMAT })?;
+        let silent = Silent::nodes(&*store)?;
+        let mut place = Self { store, shape, epochs: Vec::new() };
+        for id in (0..shape.partitions).map(PartitionId) {
+            let epoch = place.store.acquire(id, &alone::name())?;
+            place.epochs.push(epoch);
+        }
+        silent.are_silent(&*place.store)?;
+        Ok(place)
+    }
+
+    fn epoch_of(&self, partition: PartitionId) -> Epoch {
+        self.epochs[usize::from(partition.0)]
+    }
+}
+
+impl Drop for SharedPlace {
+    fn drop(&mut self) {
+        for (id, epoch) in (0..).map(PartitionId).zip(&self.epochs) {
+            // One that is not given back is free once this process has ended.
+            let _ = self.store.release(id, *epoch);
+        }
+    }
+}
+
+impl Place for SharedPlace {
+    fn shape(&self) -> Result<(HubShape, Option<StoreError>), StoreError> {
+        Ok((self.shape, None))
+    }
+
+    fn blobs(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as _
+    }
+
+    fn epoch(&self, partition: PartitionId) -> Option<Epoch> {
+        Some(self.epoch_of(partition))
+    }
+
+    fn read_log(
+        &self,
+        partition: PartitionId,
+        from: Position,
+        visit: &mut Visit<'_>,
+        stray: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<SalvagedLog, StoreError> {
+        let mut reading = Reading::new(partition, from);
+        let noted = self.store.scan(partition, &mut |found| {
+            match found {
+                Scanned::Frame(position, frame) => reading.frame(position.0, frame, visit, stray),
+                Scanned::Damage(damage) => reading.damage.push(damage),
+            }
+            Ok(())
+        })?;
+        Ok(reading.end(noted.0))
+    }
+
+    fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
+        self.store.keep(partitions)
+    }
+
+    fn put_shape(&self, _shape: HubShape) -> Result<(), StoreError> {
+        // It was read when the hub was taken, so it is there.
+        Ok(())
+    }
+
+    fn put_snapshot(&self, partition: PartitionId, snapshot: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+        snapshot.iter().try_for_each(|(name, bytes)| self.store.put_blob(name, bytes))?;
+        let old = self.store.list_blobs(&format!("p{partition}/snapshot/"))?;
+        let old = old.iter().filter(|name| snapshot.iter().all(|(kept, _)| kept != *name));
+        // A list that cannot be read would hide the new one.
+        old.into_iter().try_for_each(|name| self.store.delete_blob(name))
+    }
+
+    fn restart(&self, partition: PartitionId, at: Position, _epoch: u64) -> Result<(), StoreError> {
+        self.store.restart(partition, self.epoch_of(partition), at)
+    }
+}
+
+/// A log of a shared store, read as far as its frames follow one another.
+struct Reading {
+    partition: PartitionId,
+    from: u64,
+    /// The frame that must come next.
+    next: u64,
+    /// Whether a frame is missing: none that comes later can be applied.
+    is_broken: bool,
+    /// Damage since the last frame.
+    damage: Vec<StoreError>,
+    out: SalvagedLog,
+}
+
+impl Reading {
+    fn new(partition: PartitionId, from: Position) -> Self {
+        let (from, next) = (from.0, from.0);
+        Self { partition, from, next, is_broken: false, damage: Vec::new(), out: SalvagedLog::default() }
+    }
+
+    fn frame(&mut self, position: u64, frame: &[u8], visit: &mut Visit<'_>, stray: &mut dyn FnMut(u64, &[u8])) {
+        self.out.reached = self.out.reached.max(position + 1);
+        if self.is_broken {
+            return stray(position, frame);
+        }
+        if position <= self.from && self.next == self.from {
+            // Nothing that lies before the first wanted frame is needed.
+            self.damage.clear();
+        }
+        self.out.found.append(&mut self.damage);
+        let failed = match position.cmp(&self.next) {
+            Ordering::Less => return,
+            // Bytes that mean nothing here are as good as missing.
+            Ordering::Equal => visit(Position(position), frame).err(),
+            Ordering::Greater => Some(self.missing(position)),
+        };
+        if let Some(failed) = failed {
+            self.out.found.push(failed);
+            self.is_broken = true;
+            stray(position, frame);
+        } else {
+            self.next += 1;
+        }
+    }
+
+    /// What is left, of a log that the store knows to have had the frames before `noted`.
+    fn end(mut self, noted: u64) -> SalvagedLog {
+        self.out.reached = self.out.reached.max(noted);
+        self.out.found.append(&mut self.damage);
+        if self.out.reached < self.from {
+            let what = format!(
+                "it ends before frame {}, and its snapshot was taken before frame {}",
+                self.out.reached, self.from
+            );
+            self.out.found.push(self.damaged(what));
+        } else if self.next < self.out.reached && !self.is_broken {
+            self.out.found.push(self.missing(self.out.reached));
+        }
+        self.out.end = self.next;
+        self.out
+    }
+
+    fn missing(&self, before: u64) -> StoreError {
+        self.damaged(format!("frames {} to {} are missing", self.next, before - 1))
+    }
+
+    fn damaged(&self, what: String) -> StoreError {
+        StoreError::Damaged { place: Location::Log { partition: self.partition }, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of this position, or damage.
+    #[derive(Clone, Copy)]
+    enum Piece {
+        Frame(u64),
+        Damage,
+    }
+    use Piece::{Damage, Frame};
+
+    /// What is read from frame 4 on of a log that reached `noted`: the frames, those behind the damage, and the damage.
+    fn read(pieces: &[Piece], noted: u64) -> (Vec<u64>, Vec<u64>, Vec<String>, SalvagedLog) {
+        let (mut read, mut strays) = (Vec::new(), Vec::new());
+        let mut reading = Reading::new(PartitionId(0), Position(4));
+        for piece in pieces {
+            match piece {
+                Damage => reading.damage.push(reading.damaged("found".to_owned())),
+                Frame(position) => {
+                    let mut visit = |position: Position, _: &[u8]| {
+                        read.push(position.0);
+                        Ok(())
+                    };
+                    reading.frame(*position, b"", &mut visit, &mut |position, _| strays.push(position));
+                }
+            }
+        }
+        let log = reading.end(noted);
+        let found = log.found.iter().map(|error| error.to_string().replace("the log of partition 0 is damaged: ", ""));
+        (read, strays, found.collect(), log)
+    }
+
+    #[test]
+    fn a_log_is_read_up_to_the_first_frame_that_is_missing() {
+        let none: [&str; 0] = [];
+        for (pieces, noted, whole, strays, found) in [
+            (&[Frame(3), Frame(4), Frame(5)][..], 6, &[4, 5][..], &[][..], &none[..]),
+            (&[Frame(0), Damage, Frame(3), Damage, Frame(4)], 0, &[4], &[], &none),
+            (&[Frame(4), Damage, Frame(5)], 0, &[4, 5], &[], &["found"]),
+            (&[Frame(4), Frame(7), Damage, Frame(9)], 0, &[4], &[7, 9], &["frames 5 to 6 are missing", "found"]),
+            (&[Frame(4), Damage, Frame(6)], 0, &[4], &[6], &["found", "frames 5 to 5 are missing"]),
+            (&[Frame(4), Damage], 0, &[4], &[], &["found"]),
+            (&[Frame(4)], 8, &[4], &[], &["frames 5 to 7 are missing"]),
+            (&[Frame(1)], 0, &[], &[], &["it ends before frame 2, and its snapshot was taken before frame 4"]),
+            (&[], 4, &[], &[], &none),
+        ] {
+            let (read, behind, damage, log) = read(pieces, noted);
+            assert_eq!((&read[..], &behind[..]), (whole, strays), "{damage:?}");
+            assert_eq!(damage, found);
+            assert_eq!(log.end, whole.last().map_or(4, |last| last + 1));
+        }
+    }
+}
