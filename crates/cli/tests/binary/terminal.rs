@@ -109,7 +109,7 @@ fn a_named_pipe_is_refused_by_every_command_that_reads_a_file() {
         &["baseline", "check", "run.narrows", "--baseline", "pipe"],
         &["sensitivity", "--from", "pipe"],
         &["run", "--resume", "--out", "pipe"],
-        &["load", "http://127.0.0.1:1/", "-n", "1", "-D", "pipe"],
+        &["load", "http://127.0.0.1:1/", "-n", "1", "-c", "1", "-D", "pipe"],
     ] {
         let output = bench.run(command);
         let told = text(&output.stderr) + &text(&output.stdout);
