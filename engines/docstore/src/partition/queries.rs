@@ -96,7 +96,7 @@ impl Partition {
         Ok(Done { lsn, ..done })
     }
 
-    /// Adds some of the slots that the index lacks; whether it still lacks any. Their texts are read without the lock.
+    /// Adds some of the slots that the index does not have yet; whether any remain. Their texts are read without the lock.
     fn index_some(&self) -> bool {
         let (first, texts): (u32, Vec<Arc<str>>) = {
             let mut state = self.lock();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_or_too_large_pattern_has_no_answer() {
+    fn an_invalid_or_too_large_pattern_gives_none() {
         let long = "a".repeat(PATTERN_BYTES_MAX + 1);
         for pattern in ["(", r"\w{1000}", "((a{1,100}){1,100}){1,100}", &long] {
             assert_eq!(matches(pattern, "a"), Ok(None), "{pattern:.40}");
