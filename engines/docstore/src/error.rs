@@ -106,7 +106,9 @@ impl Error {
         match self {
             Self::InUse { .. } => Some("end the process that has it, or name another folder"),
             Self::Foreign { .. } | Self::OtherVersion { .. } => Some("name another folder, which will be made"),
-            Self::Damaged { .. } => Some("take the folder from a backup, or name another one, which will be made"),
+            Self::Damaged { .. } => {
+                Some("take the folder from a backup; without one, `--repair` says what of it can be read")
+            }
             Self::Folder { .. } | Self::Storage { .. } => Some("check the space on the disk and who may write there"),
             Self::Certificate { .. } => {
                 Some("put a certificate and its key there, both as PEM, or remove both files to have them made")

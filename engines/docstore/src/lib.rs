@@ -87,3 +87,4 @@ pub use error::Error;
 pub use http::Server;
 pub use narrows_serving::stop_signal;
 pub use seed::{FIRST_YEAR, MONTHS_PER_OWNER, owners};
+pub use storage::Repair;

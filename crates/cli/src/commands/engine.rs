@@ -1,11 +1,12 @@
 //! `narrows engine NAME`: a server that reference systems are made of, as a process of its own.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Server, stop_signal};
+use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Repair, Server, stop_signal};
 
+use crate::commands::{plural, print};
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
 
@@ -57,6 +58,12 @@ struct Docstore {
     /// has it (survives kill -9, but a loss of power may cost the last writes)
     #[arg(long, value_name = "WHEN", default_value = "always", requires = "dir")]
     sync: When,
+    /// Report what of a damaged --dir can be read, and serve nothing
+    #[arg(long, requires = "dir")]
+    repair: bool,
+    /// Make the folder one that holds what can be read; copies of the damaged files are kept in DIR/damaged-N
+    #[arg(long, requires = "repair")]
+    accept_loss: bool,
     /// The key that requests are signed with, in base64, instead of that of Microsoft's emulators
     #[arg(long, value_name = "KEY", conflicts_with_all = ["key_file", "no_auth"], value_parser = GivenKey::read)]
     key: Option<GivenKey>,
@@ -200,7 +207,45 @@ fn serve_sidecar(arguments: &Sidecar) -> Outcome {
     Ok(Exit::Fine)
 }
 
+/// Reports what is wrong with a folder and, on request, goes on without what is lost.
+fn repair_docstore(folder: &Path, accept_loss: bool) -> Outcome {
+    let failed = |error: narrows_docstore::Error| explained(&error);
+    let repair = Repair::open(folder).map_err(failed)?;
+    let documents = plural(repair.documents(), "document");
+    if repair.findings().is_empty() {
+        print(&format!("{} is sound: {documents}, nothing is damaged\n", folder.display()))?;
+        return Ok(Exit::Fine);
+    }
+    let mut report = format!("{} is damaged; {documents} can be read\n", folder.display());
+    for finding in repair.findings() {
+        report.push_str(&format!("  {finding}\n"));
+    }
+    if !accept_loss {
+        print(&format!(
+            "{report}nothing was changed: restore the folder from a copy, or open it without what is lost with `--accept-loss`\n"
+        ))?;
+        return Ok(Exit::VerdictFailed);
+    }
+    let kept = repair.accept().map_err(failed)?;
+    print(&format!(
+        "{report}repaired: the store opens without what is lost; copies of the damaged files are in {}\n",
+        kept.display()
+    ))?;
+    Ok(Exit::Fine)
+}
+
+fn explained(error: &narrows_docstore::Error) -> Failure {
+    let failure = Failure::new(with_causes(error));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
 fn serve_docstore(docstore: &Docstore) -> Outcome {
+    if let Some(folder) = docstore.dir.as_deref().filter(|_| docstore.repair) {
+        return repair_docstore(folder, docstore.accept_loss);
+    }
     let config = Config {
         port: docstore.port,
         dir: docstore.dir.clone(),
@@ -238,13 +283,7 @@ fn serve_docstore(docstore: &Docstore) -> Outcome {
     });
     // A signal may have come while the store was being filled, which need not be finished.
     runtime.shutdown_background();
-    served.map_err(|error| {
-        let failure = Failure::new(with_causes(&error));
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
+    served.map_err(|error| explained(&error))?;
     Ok(Exit::Fine)
 }
 

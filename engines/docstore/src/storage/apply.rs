@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
+use super::acknowledged::Commits;
 use super::record::{Change, ContainerRecord, Content, Mark, Write};
-use super::{rows, schema};
+use super::{disk, rows, schema};
 
 /// The database, and what lives in it.
 #[derive(Debug)]
 pub(super) struct Disk {
     connection: Connection,
     live: Live,
+    commits: Commits,
 }
 
 #[derive(Debug, Default)]
@@ -31,11 +32,12 @@ impl Disk {
         let databases = content.databases.iter().map(|database| database.number).collect();
         let ids = content.containers.iter().map(|(container, _)| container.id);
         let containers = ids.map(|id| (id.container, id.database)).collect();
-        Self { connection, live: Live { databases, containers } }
+        let commits = content.commits.unwrap_or_default();
+        Self { connection, live: Live { databases, containers }, commits }
     }
 
     /// Writes `changes` in one transaction.
-    pub(super) fn commit(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
+    pub(super) fn commit(&mut self, changes: &[Change]) -> rusqlite::Result<Commits> {
         let transaction = self.connection.transaction()?;
         let mut marks = Marks::new();
         for change in changes {
@@ -44,13 +46,26 @@ impl Disk {
         for ((container, range), mark) in marks {
             rows::put_mark(&transaction, container, range, mark)?;
         }
-        transaction.commit()
+        let (container, range) = rows::COMMITS;
+        let mut count = transaction.prepare_cached("SELECT total(documents) FROM marks WHERE container < ?1")?;
+        let documents: f64 = count.query_row([container], |row| row.get(0))?;
+        drop(count);
+        let commits = Commits { number: self.commits.number + 1, documents: documents as u64 };
+        rows::put_mark(&transaction, container, range, commits.to_mark())?;
+        transaction.commit()?;
+        self.commits = commits;
+        Ok(commits)
+    }
+
+    /// The last commit.
+    pub(super) fn commits(&self) -> Commits {
+        self.commits
     }
 
     /// Leaves the files as they are from now on, after a commit that failed.
     pub(super) fn leave(&self) {
         // Should it fail, the log is read when the folder is opened again, and copied then.
-        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let _ = disk::leave(&self.connection);
     }
 }
 
@@ -138,7 +153,7 @@ fn count(connection: &Connection, number: u32) -> rusqlite::Result<()> {
 }
 
 fn write(connection: &Connection, container: u32, writes: &[Write]) -> rusqlite::Result<()> {
-    let put = format!("INSERT OR REPLACE INTO documents_{container} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    let put = rows::statement_to_put(container);
     let delete = format!("DELETE FROM documents_{container} WHERE number = ?1");
     for write in writes {
         match write {

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::acknowledged::Commits;
 use super::fault::Fault;
 use super::record::{Content, Mark};
 use super::{rows, schema};
@@ -37,8 +39,17 @@ pub(super) fn create(file: &Path) -> Result<Connection, Fault> {
 
 /// Opens the database of a folder that is locked.
 pub(super) fn open(file: &Path, sync: Flush) -> Result<Connection, Fault> {
+    let connection = connect(file, sync)?;
+    schema::check_tables(&connection)?;
+    Ok(connection)
+}
+
+/// The same, whatever tables there are.
+pub(super) fn connect(file: &Path, sync: Flush) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
+    // A database that is refused stays as it is, and its log with it.
+    leave(&connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // `normal` flushes before it copies the log into the database: a loss of power costs the last writes, not the rest.
@@ -52,8 +63,17 @@ pub(super) fn open(file: &Path, sync: Flush) -> Result<Connection, Fault> {
         "PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous};
          PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA cache_size = -{CACHE_KIB};"
     ))?;
-    schema::check_tables(&connection)?;
     Ok(connection)
+}
+
+/// Leaves the log beside the database when the connection is closed.
+pub(super) fn leave(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
+/// Copies the log into the database when the connection is closed.
+pub(super) fn take(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
 /// Everything but documents.
@@ -67,7 +87,11 @@ pub(super) fn content(connection: &Connection) -> Result<Content, Fault> {
     let mut marks: BTreeMap<u32, BTreeMap<u32, Mark>> = BTreeMap::new();
     each(connection, "SELECT * FROM marks", |row| {
         let (container, range, mark) = rows::mark(row)?;
-        marks.entry(container).or_default().insert(range, mark);
+        if (container, range) == rows::COMMITS {
+            content.commits = Some(Commits::of_mark(mark));
+        } else {
+            marks.entry(container).or_default().insert(range, mark);
+        }
         Ok(())
     })?;
     each(connection, "SELECT * FROM containers ORDER BY number", |row| {

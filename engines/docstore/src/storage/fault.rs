@@ -1,5 +1,6 @@
 //! What can be wrong with a database, before it is known which file it is.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +33,18 @@ impl From<rusqlite::Error> for Fault {
             // Without a code it is about a value: another type, or no row.
             None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.to_string()),
             Some(_) => Self::Sql(error),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => out.write_str("it is not a file of the document store"),
+            Self::OtherVersion(version) => write!(out, "it has version {version}"),
+            Self::Damaged(what) => out.write_str(what),
+            Self::Sql(error) => write!(out, "{error}"),
+            Self::Failed(why) => out.write_str(why),
         }
     }
 }

@@ -8,13 +8,19 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Error;
+use super::acknowledged::{AcknowledgedFile, Commits, Note};
+use crate::{Error, Flush};
 
 const DATA: &str = "docstore.sqlite";
 const DRAFT: &str = "docstore.sqlite.new";
 /// What SQLite calls the log of [`DATA`].
 const LOG: &str = "docstore.sqlite-wal";
+/// What was acknowledged.
+const ACKNOWLEDGED: &str = "acknowledged";
 const LOCK: &str = "lock";
+
+/// Copies of damaged files that a folder may have.
+const KEPT_MAX: usize = 99;
 
 /// A folder that this process has for itself for as long as the value lives.
 #[derive(Debug)]
@@ -26,8 +32,13 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes the folder unless it is there, and locks it.
     pub(super) fn lock(path: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(path).map_err(|source| Error::Folder { path: path.to_owned(), action: "make", source })?;
+        Self::lock_existing(path)
+    }
+
+    /// Locks a folder that is there.
+    pub(super) fn lock_existing(path: &Path) -> Result<Self, Error> {
         let failed = |action| move |source| Error::Folder { path: path.to_owned(), action, source };
-        fs::create_dir_all(path).map_err(failed("make"))?;
         let place = path.join(LOCK);
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&place);
         let mut lock = opened.map_err(failed("lock"))?;
@@ -66,8 +77,58 @@ impl Folder {
             (false, true) => {
                 Err(Error::Damaged { file: self.file(), what: format!("its log {LOG} is there, but not the file") })
             }
+            (false, false) => match self.acknowledged()? {
+                Note::Missing => Ok(false),
+                // It is written before a new database is there.
+                Note::Read(noted) if noted.commits == Commits::default() => Ok(false),
+                Note::Damaged | Note::Read(_) => {
+                    let what = format!("the file {ACKNOWLEDGED} is there, but not this one");
+                    Err(Error::Damaged { file: self.file(), what })
+                }
+            },
             (has_data, _) => Ok(has_data),
         }
+    }
+
+    /// Whether the log was copied into the database, as SQLite does in the end.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.path.join(LOG).try_exists(), Ok(false))
+    }
+
+    /// What of what was acknowledged is not among the commits of the database.
+    pub(super) fn loss(&self, found: Option<Commits>) -> Result<Option<String>, Error> {
+        let commits = found.unwrap_or_default();
+        Ok(match (self.acknowledged()?, found) {
+            // A folder that no version has written to that keeps this file.
+            (Note::Missing, None) => None,
+            (Note::Missing, Some(_)) => {
+                Some(format!("the file {ACKNOWLEDGED} is missing, which says what was acknowledged"))
+            }
+            (Note::Damaged, _) => {
+                Some(format!("the file {ACKNOWLEDGED}, which says what was acknowledged, is damaged"))
+            }
+            (Note::Read(noted), _) if noted.is_binding() && noted.commits.number > commits.number => {
+                let Commits { number, documents } = noted.commits;
+                let missing = number - commits.number;
+                Some(format!(
+                    "of {number} commits that were acknowledged the last {missing} are missing: it had {documents} \
+                     documents and has {}",
+                    commits.documents
+                ))
+            }
+            (Note::Read(_), _) => None,
+        })
+    }
+
+    /// What was acknowledged.
+    pub(super) fn acknowledged(&self) -> Result<Note, Error> {
+        Note::read(&self.path.join(ACKNOWLEDGED)).map_err(|source| self.failed("read", source))
+    }
+
+    /// Notes what is acknowledged from now on.
+    pub(super) fn acknowledge(&self, commits: Commits, sync: Flush) -> Result<AcknowledgedFile, Error> {
+        let opened = AcknowledgedFile::open(&self.path.join(ACKNOWLEDGED), commits, sync);
+        opened.map_err(|source| self.failed("write", source))
     }
 
     /// Where a database is written until it is whole; one that was left there is removed.
@@ -82,7 +143,6 @@ impl Folder {
     /// Makes the draft the database, also after a loss of power.
     pub(super) fn adopt_draft(&self) -> Result<(), Error> {
         let draft = self.path.join(DRAFT);
-        let flush = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         flush(&draft)
             .and_then(|()| fs::rename(&draft, self.file()))
             .and_then(|()| flush(&self.path))
@@ -90,7 +150,42 @@ impl Folder {
             .map_err(|source| self.failed("write", source))
     }
 
+    /// Copies the database and what is beside it to a folder within this one, which is returned.
+    pub(super) fn keep_damaged(&self) -> Result<PathBuf, Error> {
+        let mut places = (1..=KEPT_MAX).map(|number| self.path.join(format!("damaged-{number}")));
+        let is_free = |place: &PathBuf| matches!(place.try_exists(), Ok(false));
+        let too_many = || io::Error::other(format!("{KEPT_MAX} copies of damaged files are there already"));
+        let copy = |place: &Path| {
+            fs::create_dir(place)?;
+            for name in [DATA, LOG, ACKNOWLEDGED] {
+                match fs::copy(self.path.join(name), place.join(name)) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    copied => {
+                        copied?;
+                        flush(&place.join(name))?;
+                    }
+                }
+            }
+            flush(place)
+        };
+        let place = places.find(is_free).ok_or_else(|| self.failed("write", too_many()))?;
+        copy(&place).and_then(|()| flush(&self.path)).map_err(|source| self.failed("write", source))?;
+        Ok(place)
+    }
+
+    /// Removes the log, which another database must not find.
+    pub(super) fn remove_log(&self) -> Result<(), Error> {
+        match fs::remove_file(self.path.join(LOG)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("write", error)),
+            _ => flush(&self.path).map_err(|source| self.failed("write", source)),
+        }
+    }
+
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
         Error::Folder { path: self.path.clone(), action, source }
     }
+}
+
+fn flush(path: &Path) -> io::Result<()> {
+    File::open(path).and_then(|file| file.sync_all())
 }

@@ -7,18 +7,21 @@
 //!
 //! A folder is created under another name, filled, flushed and renamed: it is there with all its first documents or not at
 //! all. A commit that fails ends all writing: what was acknowledged is in the folder, and what was not is refused from
-//! then on, also to readers. Rows carry a CRC, and the documents of each range are counted, because SQLite notices damage
-//! only in its own structures.
+//! then on, also to readers. Rows carry a CRC, the documents of each range are counted, and what was `acknowledged` is noted
+//! in a file beside the database, because SQLite notices damage only in its own structures, and takes a log for one that
+//! ends where it is damaged. A folder that has less than was acknowledged is refused; [`Repair`] says what it has lost.
 //!
 //! Deliberately absent: reading documents from the disk while serving (memory holds them all), and other versions of the
 //! folder than this one.
 
+mod acknowledged;
 mod apply;
 mod disk;
 mod fault;
 mod folder;
 mod journal;
 mod record;
+mod repair;
 mod rows;
 mod schema;
 #[cfg(test)]
@@ -34,7 +37,9 @@ pub(crate) use self::journal::{Journal, Ticket};
 pub(crate) use self::record::{
     Change, ContainerRecord, Content, DatabaseRecord, Mark, RangeRecord, RangesRecord, Write,
 };
+pub use self::repair::Repair;
 
+use self::acknowledged::{AcknowledgedFile, Commits};
 use self::apply::Disk;
 use self::fault::Fault;
 use self::folder::Folder;
@@ -48,6 +53,7 @@ pub(crate) struct Opened {
     folder: Folder,
     connection: Connection,
     content: Content,
+    sync: Flush,
 }
 
 impl Opened {
@@ -60,7 +66,9 @@ impl Opened {
         let file = folder.file();
         let connection = disk::open(&file, sync).map_err(|fault| fault.of(&file))?;
         let content = disk::content(&connection).map_err(|fault| fault.of(&file))?;
-        Ok(Self { folder, connection, content })
+        let loss = folder.loss(content.commits)?;
+        loss.map_or(Ok(()), |loss| Err(Fault::Damaged(loss).of(&file)))?;
+        Ok(Self { folder, connection, content, sync })
     }
 
     /// What the folder has besides documents.
@@ -80,23 +88,27 @@ impl Opened {
 
     /// Writes what `journal` is given from now on.
     pub(crate) fn serve(self, journal: &Journal) -> Result<(), Error> {
-        let Self { folder, connection, content } = self;
-        let disk = Disk::new(connection, &content);
-        start(folder, disk, journal)
+        let Self { folder, connection, content, sync } = self;
+        disk::take(&connection).map_err(|error| Fault::from(error).of(&folder.file()))?;
+        let acknowledged = folder.acknowledge(content.commits.unwrap_or_default(), sync)?;
+        start(folder, Disk::new(connection, &content), Some(acknowledged), journal)
     }
 }
 
-fn start(folder: Folder, disk: Disk, journal: &Journal) -> Result<(), Error> {
+fn start(folder: Folder, disk: Disk, acknowledged: Option<AcknowledgedFile>, journal: &Journal) -> Result<(), Error> {
     let path = folder.path().to_owned();
-    Writer::start(disk, folder, journal).map_err(|source| Error::Folder { path, action: "write", source })
+    let started = Writer::start(disk, acknowledged, folder, journal);
+    started.map_err(|source| Error::Folder { path, action: "write", source })
 }
 
 fn create(folder: &Folder, fill: impl FnOnce(&Journal)) -> Result<(), Error> {
     let draft = folder.new_draft()?;
     let connection = disk::create(&draft).map_err(|fault| fault.of(&draft))?;
     let journal = Journal::new();
-    start(folder.shared(), Disk::new(connection, &Content::default()), &journal)?;
+    start(folder.shared(), Disk::new(connection, &Content::default()), None, &journal)?;
     fill(&journal);
     journal.close().map_err(|Unavailable(why)| Fault::Failed(why).of(&draft))?;
+    // Nothing is yet. Without this, a database without the file would have lost it.
+    folder.acknowledge(Commits::default(), Flush::Always)?;
     folder.adopt_draft()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::acknowledged::Commits;
 use crate::definition::Definition;
 use crate::effective_key::KeySpan;
 use crate::held::Held;
@@ -91,6 +92,8 @@ pub(crate) enum Change {
 /// Everything that is kept besides documents.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
+    /// The last commit; before the first there is none.
+    pub(crate) commits: Option<Commits>,
     /// The number of the next database or container.
     pub(crate) next_number: u32,
     pub(crate) databases: Vec<DatabaseRecord>,

@@ -155,6 +155,9 @@ impl RangeBody {
     }
 }
 
+/// The container and the range that the row of the last commit has in `marks`: no container has this number.
+pub(super) const COMMITS: (u32, u32) = (u32::MAX, 0);
+
 /// Writes the mark of a range.
 pub(super) fn put_mark(connection: &Connection, container: u32, range: u32, mark: Mark) -> rusqlite::Result<()> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO marks VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
@@ -180,7 +183,12 @@ pub(super) fn mark(row: &Row) -> Result<(u32, u32, Mark), Fault> {
     Ok((container, range, mark))
 }
 
-/// Writes a document by the statement `INSERT OR REPLACE INTO documents_N VALUES (?1, …, ?8)`.
+/// The statement that writes a document of a container.
+pub(super) fn statement_to_put(container: u32) -> String {
+    format!("INSERT OR REPLACE INTO documents_{container} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+}
+
+/// Writes a document by [`statement_to_put`].
 pub(super) fn put_document(put: &mut CachedStatement, held: &Held) -> rusqlite::Result<()> {
     let Entry { number, key, effective, lsn, unix_s, ttl } = &held.entry;
     let effective = effective.to_bytes();

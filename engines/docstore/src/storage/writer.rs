@@ -4,27 +4,36 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use super::acknowledged::AcknowledgedFile;
 use super::apply::Disk;
+use super::fault::Fault;
 use super::folder::Folder;
-use super::journal::{Journal, Shared};
+use super::journal::{Group, Journal, Shared};
 
 /// What the thread has. The folder is locked until it ends.
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
     disk: Disk,
+    /// None for a draft, of which nothing is acknowledged.
+    acknowledged: Option<AcknowledgedFile>,
     folder: Folder,
 }
 
 impl Writer {
     /// Writes what `journal` is given, until it is closed.
-    pub(super) fn start(disk: Disk, folder: Folder, journal: &Journal) -> io::Result<()> {
+    pub(super) fn start(
+        disk: Disk,
+        acknowledged: Option<AcknowledgedFile>,
+        folder: Folder,
+        journal: &Journal,
+    ) -> io::Result<()> {
         let Some(shared) = journal.shared() else { return Ok(()) };
-        let mut writer = Self { shared: Arc::clone(&shared), disk, folder };
+        let mut writer = Self { shared: Arc::clone(&shared), disk, acknowledged, folder };
         let thread = thread::Builder::new().name("docstore-writer".to_owned()).spawn(move || {
             let ending = Ending(Arc::clone(&writer.shared));
             writer.run();
-            drop(writer);
+            writer.end();
             drop(ending);
         })?;
         shared.written_by(thread);
@@ -33,13 +42,35 @@ impl Writer {
 
     fn run(&mut self) {
         while let Some(group) = self.shared.next_group() {
-            if let Err(error) = self.disk.commit(&group.changes) {
+            if let Err(error) = self.write(&group) {
                 self.disk.leave();
+                self.acknowledged = None;
                 self.shared.fail(&format!("the folder {} cannot be written: {error}", self.folder.path().display()));
                 self.shared.give_back(&group);
                 return self.discard();
             }
             self.shared.committed(&group);
+        }
+    }
+
+    fn write(&mut self, group: &Group) -> Result<(), Fault> {
+        let commits = self.disk.commit(&group.changes)?;
+        if let Some(file) = &self.acknowledged {
+            file.write(commits).map_err(|error| Fault::Failed(error.to_string().into()))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the database, which flushes it, before the folder is unlocked.
+    fn end(self) {
+        let Self { disk, acknowledged, folder, .. } = self;
+        let commits = disk.commits();
+        drop(disk);
+        if let Some(file) = acknowledged
+            && folder.is_closed()
+        {
+            // Should it fail, the file says what it said before.
+            let _ = file.flushed(commits);
         }
     }
 

@@ -108,7 +108,8 @@ fn damage_is_refused_with_what_it_is() {
         ("UPDATE documents_1 SET lsn = -1 WHERE number = 8", "-1 stands where numbers begin at 0"),
         ("UPDATE documents_1 SET unix_s = 'x' WHERE number = 8", "unix_s"),
         ("UPDATE marks SET lsn = 1", "the mark of range 0 of container number 1 does not match its checksum"),
-        ("DELETE FROM marks", "range 0 has no mark"),
+        ("DELETE FROM marks WHERE container = 1", "range 0 has no mark"),
+        ("DELETE FROM marks", "commits that were acknowledged the last"),
         ("UPDATE containers SET body = replace(body, '900', '901')", "container number 1 does not match"),
         ("DELETE FROM databases", "container number 1: it is in no database"),
         ("UPDATE databases SET body = 'x'", "database number 0 does not match"),
@@ -189,4 +190,122 @@ proptest! {
             prop_assert_eq!(reply.status, 200);
         }
     }
+}
+
+/// A folder as the end of its process leaves it, with 100 documents in 100 commits, and what is in its files.
+fn killed() -> Vec<(&'static str, Vec<u8>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, clock) = with_things(dir.path(), &by_owner("things"), &[]);
+    for number in 0..100 {
+        clock.set_ms(u64::from(number) * 1_000);
+        assert_eq!(create(&service, number, number % 7, json!({})).status, 201);
+    }
+    // The disk has every document that was acknowledged, most of them in the log only.
+    let read = |name: &'static str| (name, std::fs::read(dir.path().join(name)).unwrap());
+    ["docstore.sqlite", "docstore.sqlite-wal", "acknowledged"].map(read).to_vec()
+}
+
+fn written(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+    dir
+}
+
+/// How many documents a store has that can be read.
+fn readable(store: &Store) -> u64 {
+    let ranges =
+        store.containers().into_iter().flat_map(|container| container.ranges().iter().cloned().collect::<Vec<_>>());
+    ranges.map(|range| range.partition.mark().documents).sum()
+}
+
+#[test]
+fn no_damaged_copy_of_a_folder_opens_with_less_than_was_acknowledged() {
+    let files = killed();
+    assert_eq!(readable(&Store::open(&kept(written(&files).path()), Held::default()).unwrap()), 100);
+    let mut random = crate::random::Random::new(7);
+    let mut below = |end: usize| random.below(end as u64) as usize;
+    let mut refused = [0; 3];
+    for copy in 0..120 {
+        let mut damaged = files.clone();
+        let which = copy % 3;
+        let bytes = &mut damaged[which].1;
+        let place = below(bytes.len());
+        match copy / 3 % 10 {
+            0 => bytes.truncate(place),
+            1 => bytes[place..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
+            _ => bytes[place] ^= 1 << below(8),
+        }
+        match Store::open(&kept(written(&damaged).path()), Held::default()) {
+            Ok(store) => assert_eq!(readable(&store), 100, "copy {copy}: {} at {place}", damaged[which].0),
+            Err(error) => {
+                refused[which] += 1;
+                assert!(error.hint().is_some(), "copy {copy}: {error}");
+            }
+        }
+    }
+    assert!(refused[1] > 30 && refused[2] == 40, "most damage of the log and all of the note is seen: {refused:?}");
+}
+
+#[test]
+fn a_folder_that_lost_its_end_is_refused_until_it_is_repaired() {
+    let mut files = killed();
+    let middle = files[1].1.len() / 2;
+    files[1].1[middle] ^= 1;
+    let dir = written(&files);
+    let error = refused(dir.path()).to_string();
+    assert!(error.contains(" commits that were acknowledged the last "), "{error}");
+    assert!(error.contains(" are missing: it had 100 documents and has "), "{error}");
+    assert_eq!(refused(dir.path()).to_string(), error, "being refused changes nothing");
+
+    let repair = crate::Repair::open(dir.path()).unwrap();
+    assert_eq!(repair.findings().len(), 1);
+    assert!(error.ends_with(&repair.findings()[0]), "{:?}", repair.findings());
+    let left = repair.documents();
+    assert!((1..100).contains(&left), "{left}");
+    drop(repair);
+    assert_eq!(refused(dir.path()).to_string(), error, "looking changes nothing");
+
+    let copies = crate::Repair::open(dir.path()).unwrap().accept().unwrap();
+    assert_eq!(copies, dir.path().join("damaged-1"));
+    for (name, bytes) in &files {
+        assert_eq!(std::fs::read(copies.join(name)).unwrap(), *bytes, "{name}");
+    }
+    assert!(crate::Repair::open(dir.path()).unwrap().findings().is_empty());
+    let store = Store::open(&kept(dir.path()), Held::default()).unwrap();
+    assert_eq!(readable(&store), left as u64);
+    let service = served(Arc::new(store), &Config::default());
+    assert_eq!(create(&service, 100, 1, json!({})).status, 201);
+    let service = again(service, dir.path(), 0);
+    assert_eq!(readable(&service.store), left as u64 + 1);
+}
+
+#[test]
+fn a_repair_keeps_every_row_that_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = filled(dir.path());
+    change(&file, "UPDATE documents_1 SET text = replace(text, 'drone', 'dront') WHERE number IN (7, 9)");
+    change(&file, "UPDATE marks SET documents = 1 WHERE container = 1 AND range = 1");
+    let repair = crate::Repair::open(dir.path()).unwrap();
+    let findings = repair.findings().join("\n");
+    for expected in [
+        "in table marks: the mark of range 1 of container number 1 does not match its checksum",
+        "in table documents_1: document number 7 does not match its checksum",
+        "in table documents_1: document number 9 does not match its checksum",
+        "container \"utilization\" has 198 documents, expected ",
+    ] {
+        assert!(findings.contains(expected), "{findings}");
+    }
+    repair.accept().unwrap();
+    assert_eq!(readable(&Store::open(&kept(dir.path()), Held::default()).unwrap()), 198);
+}
+
+#[test]
+fn a_folder_of_a_version_without_the_note_is_opened_and_keeps_one_from_then_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = filled(dir.path());
+    change(&file, "DELETE FROM marks WHERE container > 1000");
+    std::fs::remove_file(dir.path().join("acknowledged")).unwrap();
+    drop(Store::open(&kept(dir.path()), Held::default()).unwrap());
+    assert!(dir.path().join("acknowledged").exists());
+    drop(Store::open(&kept(dir.path()), Held::default()).unwrap());
 }
