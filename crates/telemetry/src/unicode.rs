@@ -203,18 +203,8 @@ mod tests {
         assert_eq!(text(b"\xef\xbb\xbf{}"), "{}");
     }
 
-    const PIECES: &[&[u8]] = &[
-        b"\\",
-        b"\\u",
-        b"\\ud8",
-        b"\\ud83d",
-        b"\\ude00",
-        b"\xf0\x9f",
-        b"\x98\x80",
-        b"\xc3",
-        b"a",
-        b"\"",
-    ];
+    const PIECES: &[&[u8]] =
+        &[b"\\", b"\\u", b"\\ud8", b"\\ud83d", b"\\ude00", b"\xf0\x9f", b"\x98\x80", b"\xc3", b"a", b"\""];
 
     proptest! {
         #[test]

@@ -58,7 +58,7 @@ fn sample_of(scenario: usize, at: i64, n: u32) -> Sample {
 
 fn window(index: u32, kind: WindowKind, from_ns: i64, to_ns: i64) -> Window {
     let label = format!("window {index}");
-    Window { index, kind, label, start_ns: T0 + from_ns, end_ns: T0 + to_ns, vus: 3, rate: None }
+    Window { index, kind, label, start_ns: T0 + from_ns, end_ns: T0 + to_ns, drained_ns: None, vus: 3, rate: None }
 }
 
 /// The load of each window, of the whole, and of each request.
