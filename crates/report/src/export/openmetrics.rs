@@ -194,7 +194,7 @@ mod tests {
                 assert!(labels.iter().all(|(name, value)| name != "0bad" && value != "x"), "{line}");
             }
         }
-        assert_eq!(seen.len(), 9);
+        assert_eq!(seen.len(), 11);
     }
 
     #[test]
