@@ -230,7 +230,7 @@ pub(crate) enum Step {
     Count,
     GetSchema,
     Invoke(Name, Vec<Expression>),
-    MakeSeries(MakeSeries),
+    MakeSeries(Box<MakeSeries>),
     MvExpand(MvExpand),
     Parse(Parse),
     TopNested(Vec<NestedLevel>),

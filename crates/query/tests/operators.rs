@@ -288,7 +288,7 @@ fn what_a_run_does_not_record_is_empty() {
         ),
         ("AppDependencies | where DependencyType == 'HTTP' | project Id, Properties.x, UserId", &["d4|-|-"]),
         (
-            &format!("AppRequests | where TimeGenerated > datetime(2024-03-01 10:30) | project TimeGenerated"),
+            "AppRequests | where TimeGenerated > datetime(2024-03-01 10:30) | project TimeGenerated",
             &[&(START_NS + 3_700_000_000_000).to_string()],
         ),
         (

@@ -102,7 +102,9 @@ fn groups(regex: &str) -> usize {
     let mut rest = regex.chars();
     while let Some(c) = rest.next() {
         match c {
-            '\\' => drop(rest.next()),
+            '\\' => {
+                rest.next();
+            }
             '[' => is_class = true,
             ']' => is_class = false,
             '(' if !is_class => {

@@ -92,7 +92,7 @@ impl Parser {
             }
             "join" => Step::Join(self.join()?),
             "lookup" => Step::Join(self.lookup()?),
-            "make-series" => Step::MakeSeries(self.make_series()?),
+            "make-series" => Step::MakeSeries(Box::new(self.make_series()?)),
             "mv-expand" => Step::MvExpand(self.mv_expand()?),
             "mvexpand" => Step::MvExpand(self.old_mv_expand(place)?),
             "parse" | "parse-where" => Step::Parse(self.parse(name == "parse-where")?),
