@@ -46,8 +46,11 @@ impl Url {
     /// When it is not plain HTTP, names no host, or holds a user's name.
     pub fn parse(text: &str) -> Result<Self, NotAUrl> {
         let wrong = |what| {
-            let mut text: String = text.chars().take(URL_CHARS_SHOWN).collect();
-            redact_url(&mut text);
+            // Without its scheme, an address may have a user all the same.
+            let missing = if text.contains("://") { "" } else { "://" };
+            let mut url: String = missing.chars().chain(text.chars().take(URL_CHARS_SHOWN)).collect();
+            redact_url(&mut url);
+            let mut text = url.strip_prefix(missing).unwrap_or(&url).to_owned();
             redact_text(&mut text);
             NotAUrl { text: printable::line(&text).into_owned(), what }
         };
