@@ -112,7 +112,7 @@ fn compare(arguments: &Check) -> Outcome {
         super::write_to(path, &ci::markdown(&checked))?;
     }
     match arguments.json {
-        true => super::print_json(&narrows_report::json::check(&checked))?,
+        true => super::print_json(narrows_report::json::check(&checked))?,
         false => super::print_painted(&narrows_report::text::check(&checked, super::style()))?,
     };
     if arguments.github {

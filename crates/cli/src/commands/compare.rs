@@ -100,7 +100,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 /// Prints a comparison.
 pub(crate) fn print(proof: &Proof, json: bool) -> Outcome {
     match json {
-        true => super::print_json(&narrows_report::json::proof(proof)),
+        true => super::print_json(narrows_report::json::proof(proof)),
         false => super::print_painted(&narrows_report::text::proof(proof, super::style())),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let address = run_address::find(arguments.run.as_deref())?;
     let outcome = narrows_lab::conclude::outcome_of(&address.path, &address.selection)?;
     if arguments.json {
-        return super::print_json(&narrows_report::json::outcome(&outcome));
+        return super::print_json(narrows_report::json::outcome(&outcome));
     }
     super::print_painted(&narrows_report::text::outcome(&outcome, super::style()))
 }

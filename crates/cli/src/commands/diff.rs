@@ -26,7 +26,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (&after.path, &after.selection, &after.label),
     )?;
     if arguments.json {
-        return super::print_json(&narrows_report::json::diff(&diff));
+        return super::print_json(narrows_report::json::diff(&diff));
     }
     super::print_painted(&narrows_report::text::diff(&diff, super::style()))
 }

@@ -57,7 +57,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         compare(&mut predictions, after)?;
     }
     if arguments.json {
-        return super::print_json(&narrows_report::json::predictions(&predictions));
+        return super::print_json(narrows_report::json::predictions(&predictions));
     }
     let texts: Vec<String> =
         predictions.iter().map(|one| narrows_report::text::predictions(one, super::style())).collect();
@@ -82,7 +82,7 @@ fn score_of(runs: &[String], json: bool) -> Outcome {
         );
     }
     if json {
-        return super::print_json(&narrows_report::json::score(&all));
+        return super::print_json(narrows_report::json::score(&all));
     }
     super::print(&narrows_report::score(&all))
 }

@@ -16,6 +16,7 @@ mod capacity;
 mod commands;
 mod compare;
 mod completions;
+mod counts;
 mod customer_360;
 #[cfg(feature = "reference-systems")]
 mod customer_360_failures;

@@ -108,7 +108,7 @@ fn measured(outcome: &Outcome) -> String {
             "<tr><th scope=\"row\">{}</th><td>{verdict}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             Esc(evidence.trial.label()),
-            known((load.seconds > 0.0).then(|| load.seconds * 1e9), units::duration),
+            known((load.seconds > 0.0).then_some(load.seconds * 1e9), units::duration),
             units::count(load.succeeded),
             known((load.lateness.count() > 0).then(|| load.lateness.quantile_ns(0.99) as f64), units::duration),
             units::count(evidence.spans_total)

@@ -48,7 +48,7 @@ fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
     let variants = &outcome.comparison.variants;
     let figure = |name: &str, of: fn(&VariantSummary) -> Option<f64>| PointFigure {
         name: name.to_owned(),
-        values: variants.iter().map(|variant| of(variant)).collect(),
+        values: variants.iter().map(&of).collect(),
         fitted: vec![false; variants.len()],
         bases: vec![0; variants.len()],
     };

@@ -96,7 +96,7 @@ impl Top<'_, '_> {
             return document.tell(Found::Unknown { what, path, place });
         }
         let mut json = serde_json::Deserializer::from_str(text);
-        let top = Top { document: &mut **document, path, depth: *depth + 1 };
+        let top = Top { document, path, depth: *depth + 1 };
         let read = json.deserialize_any(top);
         (document.passed)();
         // It was read before as a part of this document, so it is JSON.

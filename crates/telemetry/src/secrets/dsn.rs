@@ -88,7 +88,7 @@ mod tests {
             ("mail to:joe@example.com:25 ok", None),
             ("12:30 @ (room)", None),
         ] {
-            let found = text.match_indices('@').filter_map(|(at, _)| password_before(text, at)).last();
+            let found = text.match_indices('@').filter_map(|(at, _)| password_before(text, at)).next_back();
             assert_eq!(found.map(|place| &text[place]), expected, "{text}");
         }
     }

@@ -92,7 +92,7 @@ fn replaced(url: &str) {
     let mut watch = NodeWatch::open(open_shared(url).unwrap()).unwrap();
     let of_newest = |watch: &NodeWatch| {
         let newest = watch.nodes().into_iter().max_by_key(|node| node.incarnation).expect("a node");
-        (newest.partitions.len() == usize::from(PARTITIONS)).then(|| newest.partitions)
+        (newest.partitions.len() == usize::from(PARTITIONS)).then_some(newest.partitions)
     };
     while of_newest(&watch).is_none() {
         assert!(begun.elapsed() < TIMEOUT, "{:?}", watch.nodes());

@@ -41,7 +41,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     found.note_holder();
     let preview = usize::try_from(arguments.preview).unwrap_or(usize::MAX);
     if arguments.json {
-        return print_json(&as_json(&view, &events, preview));
+        return print_json(as_json(&view, &events, preview));
     }
     print_painted(&as_text(&view, &events, preview))
 }

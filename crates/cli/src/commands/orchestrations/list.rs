@@ -101,7 +101,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let listing = listing.map_err(|after| unknown(&found, &after))?;
     found.note_holder();
     if arguments.json {
-        return print_json(&as_json(&listing));
+        return print_json(as_json(&listing));
     }
     print_painted(&as_text(listing))
 }

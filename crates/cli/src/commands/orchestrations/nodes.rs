@@ -45,7 +45,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let alive: Vec<NodeView> = nodes.iter().filter(|node| is_alive(node)).cloned().collect();
     let advice = advise(&alive, watch.partitions().max(1));
     if arguments.json {
-        return print_json(&as_json(&watch, &nodes, &advice));
+        return print_json(as_json(&watch, &nodes, &advice));
     }
     let rows = if arguments.partitions { by_partition(&nodes, &watch.free()) } else { by_node(&nodes) };
     print_painted(&format!("{}{}\n", table::text(&rows, table_style()), summary(&watch, &nodes, &advice)))

@@ -174,7 +174,7 @@ impl<'run, T: Transport> Worker<'run, T> {
             }
             let now = self.fire(now);
             let wake_ns = self.wake_ns();
-            self.transport.wait(wake_ns, wake_ns - now);
+            self.transport.wait(wake_ns, wake_ns.saturating_sub(now));
             self.apply_events();
         }
         self.finish(begun_ns, cpu_before)

@@ -34,7 +34,7 @@ const NAMES_MAX: usize = 5;
 /// What an object with these members is.
 pub(in super::super) fn described(members: &[String]) -> String {
     let has = |mark: &&str| members.iter().any(|member| member == mark);
-    if let Some(foreign) = FOREIGN.iter().find(|foreign| foreign.marks.iter().all(|mark| has(&mark))) {
+    if let Some(foreign) = FOREIGN.iter().find(|foreign| foreign.marks.iter().all(&has)) {
         return foreign.name.to_owned();
     }
     match members {

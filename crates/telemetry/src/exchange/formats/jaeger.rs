@@ -55,7 +55,7 @@ fn trace(text: &str, weights: &Weights) -> Records {
 fn errors(text: &str, _: &Weights) -> Records {
     let response: Value = serde_json::from_str(text).unwrap_or_default();
     let first = response["errors"].get(0);
-    let part = |name: &str| first.and_then(|error| error.get(name)).map(|value| values::described(value));
+    let part = |name: &str| first.and_then(|error| error.get(name)).map(values::described);
     let parts: Vec<String> = ["code", "msg"].into_iter().filter_map(part).collect();
     match first {
         None => Records::malformed("a response of Jaeger's API without traces"),

@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 
-use load::{Count, Load, any_load};
+use self::load::{Count, Load, any_load};
 
 type Checked = Result<(), TestCaseError>;
 
