@@ -20,8 +20,8 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// An error about arguments as it may be printed: without the secrets in the value that it quotes (a header, an address with
-/// a user), and without characters that a terminal obeys.
+/// The error with its message made safe to print: secrets in a quoted value (a header, a URL with a user) are redacted,
+/// and terminal control characters are replaced.
 pub(crate) fn printable(mut error: clap::Error) -> clap::Error {
     let texts = error.context().filter_map(|(kind, value)| match value {
         ContextValue::String(text) => Some((kind, ContextValue::String(printable::line(text).into_owned()))),

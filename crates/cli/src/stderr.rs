@@ -1,8 +1,8 @@
-//! Standard error: where everything goes that is not a result. Nobody reading it is no reason to fail.
+//! Standard error: everything that is not a result goes here. A closed standard error is not a failure.
 //!
-//! It knows the secrets of the experiment that runs and redacts them in all that it writes, and those of every address:
-//! messages quote commands, addresses and what programs printed. Whatever a terminal would obey is replaced; only
-//! [`draw`] writes control sequences, and those are Narrows' own.
+//! This module knows the secrets of the running experiment. It redacts them, and the secrets of every URL, in
+//! everything it writes, because messages quote commands, URLs and the output of programs. It replaces terminal control
+//! characters; only [`draw`] writes control sequences, and those are Narrows' own.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(crate) fn write(text: &str) {
     draw("", text);
 }
 
-/// Writes a control sequence, and a text as [`write`] does.
+/// Writes a control sequence, then a text as [`write`] does.
 pub(crate) fn draw(sequence: &str, text: &str) {
     let mut text = printable::lines(text).into_owned();
     redact_addresses(&mut text);

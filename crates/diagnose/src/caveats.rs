@@ -63,7 +63,7 @@ impl<'a> Scene<'_, 'a> {
         })
     }
 
-    /// Operations with traces of which not all spans are counted.
+    /// Operations whose traces have spans that are not counted.
     fn uncounted_calls(&self) -> Option<String> {
         let cut = || self.reading.trial.operations.iter().filter(|operation| operation.spans_left_out > 0);
         let worst = cut().max_by_key(|operation| operation.spans_left_out)?;

@@ -1,14 +1,15 @@
-//! The one sentence that says what a run means.
+//! The one-sentence summary of a run.
 //!
-//! In order of what a reader must know first: which trials failed every request; which trials not to believe; where the first variant with a finding is
-//! narrow; what the variant that gained most gained, with its figures, the larger change first; what holds that one back
-//! next. A run without a narrow place begins with the largest change, unless something limits how figures can be read.
-//! Where each variant is narrow in another place than the one before, they are steps of one story, and every step is
-//! reported. Only changes that noise does not explain are reported.
+//! The parts come in the order in which a reader needs them: which trials failed every request; which trials are not
+//! reliable; the bottleneck of the first variant with a finding; the gain of the variant that gained most, with its
+//! figures, the larger change first; the next bottleneck of that variant. A run without a bottleneck begins with the
+//! largest change, unless something limits how figures can be read. If each variant has a different bottleneck from the
+//! one before, the variants are steps of one story, and every step is reported. Only changes that noise does not
+//! explain are reported.
 //!
-//! A finding about the experiment is never reported as the system's bottleneck, and none is left out: what makes
-//! figures invalid begins the sentence, what limits their reading ends it. Where there is no narrow place, the verdict on
-//! the limit of each trial stands in for it.
+//! A finding about the experiment is never reported as the system's bottleneck, and none is left out: findings that
+//! make figures invalid begin the sentence, findings that limit their reading end it. Without a bottleneck, the verdict
+//! on the limit of each trial takes its place.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -73,7 +74,7 @@ struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// The trials in which the system failed every request; none if it never did.
+    /// The trials in which the system failed every request; `None` if there are none.
     fn failures(&self) -> Option<String> {
         let failed: Vec<&TrialEvidence> =
             self.finished().map(|(trial, _)| trial).filter(|trial| all_failed(trial)).collect();
@@ -88,7 +89,7 @@ impl<'a> Story<'a> {
         Some(format!("in {} the system failed {what} ({})", few(&labels), errors.by_kind()))
     }
 
-    /// Whether every finished trial failed every request, and no finding says more.
+    /// Whether every finished trial failed every request, and no finding explains more.
     fn has_nothing_else(&self) -> bool {
         self.finished().all(|(trial, findings)| all_failed(trial) && findings.is_empty())
     }

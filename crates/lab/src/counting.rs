@@ -19,14 +19,14 @@ const FAILED_FROM: u16 = 400;
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
 const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
-/// Requests that are known again when their span comes twice: as many as this, up to twice as many. Of files, which may
-/// hold the same spans far apart, and of senders, which try again within minutes.
+/// Number of requests that are recognised when their span arrives twice: at least this many, at most twice as many.
+/// Files may hold the same spans far apart; senders retry within minutes.
 const KNOWN_OF_FILES: usize = 1_000_000;
 const KNOWN_OF_SENDERS: usize = 200_000;
 
-/// Seconds whose distributions are folded into one.
+/// Number of seconds whose distributions are folded into one.
 const MINUTE: i64 = 60;
-/// How many of the newest seconds a lane keeps as they are: all lanes together about so many, each within these bounds.
+/// Number of newest seconds that are not folded: about this many over all lanes, and per lane within these bounds.
 const RECENT_ROWS: usize = 1_200;
 const RECENT_SECONDS: (i64, i64) = (60, 600);
 
@@ -41,15 +41,15 @@ pub(crate) struct Lane {
     pub(crate) seconds: BTreeMap<i64, Second>,
     carried: f64,
     newest: Option<i64>,
-    /// Seconds before are folded.
+    /// Start of the first second that is not folded.
     folded_to: Option<i64>,
 }
 
-/// The requests of a lane that began in one second. There are many, so it holds no more than spans say.
+/// The requests of a lane that began in one second. There are many of these, so each holds only what spans report.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Second {
     failed: u64,
-    /// Of those that succeeded.
+    /// Latency of the successful requests.
     latency: Histogram,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Candidate {
     hash: u64,
 }
 
-/// The requests that were counted last.
+/// The most recently counted requests.
 #[derive(Debug)]
 pub(crate) struct Known {
     recent: HashSet<u64>,
@@ -97,8 +97,8 @@ impl Lane {
         }
     }
 
-    /// Folds what is old, once a minute: the distributions of the seconds of a minute are kept with the one in the middle.
-    /// Of as many `lanes` the memory stays level however long they are.
+    /// Folds old seconds, once a minute: the distributions of a minute's seconds are moved to the second in the middle.
+    /// Memory for `lanes` lanes then stays constant, however long they are.
     pub(crate) fn fold(&mut self, lanes: usize) {
         let Some(newest) = self.seconds.keys().next_back().copied().filter(|last| self.newest < Some(*last)) else {
             return;
@@ -132,7 +132,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// For spans that come from senders as they happen.
+    /// Known requests among spans that senders deliver as they happen.
     pub(crate) fn of_senders() -> Self {
         Self::with_generation(KNOWN_OF_SENDERS)
     }

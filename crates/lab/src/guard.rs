@@ -221,11 +221,11 @@ fn kill_group(leader: Identity, closed_ticks: u64) {
     workers.into_iter().for_each(|worker| worker.send(Signal::KILL));
 }
 
-/// Kills the processes that work in a folder of the run's own, and waits, for at most five seconds, until none is left.
+/// Kills the processes whose working directory is in the run's own folder, and waits up to five seconds until all have
+/// ended.
 ///
-/// Servers that write over their environment and give each worker a session of its own leave no other trace. A process
-/// at a terminal is somebody looking on and is let be.
-/// Returns how many there were.
+/// Servers that overwrite their environment and start a session for each worker can be found in no other way. A process
+/// at a terminal belongs to a user who is looking around and is not killed. Returns the number of processes.
 pub(crate) fn kill_working_in(folder: &Path) -> usize {
     processes::kill_each(|pid| processes::works_in(pid, folder) && !processes::has_terminal(pid))
 }

@@ -1,4 +1,4 @@
-//! Objectives over a load: each is judged by the requests that it is about, over the time of all.
+//! Objectives over a load: each is judged by the requests it covers, over the time of the whole load.
 
 use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::counting::{self, Phase};
@@ -7,7 +7,7 @@ use narrows_model::load::{LoadProgram, LoadSecond, ReportedLoad, Threshold};
 
 use crate::experiment::Objective;
 
-/// How an objective did on these rows.
+/// Result of an objective over these rows.
 pub(crate) fn judged<'a>(
     objective: &Objective,
     rows: impl IntoIterator<Item = (&'a LoadSecond, Phase)>,
@@ -15,7 +15,8 @@ pub(crate) fn judged<'a>(
     objective.evaluate(&counting::totals(rows, |row| objective.covers(row)))
 }
 
-/// How objectives did on what counts of a trial, and after them the thresholds of the program that made the load.
+/// Results of objectives over the counted rows of a trial, followed by the thresholds of the program that sent the
+/// load.
 pub(crate) fn of_trial(objectives: &[Objective], trial: &TrialEvidence) -> Vec<ObjectiveResult> {
     let mut results = match trial.reported_load() {
         Some(load) => reported(objectives, load),

@@ -1,8 +1,8 @@
-//! What a run left whose process and guard were both killed: the next run on the machine removes it.
+//! Leftovers of a run whose process and guard were both killed. The next run on the machine removes them.
 //!
 //! The mark of a run names the process that made it. Processes, scratch folders and control groups carry the mark, so
-//! whoever finds one can tell whether its run still lives. Only marks of this process's own PID namespace count: the
-//! number of a process in another container says nothing here.
+//! that a later run can check whether their run is still alive. Only marks of this process's own PID namespace count:
+//! process ids of another container mean nothing here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,20 +12,20 @@ use crate::cgroup;
 use crate::guard::{MARKER, kill_marked, kill_working_in};
 use crate::processes::{self, Identity};
 
-/// What the names of folders and control groups begin with.
+/// Prefix of the names of folders and control groups.
 pub(crate) const PREFIX: &str = "narrows-";
-/// The parts of a mark: run, process, its start and its namespace, the last three in hexadecimal. Paths of sockets hold it
-/// and are short.
+/// Number of parts of a mark: run, process, start of the process and PID namespace, the last three in hexadecimal.
+/// Marks are part of socket paths, so they must be short.
 const PARTS: usize = 4;
 
-/// The mark of what this process starts and makes in a run. It differs when another process resumes the run.
+/// A new mark for the processes and files of a run. It differs when another process resumes the run.
 pub(crate) fn new_mark(run_id: &str) -> String {
     let own = Identity::from_pid(std::process::id() as i32);
     let (pid, ticks) = own.map_or((0, 0), |own| (own.pid, own.started_ticks));
     format!("{run_id}-{pid:x}-{ticks:x}-{:x}", namespace("self").unwrap_or(0))
 }
 
-/// What was removed, and what could not be.
+/// Numbers of leftovers that were removed, and those that could not be.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     pub(crate) processes: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Ends and removes what dead runs left on this machine.
+    /// Ends the processes and removes the files that dead runs left on this machine.
     pub(crate) fn clean_up() -> Self {
         let mut all = Self::default();
         for mark in marks_of_processes() {
@@ -62,7 +62,7 @@ impl Leftovers {
         }
     }
 
-    /// What to tell about it; `None` if nothing was left.
+    /// A sentence on the leftovers; `None` if there were none.
     pub(crate) fn sentence(&self) -> Option<String> {
         let counts = [(self.processes, "process"), (self.folders, "folder"), (self.cgroups, "control group")];
         let removed: Vec<String> = counts
@@ -84,7 +84,7 @@ impl Leftovers {
     }
 }
 
-/// The marks of dead runs that running processes carry.
+/// Marks of dead runs that running processes still carry.
 fn marks_of_processes() -> BTreeSet<String> {
     let mut marks = BTreeSet::new();
     let variable = format!("{MARKER}=");
@@ -100,14 +100,14 @@ fn marks_of_processes() -> BTreeSet<String> {
     marks
 }
 
-/// Whether a folder or control group is named after the mark of a dead run.
+/// Whether a folder or control group carries the mark of a dead run.
 fn is_of_dead_run(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(PREFIX));
     let end = name.and_then(|name| Some((name, name.match_indices('-').nth(PARTS - 1)?.0)));
     end.is_some_and(|(name, end)| is_dead(&name[..end]))
 }
 
-/// Whether a mark is of this namespace and the process that made it has ended.
+/// Whether a mark is of this PID namespace and its process has ended.
 fn is_dead(mark: &str) -> bool {
     let parts: Vec<&str> = mark.split('-').collect();
     let [_, pid, ticks, of_namespace] = parts[..] else { return false };

@@ -69,7 +69,7 @@ impl<'a> Outlook<'a> {
         }
     }
 
-    /// Takes in the seconds that are over.
+    /// Adds completed seconds.
     pub fn add(&mut self, rows: &[LoadSecond]) {
         for row in rows {
             let first_ns = *self.first_ns.get_or_insert(row.start_ns);

@@ -68,7 +68,7 @@ pub enum Event<'a> {
         /// The trial as it ended.
         trial: &'a Trial,
     },
-    /// Something a person should know that says nothing about the run.
+    /// Something the user should know that is not about the run itself.
     Note(&'a str),
     /// Something a person should know and that is also kept as a caveat.
     Caveat(&'a str),

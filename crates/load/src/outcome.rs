@@ -33,7 +33,7 @@ pub struct LoadOutcome {
     /// Times at which a user's pace said "send" and it was still waiting for a response, beyond the one that it
     /// makes up for by sending at once.
     pub ticks_missed: u64,
-    /// Requests without a response when the drain was over, before their timeout. They are errors of kind `timeout`.
+    /// Requests without a response at the end of the drain, before their timeout. They are errors of kind `timeout`.
     pub undrained: u64,
     /// What each load thread used.
     pub threads: Vec<ThreadUse>,

@@ -62,7 +62,7 @@ pub(crate) struct ThreadTotals {
     pub(crate) phases: Phases,
     pub(crate) body_bytes: u64,
     pub(crate) ticks_missed: u64,
-    /// Requests that failed because the drain was over.
+    /// Requests that failed because the drain ended.
     pub(crate) undrained: u64,
     /// When the last request ended, in Unix nanoseconds; 0 when none did.
     pub(crate) last_done_ns: i64,
@@ -117,7 +117,7 @@ impl Drop for Line<'_> {
     }
 }
 
-/// Where seconds begin and end: a second apart, and where the load's windows begin and end. All threads cut alike.
+/// Boundaries of seconds: one per second of the load, and the boundaries of its windows. All threads use the same ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'run> {
     /// The load's first instant.
@@ -127,7 +127,7 @@ pub(crate) struct Bounds<'run> {
 }
 
 impl Bounds<'_> {
-    /// The first bound after an instant.
+    /// The first boundary after an instant.
     fn after(&self, ns: i64) -> i64 {
         let second_ns = self.start_ns + ((ns - self.start_ns).div_euclid(SECOND_NS) + 1) * SECOND_NS;
         let next = self.of_windows.partition_point(|bound| *bound <= ns);
@@ -225,7 +225,7 @@ impl<'run> Recorder<'run> {
         row.lateness.record(lateness_ns);
     }
 
-    /// Counts a request that has just been sent a second time.
+    /// Counts a request that has just been repeated.
     pub(crate) fn repeated(&mut self, row: usize) {
         self.rows[row].repeated += 1;
     }
@@ -285,7 +285,7 @@ impl<'run> Recorder<'run> {
         self.held = Some(self.closed(vus));
     }
 
-    /// Ends the current second early, with the load.
+    /// Ends the current second early, at the end of the load.
     pub(crate) fn end_at(&mut self, ns: i64) {
         self.second_end_ns = ns.clamp(self.second_start_ns, self.second_end_ns);
     }

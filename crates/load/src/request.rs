@@ -173,8 +173,8 @@ pub(crate) fn path_of(request: &[u8]) -> &[u8] {
     request.split(|byte| *byte == b' ').nth(1).unwrap_or(b"/")
 }
 
-/// The headers of a request that was rendered at least in part, or of a response whose head was parsed before: names and
-/// values, in order.
+/// The headers, names and values in order, of a request that was rendered at least in part, or of a response whose head
+/// was already parsed.
 pub(crate) fn headers_of(message: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     // Empty lines may come before a response (RFC 9112, 2.2).
     let lines = message.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).skip_while(|line| line.is_empty());
@@ -251,7 +251,7 @@ impl Compiler<'_> {
 
     fn headers(&mut self, template: &RequestTemplate) -> Result<(), Error> {
         let given = |name: &str| template.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-        // The host comes first (RFC 9110, 7.2): cookies further on depend on it.
+        // The host must be known first (RFC 9110, 7.2): later cookies depend on it.
         if !given("host") {
             self.header("Host", &Template::text(&template.host))?;
         }

@@ -36,25 +36,26 @@ const FILES_PER_THREAD: u64 = 8;
 /// Open files beside those: standard streams, the run file, listeners.
 const FILES_BESIDE: u64 = 64;
 
-/// Sends the plan's load and blocks until it is over and its responses are in.
+/// Sends the plan's load and blocks until it has ended and all responses have arrived.
 ///
-/// Seconds go to `out` while the load lasts, each (scenario, second) exactly once and in order; `out` should be read
-/// by another thread, and a reader that falls more than a minute behind holds the load up. When the reader is gone,
-/// or `stop` is set, no further request is sent, and the wait for outstanding responses is at most one second.
+/// Seconds go to `out` during the load, each (scenario, second) exactly once and in order. `out` should be read by
+/// another thread; a reader that falls more than a minute behind holds the load up. When the reader is gone, or `stop`
+/// is set, no further request is sent, and the wait for outstanding responses is at most one second.
 ///
 /// An iteration under way when its scenario's time is up may finish its request but begins no further step. Of an open
 /// model's iterations, each that is due begins or is counted as dropped.
 ///
-/// When a kept connection breaks before any byte of the response arrives, an idempotent request is sent once more, unless
-/// [`LoadPlan::retry`] forbids it; this is counted as repeated. Raises the process's soft limit of open files if the users need it.
+/// When a kept connection breaks before any byte of the response arrives, an idempotent request is sent once more,
+/// unless [`LoadPlan::retry`] forbids it; this is counted as repeated. Raises the process's soft limit of open files if
+/// the users need it.
 ///
 /// # Errors
-/// [`Error::Plan`] when the plan cannot be run, [`Error::OpenFiles`] when it has more users than the process may open
-/// connections, [`Error::System`] when the kernel gives no thread or epoll descriptor. What becomes of requests is
-/// never an error, it is in the outcome.
+/// [`Error::Plan`] if the plan cannot be run, [`Error::OpenFiles`] if it has more users than the process may open
+/// connections, [`Error::System`] if the kernel provides no thread or epoll descriptor. A failed request is never an
+/// error; it is counted in the outcome.
 ///
 /// # Panics
-/// When a load thread did, once the others have ended and what they measured was sent to `out`.
+/// If a load thread panicked, after the others have ended and their measurements were sent to `out`.
 pub fn run(
     plan: &LoadPlan,
     clock: Clock,

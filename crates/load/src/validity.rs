@@ -49,7 +49,7 @@ const BUSY_INVALID: f64 = 0.95;
 /// The verdict: the worst of all reasons, and every reason in a whole sentence with its figures.
 pub fn judge(measured: &Measured) -> Validity {
     let mut validity = Validity::default();
-    // Where every request failed, users are busy and sends are late because of the system.
+    // If every request failed, busy users and late sends are the system's fault.
     let of_requests = match measured.succeeded {
         0 => [nothing_ended(measured), None, None],
         _ => [dropped(measured), waiting(measured), lateness(measured)],

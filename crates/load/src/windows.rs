@@ -55,8 +55,8 @@ impl PlannedWindow {
     }
 }
 
-/// The planned windows of a load that began at `started_ns`, numbered from `first` on and cut where it ended. Without an
-/// end, of a load that goes on: what comes after the last window may still belong to it.
+/// The planned windows of a load that began at `started_ns`, numbered from `first` and cut at the end of the load.
+/// `ended_ns` is `None` while the load runs: later seconds may still belong to the last window.
 pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: Option<i64>) -> Vec<Window> {
     let at = |offset: Duration| started_ns.saturating_add(i64::try_from(offset.as_nanos()).unwrap_or(i64::MAX));
     let ended_ns = ended_ns.unwrap_or(i64::MAX);
@@ -75,7 +75,7 @@ pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: 
     begun.zip(first..).map(place).collect()
 }
 
-/// The windows of a load that is under way. They are on the clock from its first row on.
+/// The windows of a running load. Their times are fixed by its first row.
 #[derive(Debug, Clone)]
 pub struct WindowsUnderWay {
     planned: Vec<PlannedWindow>,
@@ -83,12 +83,12 @@ pub struct WindowsUnderWay {
 }
 
 impl WindowsUnderWay {
-    /// Of a load that is about to begin.
+    /// The windows of a load that is about to begin.
     pub fn of(plan: &LoadPlan) -> Self {
         Self { planned: planned_windows(plan), placed: None }
     }
 
-    /// How the load's next row counts. None if it does not.
+    /// The phase in which the load's next row counts; `None` if it does not count.
     pub fn counts(&mut self, row: &LoadSecond) -> Option<Phase> {
         let placed = self.placed.get_or_insert_with(|| placed(&self.planned, 0, row.start_ns, None));
         counting::counts(&*placed, row)
@@ -103,12 +103,12 @@ pub(crate) fn bounds_ns(plan: &LoadPlan, started_ns: i64) -> Vec<i64> {
 }
 
 /// The windows of a plan, in order, not overlapping: the warm-up if there is one, until the last scenario has warmed
-/// up, then one for each piece of time between two changes of course of any scenario. It is a ramp where the users or
-/// the rate of one scenario change, else a load level; a scenario that is over counts as 0 users.
+/// up, then one for each interval between two changes of any scenario's course. A window is a ramp if the users or the
+/// rate of a scenario change in it, else a load level; a scenario that has ended counts as 0 users.
 ///
-/// A step of 5 s or more begins to count after a fifth of it, at most 5 s: what is queued from the level before has
-/// to drain first. Pieces under a second that only come of scenarios overlapping are too short to be a level and are left
-/// out too. Between two windows there may therefore be a gap.
+/// A step of 5 s or more counts only after its first fifth, at most 5 s, because the queue of the previous level has to
+/// drain first. Intervals under a second that exist only because scenarios overlap are too short to be a level and are
+/// also left out. So there may be a gap between two windows.
 pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
     let courses: Vec<Course> = plan.scenarios.iter().map(Course::new).collect();
     let warm = courses.iter().map(|course| course.warmup).max().unwrap_or_default();

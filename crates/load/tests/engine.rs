@@ -103,7 +103,7 @@ fn assert_consistent(plan: &LoadPlan, ran: &Ran) {
         begins_ns = rows[0].end_ns();
     }
     for second in &ran.seconds {
-        // The last response of all came at the last row's end.
+        // The very last response arrived at the end of the last row.
         let end_ns = if second.end_ns() == begins_ns { i64::MAX } else { second.end_ns() };
         let of_second = |s: &&Sample| s.scenario == second.scenario && (second.start_ns..end_ns).contains(&s.done_ns);
         let weight: f64 = ran.samples.iter().filter(of_second).map(|s| s.weight).sum();
@@ -198,7 +198,7 @@ fn every_failure_is_counted_by_its_kind_and_every_iteration_ends() {
         let ran = run_whole(&plan);
         assert_eq!(ran.outcome.totals.errors.of(kind), 30, "{kind:?}: {:?}", ran.outcome.causes);
         assert_eq!((ran.outcome.totals.errors.total(), ran.outcome.totals.succeeded), (30, 0));
-        // A busy machine may still make the generator late; that nothing succeeded is no fault of it.
+        // A busy machine may still delay the generator; the failed requests are not its fault.
         assert!(ran.outcome.validity.reasons.iter().all(|reason| reason.contains("busiest thread")));
         assert!(ran.samples.iter().all(|sample| sample.error == Some(kind)));
     }

@@ -51,10 +51,10 @@ pub struct VariantSummary {
     pub variant: String,
     /// Finished repetitions.
     pub repetitions: u32,
-    /// Successful responses per second, median over repetitions; none where no repetition has a rate.
+    /// Successful responses per second, median over repetitions; `None` if no repetition has a rate.
     pub rate: Option<f64>,
-    /// Mean latency from intended send, nanoseconds, median over repetitions; none where nothing succeeded, as are the next
-    /// three.
+    /// Mean latency from intended send, nanoseconds, median over repetitions; `None` if nothing succeeded. So are the
+    /// next three fields.
     pub mean_ns: Option<f64>,
     /// Median latency, nanoseconds, median over repetitions.
     pub p50_ns: Option<f64>,

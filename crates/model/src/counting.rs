@@ -1,11 +1,11 @@
-//! Which requests of a load count, and over how much time. Tables, objectives, findings, exports and a search for the
-//! capacity all ask here, while the load lasts and afterwards, so that they show the same figures.
+//! Which requests of a load count, and over how much time. Tables, objectives, findings, exports and the search for the
+//! capacity all use this module, during and after the load, so that they show the same figures.
 //!
 //! A request is counted in the row of the load ([`LoadSecond`]) in which it ended. The row belongs to the window that
-//! holds its middle. Rows are cut where windows begin and end, so each lies in one window or between two. What ends after
-//! the load's time, while the last responses are awaited, belongs to the window that the load ended with: it is in all
-//! counts and distributions, but in no rate, because a rate is over the time in which load was sent. Windows of warm-up do
-//! not count, nor does what lies between windows.
+//! contains its middle. Rows are cut at window boundaries, so each lies in one window or between two. Requests that end
+//! after the load, during the wait for the last responses, belong to the last window. They are in all counts and
+//! distributions, but in no rate, because a rate is over the time in which load was sent. Warm-up windows and rows
+//! between windows do not count.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use crate::run::{Window, WindowKind};
 /// The part of a window in which the requests of a row ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Its time, in which load was sent.
+    /// While load was sent.
     Sending,
-    /// After the load, when the last responses were awaited.
+    /// After the load, while the last responses were awaited.
     Draining,
 }
 
 impl Window {
-    /// Whether its requests count: all but those of warm-up.
+    /// Whether its requests count: all windows but the warm-up.
     pub fn is_counted(&self) -> bool {
         self.kind != WindowKind::Warmup
     }
 
-    /// How a row belongs to this window. None if it does not.
+    /// The phase of a row in this window; `None` if the row is not in it.
     pub fn holds(&self, row: &LoadSecond) -> Option<Phase> {
         let middle_ns = row.middle_ns();
         if (self.start_ns..self.end_ns).contains(&middle_ns) {
@@ -39,17 +39,17 @@ impl Window {
     }
 }
 
-/// How a row belongs to the windows that count. None if it does not count.
+/// The phase of a row in the windows that count; `None` if it does not count.
 pub fn counts<'a>(windows: impl IntoIterator<Item = &'a Window>, row: &LoadSecond) -> Option<Phase> {
     let held = windows.into_iter().filter(|window| window.is_counted()).filter_map(|window| window.holds(row));
     held.min_by_key(|phase| *phase != Phase::Sending)
 }
 
-/// Rows added up as they come: what was asked for, over the time of all.
+/// A running sum of rows: the selected requests, over the time of all rows.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     totals: LoadTotals,
-    /// The length of each row by its first instant. Rows side by side last as long as one.
+    /// The length of each row by its start. Rows of the same time count once.
     lengths_ns: BTreeMap<i64, i64>,
     length_ns: i64,
 }
@@ -61,7 +61,7 @@ impl Tally {
         self.totals.add(row, phase);
     }
 
-    /// Counts the time of a row whose requests are not asked for.
+    /// Counts only the time of a row whose requests are not selected.
     pub fn pass(&mut self, row: &LoadSecond, phase: Phase) {
         if phase == Phase::Draining {
             return;
@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// The load of these rows: the requests that `covers` accepts, over the time of all.
+/// The load of these rows: the requests that `covers` accepts, over the time of all rows.
 pub fn totals<'a>(
     rows: impl IntoIterator<Item = (&'a LoadSecond, Phase)>,
     covers: impl Fn(&LoadSecond) -> bool,

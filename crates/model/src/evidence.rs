@@ -74,10 +74,10 @@ impl ErrorLog {
     pub const EMPTY: &str = "(no text)";
 }
 
-/// What the load of some time came to.
+/// Totals of a load over some time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadTotals {
-    /// How long load was sent, in seconds; 0 where that is not known.
+    /// Time for which load was sent, in seconds; 0 if unknown.
     pub seconds: f64,
     /// See [`LoadSecond::due`].
     pub due: u64,
@@ -93,7 +93,7 @@ pub struct LoadTotals {
     pub cut: u64,
     /// Responses that counted as a success.
     pub succeeded: u64,
-    /// Of the successes, those outside the time in `seconds`: they came after the load's end, or in a row without a length.
+    /// Number of successes outside the time in `seconds`: after the end of the load, or in a row without a length.
     pub untimed: u64,
     /// Requests that failed, by kind.
     pub errors: ErrorCounts,
@@ -108,19 +108,19 @@ pub struct LoadTotals {
 }
 
 impl LoadTotals {
-    /// Successful responses per second of the time in which load was sent; 0 where [`Self::known_rate`] is none.
+    /// Successful responses per second of the time in which load was sent; 0 if [`Self::known_rate`] is `None`.
     pub fn rate(&self) -> f64 {
         self.known_rate().unwrap_or(0.0)
     }
 
-    /// Successful responses per second of the time in which load was sent. None if that time is not known, or if all came
-    /// after it.
+    /// Successful responses per second of the time in which load was sent; `None` if that time is unknown or all
+    /// responses arrived after it.
     pub fn known_rate(&self) -> Option<f64> {
         let in_time = self.succeeded.saturating_sub(self.untimed);
         (self.seconds > 0.0 && (in_time > 0 || self.untimed == 0)).then(|| in_time as f64 / self.seconds)
     }
 
-    /// Requests that ended, well or not.
+    /// Number of requests that ended, successful or not.
     pub fn ended(&self) -> u64 {
         self.succeeded + self.errors.total()
     }
@@ -187,13 +187,13 @@ impl LoadTotals {
 /// Figures of a trial's load as a whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadFigures {
-    /// Requests that ended, well or not.
+    /// Number of requests that ended, successful or not.
     pub requests: u64,
-    /// Of these, those that failed.
+    /// Number of these that failed.
     pub failed: u64,
-    /// Successful responses per second, if that is known.
+    /// Successful responses per second, if known.
     pub rate: Option<f64>,
-    /// Latency of the successful ones.
+    /// Latency of the successful requests.
     pub latency: LatencyFigures,
 }
 
@@ -222,7 +222,7 @@ pub struct RequestOfLoad {
 }
 
 impl RequestOfLoad {
-    /// Adds a row to its request, which comes last when it is new. Does not touch `seconds` of the totals.
+    /// Adds a row to its request, which is appended if it is new. Does not change `seconds` of the totals.
     pub fn add_to(requests: &mut Vec<RequestOfLoad>, row: &LoadSecond, phase: Phase) {
         let is_same = |known: &RequestOfLoad| known.scenario == row.scenario && known.request == row.request;
         let at = requests.iter().position(is_same).unwrap_or_else(|| {
@@ -308,7 +308,7 @@ impl TrialEvidence {
         self.counted_windows().any(|window| (window.start_ns..window.end_ns).contains(&time_ns))
     }
 
-    /// The rows of the load that count, in their order; [`counting`] decides.
+    /// The counted rows of the load, in order; [`counting`] decides which count.
     pub fn counted_rows(&self) -> impl Iterator<Item = (&LoadSecond, Phase)> {
         self.seconds.iter().filter_map(|row| Some((row, counting::counts(&self.windows, row)?)))
     }
@@ -318,12 +318,12 @@ impl TrialEvidence {
         counting::totals(self.counted_rows(), |_| true)
     }
 
-    /// What the program that made the load reports of it; none where Narrows made the load, or it reports nothing.
+    /// The report of the program that sent the load; `None` if Narrows sent the load, or the program reports nothing.
     pub fn reported_load(&self) -> Option<&ReportedLoad> {
         self.trial.load_program.as_ref()?.reported.as_ref()
     }
 
-    /// The load as a whole: as its program reports it, else as it was counted.
+    /// The whole load: as its program reports it, else as Narrows counted it.
     pub fn load_figures(&self) -> LoadFigures {
         match self.reported_load() {
             Some(load) => load.into(),

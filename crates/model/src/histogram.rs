@@ -6,7 +6,7 @@
 //! Counts are kept from the lowest to the highest bucket used so far, exact minimum, maximum, sum and count beside them.
 //!
 //! Buckets add, so those of many short intervals may be kept together: a histogram can give its buckets to another one
-//! ([`Histogram::give_buckets_to`]) and keep its exact figures. Merged again, such histograms are what they were together.
+//! ([`Histogram::give_buckets_to`]) and keep its exact figures. Merging such histograms gives the same total as before.
 
 use serde::{Deserialize, Serialize};
 
@@ -168,14 +168,15 @@ impl Histogram {
         self.count += other.count;
     }
 
-    /// Moves its buckets to another histogram and keeps its count, sum, minimum and maximum. Merging both gives the same as
-    /// before; a quantile of either alone is no longer that of its own values.
+    /// Moves its buckets to another histogram and keeps its count, sum, minimum and maximum. Merging both gives the
+    /// same as before; a quantile of either alone is no longer a quantile of its own values.
     pub fn give_buckets_to(&mut self, other: &mut Histogram) {
         other.add_buckets_of(self);
         (self.first, self.counts) = (0, Vec::new());
     }
 
-    /// The same with another count of values, for one whose buckets are with another histogram, or that holds others'.
+    /// The same with another count of values, for a histogram whose buckets were moved away or that holds those of
+    /// others.
     pub fn with_count(self, count: u64) -> Self {
         Self { count, ..self }
     }
@@ -185,7 +186,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Whether its buckets hold its values and no others.
+    /// Whether its buckets hold exactly its own values.
     pub fn is_whole(&self) -> bool {
         self.bucketed() == self.count
     }
@@ -220,9 +221,9 @@ impl Histogram {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The smallest recorded value such that a share `q` (0 to 1) of all values is at or below it, within 0.8 %;
-    /// 0 when empty. Of a histogram that holds others' buckets it is the quantile of them all, of one that gave its own
-    /// away the mean.
+    /// The smallest recorded value such that a share `q` (0 to 1) of all values is at or below it, within 0.8 %; 0 if
+    /// empty. For a histogram that holds others' buckets it is the quantile of all of them; for one that gave its
+    /// buckets away, the mean.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let bucketed = self.bucketed();
         if bucketed == 0 {

@@ -225,7 +225,7 @@ pub enum Ask {
 pub enum Unclear {
     /// Narrows recorded no load.
     NoLoad,
-    /// Only totals of the load are known, from the program that made it.
+    /// Only totals of the load are known, from the program that sent it.
     OnlyTotals,
     /// The heaviest part of the load was not steady.
     NotSteady,

@@ -25,7 +25,7 @@ pub struct OperationEvidence {
     pub seconds: Vec<OperationSecond>,
     /// The calls that completed and failed ones made, by target and name, most attempts first.
     pub calls: Vec<CallEvidence>,
-    /// Spans of its traces that are not looked at, because a trace has too many. Their calls are not counted.
+    /// Number of spans in its traces that are skipped because a trace has too many. Their calls are not counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub spans_left_out: u64,
 }
@@ -112,7 +112,7 @@ pub struct OperationSummary {
 }
 
 impl OperationSummary {
-    /// A duration of it; none where none completed.
+    /// A duration of the operation; `None` if no call of it completed.
     pub fn if_completed(&self, duration_ns: f64) -> Option<f64> {
         (self.completed > 0.0).then_some(duration_ns)
     }

@@ -1,27 +1,27 @@
-//! Texts of services and files as a terminal, a spreadsheet or a reader may get them.
+//! Untrusted texts made safe for a terminal, a spreadsheet or a reader.
 //!
-//! A terminal obeys control characters, marks of direction make a text read as another one, and a spreadsheet computes
-//! what begins like a formula. All of these come in names and messages of the system under test.
+//! A terminal obeys control characters, bidirectional marks change the order in which a text is read, and a spreadsheet
+//! evaluates cells that begin like a formula. All of these occur in names and messages of the system under test.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What stands for a character that is not printed.
+/// The character that replaces one that must not be printed.
 pub const REPLACEMENT: char = '\u{fffd}';
 
-/// Whether a terminal obeys a character instead of printing it, or prints what follows in another order: the control
-/// characters C0 and C1, and the marks of Unicode's bidirectional algorithm.
+/// Whether a terminal obeys a character instead of printing it, or reorders the text after it: the control characters
+/// C0 and C1, and the bidirectional marks of Unicode.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text of several lines: all that is obeyed is replaced but line feeds and tabs.
+/// Text of several lines. Characters that a terminal obeys are replaced, except line feeds and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// As [`lines`], but these control sequences stay: those that the caller put there itself.
+/// As [`lines`], but keeps these control sequences, which the caller itself added.
 pub fn painted(text: &str, sequences: &[&str]) -> String {
     const ESCAPE: char = '\u{1b}';
     let mut parts = text.split(ESCAPE);
@@ -36,7 +36,7 @@ pub fn painted(text: &str, sequences: &[&str]) -> String {
     printed
 }
 
-/// A text on one line: line feeds and tabs become blanks, and all else that is obeyed is replaced.
+/// Text on one line. Line feeds and tabs become blanks; other characters that a terminal obeys are replaced.
 pub fn line(text: &str) -> Cow<'_, str> {
     match lines(text) {
         text if text.contains(['\n', '\t']) => Cow::Owned(text.replace(['\n', '\t'], " ")),
@@ -44,9 +44,9 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON with escapes for what is obeyed: it means the same.
+/// JSON in which characters that a terminal obeys are escaped; its meaning is unchanged.
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Line feeds and tabs are between the values; within texts they are escaped already.
+    // Line feeds and tabs occur between values only; within texts they are already escaped.
     let is_escaped = |c: char| is_obeyed(c) && !matches!(c, '\n' | '\t' | '\r');
     if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
@@ -54,7 +54,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if is_escaped(c) {
-            // All of them are below U+10000. Writing to a string cannot fail.
+            // All these characters are below U+10000. Writing to a string cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
             escaped.push(c);
@@ -63,8 +63,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The text of a cell of comma-separated values, without quotes: a spreadsheet shows it and does not compute it. Text that
-/// begins like a formula and is no number gets a `'` in front.
+/// The text of a CSV cell, without quotes, that a spreadsheet shows instead of evaluating. Text that begins like a
+/// formula and is not a number gets a leading `'`.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let text = lines(text);
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && text.trim_end().parse::<f64>().is_err();

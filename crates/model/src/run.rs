@@ -70,7 +70,7 @@ pub struct Trial {
     pub error: Option<String>,
     /// What limits the reading of this trial: a cap that could not be set, a CPU that was stolen.
     pub caveats: Vec<String>,
-    /// The program that made the load; none where Narrows did.
+    /// The program that sent the load; `None` if Narrows did.
     #[serde(default)]
     pub load_program: Option<LoadProgram>,
 }
@@ -111,7 +111,7 @@ pub struct Window {
     pub start_ns: i64,
     /// First instant after.
     pub end_ns: i64,
-    /// When the last response to the load arrived, where the load ended with this window; `end_ns` or later.
+    /// Time of the last response to the load, `end_ns` or later, if the load ended with this window.
     #[serde(default)]
     pub drained_ns: Option<i64>,
     /// Virtual users at the end of the window; 0 in an open model, whose users follow from its rate.

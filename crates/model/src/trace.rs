@@ -10,7 +10,7 @@ pub type TraceId = [u8; 16];
 /// Eight bytes; never all zero.
 pub type SpanId = [u8; 8];
 
-/// The attribute of a span that named itself as its parent, and so is taken to have none.
+/// The attribute of a span that named itself as its parent and is therefore treated as a root.
 pub const OWN_PARENT: &str = "narrows.own_parent";
 
 /// Lower-case hexadecimal, as trace and span ids are written.

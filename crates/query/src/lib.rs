@@ -41,9 +41,9 @@ pub struct Compiled {
 /// A table that queries can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableShape {
-    /// What a query calls it.
+    /// Its name in queries.
     pub name: &'static str,
-    /// The view of the run file that holds its rows; `None` for a table that a run never fills.
+    /// The view of the run file with its rows; `None` for a table that a run never fills.
     pub view: Option<&'static str>,
     /// Its columns, in order.
     pub columns: Vec<ColumnShape>,
@@ -52,11 +52,11 @@ pub struct TableShape {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnShape {
-    /// What a query calls it.
+    /// Its name in queries.
     pub name: String,
-    /// What it holds.
+    /// The type of its values.
     pub kind: ColumnType,
-    /// The column of the view that it is read from; `None` if every row has the same value.
+    /// The column of the view that holds its values; `None` if every row has the same value.
     pub stored_as: Option<&'static str>,
 }
 

@@ -142,7 +142,7 @@ impl Relation {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Puts a column in the place of the one with its name, or last.
+    /// Replaces the column of the same name, or appends a new one.
     pub(crate) fn set(&mut self, column: Column) {
         match self.columns.iter_mut().find(|other| other.name == column.name) {
             Some(other) => other.value = column.value,

@@ -79,7 +79,7 @@ pub(crate) struct Parameter {
 #[derive(Debug)]
 pub(crate) enum ParameterKind {
     Value(Type),
-    /// A table that has these columns, and maybe others.
+    /// A table that has these columns, and perhaps others.
     Table(Vec<(Name, Type)>),
 }
 
@@ -181,7 +181,7 @@ pub(crate) enum Source {
 #[derive(Debug, Clone)]
 pub(crate) struct Union {
     pub(crate) is_inner: bool,
-    /// Tables that do not exist are left out.
+    /// Whether tables that do not exist are ignored.
     pub(crate) is_fuzzy: bool,
     pub(crate) with_source: Option<Name>,
     pub(crate) tables: Vec<Expression>,
@@ -237,7 +237,7 @@ pub(crate) enum Step {
     Render(Chart),
 }
 
-/// `join`, or `lookup`, which leaves out the columns of the right that it goes by.
+/// `join`, or `lookup`, which omits the right table's key columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Join {
     pub(crate) kind: JoinKind,
@@ -262,13 +262,13 @@ pub(crate) enum JoinKind {
 /// `make-series a = f(x) default = 0, … on axis from … to … step … by …`
 #[derive(Debug, Clone)]
 pub(crate) struct MakeSeries {
-    /// One row also where the table has none.
+    /// Whether an empty table still gives one row.
     pub(crate) is_nonempty: bool,
     pub(crate) values: Vec<(Item, Option<Expression>)>,
     pub(crate) axis: Item,
     pub(crate) from: Option<Expression>,
     pub(crate) to: Option<Expression>,
-    /// Written as `in range(from, to, step)`: bins count from zero, and `to` is the start of the last.
+    /// Whether it is written as `in range(from, to, step)`: bins count from zero, and `to` is the start of the last.
     pub(crate) is_range: bool,
     pub(crate) step: Expression,
     pub(crate) by: Vec<Item>,
@@ -277,7 +277,7 @@ pub(crate) struct MakeSeries {
 /// `mv-expand a, b to typeof(long) limit 5`
 #[derive(Debug, Clone)]
 pub(crate) struct MvExpand {
-    /// A bag gives pairs of key and value, not bags of one key.
+    /// Whether a bag is expanded to pairs of key and value, not to single-key bags.
     pub(crate) is_pairs: bool,
     pub(crate) index: Option<Name>,
     pub(crate) values: Vec<(Item, Option<Type>)>,
@@ -292,7 +292,7 @@ pub(crate) struct Parse {
     pub(crate) flags: String,
     pub(crate) value: Expression,
     pub(crate) pattern: Vec<ParsePart>,
-    /// `parse-where`: rows that do not match are left out.
+    /// Whether it is `parse-where`, which drops rows that do not match.
     pub(crate) is_filter: bool,
 }
 
@@ -311,7 +311,7 @@ pub(crate) enum ParsePart {
     Column(Name, Type),
 }
 
-/// `top-nested 3 of a by sum(b)`: one level of it.
+/// One level: `top-nested 3 of a by sum(b)`.
 #[derive(Debug, Clone)]
 pub(crate) struct NestedLevel {
     pub(crate) count: Option<Expression>,

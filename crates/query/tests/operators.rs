@@ -1,5 +1,5 @@
-//! What the larger operators give over a few known rows. Where Microsoft's documentation has an example with a result,
-//! the case is of that kind.
+//! Results of the larger operators over a few known rows. If Microsoft's documentation has an example with a result,
+//! the case follows that example.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
@@ -105,14 +105,14 @@ fn series_have_every_step() {
             &[r#"[8.0,4.0]|["2024-03-01T12:00:00.0000000Z","2024-03-02T12:00:00.0000000Z"]"#],
         ),
         (
-            // Without bounds, each series goes from its first to its last row, by days.
+            // Without bounds, each series goes from its first to its last row, in days.
             &format!(
                 "{rows}T | where t > datetime(2024-03-01 01:00) | make-series max(x) default=real(null) on t step 1d by k | project max_x, array_length(t)"
             ),
             &["[6.0]|1", "[8.0,null,null,null,null,null,null,1.0]|8"],
         ),
         (
-            // The end of a range belongs to it, and its bins are those of `bin`.
+            // The end of a range is included, and its bins are those of `bin`.
             &format!(
                 "{rows}T | make-series count() on t in range(datetime(2024-03-01 12:00), datetime(2024-03-03), 1d)"
             ),
@@ -132,7 +132,7 @@ fn series_have_every_step() {
         ),
         ("requests | make-series sum(itemCount) on timestamp step 1h | project sum_itemCount", &["[12,1]"]),
         (
-            // Of rows that lie outside there is no series.
+            // Rows outside the range give no series.
             &format!(
                 "{rows}T | make-series count() on t from datetime(2024-03-08) to datetime(2024-03-10) step 1d by k | project k, count_"
             ),
@@ -157,7 +157,7 @@ fn other_rows_are_looked_at_in_their_order() {
             &["2|2", "4|6", "6|12", "8|20", "10|30"],
         ),
         (
-            // The sum starts anew where the name changes, which is a look at the row before.
+            // The sum restarts when the name changes, which is a comparison with the previous row.
             "requests | where isnotempty(name) | sort by name asc, id asc | extend s = row_cumsum(itemCount, name != prev(name)), n = row_number(1, name != prev(name)) | project name, s, n",
             &["GET /orders|1|1", "GET /orders|2|2", "GET /stock|4|1", "GET /stock|8|2", "PUT /orders|2|1"],
         ),
@@ -193,7 +193,7 @@ fn texts_are_parsed_by_a_pattern() {
             "print s = 'a=1;b=2.5;c=true;d=end' | parse s with 'a=' a: int ';b=' b: real ';c=' c: bool ';' * '=' d | project a, b, c, d",
             &["1|2.5|1|end"],
         ),
-        // An expression's own groups are not counted, and strings take all they can.
+        // Groups inside an expression are not counted, and strings match as much as they can.
         (
             "print s = 'GET /a/b/c HTTP' | parse kind=regex s with @'(GET|PUT) ' path '/' last @'\\s' * | project path, last",
             &["/a/b|c"],

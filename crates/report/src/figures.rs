@@ -91,7 +91,7 @@ pub(crate) fn number(value: f64) -> String {
     units::number(value)
 }
 
-/// A value as it is written; a dash where there is none.
+/// A value in its written form; a dash if it is unknown.
 pub(crate) fn known(value: Option<f64>, written: fn(f64) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), written)
 }

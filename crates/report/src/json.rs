@@ -179,7 +179,7 @@ pub(crate) fn load(totals: &LoadTotals) -> Value {
     })
 }
 
-/// The quantiles of a distribution; `null` for all of them, and the mean, where nothing was recorded.
+/// The mean and quantiles of a distribution; all are `null` if nothing was recorded.
 pub(crate) fn quantiles(histogram: &Histogram) -> Value {
     let mut value = json!(histogram.quantiles());
     if let Some(fields) = value.as_object_mut().filter(|_| histogram.count() == 0) {
@@ -188,7 +188,7 @@ pub(crate) fn quantiles(histogram: &Histogram) -> Value {
     value
 }
 
-/// The fields of [`load`] as far as the program that made the load reports them.
+/// The fields of [`load`] that the program that sent the load reports.
 fn reported(load: &ReportedLoad) -> Value {
     let latency = &load.latency;
     json!({

@@ -40,7 +40,7 @@ pub(crate) fn cells(level: &LevelSummary) -> [String; COLUMNS.len()] {
     let errors = if level.error_rate > 0.0 { units::percent(level.error_rate) } else { "0".to_owned() };
     [
         level.label.trim_matches(['“', '”']).to_owned(),
-        // Successes without a rate came too close together, or after the load.
+        // A dash stands for successes without a rate: they came too close together, or after the load.
         if level.rate > 0.0 || level.mean_ns <= 0.0 { units::rate(level.rate) } else { "–".to_owned() },
         time(level.mean_ns),
         time(level.p50_ns),

@@ -93,7 +93,7 @@ fn requests_of(trials: &[&TrialEvidence]) -> Vec<RequestOfLoad> {
     all
 }
 
-/// Successes per second; a dash where that is not known.
+/// Successes per second; a dash if unknown.
 pub(crate) fn rate(totals: &LoadTotals) -> String {
     known(totals.known_rate(), units::rate)
 }
@@ -106,8 +106,8 @@ pub(crate) fn errors_by_kind(errors: ErrorCounts) -> String {
     counts.join(", ")
 }
 
-/// Requests that were sent twice, and requests without a response when the load was stopped: a label, and the count with
-/// what it means. Only those that occurred.
+/// Repeated requests, and requests without a response when the load was stopped: a label, and the count with an
+/// explanation. Only those that occurred.
 pub fn repeated_and_cut(load: &LoadTotals) -> Vec<(&'static str, String)> {
     let notes = [
         ("repeated", load.repeated, "sent again, because a kept connection broke before the response"),

@@ -19,7 +19,7 @@ use crate::secrets::{redact_text, redact_url};
 
 /// The longest URL that is taken, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
-/// Characters of a text that an error shows.
+/// Maximum number of characters of a URL in an error.
 const URL_CHARS_SHOWN: usize = 200;
 
 /// `http://HOST[:PORT][/PATH][?QUERY]`.
@@ -33,7 +33,7 @@ pub struct Url {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` {what}")]
 pub struct NotAUrl {
-    /// As it was given, cut short, without secrets.
+    /// The URL as given, shortened and redacted.
     pub text: String,
     /// What is wrong with it.
     pub what: &'static str,
@@ -46,7 +46,7 @@ impl Url {
     /// When it is not plain HTTP, names no host, or holds a user's name.
     pub fn parse(text: &str) -> Result<Self, NotAUrl> {
         let wrong = |what| {
-            // Without its scheme, an address may have a user all the same.
+            // Even without a scheme, an address may contain a user.
             let missing = if text.contains("://") { "" } else { "://" };
             let mut url: String = missing.chars().chain(text.chars().take(URL_CHARS_SHOWN)).collect();
             redact_url(&mut url);
@@ -98,7 +98,7 @@ impl Url {
     }
 }
 
-/// Without the secrets of its query.
+/// Prints the URL without the secrets in its query.
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut path = self.path.clone();

@@ -40,7 +40,8 @@ pub trait Store: Send + Sync + 'static {
             }
         }
     }
-    /// Redacts a text as the store will, for who has to hand it over in parts: a secret must not be cut before it is found.
+    /// Redacts a text as the store will. Call it before splitting a text: a secret that is cut in two would not be
+    /// found.
     fn redact(&self, text: &mut String) {
         secrets::redact_text(text);
     }
@@ -58,7 +59,7 @@ pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, Refused>>;
 pub struct Kept {
     /// Committed; or, of a span, counted and stood for by others.
     pub kept: u64,
-    /// Spans among those that were there already, as far as is known at once.
+    /// Number of spans that were already stored, as far as is known immediately.
     pub repeated: u64,
     /// Not kept: the trial's ceiling is reached, or no trial is under way.
     pub over_limit: u64,

@@ -1,20 +1,20 @@
-//! Text of JSON that other programs wrote, with U+FFFD in place of what is not Unicode.
+//! JSON text from other programs, with U+FFFD in place of invalid Unicode.
 //!
-//! SDKs cut long texts between the two halves of a character. What is left is half of a surrogate pair (`\ud83d`) or
-//! the first bytes of a UTF-8 sequence, and a JSON parser refuses the whole document for it. A replacement character
-//! costs that one character instead. A byte order mark at the beginning is dropped.
+//! SDKs cut long texts between the two halves of a character. This leaves half of a surrogate pair (`\ud83d`) or the
+//! first bytes of a UTF-8 sequence, and a JSON parser then refuses the whole document. With a replacement, only that
+//! character is lost. A byte order mark at the beginning is dropped.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
 
 /// The byte order mark of UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// The escape that replaces half of a surrogate pair. It is as long.
+/// The escape that replaces half of a surrogate pair. Both have the same length.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Whether more bytes follow those at hand.
+/// Whether more bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
     Yes,
@@ -34,15 +34,15 @@ pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Reads text, replacing what is not Unicode.
+/// A reader that replaces invalid Unicode.
 #[derive(Debug)]
 pub(crate) struct Unicode<R> {
     inner: R,
-    /// Bytes that were read: first those that are final, then those that depend on what follows.
+    /// Bytes that were read: first the final ones, then those that depend on the following bytes.
     bytes: Vec<u8>,
-    /// Final bytes that were handed on.
+    /// Number of final bytes that were returned.
     given: usize,
-    /// Final bytes.
+    /// Number of final bytes.
     ready: usize,
     more: More,
 }
@@ -82,7 +82,7 @@ impl<R: Read> Read for Unicode<R> {
     }
 }
 
-/// Replaces what is not Unicode, and returns how many bytes at the beginning do not depend on what follows.
+/// Replaces invalid Unicode. Returns the number of bytes at the beginning that do not depend on the following bytes.
 fn make_final(bytes: &mut Vec<u8>, more: More) -> usize {
     let whole = replace_halves(bytes, more);
     let whole = if more == More::Yes { whole - cut_sequence(&bytes[..whole]) } else { whole };
@@ -110,7 +110,8 @@ fn has_surrogate(bytes: &[u8]) -> bool {
     bytes.windows(3).any(|escape| matches!(escape, [b'\\', b'u', b'd' | b'D']))
 }
 
-/// Replaces halves of surrogate pairs, and returns how many bytes at the beginning do not depend on what follows.
+/// Replaces halves of surrogate pairs. Returns the number of bytes at the beginning that do not depend on the following
+/// bytes.
 fn replace_halves(bytes: &mut [u8], more: More) -> usize {
     let mut at = 0;
     while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'\\') {
@@ -130,14 +131,14 @@ fn replace_halves(bytes: &mut [u8], more: More) -> usize {
     bytes.len()
 }
 
-/// What an escape of a JSON string stands for.
+/// Kind of an escape in a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     /// The first half of a surrogate pair.
     High,
     /// The second half.
     Low,
-    /// Anything else, also text that is no escape.
+    /// Anything else, including text that is not an escape.
     Other,
     /// The bytes end within it.
     Cut,
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Hands its bytes out a few at a time.
+    /// A reader that returns a few bytes at a time.
     struct Drip<'a>(&'a [u8], usize);
 
     impl Read for Drip<'_> {

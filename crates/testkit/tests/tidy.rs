@@ -10,8 +10,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates of `crates/` that may depend on more than `narrows-model`. The receiver of telemetry accepts connections as the
-/// engines do, by the one library for it, and whoever reads a user's files opens them by another.
+/// Crates of `crates/` that may depend on more than `narrows-model`. The telemetry receiver uses the engines' library
+/// for accepting connections, and crates that read a user's files use the library for opening them.
 const JOINERS: [(&str, &[&str]); 4] = [
     ("narrows-model", &[]),
     ("narrows-load", &["narrows-model", "narrows-files"]),

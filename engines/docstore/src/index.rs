@@ -22,7 +22,7 @@ impl Index {
         self.insert(position, entries_of(document));
     }
 
-    /// Adds entries of a document, which is at `position`.
+    /// Adds the entries of the document at `position`.
     pub(crate) fn insert(&mut self, position: u32, entries: Vec<u128>) {
         for entry in entries {
             let positions = self.postings.entry(entry).or_default();
@@ -52,7 +52,7 @@ impl Index {
     }
 }
 
-/// The entry of every scalar of a document.
+/// The entries of all scalars in a document.
 pub(crate) fn entries_of(document: &Map<String, Value>) -> Vec<u128> {
     let mut entries = Vec::new();
     collect(0, document, &mut entries);

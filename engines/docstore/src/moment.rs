@@ -18,12 +18,12 @@ pub(crate) struct Moment {
     is_deferred: Cell<bool>,
 }
 
-/// Which thread a request runs on.
+/// The kind of thread that runs a request.
 #[derive(Debug)]
 pub(crate) enum Pace {
-    /// One that other requests wait for: it may not take long.
+    /// A thread for which other requests wait: the request must be short.
     Brief,
-    /// One of its own, for as long as somebody waits.
+    /// A separate thread, until the watch ends.
     Long(Watch),
 }
 
@@ -32,7 +32,7 @@ impl Moment {
         Self { now, seen: Cell::default(), pace: Pace::Brief, is_deferred: Cell::new(false) }
     }
 
-    /// A request that runs on a thread of its own.
+    /// The moment of a request on a separate thread.
     pub(crate) fn long(now: Duration, watch: Watch) -> Self {
         Self { pace: Pace::Long(watch), ..Self::at(now) }
     }
@@ -41,12 +41,12 @@ impl Moment {
         &self.pace
     }
 
-    /// Notes that the request takes too long for the thread that it is on; nothing of it has been done.
+    /// Marks the request as too long for its thread; none of it has been done.
     pub(crate) fn defer(&self) {
         self.is_deferred.set(true);
     }
 
-    /// Whether the request is to run again on a thread of its own.
+    /// Whether the request must run again on a separate thread.
     pub(crate) fn is_deferred(&self) -> bool {
         self.is_deferred.get()
     }

@@ -41,7 +41,7 @@ pub(crate) struct Done<T> {
 /// Why nothing was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It takes longer than other requests can wait, and has to run on a thread of its own.
+    /// It takes longer than other requests can wait, and must run on a separate thread.
     Long,
     /// The disk takes no more writes.
     Unavailable(Unavailable),
@@ -66,7 +66,7 @@ pub(crate) struct Usage {
 
 /// Why an admitted request was not done.
 enum Undone {
-    /// What it costs is more than the budget covers.
+    /// Its charge exceeds the budget.
     Uncovered,
     /// It takes longer than other requests can wait.
     Long,
@@ -199,7 +199,7 @@ impl Partition {
         self.opened_unix_s.saturating_add(now.as_secs())
     }
 
-    /// Runs a request within the budget. `run` gives what it did and cost.
+    /// Runs a request within the budget. `run` returns its outcome and charge.
     fn metered<T>(
         &self,
         moment: &Moment,
@@ -213,7 +213,7 @@ impl Partition {
         }
     }
 
-    /// The partition's state for a request that its budget admits.
+    /// The partition's state, if the budget admits a request.
     fn admitted(&self, moment: &Moment) -> Result<MutexGuard<'_, State>, Refused> {
         let mut state = self.lock();
         if state.is_retired {
@@ -233,7 +233,7 @@ impl Partition {
 }
 
 impl State {
-    /// Books what a request did, if the budget covers that.
+    /// Books a request, if the budget covers its charge.
     fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Done<T>, Refused> {
         if !self.budget.covers(charge) {
             return Err(self.uncovered(moment));

@@ -124,7 +124,7 @@ impl Selection {
         self.run(allowance).page(documents, admits, progress, limit)
     }
 
-    /// One page from two pages that different partitions gave after `progress`.
+    /// Merges the pages that two partitions returned after `progress`.
     pub(crate) fn merged(&self, pages: [Batch; 2], progress: &Progress, limit: usize) -> Batch {
         self.run(Allowance::brief()).merged(pages, progress, limit)
     }
@@ -133,7 +133,7 @@ impl Selection {
         Run::new(&self.query, &self.parameters, self.now_ticks, allowance)
     }
 
-    /// Whether the query has a result on this JSON object alone, which other requests wait for.
+    /// Whether the query has a result on this JSON object alone. Other requests wait for it.
     pub(crate) fn matches(&self, text: &str) -> Result<bool, TooMuchWork> {
         let allowance = Allowance::brief_beyond(text.len());
         Ok(!self.page(std::iter::once((0, text)), &Progress::default(), 1, allowance)?.items.is_empty())

@@ -1,8 +1,8 @@
-//! Opens files that a user names, without waiting for anybody.
+//! Opens files that a user names, without ever blocking.
 //!
-//! A named pipe is refused: opening one waits until some program writes into it, perhaps for ever. What the shell makes of
-//! `<(command)` and of `/dev/stdin` behind a `|` has its writer and is accepted. The crate deliberately does not limit how
-//! much is read; each reader knows its own limit.
+//! A named pipe is refused: opening one blocks until a program writes into it, perhaps forever. The pipes that the
+//! shell creates for `<(command)`, and for `/dev/stdin` after a `|`, have a writer and are accepted. The crate
+//! deliberately does not limit how much is read, apart from the limits that a caller passes in.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -11,28 +11,28 @@ use std::path::Path;
 /// Opens a file for reading.
 ///
 /// # Errors
-/// When the file cannot be opened, or is a named pipe.
+/// If the file cannot be opened, or is a named pipe.
 pub fn open(path: &Path) -> Result<File> {
     let is_pipe = std::os::unix::fs::FileTypeExt::is_fifo(&std::fs::metadata(path)?.file_type());
-    // A pipe of the shell has no path of its own.
+    // A pipe created by the shell has no path in the file system.
     if is_pipe && path.canonicalize().is_ok() {
         return Err(Error::new(ErrorKind::InvalidInput, "it is a named pipe, expected a regular file"));
     }
     File::open(path)
 }
 
-/// Reads a file of at most so many bytes as text.
+/// Reads a file of at most `bytes_max` bytes as text.
 ///
 /// # Errors
-/// As [`open`], and when the file is larger or not UTF-8.
+/// As [`open`], and if the file is larger or not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
     String::from_utf8(read(path, bytes_max)?).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`open`], and when the file is larger.
+/// As [`open`], and if the file is larger.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

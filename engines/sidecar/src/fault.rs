@@ -13,7 +13,7 @@ pub(crate) enum Fault {
     UpstreamUnreachable,
     /// The TLS handshake with the upstream failed.
     UpstreamTls,
-    /// The upstream broke off before the end of its response, or sent one that nobody asked for.
+    /// The upstream closed the connection before the end of its response, or its response did not fit the request.
     UpstreamBroken,
     /// All connections to the upstream were in use for too long.
     PoolFull,
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     CallerLeft,
     /// The caller's TLS handshake failed.
     CallerTls,
-    /// The caller's request could not be read, or says two things about where it belongs or ends.
+    /// The caller's request could not be read, or is ambiguous about its host or its end.
     CallerMalformed,
 }
 

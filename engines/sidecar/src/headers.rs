@@ -1,7 +1,8 @@
-//! Which heads go on, and with which headers: all but those that belong to one connection (RFC 9110, section 7.6.1).
+//! Which messages are forwarded, and with which headers: all but those that belong to one connection (RFC 9110, section
+//! 7.6.1).
 //!
-//! A head that says two things about where it belongs or where its message ends is refused or freed of one of them (RFC
-//! 9112, sections 3.2 and 6.3), so that the next server cannot read it in another way.
+//! A message that is ambiguous about its host or its end is refused, or the ambiguity is removed (RFC 9112, sections
+//! 3.2 and 6.3), so that the next server cannot read it differently.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
@@ -21,7 +22,7 @@ const OF_ONE_CONNECTION: [HeaderName; 8] =
 /// Most headers that `Connection` may name and have taken out.
 const NOMINATED_MAX: usize = 32;
 
-/// Takes out what belongs to the connection that the headers came over, and a length that another framing overrides.
+/// Removes the headers that belong to the incoming connection, and a length that another framing overrides.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -45,7 +46,7 @@ fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter(|name| *name != HOST && *name != CONTENT_LENGTH).take(NOMINATED_MAX).collect()
 }
 
-/// Checks that a caller's request can go on.
+/// Checks that a caller's request can be forwarded.
 pub(crate) fn check_request<B>(request: &Request<B>) -> Result<(), Failure> {
     let asks_for_websocket =
         || request.headers().get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
@@ -67,7 +68,7 @@ pub(crate) fn check_request<B>(request: &Request<B>) -> Result<(), Failure> {
     }
 }
 
-/// Checks that an upstream's response is one to a request of this hop, which offers neither upgrades nor codings.
+/// Checks that an upstream's response fits the requests of this hop, which offer neither upgrades nor transfer codings.
 pub(crate) fn check_response<B>(response: &Response<B>) -> Result<(), Failure> {
     let broken = |what: String| Err(Failure::new(Fault::UpstreamBroken, what));
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -102,7 +103,7 @@ fn check_host<B>(request: &Request<B>) -> Result<(), &'static str> {
     }
 }
 
-/// Whether this is a host, with or without a port, or nothing.
+/// Whether this is a host, with or without a port, or empty.
 fn is_host(text: &[u8]) -> bool {
     if text.is_empty() {
         return true;
@@ -113,7 +114,8 @@ fn is_host(text: &[u8]) -> bool {
     port.is_empty() || port.strip_prefix(':').is_some_and(is_port)
 }
 
-/// Frames a body of unknown length; otherwise the client would send none with methods that seldom have one.
+/// Declares a body of unknown length as chunked. Otherwise the client would send no body with methods that seldom have
+/// one.
 pub(crate) fn frame(headers: &mut HeaderMap) {
     if !headers.contains_key(CONTENT_LENGTH) {
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));

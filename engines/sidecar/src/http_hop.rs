@@ -33,7 +33,7 @@ pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, connection: Arc<Connection>
         let (hop, in_progress) = (Arc::clone(&hop), counting.begin());
         async move { Ok::<_, Infallible>(respond(&hop, in_progress, request).await) }
     });
-    // A caller that has sent all it wants to may close its side and still wait for the response.
+    // A caller may close its sending side after the request and still wait for the response.
     let http =
         http1::Builder::new().max_buf_size(HEAD_MAX).half_close(true).serve_connection(TokioIo::new(wire), service);
     let ended = drive(&connection, http).await;

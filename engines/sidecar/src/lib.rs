@@ -1,9 +1,9 @@
 //! A small proxy that stands beside a service and carries the requests it receives and the requests it sends.
 //!
 //! It exists so that the cost of a sidecar can be measured with and without one, on one machine, with nothing to
-//! install. A sidecar is one process of one thread with a list of *hops*: each has a listener on loopback and one
-//! upstream. Inbound hops lead to the service it stands beside, outbound ones to other services; a hop may
-//! request a certificate from its callers (`accept_tls`) and may show its own to its upstream (`upstream_tls`).
+//! install. A sidecar is a single-threaded process with a list of *hops*: each has a listener on loopback and one
+//! upstream. Inbound hops lead to the service beside it, outbound ones to other services; a hop may request a
+//! certificate from its callers (`accept_tls`) and may show its own to its upstream (`upstream_tls`).
 //!
 //! # What a hop does
 //!
@@ -19,15 +19,17 @@
 //! |---|---|---|
 //! | 400 | `caller-malformed` | no `Host`, two, or one that is invalid or has user information; a body chunked twice |
 //! | 501 | `not-carried` | a websocket, `CONNECT`, or a transfer coding besides chunked |
-//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | nobody listens; no trust; closed before its response, or responded with a 101 or a transfer coding that the hop did not ask for |
+//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | no listener; no trust; closed before its response, or responded with a 101 or a transfer coding that the hop did not ask for |
 //! | 503 | `upstream-pool-full` | all connections were in use for longer than a request waits |
 //! | 504 | `connect-timeout`, `response-timeout` | it was too slow |
 //!
-//! A `content-length` beside a chunked body does not go on (RFC 9112, section 6.3). A caller may close its side after its
-//! request and still gets the response; one that closes both sides is noticed when the response is written.
+//! A `content-length` beside a chunked body is not forwarded (RFC 9112, section 6.3). A caller may close its sending
+//! side after its request and still gets the response; one that closes both sides is noticed when the response is
+//! written.
 //!
-//! A request that was not sent, because the kept connection had closed, goes out on another; one that may be repeated
-//! (RFC 9110, section 9.2.2) and has no body is also sent once more when a kept connection closed before any response.
+//! A request that was not sent, because the kept connection had closed, is sent on another one. A request that may be
+//! repeated (RFC 9110, section 9.2.2) and has no body is also sent once more if a kept connection closed before any
+//! response.
 //!
 //! # Mutual TLS
 //!

@@ -87,7 +87,7 @@ struct Once {
 }
 
 impl Command {
-    /// Opens the hub as a service, which ends at SIGTERM or SIGINT, or if another process takes its place as a node; or runs
+    /// Opens the hub as a service, which ends at SIGTERM or SIGINT, or when another process replaces its node; or runs
     /// one workload.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Ends once another node has taken the place of this one.
+    /// Waits until another node has replaced this one.
     pub(crate) async fn replaced(&self) {
         loop {
             if let Self::Node(node) = self
@@ -157,7 +157,7 @@ impl Engine {
 /// How long the partitions may take to spread over the nodes.
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
-/// How often a node is asked whether another one has taken its place.
+/// Interval at which a node is asked whether another one has replaced it.
 const POLL_REPLACED: Duration = Duration::from_millis(250);
 
 /// A hub that is open.

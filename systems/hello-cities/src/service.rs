@@ -26,13 +26,13 @@ use crate::{Error, Figures, Launch, Plan, SCOPE, SERVICE, Service, Workload};
 
 const WORKLOADS: &str = "/workloads/{workload}";
 
-/// Opens the hub and listens on `port`, 0 for any. The future ends if the process is a node and another one was opened
-/// under its name: the service should then end too.
+/// Opens the hub and listens on `port`, 0 for any. The future completes if the process is a node and another node was
+/// opened under its name: the service should then end too.
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
-/// hub cannot be opened as requested, [`Error::Serving`] if the port is not to be had or spans and metrics cannot be
+/// [`Error::Setting`] for a setting outside its range; [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
+/// hub cannot be opened as requested; [`Error::Serving`] if the port is not available or spans and metrics cannot be
 /// exported as requested.
 pub async fn open(port: u16, config: &Config) -> Result<(Service, impl Future<Output = ()> + use<>), Error> {
     let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;

@@ -207,7 +207,7 @@ fn serve_sidecar(arguments: &Sidecar) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// Reports what is wrong with a folder and, on request, goes on without what is lost.
+/// Reports the damage in a folder and, on request, opens the folder without the lost data.
 fn repair_docstore(folder: &Path, accept_loss: bool) -> Outcome {
     let failed = |error: narrows_docstore::Error| explained(&error);
     let repair = Repair::open(folder).map_err(failed)?;

@@ -196,7 +196,7 @@ fn open(path: &Path, format: Format) -> Result<Box<dyn Write>, Failure> {
             Format::OtlpJson | Format::JaegerJson | Format::Jsonl => {
                 Ok(Box::new(BufWriter::new(PrintableJson { out: stdout, rest: Vec::new() })))
             }
-            // Its writer has replaced what a terminal obeys.
+            // The CSV writer has already replaced terminal control characters.
             Format::Csv => Ok(Box::new(BufWriter::new(stdout))),
             Format::Evidence if stdout.is_terminal() => {
                 Err(Failure::new("evidence is compressed and cannot be shown on a terminal")
@@ -209,10 +209,10 @@ fn open(path: &Path, format: Format) -> Result<Box<dyn Write>, Failure> {
     Ok(Box::new(BufWriter::new(file)))
 }
 
-/// Writes JSON with escapes for what a terminal obeys.
+/// Writes JSON and escapes terminal control characters.
 struct PrintableJson<W> {
     out: W,
-    /// Bytes of a character that is not complete.
+    /// Bytes of an incomplete character.
     rest: Vec<u8>,
 }
 

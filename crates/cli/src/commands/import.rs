@@ -41,7 +41,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     super::attach::conclude(&options.path, arguments.json)
 }
 
-/// What became of the records: what was kept, and what was not.
+/// Summary of the import: numbers of records kept, left out and repeated.
 fn summary(imported: &Imported) -> String {
     let counted = |count: u64, one: &str| {
         let plural = if count == 1 { "" } else { "s" };

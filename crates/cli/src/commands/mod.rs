@@ -39,7 +39,7 @@ use narrows_report::text::{Color, SEQUENCES, Style};
 use crate::exit::{Exit, Failure};
 use crate::{Outcome, stderr};
 
-/// Writes a result to standard output, without characters that a terminal obeys. A reader that went away is no failure.
+/// Writes a result to standard output, without terminal control characters. A reader that went away is not a failure.
 pub(crate) fn print(text: &str) -> Outcome {
     print_as_it_is(&printable::lines(text))
 }
@@ -49,7 +49,7 @@ pub(crate) fn print_painted(text: &str) -> Outcome {
     print_as_it_is(&printable::painted(text, &SEQUENCES))
 }
 
-/// Writes JSON to standard output, with escapes for characters that a terminal obeys.
+/// Writes JSON to standard output, with terminal control characters escaped.
 pub(crate) fn print_json(json: impl std::fmt::Display) -> Outcome {
     let mut text = format!("{json:#}");
     if !text.ends_with('\n') {

@@ -16,7 +16,7 @@ const LABEL_WIDTH: usize = 12;
 const SPARK_WIDTH: usize = 48;
 const SPARK_WIDTH_PLAIN: usize = 24;
 
-/// Pieces of a second shorter than this, at the bounds of windows and at the load's end, show no rate.
+/// No rate is shown for partial seconds shorter than this, at window boundaries and at the end of the load.
 const SHOWN_FROM_S: f64 = 0.5;
 
 /// When a load is over.
@@ -82,7 +82,7 @@ impl View {
         }
     }
 
-    /// Shows rates and latencies of the newest seconds, unless these are pieces too short for a rate.
+    /// Shows rates and latencies of the newest seconds, unless these are too short for a rate.
     fn see_now(&mut self, last_ns: i64, rows: &[LoadSecond]) {
         let lengths: BTreeMap<i64, i64> = rows.iter().map(|row| (row.start_ns, row.length_ns)).collect();
         let seconds = lengths.values().sum::<i64>() as f64 / 1e9;

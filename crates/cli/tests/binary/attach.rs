@@ -144,7 +144,7 @@ fn a_full_disk_ends_the_collection_and_is_said() {
     assert!(told.contains("hint: free some space"), "{told}");
 }
 
-/// Attaches to its own shell with a run file on a disk of its own, and fills that once the collection has begun.
+/// Attaches to its own shell with a run file on a separate disk, and fills that disk once the collection has begun.
 const ON_A_SMALL_DISK: &str = r#"
 mount -t tmpfs -o size=8m none small || exit 3
 "$0" attach --for 10m --otlp none --pid "shell=$$" --every 100ms --out small/live.narrows 2>told &

@@ -69,10 +69,10 @@ fn jaegers_traces_become_a_run_that_can_be_diagnosed() {
 const OTLP_SPAN: &str = r#"{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"GET /a","kind":2,
     "startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000000005000000"}"#;
 
-/// Imports a text and returns the first line that was said.
+/// Imports a text and returns the first line of the output.
 fn said_of(bench: &Bench, text_of_file: &str) -> String {
     std::fs::write(bench.path("in.json"), text_of_file).unwrap();
-    // One run after the other has this name.
+    // Each run reuses this name.
     let _ = std::fs::remove_file(bench.path("in.narrows"));
     let import = bench.run(&["import", "in.json", "--out", "in.narrows"]);
     assert!(import.status.success(), "{text_of_file}: {}", text(&import.stderr));

@@ -210,7 +210,7 @@ fn nodes_are_shown_with_their_partitions_and_silent_ones_apart() {
     assert!(rows.contains("3 partitions on 1 node, 1 silent"), "{rows}");
 }
 
-/// Publishes a message as any client of the server may.
+/// Publishes a message as any other client of the server could.
 fn publish(port: &str, subject: &str, payload: &str) {
     let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let publish = format!("PUB {subject} {}\r\n{payload}", payload.len());

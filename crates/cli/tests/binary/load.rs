@@ -152,7 +152,7 @@ fn requests_that_are_sent_again_are_counted_and_a_post_is_not_among_them() {
     ];
     for (arguments, code, expected) in cases {
         let received = AtomicUsize::new(0);
-        // Every other request is received, and its connection closed.
+        // The server receives every other request and closes its connection without a response.
         let server = Server::plain(move |_| match received.fetch_add(1, Ordering::Relaxed) % 2 {
             0 => response("200 OK", "", "hello"),
             _ => String::new(),

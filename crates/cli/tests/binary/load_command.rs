@@ -38,7 +38,7 @@ fn run(bench: &Bench) -> (Output, String) {
     (output, said)
 }
 
-/// With single spaces, however wide columns are.
+/// The output with single spaces, independent of column widths.
 fn in_one_line(said: &str) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -165,7 +165,7 @@ fn without_spans_the_figures_are_those_of_k6_and_objectives_are_judged_by_them()
     ] {
         assert!(in_one_line(&said).contains(row), "{row}: {said}");
     }
-    // The run file holds them, so that they are the same when it is read again.
+    // The run file stores them, so a second reading shows the same.
     let again = bench.run(&["diagnose", "run.narrows"]);
     let again = text(&again.stdout);
     assert!(again.contains("90.0/s") && again.contains("29.3 ms"), "{again}");

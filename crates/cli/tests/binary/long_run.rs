@@ -1,4 +1,4 @@
-//! Eight hours of a load, written with their own times, are read like a short run: in little memory.
+//! An eight-hour load, written with historical timestamps, is read in as little memory as a short run.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,15 +14,15 @@ use crate::query::{START_NS, run, trial};
 
 const SECONDS: i64 = 8 * 3_600;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Of one scenario in a second.
+/// Requests of one scenario in one second.
 const REQUESTS: u64 = 8;
-/// Seconds that are written at once.
+/// Seconds written per batch.
 const AT_ONCE: i64 = 20;
-/// What commands may allocate, in KiB; half of what the seconds alone need if they are not folded.
+/// Memory that commands may allocate, in KiB: half of what the unfolded seconds alone would need.
 const DATA_KIB: u32 = 224 << 10;
 const CPU: [&str; 4] = [names::HOST_CPU_UTILIZATION, names::HOST_CPU_STEAL, names::CPU_CORES, names::MEMORY_BYTES];
 
-/// A second with latencies from 0.2 to 60 ms, as those of a server that sometimes collects garbage.
+/// A second with latencies from 0.2 to 60 ms, like those of a server with occasional garbage collections.
 fn second(scenario: &str, at: i64) -> LoadSecond {
     let mut row = LoadSecond {
         scenario: scenario.into(),
@@ -93,7 +93,7 @@ fn made(bench: &Bench) -> PathBuf {
     path
 }
 
-/// The same command with a limit on what it may allocate.
+/// The same command with limited memory.
 fn limited(command: &Command) -> Command {
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -d {DATA_KIB} && exec \"$0\" \"$@\"")]);

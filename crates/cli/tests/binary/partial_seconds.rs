@@ -1,4 +1,5 @@
-//! Requests of the last or only part of a second: every one counts, in the table, the objectives, the exit code and queries.
+//! Requests in the last or only part of a second are all counted: in the table, the objectives, the exit code and
+//! queries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{Bench, ask, text};
 use crate::server::{Server, response};
 
-/// A server whose responses fail after so many.
+/// A server that fails every request after the first `good` ones.
 fn failing_after(good: usize) -> Server {
     let asked = AtomicUsize::new(0);
     Server::plain(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
@@ -16,7 +17,7 @@ fn failing_after(good: usize) -> Server {
     })
 }
 
-/// So many requests in turn by one user, with these objectives.
+/// An experiment in which one user sends this many requests in turn, with these objectives.
 fn experiment(server: &Server, iterations: u32, pace: &str, objectives: &str) -> String {
     let url = server.url("");
     format!(
@@ -82,7 +83,7 @@ fn a_one_shot_load_is_judged_by_all_its_requests() {
     assert!(said.contains("[200] 50 responses") && said.contains("[500] 4 responses"), "{said}");
 }
 
-/// Requests as OTLP/JSON: when each began and how long it took, in milliseconds, and whether it failed.
+/// Requests as OTLP/JSON: start and duration of each in milliseconds, and whether it failed.
 fn import(bench: &Bench, requests: &[(i64, i64, bool)]) -> (String, Value) {
     let span = |(at, (began_ms, took_ms, has_failed)): (usize, &(i64, i64, bool))| {
         let start_ns = 1_790_000_000_000_000_000 + began_ms * 1_000_000;

@@ -1,4 +1,4 @@
-//! What services and files say reaches a terminal as text, a spreadsheet as text, and no command waits for a file.
+//! Untrusted text is printed as plain text in terminals and spreadsheets, and no command blocks on a named pipe.
 
 use std::process::Output;
 
@@ -7,17 +7,17 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::{Bench, text};
 
-/// A trace whose names a terminal would obey, in OTLP's JSON.
+/// An OTLP/JSON trace with terminal control characters in its names.
 const TRACE: &str = r#"{"resourceSpans":[{"resource":{"attributes":[
 {"key":"service.name","value":{"stringValue":"we\u001b[2Jb\u202e"}}]},"scopeSpans":[{"scope":{"name":"s"},"spans":[
 {"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"=HYPERLINK(\u009b1m)","kind":2,
 "startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000003000000000",
 "status":{"code":2,"message":"\u001b]0;title\u0007 failed\u2066"}}]}]}]}"#;
 
-/// Whether an output has only characters that a terminal prints, and says so with the first that it obeys.
+/// Asserts that an output has only printable characters; the message names the first other one.
 fn is_text(command: &[&str], output: &Output) {
     for stream in [&output.stdout, &output.stderr] {
-        // Lines of exported CSV end as RFC 4180 says.
+        // Lines of exported CSV end with CRLF, as RFC 4180 requires.
         let text = str::from_utf8(stream).unwrap().replace("\r\n", "\n");
         let obeyed = text.char_indices().find(|(_, c)| is_obeyed(*c) && !matches!(c, '\n' | '\t'));
         assert_eq!(obeyed, None, "`narrows {}`: {text:?}", command.join(" "));

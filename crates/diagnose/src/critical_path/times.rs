@@ -13,8 +13,8 @@ use narrows_model::trace::{Span, SpanKind, SpanStatus};
 /// How long after its parent's end a child may end and still be waited for, nanoseconds: libraries stand in one
 /// another's way when they end their spans.
 const OVERHANG_NS: i64 = 1_000_000;
-/// Times further from the epoch are cut off, nanoseconds: 146 years, so that no span's length overflows. Run files have
-/// none further.
+/// Largest distance of a time from the epoch, in nanoseconds: 146 years, so that no span's length overflows. Later
+/// times are cut off; run files contain none.
 const TIME_MAX: i64 = 1 << 62;
 
 /// A span's times within its parent.

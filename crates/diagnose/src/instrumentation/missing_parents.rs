@@ -36,7 +36,7 @@ impl Trap for MissingParents {
     }
 }
 
-/// Spans that named themselves as their parents.
+/// Spans that name themselves as their parents.
 fn own_parents(scene: &Scene<'_>) -> Option<String> {
     let mut own = scene.spans().filter(|(_, span)| span.attributes.contains_key(OWN_PARENT));
     let (trace, first) = own.next()?;

@@ -81,7 +81,7 @@ fn repetition<'a>(
 /// Whether the repeated queries select different rows; none when it is known that they do not.
 fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     let values: HashSet<String> = queries.iter().map(|query| values_of(query)).collect();
-    // A query known by its summary or its name shows no values either.
+    // A query that is known only by its summary or name shows no values either.
     let are_bound = queries.iter().all(|query| query.shape.placeholders > 0 || query.span.facts.db_query.is_none());
     let are_recorded = queries.iter().all(|query| bound_values(query.span).next().is_some());
     match values.len() {

@@ -1,24 +1,24 @@
 //! Traces cut into requests, each with the database queries that its service's code made.
 //!
-//! Between the code and the spans stand the instrumentation libraries, and they blur: stacked ones (SQLAlchemy over
-//! psycopg2, Hibernate over JDBC) report each query twice, pools add a `connect` before each query, transactions add
-//! `BEGIN`, frameworks add a span per middleware and one per repository call. Here that is undone: a query that two
-//! libraries report counts once, what is no query is set aside and counted, and each query gets the parent that its
-//! author would name. Calls over HTTP and to remote methods are treated alike: stacked clients (requests over urllib3,
-//! gRPC over HTTP/2) count once, and a span that holds several calls for what it requests itself is the library that
-//! tries again, so its calls count and it does not.
+//! Between the code and the spans are instrumentation libraries, which distort the picture: stacked ones (SQLAlchemy
+//! over psycopg2, Hibernate over JDBC) report each query twice, pools add a `connect` before each query, transactions
+//! add `BEGIN`, frameworks add a span per middleware and one per repository call. This module undoes that: a query that
+//! two libraries report counts once, spans that are not queries are set aside and counted, and each query gets the
+//! parent that its author would name. Calls over HTTP and to remote methods are treated alike: stacked clients
+//! (requests over urllib3, gRPC over HTTP/2) count once. A span that contains several calls for its own request is a
+//! library that retries; its calls count and it does not.
 //!
 //! The *entry* of a request is the nearest server or consumer span above a query in the same service; without one, the
 //! topmost span of that service. The *logical parent* of a query is the nearest span above it, up to the entry, that is
 //! neither noise nor a wrapper. A wrapper is an internal span that holds one query only or that has a sibling of the
 //! same name: the call of a repository, one per row.
 //!
-//! A query without any text is known by its span's name if its attributes name operation and collection, as those of
-//! mappers do. Other queries without text are set aside, not guessed at from their names, which often name the database
-//! only. Those that at least name their operation, as key-value stores do, are calls that are no queries.
+//! A query without text is identified by its span's name if its attributes name operation and collection, as those of
+//! mappers do. Other queries without text are set aside; their names often contain only the database, so they are not
+//! used. Spans that at least name their operation, as those of key-value stores do, count as calls, not as queries.
 //!
-//! Some tracers give a call's span a service of its own, such as `mysql`. A call belongs to the service of the span above
-//! it, unless that is a call too: then it is a call that the other side makes.
+//! Some tracers give a call's span a separate service, such as `mysql`. A call belongs to the service of its parent
+//! span, unless the parent is a call too: then the other side makes this call.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -58,7 +58,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Query<'a> {
     /// The first span that reported it.
     pub(crate) span: &'a Span,
-    /// Its text as it came: see [`query_text`].
+    /// Its text as recorded: see [`query_text`].
     pub(crate) text: &'a str,
     /// Its shape.
     pub(crate) shape: Rc<Shape>,
@@ -109,7 +109,7 @@ pub(crate) fn is_database(span: &Span) -> bool {
     span.facts.db_system.is_some() || span.facts.db_query.is_some()
 }
 
-/// The text of a query, or its summary, or the name of a span that says its operation and collection; `None` without all.
+/// The text of a query, else its summary, else the name of a span that contains operation and collection.
 pub(crate) fn query_text(span: &Span) -> Option<&str> {
     let facts = &span.facts;
     let is_named = facts.db_operation.is_some() && facts.db_collection.is_some();
@@ -251,8 +251,8 @@ impl<'a, 's> Cut<'a, 's> {
         request.other_calls.sort_by_key(|call| call.start_ns);
     }
 
-    /// The spans above this one in its service, nearest first, ending with the first server or consumer span. The service
-    /// of a call is that of the span above it, unless that is a call too.
+    /// The spans above this one in its service, nearest first, ending with the first server or consumer span. A call
+    /// has the service of its parent span, unless that is a call too.
     fn path(&self, span: &Span) -> Vec<&'a Span> {
         let mut path: Vec<&'a Span> = Vec::new();
         let mut parent_id = span.parent_id;

@@ -68,7 +68,7 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// The logarithm of a block's mean; none for a latency of nothing or a rate over no time.
+    /// The logarithm of a block's mean; `None` for a latency of 0 or a rate over no time.
     fn log_of(self, block: &Block) -> Option<f64> {
         match self {
             // A block without a response counts as half a response: its logarithm must be some number.
@@ -130,7 +130,8 @@ fn whole(cut: &[Vec<Vec<Block>>]) -> Vec<Stratum> {
     vec![cut.iter().map(|strata| strata.concat()).collect()]
 }
 
-/// A second counts where its middle is; what was awaited after the load is in no rate and in no mean here.
+/// A second belongs to the window that contains its middle. Responses after the load count in no rate and in no mean
+/// here.
 fn cut_by_window(trial: &TrialEvidence, seconds: &Seconds) -> Vec<Vec<Block>> {
     let intervals: Vec<(i64, i64)> = trial.counted_windows().flat_map(bounds_of).collect();
     let blocks = (BLOCKS / intervals.len().max(1)).max(BLOCKS_PER_STRATUM_MIN);

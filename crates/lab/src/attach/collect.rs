@@ -178,7 +178,8 @@ fn window(start_ns: i64, end_ns: i64) -> Window {
     Window { index: 0, kind: WindowKind::Steady, label, start_ns, end_ns, drained_ns: None, vus: 0, rate: None }
 }
 
-/// Waits for the end, or until the run file cannot be written, and tells. Says what ended meanwhile.
+/// Waits for the end, or until the run file cannot be written, and reports progress. Returns a message on what ended
+/// meanwhile.
 fn follow(
     options: &Options,
     sources: &Sources,

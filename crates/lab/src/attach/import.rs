@@ -79,7 +79,7 @@ fn source(options: &Options) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was left out and what was put right, in sentences.
+/// Sentences on the records that were left out or corrected.
 fn said(imported: &Imported) -> Vec<String> {
     let Imported { repeated, without_kind, malformed, over_limit, .. } = *imported;
     let counted = |count: u64, one: &str, several: &str| match count {

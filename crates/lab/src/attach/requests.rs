@@ -69,8 +69,8 @@ pub(super) struct Counted {
 }
 
 impl Requests {
-    /// Passes everything on to `inner`. Seconds begin at `origin_ns`; `target` is the service that takes the requests,
-    /// if someone said which. What is `known` already does not count again.
+    /// Passes everything on to `inner`. Seconds begin at `origin_ns`; `target` is the service that receives the
+    /// requests, if it was given. Requests in `known` do not count again.
     pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>, known: Known) -> Self {
         let tally = Tally {
             target,
@@ -169,8 +169,8 @@ impl Tally {
         Counted { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
     }
 
-    /// First instant and length of the part of a second that lies in a window. The length is 0 in a window that is a
-    /// moment: a rate over the time from its first request to its last would say nothing.
+    /// Start and length of the part of a second that lies in a window. The length is 0 in a momentary window: a rate
+    /// over the time from its first request to its last would be meaningless.
     fn cut(&self, second: i64, window: &Window) -> Option<(i64, i64)> {
         let second_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
         let start_ns = second_ns.max(window.start_ns);
@@ -232,7 +232,7 @@ impl Tally {
     }
 }
 
-/// Whether a window is too short for a rate.
+/// Whether a window is too short for a rate (a moment).
 fn is_moment(window: &Window) -> bool {
     window.end_ns.saturating_sub(window.start_ns) < SECOND_NS
 }
@@ -386,7 +386,7 @@ mod tests {
         assert!(counted.caveat.contains("its 3 requests are counted from the server spans that no other span caused"));
     }
 
-    /// The spans imported by themselves: start and length of each row in milliseconds, and its requests.
+    /// The imported spans: start and length of each row in milliseconds, and its requests.
     fn imported(spans: Vec<Span>) -> Vec<(i64, i64, u64)> {
         let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
         drop(requests.spans(spans));

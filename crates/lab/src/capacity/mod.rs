@@ -311,7 +311,7 @@ impl Course<'_, '_> {
         Ok(probe)
     }
 
-    /// Sends a load; its rows that count.
+    /// Sends a load and returns its counted rows.
     fn send(&mut self, mut plan: LoadPlan, trial: &mut Trial) -> Result<(Sent, Vec<(LoadSecond, Phase)>), Error> {
         plan.seed = plan.seed.wrapping_add(self.sent);
         self.sent += 1;

@@ -87,7 +87,7 @@ impl Cgroup {
     }
 }
 
-/// Control groups with names that begin like this, where [`Cgroup::create`] makes them.
+/// Control groups whose names begin with `prefix`, in the group where [`Cgroup::create`] creates them.
 pub(crate) fn made_by_runs(prefix: &str) -> Vec<PathBuf> {
     let Ok(host) = Host::read() else { return Vec::new() };
     let v2 = host.v2.iter().flat_map(|(mount, own)| own.ancestors().map(|ancestor| mount.join(ancestor)));

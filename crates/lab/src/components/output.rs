@@ -1,7 +1,7 @@
-//! What a process prints: every line goes to the store, the last ones are remembered without secrets for error messages.
+//! The output of a process: every line goes to the store, and the last lines are kept, redacted, for error messages.
 //!
-//! Longer lines than 8 KiB become several, without secrets before they are cut. A process that prints faster than the store takes is not held up: the pipe
-//! is always drained, and lines that the store refuses are counted there.
+//! Lines longer than 8 KiB are redacted, then split. A process that prints faster than the store accepts is not held
+//! up: the pipe is always drained, and the store counts the lines that it refuses.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -14,9 +14,9 @@ use narrows_telemetry::secrets::redact_text;
 
 use crate::environment::now_ns;
 
-/// The longest line that is kept as one, in bytes.
+/// The longest line that is not split, in bytes.
 const LINE_MAX: usize = 8 << 10;
-/// What is read of a line at once, in bytes. A longer line is cut there whatever stands there.
+/// Bytes of a line that are read at once. A longer line is cut there, wherever that is.
 const READ_MAX: u64 = 1 << 20;
 const REMEMBERED: usize = 12;
 /// So many lines that tell of an error outlive those that are printed after them.
@@ -170,7 +170,7 @@ fn read_lines(stream: impl Read, source: &Source, store: &dyn Store, last: &Last
     }
 }
 
-/// The parts of a line that are kept, each of at most [`LINE_MAX`] bytes; an empty line is one.
+/// The parts into which a line is split, each of at most [`LINE_MAX`] bytes; an empty line has one part.
 fn parts(line: &str) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), line);
     while rest.len() > LINE_MAX {
@@ -233,7 +233,7 @@ mod tests {
     fn a_secret_is_found_before_its_line_is_cut() {
         let source = Source { service: "web".to_owned(), replica: 0, stream: LogStream::Stdout };
         let kept = Kept::default();
-        // The name ends the first part, and the value would begin the second.
+        // The first part would end after the name, and the second begin with the value.
         let long = format!("{}password=hunter2-{} end", "é ".repeat(LINE_MAX / 3 - 3), "x".repeat(3 * LINE_MAX));
         read_lines(format!("short\n\n{long}\n").as_bytes(), &source, &kept, &LastLines::default());
         let lines = kept.0.into_inner().unwrap();

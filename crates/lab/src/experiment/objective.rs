@@ -270,7 +270,7 @@ impl Metric {
         }
     }
 
-    /// Its value in a load as another program reports it; none where that program does not report it.
+    /// Its value in a load as another program reports it; `None` if that program does not report it.
     fn reported(self, load: &ReportedLoad) -> Option<f64> {
         match self {
             Metric::ErrorRate => load.error_rate(),
@@ -280,7 +280,7 @@ impl Metric {
         }
     }
 
-    /// Its value among figures of latencies; none where it is about something else.
+    /// Its value among latency figures; `None` if it is not about latency.
     fn of_latency(self, latency: &LatencyFigures) -> Option<f64> {
         match self {
             Metric::ErrorRate | Metric::DroppedRate | Metric::Rate => None,
@@ -347,7 +347,7 @@ impl Objective {
         self.judge(self.metric.measured(load), "nothing measured")
     }
 
-    /// Judges a load by what the program that made it reports, which says nothing of single scenarios and requests.
+    /// Judges a load by the report of the program that sent it, which has no figures of single scenarios or requests.
     pub(crate) fn evaluate_reported(&self, load: &ReportedLoad) -> ObjectiveResult {
         let value = if self.scenario.is_none() { self.metric.reported(load) } else { None };
         self.judge(value, "not reported by the load's program")

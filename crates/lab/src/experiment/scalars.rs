@@ -26,8 +26,8 @@ pub(super) struct Scalar {
 
 pub(super) enum Role {
     Key,
-    /// With what tells an argument's meaning, if it is an item of a list: the last program named before it, and the item
-    /// before it if that is a scalar.
+    /// For an item of a list, the context that decides an argument's meaning: the last program named before it, and the
+    /// previous item if that is a scalar.
     Value(Vec<String>),
 }
 

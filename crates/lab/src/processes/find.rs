@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// At most this many descendants of a process are found.
 const DESCENDANTS_MAX: usize = 10_000;
 
-/// The numbers of all processes but this one.
+/// The ids of all processes but this one.
 pub(crate) fn numbers() -> impl Iterator<Item = i32> {
     let own = std::process::id() as i32;
     let entries = fs::read_dir("/proc").into_iter().flatten();

@@ -1,9 +1,9 @@
 //! A load that another program sends: `k6 run …`, `wrk …`, a script.
 //!
-//! The program is a process of the trial: guarded, marked, its output kept, its processor time sampled under a name that
-//! no service can have. What it sends is not seen here, so the trial's seconds are counted from the spans of its target
-//! ([`super::roots`]) and how many users it has stays unknown. If it reports totals, these are the trial's figures. The
-//! trial has one window, the program's own time.
+//! The program is a process of the trial: it is guarded and marked, its output is kept, and its CPU time is sampled
+//! under a name that no service can have. Its requests are not observed directly: the trial's seconds are counted from
+//! the spans of its target ([`super::roots`]), and its number of users stays unknown. If it reports totals, these are
+//! the trial's figures. The trial has one window, the program's own run time.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -209,7 +209,7 @@ fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, S
     summary.into_iter().chain(command.env.iter().cloned()).collect()
 }
 
-/// Takes what k6's summary of a load of so many seconds holds, and returns a sentence on it.
+/// Takes over k6's summary of a load of `seconds` seconds, and returns a sentence on it.
 fn take_summary(path: &Path, seconds: f64, made: &mut LoadProgram) -> String {
     let mut json = String::new();
     let read = narrows_files::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));

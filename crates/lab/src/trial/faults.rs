@@ -44,7 +44,7 @@ struct Done {
     /// `store was killed 3.00 s into the load, as the experiment specifies`.
     what: String,
     at_ns: i64,
-    /// What came of it, once that is settled.
+    /// The effect of the fault; `None` until it is settled.
     came: Option<String>,
 }
 

@@ -1,39 +1,38 @@
-//! What k6 reports of its own run: the JSON of `--summary-export`, or of `handleSummary(data)`.
+//! k6's summary of its own run: the JSON of `--summary-export`, or of `handleSummary(data)`.
 //!
-//! Both hold totals only, which are never turned into seconds or distributions. The two forms differ in where a metric's
-//! values stand: beside its thresholds, or in `values`; and in what they say of a threshold: whether it was crossed, or
-//! `ok`.
+//! Both hold only totals, which are never turned into seconds or distributions. They differ in two ways: a metric's
+//! values are beside its thresholds or in `values`, and a threshold says whether it was crossed or whether it is `ok`.
 
 use narrows_model::load::{LatencyFigures, ReportedLoad, Threshold};
 use narrows_model::units;
 use serde_json::{Map, Value};
 
 const MS_NS: f64 = 1e6;
-/// Counts above this are no counts of requests.
+/// Counts above this are not counts of requests.
 const COUNT_MAX: f64 = 1e15;
-/// Thresholds that are kept, and characters of each.
+/// Maximum number of thresholds that are kept, and of characters of each.
 const THRESHOLDS_MAX: usize = 100;
 const THRESHOLD_CHARS_MAX: usize = 200;
 
 /// Larger files are no summary, in bytes.
 pub(super) const BYTES_MAX: u64 = 16 << 20;
 
-/// What a summary holds.
+/// The contents of a summary.
 #[derive(Debug, PartialEq)]
 pub(super) struct Summary {
     pub(super) load: ReportedLoad,
     pub(super) thresholds: Vec<Threshold>,
-    /// The metric that the latency is of.
+    /// The metric from which the latency is taken.
     pub(super) latency_of: &'static str,
 }
 
-/// Latency of the requests that succeeded, and of all where k6 has no such figure.
+/// Latency of successful requests, and that of all requests if k6 does not have the former.
 const DURATIONS: [&str; 2] = ["http_req_duration{expected_response:true}", "http_req_duration"];
 
-/// Reads a summary of a run that took so many seconds; its own rate is more precise where it has one.
+/// Reads the summary of a run of `seconds` seconds. The summary's own rate is preferred, because it is more precise.
 ///
 /// # Errors
-/// In words, when it is not a k6 summary.
+/// A description of the problem if this is not a k6 summary.
 pub(super) fn read(json: &str, seconds: f64) -> Result<Summary, String> {
     let root: Value = serde_json::from_str(json).map_err(|error| format!("it is not JSON: {error}"))?;
     let metrics = root.get("metrics").and_then(Value::as_object).ok_or("it has no `metrics`")?;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use narrows_model::load::{ErrorCounts, LoadSecond, Recovery, RecoveryEnd, recovery};
 use narrows_model::units;
 
-/// How long before a fault seconds are kept; the model looks at the last few.
+/// Time before a fault whose seconds are kept; the model looks at the last few.
 const BEFORE_NS: i64 = 60_000_000_000;
-/// How long a load must be well again before what came of a fault is settled.
+/// Time that a load must be back to normal before the effect of a fault is settled.
 const SETTLED_NS: i64 = 3_000_000_000;
 
-/// What is counted of the last seconds of a load, over all requests.
+/// Successes and errors in the last seconds of a load, over all requests.
 #[derive(Debug, Default)]
 pub(super) struct Seconds(VecDeque<LoadSecond>);
 
@@ -34,7 +34,7 @@ impl Seconds {
         }
     }
 
-    /// As [`Self::since`], once no later second can change it.
+    /// As [`Self::since`]; `None` until no later second can change it.
     pub(super) fn settled_since(&self, at_ns: i64) -> Option<String> {
         let came = recovery(&self.0, at_ns);
         let last_ns = self.0.back()?.start_ns;
@@ -42,7 +42,7 @@ impl Seconds {
         is_settled.then(|| self.since(at_ns))
     }
 
-    /// Forgets what is of no use for faults at this time or later; without one, for faults to come.
+    /// Drops seconds that are not needed for faults from this time on; `None` means future faults only.
     pub(super) fn forget_before(&mut self, fault_ns: Option<i64>) {
         let Some(last_ns) = self.0.back().map(|last| last.start_ns) else { return };
         let from_ns = fault_ns.unwrap_or(last_ns).saturating_sub(BEFORE_NS);

@@ -50,7 +50,7 @@ pub(super) struct Counted {
 #[derive(Debug)]
 struct Tally {
     counting: Counting,
-    /// The load's first instant after.
+    /// End of the load, exclusive.
     end_ns: i64,
     roots: Lane,
     continued: Lane,
@@ -69,7 +69,7 @@ impl Roots {
         *self.lock() = Some(Tally { counting, end_ns: i64::MAX, roots, continued, known });
     }
 
-    /// Says when the load ended: what begins later is none of its requests.
+    /// Sets the end of the load: later spans are not its requests.
     pub(super) fn end(&self, end_ns: i64) {
         if let Some(tally) = self.lock().as_mut() {
             tally.end_ns = end_ns;
@@ -110,7 +110,7 @@ impl Tally {
         let mut counted = lane.seconds;
         let begins_ns = |second: i64| start_ns + second * SECOND_NS;
         let last = counted.keys().next_back().map_or(0, |last| last + 1);
-        // Without requests there are no seconds either; with some, those after the last are silent.
+        // Without requests there are no seconds to fill; otherwise the seconds after the last request are silent.
         let silent = |second: &i64| *second < last || (last > 0 && self.end_ns < i64::MAX);
         let seconds = (0..SECONDS_MAX)
             .take_while(|second| begins_ns(*second) < self.end_ns && silent(second))

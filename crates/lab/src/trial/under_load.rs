@@ -114,7 +114,7 @@ impl Bench<'_> {
     }
 }
 
-/// What to say of requests without a response when the drain was over, given the drain and the timeout.
+/// A caveat on requests without a response at the end of the drain, given the drain and the timeout.
 fn undrained(requests: u64, (drain, timeout): (Duration, Duration)) -> Option<String> {
     let time = |time: Duration| units::duration(time.as_nanos() as f64);
     (requests > 0).then(|| {
@@ -185,7 +185,7 @@ impl Follower<'_, '_> {
         Ok(onward)
     }
 
-    /// Takes note of the load's first second, from which its windows are known.
+    /// Records the load's first second, which fixes the times of its windows.
     fn begin(&mut self, first_ns: i64) -> Result<i64, Error> {
         self.first_ns = Some(first_ns);
         let boundaries: Vec<i64> =
@@ -195,7 +195,7 @@ impl Follower<'_, '_> {
     }
 }
 
-/// The instant so long after another; the last one there is if that is later.
+/// The instant this long after another, at most the last representable one.
 fn instant(start_ns: i64, after: Duration) -> i64 {
     start_ns.saturating_add(i64::try_from(after.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -247,7 +247,8 @@ fn a_request_is_unsent_when_its_kept_connection_was_closed_before() {
     fn run(mut client: Client<impl Transport>) -> bool {
         client.one.0 = [GET, b"more"].concat();
         client.exchange();
-        // The server accepts this connection once it has closed the other one. Bytes that it did not read make that a reset.
+        // The server accepts this connection once it has closed the other one. Bytes that it has not read turn that
+        // close into a reset.
         let mut next = TcpStream::connect(client.target).unwrap();
         next.write_all(GET).unwrap();
         next.read_exact(&mut [0]).unwrap();

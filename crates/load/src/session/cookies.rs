@@ -1,8 +1,9 @@
 //! The cookies of one user (RFC 6265).
 //!
-//! Cookies are distinguished by name, domain and path; longer paths come first, then older cookies. The jar is small: over
-//! its limits the oldest cookie goes. There is no list of public suffixes: of domains above the host, those of one label
-//! are refused, such as `com`. `HttpOnly` and `SameSite` are ignored, as they are about scripts and pages in browsers.
+//! Cookies are distinguished by name, domain and path; longer paths come first, then older cookies. The jar is small:
+//! when it is full, the oldest cookie is dropped. There is no list of public suffixes: of domains above the host, those
+//! of one label are refused, such as `com`. `HttpOnly` and `SameSite` are ignored, because they apply to scripts and
+//! pages in browsers.
 
 use std::net::IpAddr;
 
@@ -12,7 +13,7 @@ use crate::request::{header_of, path_of};
 
 /// The most cookies of a user.
 const COOKIES_MAX: usize = 64;
-/// The most bytes of a user's cookies, names, values, paths and domains together.
+/// Maximum bytes of a user's cookies: names, values, paths and domains together.
 const JAR_BYTES_MAX: usize = 8 * 1024;
 
 /// See the module. The oldest cookie is the first.
@@ -32,18 +33,18 @@ struct Cookie {
     expires_s: Option<i64>,
 }
 
-/// Hosts that a cookie is sent to. Names are in lower case.
+/// The hosts to which a cookie is sent. Names are in lower case.
 #[derive(Debug, PartialEq, Eq)]
 enum Domain {
-    /// The host that set it only.
+    /// Only the host that set it.
     Host(Vec<u8>),
-    /// This one and those below it.
+    /// This host and its subdomains.
     Below(Vec<u8>),
 }
 
 impl Domain {
-    /// Where a cookie with this `Domain` attribute goes if `host` sets it; `None` if the host may not set it (RFC 6265,
-    /// 5.3, steps 4 to 6).
+    /// The domain of a cookie with this `Domain` attribute if `host` sets it; `None` if the host may not set it (RFC
+    /// 6265, 5.3, steps 4 to 6).
     fn new(attribute: Option<&[u8]>, host: Vec<u8>) -> Option<Self> {
         let Some(attribute) = attribute else { return Some(Self::Host(host)) };
         let domain = attribute.strip_prefix(b".").unwrap_or(attribute).to_ascii_lowercase();
@@ -89,8 +90,9 @@ impl Jar {
         self.bytes = 0;
     }
 
-    /// Takes the value of a `Set-Cookie` in the response to a request for `path`, its query included. What is no
-    /// cookie, is for another domain, or is for encrypted connections only and came over a plain one, is ignored.
+    /// Stores the value of a `Set-Cookie` in the response to a request for `path`, its query included. A value is
+    /// ignored if it is not a cookie, is for another domain, or is for encrypted connections only and arrived over a
+    /// plain one.
     pub(super) fn set(&mut self, set_cookie: &[u8], path: &[u8], origin: &Origin<'_>, now_s: i64) {
         let Some((cookie, needs)) = parse(set_cookie, path, origin.host, now_s) else { return };
         if needs == Security::Tls && origin.security == Security::Plain {
@@ -124,8 +126,8 @@ impl Jar {
         self.bytes -= self.cookies.remove(index).bytes();
     }
 
-    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`; nothing
-    /// when there are none.
+    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`.
+    /// Appends nothing if there are no cookies.
     pub(super) fn append(&self, now_s: i64, before: &[u8], after: &[u8], out: &mut Vec<u8>) {
         if self.cookies.is_empty() {
             return;

@@ -115,8 +115,8 @@ impl Session {
         self.variables.get(index).map_or(b"", Vec::as_slice)
     }
 
-    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`; nothing
-    /// when there are none.
+    /// Appends the cookies for the request whose first line and `Host` are in `out`, between `before` and `after`.
+    /// Appends nothing if there are no cookies.
     pub(crate) fn append_cookies(&self, now_ns: i64, before: &[u8], after: &[u8], out: &mut Vec<u8>) {
         self.jar.append(now_ns.div_euclid(NS_PER_S), before, after, out);
     }

@@ -36,7 +36,7 @@ impl<'a> Response<'a> {
         Self { status, head: &capture.head, body, json: None }
     }
 
-    /// The values of the headers of a name, in order.
+    /// The values of all headers with a name, in order.
     pub(super) fn headers(&self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         headers_of(self.head).filter(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
     }

@@ -7,7 +7,7 @@ use crate::histogram::Histogram;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What one second of one request of one scenario came to. The second is shorter where a window or the load begins or ends
+/// Counts of one request of one scenario in one second. The second is shorter if a window or the load begins or ends
 /// within it, so no row lies in two windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSecond {
@@ -17,7 +17,7 @@ pub struct LoadSecond {
     pub request: String,
     /// The second's first instant.
     pub start_ns: i64,
-    /// Its length, 0 or more; 0 where the requests are known to have been few or within a moment, so that they give no rate.
+    /// Its length, 0 or more; 0 if there are so few requests, or all at one moment, that they give no rate.
     #[serde(default = "one_second")]
     pub length_ns: i64,
     /// Virtual users at its end: those that may send or, in an open model, those at work. Given in the row of the
@@ -29,13 +29,13 @@ pub struct LoadSecond {
     pub late: u64,
     /// Of the iterations due, those that were given up before they began: too many waited, or the load was over.
     pub dropped: u64,
-    /// Requests sent, each counted once however often it was sent.
+    /// Number of requests sent; repetitions of a request do not count again.
     pub sent: u64,
-    /// Requests sent a second time: a kept connection broke before any byte of the response, or the server reported that it
-    /// had not processed the request. In the second in which they were sent again.
+    /// Number of requests that were repeated: a kept connection broke before any byte of the response, or the server
+    /// reported that it had not processed the request. Counted in the second in which they were sent again.
     #[serde(default)]
     pub repeated: u64,
-    /// Requests without a response when the load was stopped. Neither successes nor errors.
+    /// Number of requests without a response when the load was stopped. They are neither successes nor errors.
     #[serde(default)]
     pub cut: u64,
     /// Responses that counted as a success.
@@ -57,7 +57,7 @@ fn one_second() -> i64 {
 }
 
 impl Default for LoadSecond {
-    /// A second in which nothing happened.
+    /// A second without requests.
     fn default() -> Self {
         Self {
             scenario: String::new(),
@@ -82,7 +82,7 @@ impl Default for LoadSecond {
 }
 
 impl LoadSecond {
-    /// Its first instant after.
+    /// Its end, exclusive.
     pub fn end_ns(&self) -> i64 {
         self.start_ns.saturating_add(self.length_ns)
     }
@@ -92,7 +92,7 @@ impl LoadSecond {
         self.start_ns.saturating_add(self.length_ns / 2)
     }
 
-    /// Requests that ended, well or not.
+    /// Number of requests that ended, successful or not.
     pub fn ended(&self) -> u64 {
         self.succeeded + self.errors.total()
     }
@@ -111,7 +111,7 @@ impl LoadSecond {
         ]
     }
 
-    /// Adds what another part of the same second came to.
+    /// Adds the counts of another part of the same second.
     pub fn merge(&mut self, other: &LoadSecond) {
         self.length_ns = self.length_ns.max(other.length_ns);
         self.vus += other.vus;

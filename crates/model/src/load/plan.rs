@@ -28,7 +28,7 @@ pub struct LoadPlan {
     pub timeout: Duration,
     /// How long to wait for outstanding responses after the load's end.
     pub drain: Duration,
-    /// Whether a request is sent a second time.
+    /// Which requests are repeated.
     pub retry: Retry,
     /// The seed of everything random in the load.
     pub seed: u64,
@@ -80,13 +80,13 @@ pub enum Connections {
     PerRequest,
 }
 
-/// Which requests are sent a second time when a kept connection breaks before any byte of the response. The server may
-/// have closed it as idle, or may have processed the request.
+/// Which requests are repeated when a kept connection breaks before any byte of the response. The server may have
+/// closed the connection as idle, or may have processed the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retry {
-    /// Those with an idempotent method (RFC 9110, 9.2.2), and those that the server reports not to have processed (RFC 9113,
-    /// 8.7).
+    /// Requests with an idempotent method (RFC 9110, 9.2.2), and those that the server reports as not processed (RFC
+    /// 9113, 8.7).
     #[default]
     Idempotent,
     /// None.

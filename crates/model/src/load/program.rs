@@ -1,17 +1,17 @@
-//! A load that another program made, and what that program reports of it: totals, without seconds or distributions.
+//! A load that another program sent, and the program's own report on it: totals, without seconds or distributions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
-/// The program that made the load of a trial.
+/// The program that sent the load of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadProgram {
     /// Its name, such as `k6`.
     pub name: String,
-    /// The thresholds of its own script.
+    /// The thresholds of the program's script.
     pub thresholds: Vec<Threshold>,
-    /// Totals that it reports; none if it reports none, or not in a form that Narrows reads.
+    /// Totals that it reports; `None` if it reports none, or not in a form that Narrows reads.
     pub reported: Option<ReportedLoad>,
 }
 
@@ -27,22 +27,22 @@ impl LoadProgram {
 pub struct Threshold {
     /// As the program names it, such as `http_req_failed: rate<0.01`.
     pub text: String,
-    /// Whether the program says that it was crossed.
+    /// Whether the program reports it as crossed.
     pub is_crossed: bool,
 }
 
 /// Totals of a load as its program reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReportedLoad {
-    /// How long the load took, in seconds, above 0.
+    /// Duration of the load in seconds, above 0.
     pub seconds: f64,
-    /// Requests that ended, well or not.
+    /// Number of requests that ended, successful or not.
     pub requests: u64,
-    /// Of these, those that failed.
+    /// Number of these that failed.
     pub failed: u64,
     /// Iterations of an open model that were due.
     pub due: u64,
-    /// Of these, those that never began.
+    /// Number of these that never began.
     pub dropped: u64,
     /// Latency of successful requests.
     pub latency: LatencyFigures,
@@ -54,18 +54,18 @@ impl ReportedLoad {
         self.requests.saturating_sub(self.failed)
     }
 
-    /// Successful responses per second, if the time is known.
+    /// Successful responses per second, if the duration is known.
     pub fn known_rate(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.succeeded() as f64 / self.seconds)
     }
 
-    /// Failed ÷ all requests; none without requests.
+    /// Failed ÷ all requests; `None` without requests.
     pub fn error_rate(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.failed as f64 / self.requests as f64)
     }
 }
 
-/// Figures of latencies in nanoseconds; none where they are not known.
+/// Latency figures in nanoseconds; `None` if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LatencyFigures {
     /// Arithmetic mean.
@@ -74,13 +74,13 @@ pub struct LatencyFigures {
     pub min_ns: Option<f64>,
     /// Median.
     pub p50_ns: Option<f64>,
-    /// 90 % are at or below.
+    /// 90th percentile.
     pub p90_ns: Option<f64>,
-    /// 95 % are at or below.
+    /// 95th percentile.
     pub p95_ns: Option<f64>,
-    /// 99 % are at or below.
+    /// 99th percentile.
     pub p99_ns: Option<f64>,
-    /// 99.9 % are at or below.
+    /// 99.9th percentile.
     pub p999_ns: Option<f64>,
     /// Largest.
     pub max_ns: Option<f64>,

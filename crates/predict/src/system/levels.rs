@@ -95,7 +95,7 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
     let mut all = LoadTotals::default();
     for totals in windows.iter().map(|window| trial.window_load(window)) {
         all.seconds += totals.seconds;
-        // Responses after the load are in no rate.
+        // Responses after the load count in no rate.
         all.succeeded += totals.succeeded - totals.untimed;
         all.errors.add(totals.errors);
         all.latency.merge(&totals.latency);

@@ -1,7 +1,7 @@
 //! Tables that a query can name, with the types that KQL gives their columns.
 //!
-//! Application Insights' tables bear its names, both those of a classic resource and those of a workspace. What a run
-//! never records is there as an empty column or an empty table, so that a query that mentions it runs.
+//! Application Insights' tables have the names of a classic resource and those of a workspace. Data that a run never
+//! records is an empty column or an empty table, so that queries that mention it still run.
 
 mod tables;
 mod workspace;
@@ -26,20 +26,20 @@ pub(crate) struct Field {
     pub(crate) source: FieldSource,
 }
 
-/// Where the values of a column are.
+/// The source of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldSource {
     /// In this column of the view.
     Column(&'static str),
-    /// In this column and others, put together by an expression in which `{}` is the view.
+    /// An expression over this column and others, in which `{}` is the view.
     Expression { column: &'static str, sql: &'static str },
-    /// Every row has this text.
+    /// The same text in every row.
     Text(&'static str),
-    /// Nowhere: the column is empty.
+    /// No source: the column is empty.
     Nothing,
 }
 
-/// Every table, the ones queried most first.
+/// Every table, the most queried ones first.
 pub(crate) fn all() -> &'static [Table] {
     static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         let mut tables: Vec<Table> = tables::TABLES.iter().map(listed).collect();
@@ -54,12 +54,12 @@ pub(crate) fn table(name: &str) -> Option<&'static Table> {
     all().iter().find(|table| table.name == name)
 }
 
-/// Whether a table is one of Application Insights' with its classic name.
+/// Whether a table is one of Application Insights' classic tables.
 pub(crate) fn is_classic(name: &str) -> bool {
     workspace::TABLES.iter().any(|(_, classic)| *classic == name)
 }
 
-/// Whether a table has its name from a workspace.
+/// Whether a table is one of a workspace.
 pub(crate) fn is_workspace(name: &str) -> bool {
     workspace::TABLES.iter().any(|(other, _)| *other == name)
 }
@@ -73,7 +73,7 @@ fn listed(listed: &tables::Listed) -> Table {
     Table { name: listed.name, view, fields }
 }
 
-/// Columns as they are listed: `name:type`, `name:type=column`, `name:type=`.
+/// Columns from their listed form: `name:type`, `name:type=column`, `name:type=`.
 fn fields(listed: &'static str) -> impl Iterator<Item = Field> {
     listed.split_whitespace().filter_map(|text| {
         let (name, rest) = text.split_once(':')?;

@@ -1,27 +1,27 @@
 //! The list of tables, each with its columns.
 //!
-//! A column is `name:type`, `name:type=column` where the view calls it otherwise, and `name:type=` where Application
+//! A column is `name:type`, `name:type=column` if the view has another name for it, and `name:type=` if Application
 //! Insights has a column that a run never fills.
 
 use narrows_model::trace::SpanFacts;
 
-/// A table as it is listed.
+/// A table in its listed form.
 pub(super) struct Listed {
     pub(super) name: &'static str,
-    /// Whether a view of the same name holds its rows. Nothing in a run fills the others.
+    /// Whether a view of the same name holds its rows. A run never fills other tables.
     pub(super) has_rows: bool,
-    /// Its columns in their order.
+    /// Its columns, in order.
     pub(super) shape: &'static [&'static str],
 }
 
-/// Columns that every table of Application Insights has and a run fills.
+/// Columns that every table of Application Insights has and that a run fills.
 const COMMON: &str = "itemType:string itemCount:long operation_Id:string operation_Name:string \
     operation_ParentId:string cloud_RoleName:string cloud_RoleInstance:string customDimensions:dynamic";
 
-/// The part of the run that a row is from.
+/// Columns for the part of the run that a row comes from.
 const TRIAL: &str = "trial:long variant:string";
 
-/// Columns that every table of Application Insights has and a run leaves empty.
+/// Columns that every table of Application Insights has and that a run leaves empty.
 const CONTEXT: &str = "operation_SyntheticSource:string= session_Id:string= user_Id:string= \
     user_AuthenticatedId:string= user_AccountId:string= application_Version:string= client_Type:string= \
     client_Model:string= client_OS:string= client_IP:string= client_City:string= client_StateOrProvince:string= \
@@ -30,14 +30,15 @@ const CONTEXT: &str = "operation_SyntheticSource:string= session_Id:string= user
 
 const MEASUREMENTS: &str = "customMeasurements:dynamic=";
 
-/// What the service holds of an exception: a list with an entry for each one in the chain, here always one.
+/// The `details` of an exception as Application Insights has them: a list with one entry per exception in the chain,
+/// here always one.
 pub(super) const DETAILS: &str = "json_array(json_object('id', '0', 'outerId', '0', 'type', {}.type, \
     'message', {}.message, 'rawStack', {}.details))";
 
 const SPAN: &str = "timestamp:datetime=timestamp_ns id:string source:string name:string url:string type:string \
     target:string data:string success:bool resultCode:string duration:real performanceBucket:string charge:real";
 
-/// Every table but those of workspaces, the ones queried most first.
+/// Every table except those of workspaces, the most queried ones first.
 pub(super) const TABLES: [Listed; 21] = [
     Listed { name: "requests", has_rows: true, shape: &[SPAN, COMMON, "kind:string", TRIAL, MEASUREMENTS, CONTEXT] },
     Listed {

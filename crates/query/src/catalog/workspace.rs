@@ -1,7 +1,7 @@
-//! Names that Application Insights has where its data lies in a workspace: `AppRequests` with `TimeGenerated` for
-//! `requests` with `timestamp`.
+//! Application Insights' names for data in a workspace: `AppRequests` with `TimeGenerated` for `requests` with
+//! `timestamp`.
 
-/// Workspace table, and the table here that it shows.
+/// Workspace tables, and the classic table that each of them shows.
 pub(super) const TABLES: [(&str, &str); 10] = [
     ("AppRequests", "requests"),
     ("AppDependencies", "dependencies"),
@@ -15,7 +15,8 @@ pub(super) const TABLES: [(&str, &str); 10] = [
     ("AppAvailabilityResults", "availabilityResults"),
 ];
 
-/// Columns whose workspace name is not theirs with a capital letter. Without a name, the workspace has no such column.
+/// Columns whose workspace name is not just the name with a capital letter. If the name is empty, the workspace has no
+/// such column.
 const COLUMNS: [(&str, &str); 34] = [
     ("timestamp", "TimeGenerated"),
     ("operation_Id", "OperationId"),
@@ -53,7 +54,7 @@ const COLUMNS: [(&str, &str); 34] = [
     ("_ResourceId", "_ResourceId"),
 ];
 
-/// The same for single tables, which come first.
+/// The same for single tables; these entries take precedence.
 const COLUMNS_OF_TABLES: [(&str, &str, &str); 9] = [
     ("requests", "type", ""),
     ("requests", "target", ""),
@@ -69,7 +70,7 @@ const COLUMNS_OF_TABLES: [(&str, &str, &str); 9] = [
 /// Columns of Narrows' own, which keep their names.
 const OWN: [&str; 5] = ["trial", "variant", "kind", "charge", "unit"];
 
-/// Columns that workspace tables have besides, all without values.
+/// Additional columns of workspace tables, all empty.
 pub(super) const MORE: &str = "TenantId:string= SourceSystem:string= _SubscriptionId:string= _BilledSize:real= \
     _IsBillable:string= ReferencedItemId:string= ReferencedType:string= OperationLinks:dynamic=";
 

@@ -1,4 +1,4 @@
-//! Functions that make bags and arrays, and look into them.
+//! Functions that build and read bags and arrays.
 
 use super::call::Call;
 use super::conversions;
@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::sql::{Value, quoted};
 use crate::types::Type;
 
-/// A value as an element of JSON that SQLite makes.
+/// A value as a JSON element built by SQLite.
 fn element(value: &Value) -> String {
     match value.kind {
         Type::Text => format!("ifnull({}, '')", value.sql),
@@ -77,7 +77,7 @@ pub(super) fn extract_json(call: &Call<'_>) -> Result<Value, Fault> {
     Ok(Value::new(Type::Text, sql))
 }
 
-/// `parse_url(text)`: the parts of an address, by the names that KQL gives them.
+/// `parse_url(text)`: the parts of a URL, under the names that KQL gives them.
 pub(super) fn url(call: &Call<'_>) -> Result<Value, Fault> {
     let text = call.fitted(0, 's')?;
     // Scheme, user, password, host, port, path, query, fragment; after RFC 3986, appendix B.

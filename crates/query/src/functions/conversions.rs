@@ -39,7 +39,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// A text as a value of a type; NULL if it is none.
+/// Converts a text to a value of a type; NULL if it is not one.
 pub(crate) fn of_text(kind: Type, text: &str) -> String {
     match kind {
         Type::Text => text.to_owned(),
@@ -144,7 +144,7 @@ pub(super) fn to_dynamic(call: &Call<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// A value as JSON. A string stays one, whatever is in it.
+/// A value as JSON. A string stays a string, whatever it contains.
 pub(crate) fn json(value: &Value) -> String {
     match value.kind {
         Type::Dynamic => value.sql.clone(),

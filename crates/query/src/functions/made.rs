@@ -54,8 +54,8 @@ fn common(call: &Call<'_>, positions: impl Iterator<Item = usize>) -> Result<Typ
     Ok(kind.unwrap_or(Type::Text))
 }
 
-/// The same where dynamic values may be among others: they become of the type that the others have in common, and if
-/// these have none, all are dynamic.
+/// The same if some of the values may be dynamic: they are converted to the common type of the others. If those have no
+/// common type, all become dynamic.
 fn blended(call: &Call<'_>, positions: impl Iterator<Item = usize> + Clone) -> Result<Type, Fault> {
     let is_dynamic = |at: &usize| call.values.get(*at).is_some_and(|value| value.kind == Type::Dynamic);
     let dynamics = positions.clone().filter(is_dynamic).count();
@@ -265,7 +265,8 @@ pub(super) fn bin(call: &Call<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// How far before zero a bin of this length begins. A length that is no constant has it only where bins begin at zero.
+/// Distance from zero back to the start of the bin that contains it. `None` if the length is not a constant, unless
+/// bins begin at zero.
 pub(crate) fn bin_shift(kind: Type, step: Option<i64>) -> Option<i64> {
     match (kind, step) {
         (Type::Datetime, Some(step)) => i64::try_from(EPOCH_NS.rem_euclid(i128::from(step))).ok(),

@@ -170,7 +170,7 @@ impl<'a> Lexer<'a> {
         }
         self.take_while(|c| c.is_ascii_digit());
         let mut is_whole = true;
-        // `1.5` and `1.` are numbers; `1..5` is a range, and `1.a` the member of one.
+        // `1.5` and `1.` are numbers; `1..5` is a range, and `1.a` accesses a member of 1.
         if self.rest().starts_with('.') && !self.rest()[1..].starts_with(|c: char| c == '.' || is_name_start(c)) {
             self.at += 1;
             self.take_while(|c| c.is_ascii_digit());

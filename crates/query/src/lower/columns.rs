@@ -5,7 +5,7 @@ use crate::error::{Fault, TextRange};
 use crate::sql::Relation;
 use crate::syntax::{Name, Pattern};
 
-/// Whether a name is like a pattern, in which `*` stands for anything.
+/// Whether a name matches a pattern, in which `*` stands for any text.
 pub(super) fn is_like(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

@@ -235,7 +235,7 @@ fn equated(a: Value, b: Value) -> Option<(Value, Value)> {
     }
 }
 
-/// The truth value that a text says.
+/// The truth value of a text.
 fn truth(text: &str) -> Option<bool> {
     match text {
         "true" | "1" => Some(true),

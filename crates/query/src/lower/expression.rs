@@ -192,7 +192,7 @@ fn is_condition(value: Value, place: TextRange) -> Result<Value, Fault> {
     }
 }
 
-/// `typeof(long)`, which only some functions take.
+/// `typeof(long)`, which is an argument of only some functions.
 fn type_value(name: &Name, arguments: &[Expression]) -> Result<Value, Fault> {
     let kind = match arguments {
         [Expression { kind: Shape::Name(word), .. }] => Type::named(word),

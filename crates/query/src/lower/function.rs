@@ -1,7 +1,7 @@
-//! Functions of the query's own, whose calls are replaced by their bodies.
+//! Functions defined in the query. Each call is replaced by the function's body.
 //!
-//! A body sees what was let before the function, its parameters and its own `let`s, and no columns but those of its own
-//! tables. It cannot name itself, so that every expansion ends; how many there are in all is bounded.
+//! A body sees the `let`s before the function, its parameters and its own `let`s, and only the columns of its own
+//! tables. It cannot name itself, so every expansion ends. The total number of expansions is limited.
 
 use std::rc::Rc;
 
@@ -11,20 +11,20 @@ use crate::sql::{Constant, Relation, Value};
 use crate::syntax::{Expression, Function, Name, Parameter, ParameterKind, Shape};
 use crate::types::Type;
 
-/// How many calls a query may come to.
+/// Maximum number of calls in a query after expansion.
 const CALLS_MAX: usize = 2_000;
 
-/// A function with what it sees.
+/// A function and the names it can see.
 #[derive(Clone)]
 pub(super) struct BoundFunction {
     function: Rc<Function>,
-    /// How many names were let before it.
+    /// Number of `let`s before it.
     visible: usize,
     pub(super) is_table: bool,
 }
 
 impl Lowering<'_> {
-    /// A function as it is let. Whether it gives a table follows from its body.
+    /// A function as defined by `let`. Its body decides whether it returns a table.
     pub(super) fn bound_function(&mut self, function: &Rc<Function>) -> BoundFunction {
         let visible = self.lets.len();
         let stand_in = |is_table: bool| match is_table {
@@ -58,7 +58,7 @@ impl Lowering<'_> {
         self.expanded(function, name, bound, |lowering, body| lowering.value(body, Scope::Nothing))
     }
 
-    /// A call that gives a table. The table before an `invoke` is its first argument.
+    /// A call that returns a table. The table before an `invoke` is its first argument.
     pub(super) fn call_of_table(
         &mut self,
         name: &Name,
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         self.expanded(&function, name, bound, |lowering, body| lowering.table(body))
     }
 
-    /// The fault of calling what is no function.
+    /// The error for calling something that is not a function.
     pub(super) fn no_function(&self, name: &Name) -> Fault {
         if self.calling.contains(&name.text) {
             let message = format!("the function `{}` calls itself, which KQL does not allow", name.text);
@@ -81,7 +81,7 @@ impl Lowering<'_> {
         crate::functions::unknown(name).near(&name.text, functions.map(|(name, _)| name.as_str()))
     }
 
-    /// Reads the body of a function with its parameters bound.
+    /// Reads the body of a function, with its parameters bound to the arguments.
     fn expanded<T>(
         &mut self,
         function: &BoundFunction,

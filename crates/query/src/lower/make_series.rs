@@ -1,7 +1,7 @@
-//! `make-series`: the table by steps of an axis, each aggregate as an array over all steps.
+//! `make-series`: groups rows by steps of an axis and returns each aggregate as an array over all steps.
 //!
 //! Rows are summarized by their group and the number of their step. A second table has every step of every group, and
-//! takes what the first one has there.
+//! looks up the values in the first.
 
 use super::names::implied_name;
 use super::steps::one_name;
@@ -12,17 +12,17 @@ use crate::sql::{Column, Relation, Value, quoted};
 use crate::syntax::{Expression, Item, MakeSeries, Shape};
 use crate::types::Type;
 
-/// KQL's own limit of an array's length.
+/// KQL's own limit on the length of an array.
 const STEPS_MAX: i64 = 1_048_576;
-/// The column with the number of the step. No query can write its name.
+/// Name of the column with the number of the step. Queries cannot contain this name.
 const STEP: &str = "\u{1}step";
 
 /// The steps of an axis.
 struct Steps {
-    /// Where step 0 begins, and how long a step is.
+    /// Start of step 0, and the length of a step.
     origin: Value,
     length: Value,
-    /// The number of the first and of the last step, where they do not follow from the rows.
+    /// Numbers of the first and the last step, if they do not follow from the rows.
     first: Option<String>,
     last: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Lowering<'_> {
         }
         let from = self.bound(series.from.as_ref(), axis)?;
         let to = self.bound(series.to.as_ref(), axis)?;
-        // Without a start, and in a range, steps begin where `bin` does.
+        // Without a start, and in a range, steps begin where those of `bin` do.
         let shift = bin_shift(axis.kind, length.as_whole());
         let origin = match (&from, shift) {
             (Some(from), _) if !series.is_range => from.clone(),
@@ -102,7 +102,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The arrays, out of the table by groups and steps.
+    /// The arrays, from the table of groups and steps.
     fn series_of(
         &mut self,
         series: &MakeSeries,
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         self.grouped(&result, &grouping, place)
     }
 
-    /// The name of a table with the groups as `k0`, `k1` … and every step of each.
+    /// Name of a table with every step of each group; the groups are the columns `k0`, `k1` …
     fn every_step(&mut self, series: &MakeSeries, steps: &Steps, binned: &Relation, place: TextRange) -> String {
         let (groups, rest) = binned.columns.split_at(series.by.len());
         let step = rest.first().map_or_else(String::new, |column| column.value.sql.clone());
@@ -170,7 +170,7 @@ impl Lowering<'_> {
         all
     }
 
-    /// What an element is where no row is.
+    /// The element for a step without rows.
     fn default(&mut self, default: Option<&Expression>, kind: Type) -> Result<String, Fault> {
         let Some(expression) = default else { return Ok("0".to_owned()) };
         let value = self.value(expression, Scope::Nothing)?;
@@ -187,7 +187,7 @@ impl Steps {
         kind.is_whole() && self.origin.kind.is_whole() && self.length.kind.is_whole()
     }
 
-    /// The number of the step in which a value lies.
+    /// Number of the step that contains a value.
     fn number(&self, value: &str) -> String {
         let (origin, length) = (&self.origin.sql, &self.length.sql);
         if !self.is_whole(Type::Long) {
@@ -197,7 +197,7 @@ impl Steps {
         format!("CAST(kql_bin({apart}, {length}) / {length} AS INTEGER)")
     }
 
-    /// The number of the last step that begins before a value.
+    /// Number of the last step that begins before a value.
     fn last_before(&self, value: &Value) -> String {
         match self.is_whole(value.kind) {
             true => self.number(&format!("({} - 1)", value.sql)),
@@ -208,7 +208,7 @@ impl Steps {
         }
     }
 
-    /// The conditions under which a row lies between the first and the last step.
+    /// Conditions that limit rows to those between the first and the last step.
     fn bounds(&self, axis: &Value) -> Vec<String> {
         let number = self.number(&axis.sql);
         let first = self.first.iter().map(|first| format!("{number} >= {first}"));
@@ -217,7 +217,7 @@ impl Steps {
     }
 }
 
-/// GROUP BY the first columns.
+/// `GROUP BY` over the first columns.
 fn by_first(count: usize) -> String {
     let positions: Vec<_> = (1..=count).map(|at| at.to_string()).collect();
     format!(" GROUP BY {}", positions.join(", "))

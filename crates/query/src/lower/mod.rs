@@ -77,21 +77,21 @@ impl<'a> Scope<'a> {
 
 #[derive(Default)]
 pub(crate) struct Lowering<'a> {
-    /// The text of the query, for the lines that errors of the running query name.
+    /// The text of the query, for the line numbers in run-time errors.
     text: &'a str,
     lets: Vec<(String, Binding)>,
-    /// How many names are let outside the function that is being called; these may be let again in it.
+    /// Number of names defined outside the function being called; these may be defined again in it.
     outer_lets: usize,
     /// The common table expressions so far.
     shared: Vec<String>,
     aliases: usize,
     /// The expression just read looks at other rows than its own.
     has_window: bool,
-    /// Columns that the windows just read need first.
+    /// Columns that must exist before the windows just read.
     inner: Vec<Column>,
     /// An aggregate was read since this was last unset.
     has_aggregate: bool,
-    /// The functions that are being called, and how many calls were read.
+    /// The functions being called, and the number of calls so far.
     calling: Vec<String>,
     calls: usize,
 }
@@ -191,7 +191,7 @@ impl Lowering<'_> {
         Ok(Relation { from: Some(format!("{shared} AS {alias}")), ..outer })
     }
 
-    /// `line 3: `, for errors that come up only when the query runs; nothing for a place outside the query's text.
+    /// `line 3: `, for errors that occur only when the query runs; empty for a place outside the query's text.
     fn line(&self, place: TextRange) -> String {
         match self.text.get(..place.start) {
             Some(before) => format!("line {}: ", before.matches('\n').count() + 1),

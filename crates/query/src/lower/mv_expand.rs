@@ -1,7 +1,7 @@
-//! `mv-expand`: a row for each element of an array or bag.
+//! `mv-expand`: one row per element of an array or bag.
 //!
-//! Whatever is expanded becomes an array first: a bag one of bags with a single key, or of pairs, and a value that is
-//! neither one with this value. So null gives one row, and an empty array none.
+//! Every value is first converted to an array: a bag becomes an array of single-key bags, or of pairs, and a scalar an
+//! array with that one element. So null gives one row, and an empty array none.
 
 use super::names::implied_name;
 use super::steps::one_name;
@@ -11,7 +11,7 @@ use crate::sql::{Column, Key, Relation, Value};
 use crate::syntax::{MvExpand, Shape};
 use crate::types::Type;
 
-/// What the names of the arrays' columns begin with, which no query can write.
+/// Prefix of the names of the array columns. Queries cannot contain it.
 const ARRAY: char = '\u{1}';
 
 impl Lowering<'_> {
@@ -93,7 +93,7 @@ fn as_array(value: &str, is_pairs: bool) -> String {
     )
 }
 
-/// An element of `json_each` as JSON.
+/// An element of `json_each`, as JSON.
 fn element_json(each: &str) -> String {
     format!(
         "CASE {each}.type WHEN 'text' THEN json_quote({each}.value) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' \
@@ -101,7 +101,7 @@ fn element_json(each: &str) -> String {
     )
 }
 
-/// The longest of some arrays.
+/// The longest of several arrays.
 fn longest(arrays: &[String]) -> String {
     let lengths: Vec<_> = arrays.iter().map(|array| format!("json_array_length({array})")).collect();
     let cases: Vec<_> =
@@ -109,7 +109,7 @@ fn longest(arrays: &[String]) -> String {
     format!("CASE max({}) {} END", lengths.join(", "), cases.join(" "))
 }
 
-/// An element as a value of a type. One of another type is null, but every element is some string.
+/// An element as a value of a type. Elements of another type become null, but every element can be a string.
 fn typed(kind: Type, json: String) -> Value {
     let value = format!("({json} ->> '$')");
     let of_types = |types: &str, sql: String| format!("CASE WHEN json_type({json}) IN ({types}) THEN {sql} END");

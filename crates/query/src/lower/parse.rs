@@ -1,4 +1,4 @@
-//! `parse` and `parse-where`: columns out of a text, by a pattern that becomes a regular expression.
+//! `parse` and `parse-where`: columns extracted from a text by a pattern, which is compiled to a regular expression.
 
 use super::{Lowering, Scope};
 use crate::error::{Fault, TextRange};
@@ -26,7 +26,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A pattern as a regular expression, and the columns with their groups.
+/// A pattern as a regular expression, and the columns that its groups fill.
 struct Pattern {
     regex: String,
     columns: Vec<(String, Type, usize)>,
@@ -73,7 +73,7 @@ impl Pattern {
     }
 }
 
-/// The form of a value. What has none of its own is all up to the next part.
+/// The regular expression for a value. A type without its own form matches everything up to the next part.
 fn form(parse: ParseKind, kind: Type, is_last: bool) -> &'static str {
     match kind {
         Type::Long if parse != ParseKind::Relaxed => r"-?\d+",
@@ -84,7 +84,7 @@ fn form(parse: ParseKind, kind: Type, is_last: bool) -> &'static str {
     }
 }
 
-/// A text as a regular expression that matches just it.
+/// A regular expression that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -96,7 +96,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// How many groups a regular expression has that are counted.
+/// Number of capturing groups in a regular expression.
 fn groups(regex: &str) -> usize {
     let (mut count, mut is_class) = (0, false);
     let mut rest = regex.chars();

@@ -1,4 +1,4 @@
-//! `getschema`: a row for each column of a table.
+//! `getschema`: one row per column of a table.
 
 use super::Lowering;
 use crate::sql::{Column, Relation, Value, quoted};
@@ -30,7 +30,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The type of .NET that holds a type in the service.
+/// The .NET type with which Kusto represents a type.
 fn system_type(kind: Type) -> &'static str {
     match kind {
         Type::Bool => "System.SByte",

@@ -8,7 +8,7 @@ use crate::sql::{Column, Key, Relation, Value};
 use crate::syntax::{Expression, Item, Name, Operator, Shape, SortKey, Step};
 use crate::types::Type;
 
-/// The column with the value of a condition that looks at other rows. No query can write its name.
+/// Name of the column with the value of a condition that looks at other rows. Queries cannot contain this name.
 const WINDOW: &str = "\u{1}condition";
 
 impl Lowering<'_> {
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A function of other rows counts before rows are grouped or left out, so that it cannot stand there.
+    /// Rejects window functions here: they would count rows before these are grouped or filtered.
     pub(super) fn no_window(&mut self, place: TextRange) -> Result<(), Fault> {
         self.inner.clear();
         match std::mem::take(&mut self.has_window) {
@@ -88,7 +88,7 @@ impl Lowering<'_> {
             value = self.condition(condition, Scope::Rows(&relation))?;
         }
         if std::mem::take(&mut self.has_window) {
-            // What looks at other rows sees those that the condition leaves out.
+            // Window functions must also see the rows that the condition filters out.
             relation.columns.push(Column { name: WINDOW.to_owned(), value });
             relation = self.seal(relation, place)?;
             value = relation.columns.pop().map_or_else(|| Value::whole(Type::Bool, 1), |column| column.value);
@@ -114,7 +114,7 @@ impl Lowering<'_> {
             let mut extended = Relation { columns: relation.columns[..width].to_vec(), ..relation.clone() };
             let mut unnamed = 0;
             for item in items {
-                // Every value sees the table as it was before.
+                // Every value sees the table as it was before this step.
                 let value = self.value(&item.value, Scope::Rows(&relation))?;
                 let name = match one_name(item)? {
                     Some(name) => name.text.clone(),
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         Ok(relation)
     }
 
-    /// A number of rows, which is a constant.
+    /// A number of rows, which must be a constant.
     pub(super) fn row_count(&mut self, expression: &Expression) -> Result<i64, Fault> {
         let value = self.value(expression, Scope::Nothing)?;
         match value.as_whole() {

@@ -1,4 +1,4 @@
-//! `top-nested`: the greatest groups, within each of them the greatest of the next level, and so on.
+//! `top-nested`: the largest groups, within each of them the largest of the next level, and so on.
 
 use super::Lowering;
 use super::names::implied_name;
@@ -8,9 +8,9 @@ use crate::sql::{Column, Relation, Value};
 use crate::syntax::{Item, Name, NestedLevel};
 use crate::types::Type;
 
-/// The column with a group's place within those above it. No query can write its name.
+/// Name of the column with a group's rank within those above it. Queries cannot contain this name.
 const RANK: &str = "\u{1}rank";
-/// How many levels there may be.
+/// Maximum number of levels.
 const LEVELS_MAX: usize = 32;
 
 impl Lowering<'_> {
@@ -41,7 +41,7 @@ impl Lowering<'_> {
         result.ok_or_else(|| Fault::new(place, "`top-nested` needs a level"))
     }
 
-    /// The groups of a level, only the first few of each group above.
+    /// The groups of a level, limited to the first few within each group above.
     fn ranked(
         &mut self,
         mut groups: Relation,
@@ -66,7 +66,7 @@ impl Lowering<'_> {
         self.seal(ranked, place)
     }
 
-    /// The levels so far, each row once for every group under it.
+    /// The levels so far, with each row repeated for every group below it.
     fn under(
         &mut self,
         above: &Relation,
@@ -76,7 +76,7 @@ impl Lowering<'_> {
     ) -> Result<Relation, Fault> {
         let above = self.seal(above.clone(), place)?;
         let groups = self.seal(groups, place)?;
-        // Above, the group of a level is followed by its aggregate.
+        // In the levels above, the group is followed by its aggregate.
         let same =
             (0..position).map(|at| format!("{} IS {}", above.columns[at * 2].value.sql, groups.columns[at].value.sql));
         let same = same.collect::<Vec<_>>().join(" AND ");
@@ -97,7 +97,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The name that an item has.
+/// The name of an item.
 fn named(item: &Item, implied: impl Fn() -> Option<String>, position: usize) -> Result<Name, Fault> {
     Ok(match one_name(item)? {
         Some(name) => name.clone(),

@@ -86,7 +86,8 @@ fn root(expression: &Expression) -> Option<&str> {
     }
 }
 
-/// The tables of Application Insights that a pattern of names means: those of workspaces only if it says so.
+/// The tables of Application Insights that match a pattern of names; those of workspaces only if the pattern asks for
+/// them.
 fn matching(pattern: &str) -> impl Iterator<Item = &'static str> {
     let names = catalog::all().iter().map(|table| table.name);
     let is_workspace = pattern.starts_with("App");

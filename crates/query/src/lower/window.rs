@@ -1,7 +1,7 @@
 //! Functions that look at other rows: `prev`, `next`, `row_number`, `row_cumsum`.
 //!
-//! Each is a window function of SQL over the order of the table. SQL takes none within another, so that an inner one
-//! becomes a column first, and one that starts anew where a condition holds counts within numbered parts: an operator
+//! Each is an SQL window function over the order of the table. SQL does not allow one window function inside another,
+//! so an inner one becomes a column first. One that restarts at a condition counts within numbered parts. An operator
 //! is read again, over a table with these columns, until it needs no more of them.
 
 use super::{Lowering, Scope};
@@ -10,7 +10,7 @@ use crate::sql::{Column, Relation, Value, whole};
 use crate::syntax::{Expression, Name};
 use crate::types::Type;
 
-/// Calls that are windows.
+/// Calls that become window functions.
 const WINDOWS: [&str; 4] = ["prev", "next", "row_number", "row_cumsum"];
 pub(super) fn is_window(name: &str) -> bool {
     WINDOWS.contains(&name)
@@ -96,8 +96,8 @@ impl Lowering<'_> {
         Ok(Value::new(value.kind, format!("{sum}({sql}) OVER ({over} ROWS UNBOUNDED PRECEDING)")))
     }
 
-    /// The number of the part that a row is in, where a part begins at each row for which a condition holds. `None`
-    /// while that is no column yet.
+    /// Number of the part that a row is in; a new part begins at each row that meets the condition. `None` until that
+    /// number is a column.
     fn part(&mut self, restart: Option<&Expression>, relation: &Relation) -> Result<Option<String>, Fault> {
         let Some(restart) = restart else { return Ok(None) };
         let name = inner_name("part", restart.place);
@@ -118,7 +118,7 @@ impl Lowering<'_> {
         Ok(None)
     }
 
-    /// A value within a window. One that is a window itself is noted as a column that is needed first.
+    /// A value inside a window function. If it is itself a window function, it is noted as a column to add first.
     fn windowed(&mut self, expression: &Expression, relation: &Relation) -> Result<Value, Fault> {
         let name = inner_name("value", expression.place);
         if let Some(column) = relation.column(&name) {
@@ -133,7 +133,7 @@ impl Lowering<'_> {
         Ok(value)
     }
 
-    /// Makes columns of the windows that other windows need; false if none does.
+    /// Adds the inner window functions as columns; returns false if there are none.
     pub(super) fn add_inner_columns(&mut self, relation: &mut Relation, place: TextRange) -> Result<bool, Fault> {
         if self.inner.is_empty() {
             return Ok(false);
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         Ok(true)
     }
 
-    /// A constant whole number of at least `least`.
+    /// A constant integer of at least `least`.
     fn constant_whole(&mut self, expression: &Expression, least: i64, what: &str) -> Result<i64, Fault> {
         match self.value(expression, Scope::Nothing)?.as_whole() {
             Some(number) if number >= least => Ok(number),
@@ -154,7 +154,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What the names of inner columns begin with. A name in a query holds no control character.
+/// Prefix of the names of inner columns. Names in a query cannot contain a control character.
 const INNER: char = '\u{1}';
 
 fn inner_name(what: &str, place: TextRange) -> String {

@@ -236,7 +236,7 @@ impl Parser {
         self.made(place.to(self.before()), kind)
     }
 
-    /// A string, and those right behind it, which belong to it.
+    /// A string, joined with the strings directly after it.
     fn strings(&mut self, mut text: String) -> Shape {
         self.at += 1;
         while let Kind::Text(more) = self.kind_at(0) {

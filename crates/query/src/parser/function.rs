@@ -8,7 +8,7 @@ use crate::lexer::Kind;
 use crate::syntax::{Expression, Function, Parameter, ParameterKind, Query, Shape};
 
 impl Parser {
-    /// Whether a function stands here, maybe with `view` before.
+    /// Whether a function begins here, perhaps after `view`.
     pub(super) fn is_function(&self) -> bool {
         let first = usize::from(self.is_name("view"));
         let symbol = |at: usize, symbol| self.kind_at(at) == &Kind::Symbol(symbol);

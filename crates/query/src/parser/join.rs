@@ -50,12 +50,13 @@ impl Parser {
         Ok(Join { kind, is_lookup: false, right, conditions: self.list(Parser::expression)? })
     }
 
-    /// Whether an option, such as `kind =`, stands here.
+    /// Whether an option, such as `kind =`, begins here.
     pub(super) fn is_option(&self, name: &str) -> bool {
         self.is_name(name) && self.kind_at(1) == &Kind::Symbol("=")
     }
 
-    /// `hint.strategy = shuffle` and its like say how a cluster shall share the work, which changes no result.
+    /// Skips `hint.strategy = shuffle` and the like: they tell a cluster how to share the work, and do not change the
+    /// result.
     pub(super) fn skip_hints(&mut self) -> Result<(), Fault> {
         while self.is_name("hint") && self.kind_at(1) == &Kind::Symbol(".") {
             self.at += 2;

@@ -37,7 +37,7 @@ impl Parser {
         Ok(MakeSeries { is_nonempty, values, axis, from, to, is_range, step, by })
     }
 
-    /// An aggregate, and what stands where no row is.
+    /// An aggregate, and its value for steps without rows.
     fn series_value(&mut self) -> Result<(Item, Option<Expression>), Fault> {
         let item = self.item()?;
         if !self.eat_name("default") {

@@ -245,7 +245,7 @@ impl Parser {
         Err(self.expected(what))
     }
 
-    /// The values of a call, in their parentheses.
+    /// The arguments of a call, in parentheses.
     fn arguments(&mut self) -> Result<Vec<Expression>, Fault> {
         self.expect("(")?;
         let arguments = if self.is(")") { Vec::new() } else { self.list(Parser::pipe_expression)? };

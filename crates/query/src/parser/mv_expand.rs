@@ -27,7 +27,7 @@ impl Parser {
         Ok(MvExpand { is_pairs, index, values, limit })
     }
 
-    /// `mvexpand`, which expands up to 128 elements unless told otherwise.
+    /// `mvexpand`, which expands up to 128 elements by default.
     pub(super) fn old_mv_expand(&mut self, place: TextRange) -> Result<MvExpand, Fault> {
         let mut expand = self.mv_expand()?;
         if expand.limit.is_none() {
@@ -36,7 +36,7 @@ impl Parser {
         Ok(expand)
     }
 
-    /// A value, and the type that its elements get.
+    /// A value, and the type of its elements.
     fn expanded(&mut self) -> Result<(Item, Option<Type>), Fault> {
         let item = self.item()?;
         if !self.eat_name("to") {

@@ -1,4 +1,4 @@
-//! `render`: the picture that a query ends in.
+//! `render`: the chart at the end of a query.
 
 use narrows_model::table::Chart;
 
@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::lexer::Kind;
 use crate::syntax::Step;
 
-/// Kinds of chart, each with the one that a terminal draws for it.
+/// Kinds of chart, each with the one that a terminal draws instead.
 const CHARTS: [(&str, Chart); 16] = [
     ("timechart", Chart::Time),
     ("anomalychart", Chart::Time),
@@ -27,7 +27,7 @@ const CHARTS: [(&str, Chart); 16] = [
     ("treemap", Chart::Table),
 ];
 
-/// Properties of `render` that change no number and have no place in a terminal.
+/// Properties of `render` that change no number and have no equivalent in a terminal.
 const CHART_LABELS: [&str; 16] = [
     "title",
     "xtitle",
@@ -77,7 +77,7 @@ impl Parser {
         self.label()
     }
 
-    /// A literal that changes nothing here.
+    /// Skips a literal that has no effect here.
     pub(super) fn label(&mut self) -> Result<(), Fault> {
         match self.kind_at(0) {
             Kind::Text(_) | Kind::Name(_) | Kind::Long(_) | Kind::Real(_) => {

@@ -106,7 +106,7 @@ impl Parser {
         Ok(union)
     }
 
-    /// A table, or tables by a pattern of their names, such as `App*`.
+    /// A table, or the tables whose names match a pattern, such as `App*`.
     fn union_operand(&mut self) -> Result<Expression, Fault> {
         let is_pattern = self.is("*")
             || (self.peek_name().is_some()

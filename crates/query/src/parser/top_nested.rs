@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::syntax::NestedLevel;
 
 impl Parser {
-    /// All levels, of which the first one's name is behind us.
+    /// All levels. The name of the first one has already been read.
     pub(super) fn top_nested(&mut self) -> Result<Vec<NestedLevel>, Fault> {
         let mut levels = vec![self.nested_level()?];
         while self.eat(",") {

@@ -19,15 +19,15 @@ const MAX_DIVISOR: f64 = 1e6;
 /// The least span between an HdrHistogram's smallest and largest value.
 const HIGH_MIN: u64 = 2;
 
-/// A log that is written while its rows come, so that a long one takes no more memory than a short one.
+/// A log that is written as its rows arrive, so that a long one needs no more memory than a short one.
 #[derive(Debug, Default)]
 pub struct HdrLog {
-    /// When the first line begins, from which the others count.
+    /// Start of the first line; the times of other lines are relative to it.
     start_ns: Option<i64>,
 }
 
 impl HdrLog {
-    /// The lines of further rows in order of time. The first of the log come with its header.
+    /// The lines of further rows, in order of time. The first call with a row also returns the header.
     pub fn lines(&mut self, rows: &[LoadSecond]) -> String {
         let mut rows: Vec<&LoadSecond> = rows.iter().filter(|row| row.latency.count() > 0).collect();
         rows.sort_by_key(|row| row.start_ns);
@@ -46,7 +46,7 @@ impl HdrLog {
         }
     }
 
-    /// What is left to write when the load is over: the header of a log without a line.
+    /// The rest of the log at the end of the load: the header, if no line was written.
     pub fn end(self) -> String {
         self.start_ns.map_or_else(|| log_header(0), |_| String::new())
     }

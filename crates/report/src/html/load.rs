@@ -131,7 +131,7 @@ fn errors_table(outcome: &Outcome) -> String {
     )
 }
 
-/// Requests of each variant that were sent twice or cut off; empty without such.
+/// Notes on repeated and cut requests of each variant; empty if there were none.
 fn notes(outcome: &Outcome) -> String {
     let mut out = String::new();
     for (variant, load) in totals(outcome).iter().take(VARIANTS_MAX) {

@@ -32,7 +32,7 @@ pub(super) fn variants(outcome: &Outcome) -> String {
     )
 }
 
-/// A figure of a variant; none where it was not measured.
+/// A figure of a variant; `None` if it was not measured.
 type Figure = fn(&VariantSummary) -> Option<f64>;
 
 fn row(variant: &VariantSummary, all: &[VariantSummary], repeated: bool, compared: bool) -> String {

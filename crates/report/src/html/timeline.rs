@@ -12,7 +12,7 @@ use narrows_model::series::{SeriesKey, names};
 use super::palette::Palette;
 use super::thin::Xy;
 
-/// A piece of a second shorter than this, at the bounds of a window or at the load's end, is not drawn.
+/// Partial seconds shorter than this, at window boundaries or at the end of the load, are not drawn.
 const DRAWN_FROM_NS: i64 = 500_000_000;
 
 /// One trial over time.
@@ -29,7 +29,7 @@ pub(super) struct Timeline {
     /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end
     /// of the load would dwarf both.
     pub(super) arrivals: [Vec<Xy>; 2],
-    /// Nanoseconds: p50, p95, p99 of each second, or of each minute of a long load; a gap where nothing succeeded.
+    /// Nanoseconds: p50, p95 and p99 of each second, or of each minute of a long load; a gap if nothing succeeded.
     pub(super) latency: [Vec<Xy>; 3],
     pub(super) cpu: Vec<ServiceLine>,
     pub(super) memory: Vec<ServiceLine>,
@@ -104,7 +104,7 @@ pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     timeline
 }
 
-/// The rows of the load side by side, in order of time.
+/// The rows of the load by start time.
 fn rows_by_time(evidence: &TrialEvidence) -> BTreeMap<i64, Vec<&LoadSecond>> {
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
     evidence.seconds.iter().for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
@@ -133,7 +133,7 @@ impl Timeline {
         self.errors.push((x, sum(|row| row.errors.total()) / seconds));
         let mut latency = Histogram::new();
         rows.iter().for_each(|row| latency.merge(&row.latency));
-        // The second in the middle of a folded minute stands for the others.
+        // The middle second of a folded minute holds the distribution of the others.
         if latency.count() > 0 && latency.bucketed() == 0 {
             return;
         }

@@ -17,7 +17,7 @@ pub fn csv(table: &Table) -> String {
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-/// Text of services is never a formula.
+/// Untrusted text is never written as a formula.
 fn field(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => printable::cell(text).into_owned(),

@@ -12,7 +12,7 @@ use crate::load::{arrivals, compared_requests, errors_by_kind, rate, repeated_an
 /// Rows of the table of requests at most.
 const ROWS_MAX: usize = 40;
 
-/// Up to four parts; empty when the table of variants shows it all.
+/// Up to four parts; empty if the table of variants already shows everything.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let requests = requests(outcome, paint, width);
     let errors = if requests.is_empty() { errors(outcome, paint, width) } else { String::new() };
@@ -86,7 +86,7 @@ fn errors(outcome: &Outcome, paint: Paint, width: usize) -> String {
         .collect()
 }
 
-/// Requests of each variant that were sent twice or cut off.
+/// Notes on repeated and cut requests of each variant.
 fn notes(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     for (variant, load) in totals(outcome) {

@@ -7,7 +7,7 @@ use narrows_model::printable;
 
 use super::Color;
 
-/// Every control sequence that is put around text (ECMA-48, "Select graphic rendition").
+/// Every control sequence that this module puts around text (ECMA-48, "Select graphic rendition").
 pub const SEQUENCES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
 /// Puts ANSI colours around text, or does not.
@@ -43,7 +43,7 @@ impl Paint {
     }
 }
 
-/// Text on one line, without characters that a terminal obeys.
+/// Text on one line, without terminal control characters.
 pub(crate) fn clean(text: &str) -> String {
     printable::line(text).into_owned()
 }
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Cut by moving the rest of the word for each line, this would take hours.
+    /// This would take hours if the rest of the word were moved for each line.
     #[test]
     fn a_very_long_word_is_cut_in_one_go() {
         const CHARS: usize = 20_000_000;

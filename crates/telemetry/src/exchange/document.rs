@@ -1,7 +1,7 @@
-//! One document of JSON, at its outermost level: which parts of it are handed on, as text, to be read as records.
+//! One JSON document, split at its outermost level into the parts to be read as records, each handed on as text.
 //!
-//! [`super::formats`] names the parts: lists whose elements are handed on one by one, members that hold a document of
-//! their own, and objects that are a record by themselves. A list at the top holds documents, or lists of them.
+//! [`super::formats`] names the parts: lists whose elements are handed on one by one, members that hold a nested
+//! document, and objects that are single records. A top-level list holds documents, or lists of them.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 use super::documents::ELEMENT_BYTES_MAX;
 use super::formats::{self, Read};
 
-/// Names of members that are looked at when none of them holds records.
+/// Maximum number of member names that an error lists if none of them holds records.
 const NAMES_MAX: usize = 20;
 /// The longest of these names, in characters.
 const NAME_CHARS_MAX: usize = 40;
-/// Documents within documents that are looked into.
+/// Maximum depth of nested documents that are read.
 const DEPTH_MAX: usize = 3;
 
 /// What is found in a file, in order.
@@ -24,7 +24,7 @@ const DEPTH_MAX: usize = 3;
 pub(super) enum Found<'t> {
     /// Text that holds records.
     Part { read: Read, path: &'t str, text: &'t str, place: Place },
-    /// A document without any such part, and what it is instead.
+    /// A document without any such part, and a description of it.
     Unknown { what: String, path: &'t str, place: Place },
     /// Text that is no JSON; in a file of lines the next line follows.
     Broken { what: String, place: Place },
@@ -35,7 +35,7 @@ pub(super) enum Found<'t> {
 pub(super) enum Place {
     /// In a line of a file of lines, from 1.
     Line(u64),
-    /// In one of several documents, from 1.
+    /// In one of several documents, numbered from 1.
     Document(u64),
     /// Somewhere in the only document, or in the first.
     Anywhere,
@@ -59,7 +59,7 @@ pub(super) struct Document<'d> {
     pub(super) place: Place,
     /// What the visitor said, when it wants no more.
     pub(super) failed: Option<String>,
-    /// Is called after each part.
+    /// Called after each part.
     pub(super) passed: &'d dyn Fn(),
 }
 
@@ -79,7 +79,7 @@ impl Document<'_> {
     }
 }
 
-/// A document, or one within another.
+/// A document, or one nested in another.
 struct Top<'t, 'd> {
     document: &'t mut Document<'d>,
     path: &'t str,
@@ -87,7 +87,7 @@ struct Top<'t, 'd> {
 }
 
 impl Top<'_, '_> {
-    /// Reads a document that stands in this one, at `path`.
+    /// Reads a document nested in this one, at `path`.
     fn within<E: serde::de::Error>(&mut self, path: &str, text: &str) -> Result<(), E> {
         let Self { document, depth, .. } = self;
         let place = document.place;
@@ -99,7 +99,7 @@ impl Top<'_, '_> {
         let top = Top { document, path, depth: *depth + 1 };
         let read = json.deserialize_any(top);
         (document.passed)();
-        // It was read before as a part of this document, so it is JSON.
+        // It has already been parsed as a part of this document, so it is JSON.
         read.map_err(E::custom)
     }
 }
@@ -167,7 +167,7 @@ impl Top<'_, '_> {
         format!("{}{dot}{member}", self.path)
     }
 
-    /// Hands an object on that is a record by itself.
+    /// Hands on an object that is a single record.
     fn record<E: serde::de::Error>(self, kept: &[(String, Box<RawValue>)], members: &[String]) -> Result<(), E> {
         let Self { document, path, .. } = self;
         let place = document.place;
@@ -182,7 +182,7 @@ impl Top<'_, '_> {
     }
 }
 
-/// The elements of a list, each as text. Says whether it is a list.
+/// The elements of a list, each as text. Returns whether it is a list.
 struct Elements<'t, 'd> {
     document: &'t mut Document<'d>,
     read: Read,
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for Elements<'_, '_> {
         Ok(false)
     }
 
-    /// Another format has this name for something else.
+    /// Another format uses this name for something else.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(false)

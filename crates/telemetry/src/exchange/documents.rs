@@ -1,11 +1,11 @@
-//! Files of JSON, taken apart into elements that fit into memory.
+//! JSON files, split into elements that fit into memory.
 //!
-//! Two kinds are told apart by their first lines. In a file of lines each line is a document: a damaged one is passed
-//! over and the next one read. Any other file is read as one stream, so that a single object may be larger than memory:
-//! its long lists are taken element by element. Either way no more than [`ELEMENT_BYTES_MAX`] of text is held at once.
+//! There are two kinds, distinguished by their first lines. In a file of lines each line is a document: a damaged line
+//! is skipped and the next one read. Any other file is read as one stream, so that a single object may be larger than
+//! memory: its long lists are read element by element. In both cases at most [`ELEMENT_BYTES_MAX`] of text is held at
+//! once.
 //!
-//! What a document holds, [`super::document`] knows. Either way text that is not Unicode is replaced
-//! ([`crate::unicode`]).
+//! [`super::document`] interprets the documents. Invalid Unicode is replaced in both kinds ([`crate::unicode`]).
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Read};
@@ -49,7 +49,7 @@ pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, S
         || Ok::<_, Stopped>(ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]));
     let is_lines = match begins_with {
         Some(b'{') => is_whole || is_followed()?,
-        // A list that is all there is may be larger than memory: it is streamed.
+        // A list that is the whole file may be larger than memory, so it is streamed.
         Some(b'[') => is_whole && is_followed()?,
         _ => false,
     };

@@ -12,7 +12,7 @@ use crate::{Receipt, Store};
 
 /// Spans that make a batch.
 const BATCH_SPANS: usize = 4_096;
-/// Spans that wait for the rest of their traces, among them some that do not say their kind.
+/// Maximum number of spans that wait for the rest of their traces because some of them have no kind.
 const WAITING_MAX: usize = 32_768;
 /// How many complaints are kept word for word.
 const COMPLAINTS_MAX: usize = 10;
@@ -22,11 +22,11 @@ const COMPLAINT_BYTES_MAX: usize = 1 << 10;
 /// What files came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    /// Spans that were kept.
+    /// Number of spans that were kept.
     pub spans: u64,
-    /// Spans that came once more and were kept once.
+    /// Number of spans that arrived again and were kept once.
     pub repeated: u64,
-    /// Spans that did not say their kind, and got the one that the change of services implies.
+    /// Number of spans without a kind, which got the one that the change of services implies.
     pub without_kind: u64,
     /// Metric points that were kept.
     pub points: u64,
@@ -67,9 +67,9 @@ pub(super) struct Feed<'a> {
     store: &'a dyn Store,
     under_way: Option<(Kind, Receipt)>,
     spans: Vec<Span>,
-    /// Spans with what follows of their traces, as long as some of them do not say their kind.
+    /// Spans that wait for the rest of their traces, from the first span without a kind on.
     waiting: Vec<Span>,
-    /// The positions of those among them.
+    /// Positions of the waiting spans without a kind.
     without_kind: Vec<usize>,
     /// What became of everything so far.
     pub(super) imported: &'a mut Imported,
@@ -83,7 +83,7 @@ impl<'a> Feed<'a> {
         Self { store, under_way: None, spans, waiting, without_kind, imported, taken: 0 }
     }
 
-    /// Takes what one part of a document holds, but for its complaint.
+    /// Adds the contents of one part of a document, except its complaint.
     pub(super) fn take(&mut self, records: Records) -> Result<(), String> {
         let Records { spans, without_kind, points, logs, over_limit, .. } = records;
         self.imported.over_limit += over_limit;

@@ -1,8 +1,8 @@
-//! Files of other programs, into a store.
+//! Imports files of other programs into a store.
 //!
-//! A file may be gzip. What a file is, its members say. A damaged line of a file of lines costs that line, a damaged
-//! trace that trace, a damaged record that record; what is left of a file after text that is no JSON is lost. A file of
-//! which nothing can be used is an error.
+//! A file may be compressed with gzip. Its members decide its format. A damaged line of a file of lines loses only that
+//! line, a damaged trace only that trace, a damaged record only that record. Text that is not JSON loses the rest of
+//! the file. A file without anything usable is an error.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -42,14 +42,14 @@ pub enum Error {
         /// With line and column.
         what: String,
     },
-    /// A format that is not read, or JSON that is not known.
+    /// A format that is not read, or unknown JSON.
     #[error("cannot import {}: it is {what}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// A description of the file.
         what: String,
-        /// What to do about it.
+        /// Advice.
         hint: Option<&'static str>,
     },
     /// The right form, and nothing in it that could be used.
@@ -71,7 +71,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it.
+    /// Advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         let formats = || format!("`narrows import` reads JSON of {}", formats::names());
         match self {
@@ -125,7 +125,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 struct Reading {
     name: String,
     weights: Weights,
-    /// What the first document without anything known is.
+    /// Description of the first document without known parts.
     unknown: Option<String>,
     /// The first text that was no JSON.
     broken: Option<String>,
@@ -155,7 +155,7 @@ impl Reading {
         }
     }
 
-    /// What is wrong, after its place: `a.jsonl: line 7: resourceSpans[0]: …`.
+    /// A complaint with its place: `a.jsonl: line 7: resourceSpans[0]: …`.
     fn complaint(&self, place: Place, path: &str, what: &str) -> String {
         let path = path.trim_start_matches('.');
         let colon = if path.is_empty() { "" } else { ": " };

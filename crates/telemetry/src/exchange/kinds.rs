@@ -1,15 +1,15 @@
-//! Kinds of spans that do not say theirs, from where the service changes.
+//! Infers the kind of spans without one from changes of the service.
 //!
-//! A span that says which database it calls is a client's. A span whose parent is of another service, or is not there, is
-//! where a request enters its service: a server's. A span whose child is of another service is the call: a client's. So
-//! is one that says which service it calls, and all others are internal. Where the other side says that it sends or
-//! handles a message, the span does the other. Spans that say their kind keep it.
+//! A span that names the database it calls is a client span. A span without a parent, or with a parent in another
+//! service, is the entry of a request into its service: a server span. A span with a child in another service is the
+//! call: a client span. So is a span that names the service it calls. All others are internal. If the other side sends
+//! or receives a message, the span does the opposite. Spans with a kind keep it.
 
 use std::collections::HashMap;
 
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
-/// Gives a kind to the spans at these positions, which say none. Traces should be whole.
+/// Sets the kind of the spans at these positions, which have none. Traces should be complete.
 pub(super) fn infer(spans: &mut [Span], without_kind: &[usize]) {
     let places = Places::new(spans);
     let parents: Vec<Option<usize>> = spans.iter().map(|span| places.parent(spans, span)).collect();
@@ -33,7 +33,7 @@ impl Places {
         Self(places)
     }
 
-    /// The span above this one. Both sides of a call may have its id: then the one of its own service.
+    /// The parent of a span. If both sides of a call share the parent's id, the one in the span's own service.
     fn parent(&self, spans: &[Span], span: &Span) -> Option<usize> {
         let above = self.0.get(&(span.trace_id, span.parent_id?))?;
         let own = above.iter().find(|at| spans[**at].service == span.service);
@@ -41,7 +41,7 @@ impl Places {
     }
 }
 
-/// By position: the kind of the first span of another service directly below.
+/// The kind of the first child in another service, by position of the parent.
 fn callees(spans: &[Span], parents: &[Option<usize>]) -> HashMap<usize, SpanKind> {
     let mut callees = HashMap::new();
     for (span, parent) in spans.iter().zip(parents) {
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// The kinds of spans of which those without one are internal before.
+    /// The inferred kinds, after spans without a kind were set to internal.
     fn inferred(mut spans: Vec<Span>) -> Vec<SpanKind> {
         let without: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].kind == Internal).collect();
         infer(&mut spans, &without);

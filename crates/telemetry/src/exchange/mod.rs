@@ -1,11 +1,11 @@
-//! Telemetry in the files and words of other programs: what they wrote in, what a run holds out.
+//! Telemetry in the file formats of other programs: import and export.
 //!
-//! In ([`import`]): JSON of the formats in `formats/`, known by the members that they have, streamed and bounded by
-//! `documents.rs`. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, OTLP over HTTP to a receiver ([`send`]), and
-//! the evidence that findings are made from. What makes no sense is counted and named with its place; nothing here
-//! decides what is kept, which is the [`crate::Store`]'s business.
+//! In ([`import`]): JSON in the formats of `formats/`, recognised by its members; `documents.rs` streams it and bounds
+//! memory. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, OTLP over HTTP to a receiver ([`send`]), and the
+//! evidence on which findings are based. Invalid records are counted and named with their place. Nothing here decides
+//! which records are kept; that is up to the [`crate::Store`].
 //!
-//! Not here: gRPC out, protobuf files.
+//! Not here: export over gRPC, protobuf files.
 
 mod document;
 mod documents;

@@ -129,7 +129,7 @@ fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A run file with a trial that is under way.
+/// A run file with a running trial.
 fn started(path: &Path) -> (RunFile, Recorder) {
     let run = Run {
         id: "00000000000000aa".into(),

@@ -34,7 +34,7 @@ pub struct Malformed {
     pub what: String,
 }
 
-/// The name of a level in JSON: the present one, then those that older versions of OTLP have.
+/// The names of a level in JSON: the current one, then those of older OTLP versions.
 pub(super) type Names = &'static [&'static str];
 
 /// The names of the three levels of a kind of request: in protobuf, for the place of a mistake, and in JSON.

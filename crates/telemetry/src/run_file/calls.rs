@@ -216,7 +216,7 @@ fn request_id(connection: &Connection, strings: &mut Strings, name: &str) -> rus
     (!name.is_empty()).then(|| strings.id(connection, name)).transpose()
 }
 
-/// Count, sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest one.
+/// Count, sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest integer.
 fn exact_figures(histogram: &Histogram) -> [i64; 4] {
     let sum = i64::try_from(histogram.sum_ns()).unwrap_or(i64::MAX);
     [signed(histogram.count()), sum, signed(histogram.min_ns()), signed(histogram.max_ns())]

@@ -42,8 +42,8 @@ pub(super) const URL_KEYS: [&str; 7] = [
 /// Attributes that hold the text of a database query.
 pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
-/// What parts the text of a log record from its exception, and the exception's message from its stack trace. What is before
-/// either may have been cut.
+/// Separators in a log record: between its text and its exception, and between the exception's message and its stack
+/// trace. The part before a separator may have been cut.
 const EXCEPTION_LINES: &str = "\nexception.type=";
 const STACKTRACE_LINES: &str = "\nexception.stacktrace=";
 
@@ -67,7 +67,7 @@ impl Record for Span {
         clean_attributes(&mut self.attributes, known);
         without_nul(&mut self.status_message);
         let facts = &mut self.facts;
-        // Names of calls to stores are statements to some libraries: `AUTH X`.
+        // Some libraries name spans of calls to stores after the statement: `AUTH X`.
         if facts.db_system.is_some() || facts.db_query.is_some() {
             redact_statement(&mut self.name);
             if let Some(operation) = &mut facts.db_operation {
@@ -192,7 +192,7 @@ fn without_nul(text: &mut String) {
     }
 }
 
-/// A name, or another short text that has no rules of its own.
+/// Redacts a name, or another short text without specific rules.
 fn clean_name(name: &mut String, known: &Known) {
     redact_text(name);
     known.hide(name);
@@ -213,7 +213,7 @@ fn clean_attributes(attributes: &mut Map<String, Value>, known: &Known) {
     clean_fields(attributes, known, NESTING_MAX);
 }
 
-/// Cleans the values of fields in which there may be so many levels, and their keys.
+/// Redacts the values and keys of fields, down to `levels` levels of nesting.
 fn clean_fields(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
     let mut is_open = false;
     for (key, value) in &mut *fields {
@@ -225,7 +225,7 @@ fn clean_fields(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
     }
 }
 
-/// An object within an attribute or a log line, which may hold a name and its value apart.
+/// Redacts an object inside an attribute or a log line. A secret's name and value may be separate members.
 fn clean_object(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
     if let Some(key) = secret_field(fields) {
         fields.insert(key, REDACTED.into());

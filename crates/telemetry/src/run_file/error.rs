@@ -96,7 +96,7 @@ pub enum Error {
     /// The thread that writes the file panicked; what was acknowledged is kept.
     #[error("the run-file writer failed")]
     WriterFailed,
-    /// There is no room for more.
+    /// The disk is full.
     #[error("cannot write run file {}: the disk is full", .0.display())]
     DiskFull(PathBuf),
     /// Anything else that SQLite reports. Its error is part of the message, not a source: its own sources repeat it.

@@ -99,7 +99,7 @@ impl Reader {
 
     fn trial_load(&self, run: &Run, mut trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
-        // Totals say nothing of a part of the time.
+        // Totals of the whole load say nothing about a part of it.
         if let Some(program) = trial.load_program.as_mut().filter(|_| !within.is_all()) {
             program.reported = None;
         }

@@ -28,9 +28,9 @@ const PLAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const FREE_PART_MAX: i64 = 8;
 /// Bytes of a file that may be copied to give free ones back; beyond, it would keep who waits for the end of a run.
 const VACUUMED_BYTES_MAX: i64 = 1 << 30;
-/// What SQLite caches of the file while it is written, in KiB: a long run must not need more memory than a short one.
+/// SQLite's page cache while the file is written, in KiB: a long run must not need more memory than a short one.
 const CACHE_KIB: i64 = 8 << 10;
-/// The same while the run ends, when indexes are made.
+/// The same at the end of the run, when indexes are created.
 const CACHE_AT_END_KIB: i64 = 64 << 10;
 /// Prepared statements kept ready; more than the writer has.
 const STATEMENTS_MAX: usize = 64;

@@ -1,23 +1,23 @@
 //! A run on disk: one SQLite file, from the first trial to the last conclusion.
 //!
-//! [`RunFile`] makes or takes up a file and ends it; [`Recorder`] is the handle everything is written through, one
-//! thread behind it owning the connection; [`Reader`] reads what a file holds, while it is written and after.
+//! [`RunFile`] creates or resumes a file and ends it. [`Recorder`] is the handle for all writes; one thread behind it
+//! owns the connection. [`Reader`] reads a file, while it is written and afterwards.
 //!
-//! The decisions: one writer and group commit, so that a receipt costs no commit of its own; a write-ahead log while the
-//! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
-//! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader writes nothing
-//! but the rows that a killed process owes.
+//! The decisions: one writer and group commit, so that a receipt does not cost a separate commit; a write-ahead log
+//! during the run, so that acknowledged data survives the process and others can read meanwhile; a plain single file at
+//! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader writes only the rows
+//! that a killed process had left unwritten.
 //!
-//! A file that exists is distrusted: it must declare exactly the tables and views that Narrows makes (`verify.rs`) before
-//! anything in it is read, and reading is bounded (`bounds.rs`).
+//! An existing file is not trusted: it must declare exactly the tables and views that Narrows creates (`verify.rs`)
+//! before anything in it is read, and reading is bounded (`bounds.rs`).
 //!
-//! While a load runs, spans are not taken apart: they wait in the file packed (`inbox.rs`), acknowledged, and become
+//! During a load, spans are not unpacked: they wait in the file in packed form (`inbox.rs`), acknowledged, and become
 //! rows when the trial ends.
 //!
-//! What is older than ten minutes is folded (`folding.rs`), so that a long run takes little more room than a short one.
+//! Data older than ten minutes is folded (`folding.rs`), so that a long run takes little more space than a short one.
 //!
-//! Up to a trial's ceilings everything is kept, beyond them it is counted; of spans, whole traces are thinned out, and
-//! stand for those that go (`spans/`).
+//! Everything is kept up to a trial's limits and only counted beyond them. Spans are thinned out by whole traces; the
+//! remaining traces represent the deleted ones (`spans/`).
 
 mod bounds;
 mod calls;

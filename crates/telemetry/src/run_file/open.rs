@@ -30,7 +30,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// read where it lies.
 pub(super) fn for_reading(path: &Path, bounds: Bounds) -> Result<Bounded> {
     rustix::fs::access(path, Access::READ_OK).map_err(|error| Error::io(path, error.into()))?;
-    // A folder, or a pipe that would be waited for.
+    // A folder, or a named pipe, on which opening would block.
     if !path.is_file() {
         return Err(Error::NotARunFile(path.to_owned()));
     }

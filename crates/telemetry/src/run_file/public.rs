@@ -21,7 +21,7 @@ pub(crate) enum Holds {
 }
 
 impl Holds {
-    /// None when they are secrets, or there is one in the key.
+    /// `None` if the values are secrets, or the key contains one.
     pub(crate) fn for_key(key: &str) -> Option<Self> {
         match key {
             key if is_secret_key(key) || !is_plain_text(key) => None,
@@ -46,11 +46,11 @@ impl Holds {
 /// Whether nothing of the name of a span and the message of its status is to be blanked.
 #[inline]
 pub(crate) fn are_public(name: &str, message: &str) -> bool {
-    // A name without a blank is no statement.
+    // A name without a blank is not a statement.
     is_plain_text(name) && is_plain_text(message) && (!name.contains(' ') || is_plain_statement(name))
 }
 
-/// Whether nothing of the name of a service or a scope is to be blanked.
+/// Whether the name of a service or a scope needs no redaction.
 pub(crate) fn is_public_name(name: &str) -> bool {
     is_plain_text(name)
 }

@@ -126,12 +126,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Keeps why something could not be written, if it is the first time.
+    /// Keeps the first write error.
     pub(super) fn note_failure(&self, error: &Error) {
         self.lock().failure.get_or_insert_with(|| error.clone());
     }
 
-    /// Why something could not be written, the first time.
+    /// The first write error.
     pub(super) fn failure(&self) -> Option<Error> {
         self.lock().failure.clone()
     }

@@ -176,7 +176,7 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
     })
 }
 
-/// The program that made the load, whose counts can be added up.
+/// The program that sent the load. Its counts are small enough to be added up.
 fn load_program_of(row: &Row<'_>) -> rusqlite::Result<Option<LoadProgram>> {
     let program: Option<LoadProgram> = row.get::<_, Option<Json<_>>>("load_program")?.map(|json| json.0);
     match program.iter().flat_map(LoadProgram::counts).find(|count| *count > ADDEND_MAX) {

@@ -53,8 +53,8 @@ impl Recorder {
         self.shared.known.get().unwrap_or(&NONE)
     }
 
-    /// Why something could not be written, the first time: a full disk, mostly. Who waited for it was told; what was
-    /// sampled or printed is lost.
+    /// The first write error, most often a full disk. Callers that waited for a write received it; samples and output
+    /// lines were lost.
     pub fn failure(&self) -> Option<Error> {
         self.shared.queue.failure()
     }
@@ -90,9 +90,9 @@ impl Recorder {
         self.call(1, move |rows| rows.put_service(trial, &service))
     }
 
-    /// Folds what is older than ten minutes of this trial from now on: the distributions of the load's seconds into one of
-    /// each minute, samples and sampled points into fewer. A minute never goes across one of these instants, so the
-    /// distribution of what lies between any two of them stays exact. Further calls add instants.
+    /// Folds data of this trial that is older than ten minutes, from now on: the distributions of the load's seconds
+    /// into one per minute, samples and sampled points into fewer. No minute crosses one of these instants, so the
+    /// distribution between any two of them stays exact. Further calls add instants.
     pub fn fold_between(&self, trial: i64, boundaries_ns: &[i64]) -> Result<()> {
         let boundaries_ns = boundaries_ns.to_vec();
         self.call(0, move |rows| {

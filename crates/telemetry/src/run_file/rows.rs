@@ -211,12 +211,12 @@ impl Rows {
         self.spans.has_much_room(&self.connection, spans).map_err(wrap)
     }
 
-    /// Does what is to be done between commits: turns spans that wait into rows when there are too many of them, else
-    /// thins stored traces out when the file nears its limit, and folds what is old. A little of each, in a transaction of
-    /// its own; when that fails it is taken back, and nobody has to know: the next commit is followed by another attempt.
+    /// Housekeeping between commits: turns waiting spans into rows if there are too many, else thins out stored traces
+    /// if the file nears its limit, and folds old data. Each call does a little, in a separate transaction. If that
+    /// fails, it is rolled back and retried after the next commit, so the error is not reported.
     pub(super) fn tidy(&mut self) {
         self.tidy_spans();
-        // A failed attempt is made again, and the file is whole without.
+        // A failed attempt is repeated later; the file is consistent without it.
         let _ = self.fold();
     }
 
@@ -231,7 +231,7 @@ impl Rows {
         }
     }
 
-    /// Folds the oldest minute that is due, in a transaction of its own. None when none is.
+    /// Folds the oldest minute that is due, in a separate transaction. `None` if none is due.
     fn fold(&mut self) -> Result<Option<Step>> {
         let Some(trial) = self.folding.due() else { return Ok(None) };
         let folded = self.begin().and_then(|()| self.fold_some(trial)).and_then(|step| self.commit().map(|()| step));

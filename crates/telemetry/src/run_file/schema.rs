@@ -58,11 +58,12 @@ fn with_columns(script: &str) -> String {
     filled.iter().fold(script.to_owned(), |script, (place, columns)| script.replace(place, columns.trim_end()))
 }
 
-/// A script with the whole number that a row of a view stands for, `itemCount`, each where the script names the place.
+/// Fills in `itemCount`, the integer number of items that a row of a view represents, at the places that the script
+/// names.
 ///
-/// A weight with a fraction is rounded up in that share of the traces, so that sums of `itemCount` come out as those of
-/// `weight`. Multiples of the golden ratio choose the traces: any number of them in a row is spread evenly. All spans of
-/// a trace are rounded alike.
+/// A fractional weight is rounded up in a matching share of the traces, so that sums of `itemCount` equal those of
+/// `weight`. Multiples of the golden ratio select the traces: any number of consecutive ones is spread evenly. All
+/// spans of a trace are rounded alike.
 fn with_items(script: &str) -> String {
     const GOLDEN: &str = "0.6180339887498949";
     let items = |row: &str| {

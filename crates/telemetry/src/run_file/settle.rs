@@ -117,7 +117,7 @@ fn settle_at_once(path: &Path) -> Result<()> {
     rows.commit()
 }
 
-/// Whether nothing may be written where the file lies.
+/// Whether the file's location is read-only.
 fn is_read_only(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }

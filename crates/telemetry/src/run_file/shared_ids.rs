@@ -1,14 +1,14 @@
-//! Both sides of a call as two spans of a trace, where they have one id.
+//! Separates the two sides of a call that are two spans of a trace with the same id.
 //!
-//! Zipkin's tracers, those with B3 headers and Envoy give the server's span the id of the client's. Children then name
-//! both as their parent. Here the server's span gets an id of its own, below the client's, and the spans of its service
-//! that name the shared id follow it, as with Jaeger's adjuster of span ids. In the run file the ids stay as they came.
+//! Zipkin's tracers, tracers with B3 headers and Envoy give the server's span the id of the client's. Children then
+//! name both as their parent. This module gives the server's span a new id, below the client's. Spans of its service
+//! that name the shared id become its children, as in Jaeger's span id adjuster. Ids in the run file are not changed.
 
 use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId, SpanKind};
 
-/// Gives the server's side of each call an id of its own if the client's side has the same.
+/// Gives the server's side of each call a new id if the client's side has the same one.
 pub(super) fn separate(spans: &mut [Span]) {
     let mut known: HashSet<SpanId> = HashSet::with_capacity(spans.len());
     let repeated: HashSet<SpanId> = spans.iter().map(|span| span.span_id).filter(|id| !known.insert(*id)).collect();
@@ -37,9 +37,9 @@ fn is_handling(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
-/// An id that no span of the trace has; the same each time.
+/// An id that no span of the trace has. Deterministic.
 fn fresh(shared: SpanId, known: &mut HashSet<SpanId>) -> SpanId {
-    // The step is odd, so no number comes twice before all have come.
+    // The step is odd, so no number repeats before all have occurred.
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut number = u64::from_be_bytes(shared);
     loop {
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// The position of each span's parent, when each span has an id of its own.
+    /// The position of each span's parent, after ids were separated.
     fn parents(mut spans: Vec<Span>) -> Vec<Option<usize>> {
         separate(&mut spans);
         let ids: Vec<SpanId> = spans.iter().map(|span| span.span_id).collect();

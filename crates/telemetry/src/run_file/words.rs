@@ -42,10 +42,10 @@ impl<T: DeserializeOwned> FromSql for Word<T> {
     }
 }
 
-/// The longest name that is read, in bytes. Narrows writes none that is longer than 4 KiB.
+/// The longest name that is read, in bytes. Narrows writes names of at most 4 KiB.
 const NAME_BYTES_MAX: usize = 64 << 10;
 
-/// A column that holds the name of something, which is shown.
+/// A column that holds a displayed name.
 pub(super) struct Name(pub(super) String);
 
 impl FromSql for Name {

@@ -1,5 +1,5 @@
-//! Names that stand apart from their values: `{"name":"password","value":"X"}` in HAR files, `- name: DB_PASSWORD` above
-//! `value: X` in Kubernetes.
+//! Names that are separate from their values: `{"name":"password","value":"X"}` in HAR files, `- name: DB_PASSWORD`
+//! above `value: X` in Kubernetes.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 use super::keys::is_secret_key;
 
-/// Keys whose values are names.
+/// Keys whose value is the name.
 const NAME_KEYS: [&str; 4] = ["field", "header", "key", "name"];
-/// Keys whose values have such a name.
+/// Keys whose value belongs to such a name.
 const VALUE_KEYS: [&str; 2] = ["value", "values"];
-/// Most bytes between a name and its value.
+/// Maximum number of bytes between a name and its value.
 const BETWEEN_BYTES_MAX: usize = 512;
 
-/// What stands after a key.
+/// Role of the value after a key: the name or the value of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Name,
     Value,
 }
 
-/// What stands after a key, if it is one of a name and its value.
+/// The role of a key's value; `None` for any other key.
 pub(super) fn role(key: &str) -> Option<Role> {
     let is_in = |keys: &[&str]| keys.iter().any(|one| one.eq_ignore_ascii_case(key));
     match () {
@@ -31,18 +31,18 @@ pub(super) fn role(key: &str) -> Option<Role> {
     }
 }
 
-/// The field that is a secret because another one has its name.
+/// The field whose value is secret because another field contains a secret name.
 pub(crate) fn secret_field(fields: &Map<String, Value>) -> Option<String> {
     let of = |wanted: Role| fields.iter().filter(move |(key, _)| role(key) == Some(wanted));
     let is_secret = of(Role::Name).any(|(_, name)| name.as_str().is_some_and(is_secret_key));
     of(Role::Value).next().filter(|_| is_secret).map(|(key, _)| key.clone())
 }
 
-/// The last name or value in a text that waits for the other. Values may come first.
+/// The last name or value in a text that has no counterpart yet. Values may come first.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     half: Half,
-    /// Where it ends in the text.
+    /// End of the name or value in the text.
     end: usize,
 }
 
@@ -56,7 +56,7 @@ enum Half {
 }
 
 impl Waiting {
-    /// Takes a name that stands at a place; gives the value before it if that is a secret.
+    /// Adds a name at a place. Returns the pending value if this name makes it a secret.
     pub(super) fn name(&mut self, name: &str, place: Range<usize>) -> Option<Range<usize>> {
         let is_secret = is_secret_key(name);
         match self.take(place.start) {
@@ -69,7 +69,7 @@ impl Waiting {
         }
     }
 
-    /// Whether the name before a value that begins here makes it a secret; `None` if no name waits for it.
+    /// Whether the pending name makes a value that begins here a secret; `None` if no name is pending.
     pub(super) fn is_secret(&mut self, start: usize) -> Option<bool> {
         match self.take(start) {
             Half::SecretName => Some(true),
@@ -82,18 +82,18 @@ impl Waiting {
         }
     }
 
-    /// Whether a place is in the value that waits for its name.
+    /// Whether a position is inside the pending value.
     pub(super) fn is_within_value(&self, at: usize) -> bool {
         matches!(&self.half, Half::Value(value) if value.contains(&at))
     }
 
-    /// Keeps a value for a name after it.
+    /// Keeps a value until its name follows.
     pub(super) fn keep_value(&mut self, place: Range<usize>) {
         self.end = place.end;
         self.half = Half::Value(place);
     }
 
-    /// An object ends: a value in it has no name.
+    /// Ends an object: a value in it stays without a name.
     pub(super) fn end_object(&mut self) {
         if matches!(self.half, Half::Value(_)) {
             self.half = Half::Nothing;

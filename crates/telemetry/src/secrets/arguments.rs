@@ -1,5 +1,5 @@
-//! Where the arguments of a command hold secrets: after a secret flag, in a short option of a program that is known for
-//! it, and in texts such as `--password=X`.
+//! Finds secrets in the arguments of a command: after a secret flag, in a short option of a known program, and in texts
+//! such as `--password=X`.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ fn argument(program: Option<&Program>, flag: &str, text: &str) -> Argument {
     }
 }
 
-/// The password that an option of a program holds in its own argument or, after `flag`, in the next.
+/// The password that a program's option holds in the same argument or, after `flag`, in the next.
 fn by_program(program: &Program, flag: &str, text: &str) -> Option<Vec<Range<usize>>> {
     let held =
         program.held(flag).filter(|held| matches!(held, Held::Password(at) | Held::User(at) if *at == flag.len()));
@@ -84,14 +84,14 @@ fn by_program(program: &Program, flag: &str, text: &str) -> Option<Vec<Range<usi
     Some(vec![place])
 }
 
-/// The password of `user:password`, which begins at a byte. Two numbers are ids of a user and a group.
+/// The password of `user:password`, which begins at `from`. Two numbers are a user id and a group id.
 pub(super) fn password_of_user(text: &str, from: usize) -> Option<Range<usize>> {
     let (user, password) = text[from..].split_once(':')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (!is_number(user) || !is_number(password)).then(|| from + user.len() + 1..text.len())
 }
 
-/// Whether a value is a port, ports that belong together (`127.0.0.1:80:8080/tcp`) or a path.
+/// Whether a value is a port, a port mapping (`127.0.0.1:80:8080/tcp`) or a path.
 fn is_address_or_path(text: &str) -> bool {
     let ports = ["/tcp", "/udp"].iter().find_map(|protocol| text.strip_suffix(protocol)).unwrap_or(text);
     text.starts_with(['/', '.'])
@@ -110,7 +110,7 @@ pub fn redact_arguments(arguments: &mut [String]) {
     arguments.iter_mut().zip(found).for_each(|(text, found)| redact_argument(text, found));
 }
 
-/// Blanks the secrets in a list of JSON that may be the arguments of a command: one with flags.
+/// Redacts the secrets in a JSON list that may be the arguments of a command: one that contains flags.
 pub(crate) fn redact_argument_list(items: &mut [Value]) {
     if !items.iter().any(|item| item.as_str().is_some_and(|text| text.starts_with('-'))) {
         return;

@@ -1,30 +1,30 @@
-//! A text as it reads: without colours, with percent-encoding, entities and escapes decoded.
+//! The readable form of a text: without colours, with percent-encoding, entities and escapes decoded.
 //!
-//! Secrets are looked for in it, and blanked in the text as it came. Only ASCII is decoded: names, separators and quotes
-//! are nothing else.
+//! Secrets are searched in this form and redacted in the original text. Only ASCII is decoded, because names,
+//! separators and quotes are ASCII.
 
 use std::ops::Range;
 
-/// Most encodings around each other: a URL in a parameter of a URL in a string of JSON.
+/// Maximum depth of nested encodings, such as a URL in a parameter of a URL in a JSON string.
 const LEVELS_MAX: usize = 4;
-/// The longest control sequence of a terminal, in bytes: hyperlinks hold addresses.
+/// The longest terminal control sequence, in bytes: hyperlinks contain URLs.
 const SEQUENCE_BYTES_MAX: usize = 2 << 10;
-/// Entities of HTML and XML, which follow an `&`.
+/// HTML and XML entities, without the `&`.
 const ENTITIES: [(&str, u8); 5] = [("lt;", b'<'), ("gt;", b'>'), ("quot;", b'"'), ("apos;", b'\''), ("amp;", b'&')];
 
-/// A decoded text, and where its parts stand in the text as it came.
+/// A decoded text, with the places of its parts in the original text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoded {
     pub(super) text: String,
     pieces: Vec<Piece>,
 }
 
-/// A run of bytes that stayed as they were, or one byte that was decoded.
+/// A run of unchanged bytes, or one decoded byte.
 #[derive(Debug, Clone)]
 struct Piece {
-    /// Where it begins in the decoded text.
+    /// Start in the decoded text.
     at: usize,
-    /// Its place in the text as it came.
+    /// Place in the original text.
     from: Range<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Decoded {
         Some(decoded)
     }
 
-    /// What was decoded of a text that was decoded itself, with places in the text as it came.
+    /// Maps a text that was decoded from `outer` to places in the original text.
     fn within(self, outer: &Self) -> Self {
         let mut pieces = Vec::with_capacity(self.pieces.len());
         for (number, piece) in self.pieces.iter().enumerate() {
@@ -92,7 +92,7 @@ impl Decoded {
         }
     }
 
-    /// Where something in the decoded text, which is not empty, stands in the text as it came.
+    /// The place in the original text of a non-empty part of the decoded text.
     pub(super) fn place(&self, place: Range<usize>) -> Range<usize> {
         let (first, last) = (self.piece_of(place.start), self.piece_of(place.end.saturating_sub(1)));
         let start = if self.is_run(first) {
@@ -108,23 +108,23 @@ impl Decoded {
         start..end.max(start)
     }
 
-    /// The piece that holds a place of the decoded text.
+    /// Index of the piece that holds a position of the decoded text.
     fn piece_of(&self, at: usize) -> usize {
         self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)
     }
 
-    /// Where a piece ends in the decoded text.
+    /// End of a piece in the decoded text.
     fn end_of(&self, piece: usize) -> usize {
         self.pieces.get(piece + 1).map_or(self.text.len(), |next| next.at)
     }
 
-    /// Whether a piece is as long as what it stands for.
+    /// Whether a piece is as long as its original text.
     fn is_run(&self, piece: usize) -> bool {
         self.end_of(piece) - self.pieces[piece].at == self.pieces[piece].from.len()
     }
 }
 
-/// Something encoded, and the byte that it stands for; `None` for what shows nothing.
+/// An encoded sequence, and the byte it stands for; `None` if it displays nothing.
 struct Encoded {
     place: Range<usize>,
     byte: Option<u8>,
@@ -142,7 +142,7 @@ fn next_encoded(text: &str, from: usize) -> Option<Encoded> {
             b'&' => entity(rest).map(|(length, byte)| (length, Some(byte))),
             b'\\' => escape(rest).map(|(length, byte)| (length, Some(byte))),
             0x1b => sequence(rest).map(|length| (length, None)),
-            // U+009B is what `ESC [` is in one character.
+            // U+009B is the one-character form of `ESC [`.
             _ if rest.first() == Some(&0x9b) => parameters(&rest[1..]).map(|length| (1 + length, None)),
             _ => None,
         };
@@ -153,13 +153,13 @@ fn next_encoded(text: &str, from: usize) -> Option<Encoded> {
     }
 }
 
-/// The ASCII character that so many hexadecimal digits stand for.
+/// The ASCII character with this number of hexadecimal digits.
 fn hexadecimal(bytes: &[u8], digits: usize) -> Option<u8> {
     let digits = str::from_utf8(bytes.get(..digits)?).ok().filter(|text| !text.starts_with('+'))?;
     u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)
 }
 
-/// After the `&`: how long an entity is, and the character that it stands for.
+/// After an `&`: length of the entity, and its character.
 fn entity(rest: &[u8]) -> Option<(usize, u8)> {
     if let Some((name, byte)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name.as_bytes())) {
         return Some((name.len(), *byte));
@@ -174,8 +174,8 @@ fn entity(rest: &[u8]) -> Option<(usize, u8)> {
     Some((1 + end + 1, number.ok().filter(u8::is_ascii)?))
 }
 
-/// After the backslash: how long an escape of JSON or Python is, and the character that it stands for. Quotes stay: the
-/// search of free text reads them as they are.
+/// After a backslash: length of the JSON or Python escape, and its character. Escaped quotes are not decoded: the
+/// search of free text handles them.
 fn escape(rest: &[u8]) -> Option<(usize, u8)> {
     match rest.first()? {
         b'u' => Some((5, hexadecimal(rest.get(3..)?, 2).filter(|_| rest[1..3] == *b"00")?)),
@@ -186,11 +186,11 @@ fn escape(rest: &[u8]) -> Option<(usize, u8)> {
     }
 }
 
-/// After the escape character: how long a terminal's control sequence is (ECMA-48).
+/// After the escape character: length of the terminal control sequence (ECMA-48).
 fn sequence(rest: &[u8]) -> Option<usize> {
     match rest.first()? {
         b'[' => parameters(&rest[1..]).map(|length| 1 + length),
-        // A string, such as a title or a hyperlink: up to BEL or `ESC \`.
+        // A control string, such as a title or a hyperlink, ends with BEL or `ESC \`.
         b']' | b'P' | b'X' | b'^' | b'_' => {
             let end = rest.iter().take(SEQUENCE_BYTES_MAX).position(|byte| matches!(byte, 0x07 | 0x1b))?;
             let is_long = rest[end] == 0x1b && rest.get(end + 1) == Some(&b'\\');
@@ -208,7 +208,7 @@ fn parameters(rest: &[u8]) -> Option<usize> {
     rest.get(length).filter(|byte| (0x40..=0x7e).contains(*byte)).map(|_| length + 1)
 }
 
-/// `/* … */`, and `-- …` up to the line's end. A condition of MySQL, `/*!50000 … */`, is no comment.
+/// `/* … */`, and `-- …` up to the end of the line. MySQL's conditional `/*!50000 … */` is not a comment.
 fn next_comment(statement: &str, from: usize) -> Option<Encoded> {
     let bytes = statement.as_bytes();
     let mut at = from;

@@ -7,12 +7,12 @@ use std::ops::Range;
 const CREDENTIALS_BYTES_MAX: usize = 256;
 const PROTOCOL_BYTES_MAX: usize = 16;
 const HOST_BYTES_MAX: usize = 253;
-/// Digits of a port.
+/// Number of digits of a port.
 const PORT_DIGITS: std::ops::RangeInclusive<usize> = 2..=5;
-/// What parts a driver's name from Oracle's own.
+/// Prefixes of Oracle data source names: the names of its JDBC drivers.
 const ORACLE: [&str; 2] = ["jdbc:oracle:thin:", "jdbc:oracle:oci:"];
 
-/// The password before the `@` at a place.
+/// The password before the `@` at a position.
 pub(super) fn password_before(text: &str, at: usize) -> Option<Range<usize>> {
     let after = &text[at + 1..];
     if is_go(after) {
@@ -46,7 +46,7 @@ fn is_oracle(after: &str) -> bool {
     PORT_DIGITS.contains(&digits) && matches!(rest.as_bytes().get(digits), Some(b'/' | b':'))
 }
 
-/// Where the word begins that ends at a place.
+/// Start of the word that ends at a position.
 fn start_of(text: &str, at: usize, ends: impl Fn(u8) -> bool) -> usize {
     let least = at.saturating_sub(CREDENTIALS_BYTES_MAX);
     let bytes = text.as_bytes();

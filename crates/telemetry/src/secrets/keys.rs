@@ -1,9 +1,9 @@
 //! The table of names whose values are secrets.
 //!
-//! A name is secret by its last words (`app.db_password`, `X-Api-Key`, `userToken`), where `.`, `-`, `_` and a capital
-//! letter begin a word: `messaging.token_count` is not secret. So are its plural, its numbered form and, for passwords and
-//! keys, forms such as `password_confirmation` and `secret_key_base`. In the query part of addresses a few more names are
-//! secret that mean other things elsewhere.
+//! The last words of a name decide (`app.db_password`, `X-Api-Key`, `userToken`). A word begins after `.`, `-`, `_` or
+//! with a capital letter: `messaging.token_count` is not secret. The plural and the numbered form of a secret name are
+//! also secret and, for passwords and keys, so are forms such as `password_confirmation` and `secret_key_base`. In the
+//! query part of URLs, a few more names are secret that mean other things elsewhere.
 
 /// Last words of secret names, in lower case, the words written together.
 const LAST_WORDS: &[&str] = &[
@@ -61,7 +61,7 @@ const LAST_WORDS: &[&str] = &[
     "xsrftoken",
 ];
 
-/// Of these, those that say what they are at the end of a longer word too: `newpassword`.
+/// The names above that are also secret at the end of a longer word: `newpassword`.
 const ENDINGS_OF_WORDS: [&str; 12] = [
     "accesskey",
     "accesstoken",
@@ -76,9 +76,9 @@ const ENDINGS_OF_WORDS: [&str; 12] = [
     "secret",
     "secretkey",
 ];
-/// Those whose plural counts things: `output_tokens`.
+/// The names above whose plural is a count: `output_tokens`.
 const COUNTED: [&str; 1] = ["token"];
-/// Those that are secret before a word of [`FORMS`] too.
+/// The names above that are also secret before a word of [`FORMS`].
 const PASSWORDS: [&str; 11] = [
     "accesskey",
     "apikey",
@@ -92,7 +92,7 @@ const PASSWORDS: [&str; 11] = [
     "secret",
     "secretkey",
 ];
-/// Words after a password that do not make it something else, in lower case.
+/// Words after the name of a password that keep it a secret, in lower case.
 const FORMS: [&str; 19] = [
     "again",
     "base",
@@ -131,12 +131,12 @@ pub fn is_secret_key(key: &str) -> bool {
         return false;
     }
     let length = key.bytes().rev().skip_while(|byte| byte.is_ascii_digit() || is_separator(byte)).count();
-    // Whatever is left out is ASCII.
+    // Only ASCII characters were removed, so this is a character boundary.
     let name = &key[..length];
     is_secret_word(name) || singular(name).is_some() || is_form_of_password(name)
 }
 
-/// Whether a name is the plural of a secret one and its value the count of them: `secrets: 3`.
+/// Whether a name is the plural of a secret name and its value is a count: `secrets: 3`.
 pub(crate) fn is_count(name: &str, value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) && singular(name).is_some()
 }
@@ -163,7 +163,7 @@ fn singular(name: &str) -> Option<&str> {
     (!is_counted || is_other()).then_some(one)
 }
 
-/// Whether a name is one of a password and a word of [`FORMS`].
+/// Whether a name consists of a password's name and a word of [`FORMS`].
 fn is_form_of_password(name: &str) -> bool {
     let Some(last) = last_letters_of(name) else { return false };
     let form = FORMS.iter().filter(|form| last_letters(form) == last && ends_in(name, form));
@@ -182,7 +182,7 @@ const LAST_LETTERS: [[u8; 2]; LAST_WORDS.len()] = {
     letters
 };
 
-/// The last letter of each secret name, and as bits the letters before it.
+/// For each last letter of a secret name, the possible letters before it as a bit set.
 const ENDINGS: [u32; 32] = {
     let mut endings = [0; 32];
     let mut at = 0;
@@ -190,7 +190,7 @@ const ENDINGS: [u32; 32] = {
         let [before, last] = LAST_LETTERS[at];
         endings[letter(last)] |= 1 << letter(before);
         if last != b's' {
-            // The plural.
+            // The plural form.
             endings[letter(b's')] |= 1 << letter(last);
         }
         at += 1;

@@ -26,7 +26,7 @@ const NUMBER_BYTES_MIN: usize = 8;
 const WORD_BYTES_MAX: usize = 16;
 /// A beginning of a value that is so long is blanked where a text was cut.
 const CUT_BYTES_MIN: usize = 4;
-/// Shorter texts are whole: names, messages and lines that are cut have at least this length, in bytes.
+/// Shorter texts are complete: names, messages and lines that were cut are at least this long, in bytes.
 const CUT_TEXT_BYTES_MIN: usize = 500;
 /// What stands where a text was cut.
 const CUT: char = '…';
@@ -99,7 +99,8 @@ impl Known {
         self.inner.as_ref().is_some_and(|inner| inner.next(bytes, 0).is_some())
     }
 
-    /// Blanks them in a text, and the beginning of one at the end of a long text, which may have been cut there.
+    /// Redacts these values in a text. At the end of a long text, which may have been cut, also redacts the beginning
+    /// of a value.
     pub fn hide(&self, text: &mut String) {
         let Some(inner) = &self.inner else { return };
         let mut places = Vec::new();

@@ -1,7 +1,8 @@
-//! What a text needs to hold a secret at all: a name, an address, an encoding, a program with a password option.
+//! Quick test whether a text can hold a secret: it needs a name, a URL, an encoding, or a program with a password
+//! option.
 //!
-//! Nearly all texts have none of these, and nearly all of what redaction costs is to say so. A table of bytes says it for
-//! short texts, an automaton for the others; only then is a text searched.
+//! Nearly all texts have none of these, so this test is nearly the whole cost of redaction. A table of bytes decides
+//! for short texts, an automaton for others; only then is a text searched.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::programs::PROGRAMS;
 
-/// Parts of every secret name, and what else can begin a search of free text. In lower case.
+/// Parts of every secret name, and other beginnings of a match in free text. In lower case.
 const TEXT_MARKS: [&str; 19] = [
     "auth",
     "basic",
@@ -28,12 +29,12 @@ const TEXT_MARKS: [&str; 19] = [
     "sig=",
     "signature",
     "token",
-    // Addresses and data source names.
+    // URLs and data source names.
     "://",
     "@",
 ];
 
-/// Parts of every keyword that a password follows in a statement of SQL or of MongoDB. In lower case.
+/// Parts of every keyword before a password in SQL and MongoDB statements. In lower case.
 const STATEMENT_MARKS: [&str; 16] = [
     "access_key",
     "account_key",
@@ -53,7 +54,7 @@ const STATEMENT_MARKS: [&str; 16] = [
     "://",
 ];
 
-/// What each byte can begin.
+/// Class of each byte.
 const BYTES: [Byte; 256] = {
     let mut bytes = [Byte::Plain; 256];
     let mut at = 0;
@@ -75,24 +76,24 @@ const BYTES: [Byte; 256] = {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Byte {
     Plain,
-    /// May part a name from its value.
+    /// May separate a name from its value.
     Separator,
     /// May begin an encoding.
     Encoding,
-    /// May part a scheme (`Bearer`, `Basic`) or the last keyword of `IDENTIFIED BY` from a credential.
+    /// May separate a scheme (`Bearer`, `Basic`) or the last keyword of `IDENTIFIED BY` from a credential.
     Blank,
 }
 
-/// What a text may hold that is to be looked at.
+/// Reasons to search a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Found {
-    /// A secret, as it is written.
+    /// It may hold a secret in plain form.
     pub(super) is_marked: bool,
-    /// Something encoded.
+    /// It may hold an encoding.
     pub(super) is_encoded: bool,
 }
 
-/// What free text may hold.
+/// Reasons to search a free text.
 #[inline]
 pub(super) fn in_text(text: &str) -> Found {
     let (mut before, mut is_separated, mut is_encoded) = (0, false, false);
@@ -108,7 +109,7 @@ pub(super) fn in_text(text: &str) -> Found {
     Found { is_marked: is_separated && OF_TEXT.is_match(text), is_encoded }
 }
 
-/// Whether a statement may hold a password that SQL or MongoDB sets.
+/// Whether a statement may hold a password that it sets, in SQL or MongoDB.
 pub(super) fn may_hold_password(statement: &str) -> bool {
     OF_STATEMENT.is_match(statement)
 }
@@ -125,7 +126,7 @@ impl Marks {
     fn new<'a>(marks: impl IntoIterator<Item = &'a &'a str>) -> Self {
         let automaton =
             AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(marks);
-        // It fails beyond 2³¹ bytes of marks. Without it every text is searched.
+        // Building fails beyond 2³¹ bytes of marks. Without the automaton, every text is searched.
         Self(automaton.ok())
     }
 

@@ -1,4 +1,4 @@
-//! Secrets between tags and in the parts of forms: what names them stands in another line, or ends like no other value.
+//! Secrets between tags and in multipart forms: their name is on another line, or they end unlike any other value.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::Places;
 use super::apart::{Role, role};
 use super::keys::is_secret_key;
 
-/// The longest tag with its attributes, and the longest header of a part of a form, in bytes.
+/// The longest tag with its attributes, and the longest header of a form part, in bytes.
 const TAG_BYTES_MAX: usize = 1 << 10;
 const HEADER_BYTES_MAX: usize = 1 << 10;
-/// What begins the header of a part of a form.
+/// Beginning of the header of a form part.
 const FORM: &str = "form-data";
 
 /// Finds the secrets between tags and in forms.
@@ -43,24 +43,24 @@ fn find_in_elements(text: &str, places: &mut Places) {
     }
 }
 
-/// What stands between white space, and within a section of characters.
+/// The content without surrounding white space, and without a `CDATA` section around it.
 fn content_of(text: &str, content: Range<usize>) -> Range<usize> {
     let inner = text[content.clone()].trim();
     let inner = inner.strip_prefix("<![CDATA[").map_or(inner, |inner| inner.strip_suffix("]]>").unwrap_or(inner));
-    // Both are parts of one text.
+    // Both are slices of the same text.
     let start = content.start + (inner.as_ptr() as usize - text[content].as_ptr() as usize);
     start..start + inner.len()
 }
 
 struct Tag<'a> {
-    /// Without the namespace.
+    /// The name, without namespace.
     name: &'a str,
     attributes: &'a str,
-    /// Where its content begins.
+    /// Start of its content.
     content: usize,
 }
 
-/// The next tag that begins an element.
+/// The next opening tag.
 fn next_tag(text: &str, from: usize) -> Option<Tag<'_>> {
     let mut at = from;
     loop {
@@ -82,7 +82,7 @@ fn next_tag(text: &str, from: usize) -> Option<Tag<'_>> {
 }
 
 impl Tag<'_> {
-    /// Whether an attribute gives it a secret name.
+    /// Whether one of its attributes is a secret name.
     fn is_named_secret(&self) -> bool {
         self.attributes.split_ascii_whitespace().any(|attribute| {
             let Some((key, value)) = attribute.split_once('=') else { return false };

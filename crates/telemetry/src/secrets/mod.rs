@@ -1,12 +1,12 @@
-//! What counts as a secret, and how texts lose theirs. The only such rules of Narrows.
+//! Which texts are secrets, and how they are redacted. Narrows has no such rules elsewhere.
 //!
-//! A name decides, never a value's look: a pattern that guesses at secrets would be wrong both ways. `keys` is the table
-//! of names. `url`, `text`, `statement` and `arguments` find the values that such names mark, each in its kind of text,
-//! as it is written and as it reads (`decoded`); they only give places back, and `blank` writes. `marks` says of most
-//! texts that they need no search. `known` finds values that are secrets because an experiment's keys say so, wherever
-//! they stand.
+//! The name of a value decides, never its form: a pattern that guesses secrets would be wrong both ways. `keys` is the
+//! table of names. `url`, `text`, `statement` and `arguments` find the values of such names, each in its kind of text,
+//! in the text as written and decoded (`decoded`). They only return places; `blank` writes. `marks` decides for most
+//! texts that they need no search. `known` finds values that an experiment's keys declare as secrets, wherever they
+//! occur.
 //!
-//! Every search is linear in the length of the text: names and what may follow a separator are looked at for a limited
+//! Every search is linear in the length of the text: names and the text after a separator are examined up to a limited
 //! number of bytes.
 
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub fn redact_query(query: &mut String) {
     blank_all(query, url::find_in_encoded_query);
 }
 
-/// Blanks the secrets of addresses in a text, and nothing else.
+/// Redacts only the secrets of URLs in a text.
 pub fn redact_addresses(text: &mut String) {
     blank_all(text, url::find_in_text);
 }

@@ -1,21 +1,22 @@
 //! Programs with short options for passwords: `mysql -pX`, `redis-cli -a X`, `curl -u joe:X`.
 //!
-//! Such an option counts only after its program's name, because `-p` is a port or a path to others.
+//! Such an option counts only after the name of its program, because `-p` is a port or a path to other programs.
 
 /// A program with short options for passwords.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Program {
-    /// What its names begin with, in lower case.
+    /// Prefixes of its names, in lower case.
     pub(super) names: &'static [&'static str],
     /// Options that hold a password.
     passwords: &'static [&'static str],
     /// Options that hold `user:password`.
     users: &'static [&'static str],
-    /// Whether the value may be the next argument.
+    /// Whether the value may be in the next argument.
     is_parted: bool,
 }
 
-/// What an option holds, in its own argument from this byte on; in the next argument if that is its length.
+/// Kind of an option's value, and its start in the argument. If that equals the length of the argument, the value is
+/// the next argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     Password(usize),
@@ -23,9 +24,9 @@ pub(super) enum Held {
     User(usize),
 }
 
-/// All of them. Their names are looked for in every text, so none is a part of other words.
+/// All known programs. Every text is searched for their names, so none of these occurs within other words.
 pub(super) const PROGRAMS: [Program; 6] = [
-    // After a lone `-p` comes the name of a database.
+    // After a separate `-p` follows the name of a database.
     Program { names: &["mysql", "mariadb", "mycli"], passwords: &["-p"], users: &[], is_parted: false },
     Program { names: &["redis-cli", "redis-benchmark", "valkey-"], passwords: &["-a"], users: &[], is_parted: true },
     Program { names: &["curl"], passwords: &[], users: &["-u", "-U"], is_parted: true },
@@ -34,7 +35,7 @@ pub(super) const PROGRAMS: [Program; 6] = [
     Program { names: &["ldapsearch", "ldapadd", "ldapmodify"], passwords: &["-w"], users: &[], is_parted: true },
 ];
 
-/// The program that a word names, perhaps with its path.
+/// The program that a word names, with or without its path.
 pub(super) fn named(word: &str) -> Option<&'static Program> {
     let name = word.rsplit('/').next().unwrap_or_default().as_bytes();
     let is_it = |begin: &&str| name.get(..begin.len()).is_some_and(|own| own.eq_ignore_ascii_case(begin.as_bytes()));
@@ -42,7 +43,7 @@ pub(super) fn named(word: &str) -> Option<&'static Program> {
 }
 
 impl Program {
-    /// What an argument holds, if it is one of the options.
+    /// The value that an argument holds, if it is one of the program's options.
     pub(super) fn held(&self, argument: &str) -> Option<Held> {
         let begins = |option: &&&str| {
             let rest = argument.strip_prefix(**option);

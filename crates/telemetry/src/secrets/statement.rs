@@ -1,10 +1,10 @@
-//! Where database statements hold passwords that they set or show: SQL of PostgreSQL, MySQL, MariaDB, SQL Server, Oracle,
+//! Finds passwords in database statements that set or show them: SQL of PostgreSQL, MySQL, MariaDB, SQL Server, Oracle,
 //! Redshift and Snowflake, and the commands of Redis and MongoDB.
 //!
-//! It looks at what follows a keyword, wherever that stands, and not at which literal it is in: a statement that is cut
-//! or quoted in an unknown dialect must not hide what comes after. What a statement compares or stores stays
-//! (`WHERE password = 'x'`), because whether that is a secret its name does not say. Connection strings in literals are
-//! searched as free text.
+//! The search looks at the text after a keyword, wherever the keyword is, and ignores literals around it: a statement
+//! that is cut or quoted in an unknown dialect must not hide the rest. Values that a statement compares or stores are
+//! kept (`WHERE password = 'x'`), because their name does not show whether they are secrets. Connection strings in
+//! literals are searched as free text.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use super::{Places, marks, text};
 
 /// First words of statements in which `password = 'x'` sets a password.
 const DEFINITIONS: [&str; 8] = ["alter", "attach", "change", "copy", "create", "grant", "set", "unload"];
-/// Commands of MongoDB that hold passwords.
+/// MongoDB commands that hold passwords.
 const MONGO_COMMANDS: [&str; 4] = ["authenticate", "createuser", "updateuser", "changeuserpassword"];
-/// Longest name of a command of MongoDB, and the longest name of a secret, in bytes.
+/// The longest name of a MongoDB command, and the longest name of a secret, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 /// First words of statements of SQL that are no commands of Redis.
 const QUERIES: [&str; 12] =
@@ -52,7 +52,7 @@ pub(super) fn find(statement: &str, places: &mut Places) {
     }
 }
 
-/// Finds the passwords of SQL in free text, such as a log line that quotes a statement.
+/// Finds SQL passwords in free text, such as a log line that quotes a statement.
 pub(super) fn find_in_text(text: &str, places: &mut Places) {
     if marks::may_hold_password(text) {
         find_as_written(text, places);
@@ -77,7 +77,7 @@ pub(crate) fn is_plain_statement(statement: &str) -> bool {
     places.is_empty()
 }
 
-/// Whether a text is a command of MongoDB that holds a password: `{ createUser: "u", pwd: "x" }`, `db.auth("u", "x")`.
+/// Whether a text is a MongoDB command that holds a password: `{ createUser: "u", pwd: "x" }`, `db.auth("u", "x")`.
 fn is_mongo(statement: &str) -> bool {
     let words = statement.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut first = words.take_while(|word| word.len() <= NAME_BYTES_MAX).take(4);
@@ -98,7 +98,7 @@ fn find_in_literals(statement: &str, places: &mut Places) {
 }
 
 enum Keyword {
-    /// A word that names a secret, and where it stands.
+    /// A word that names a secret, and its place.
     Password(Range<usize>),
     /// `IDENTIFIED`, which ends here.
     Identified(usize),
@@ -111,7 +111,7 @@ fn next_keyword(text: &str, from: usize) -> Option<Keyword> {
     loop {
         let start = end + bytes.get(end..)?.iter().position(|byte| is_word_byte(*byte))?;
         end = start + bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        // Of a longer word the end decides.
+        // Only the end of a longer word is compared.
         let word = &text[start.max(end.saturating_sub(NAME_BYTES_MAX))..end];
         if word.eq_ignore_ascii_case("identified") {
             return Some(Keyword::Identified(end));
@@ -133,7 +133,7 @@ impl Sql<'_> {
     fn after_password(&self, word: Range<usize>, places: &mut Places) -> usize {
         let bytes = self.text.as_bytes();
         let quote = bytes.get(word.end).copied().filter(|byte| is_quote(*byte));
-        // The name of a column, perhaps in quotes.
+        // The word may be the name of a column, perhaps in quotes.
         let is_quoted = quote.is_some() && word.start.checked_sub(1).map(|before| bytes[before]) == quote;
         let end = word.end + usize::from(is_quoted);
         let mut at = self.skip(end, |byte| byte.is_ascii_whitespace() || byte == b'(');
@@ -143,7 +143,7 @@ impl Sql<'_> {
             }
             at = self.skip(at, |byte| byte.is_ascii_whitespace() || b"=:(".contains(&byte));
         }
-        // A quote that follows at once ends what began before the word. A name in double quotes is an alias.
+        // A quote directly after the word ends an earlier literal. A name in double quotes is an alias.
         let is_literal = at > end && (self.sets || !matches!(bytes.get(at), Some(b'"' | b'`')));
         match self.literal(at).filter(|_| is_literal) {
             Some((content, after)) => {

@@ -219,7 +219,7 @@ fn arguments_lose_what_follows_a_secret_flag() {
     }
 }
 
-/// The kinds of text in which secrets were found to stay.
+/// Kinds of text in which secrets had been missed.
 #[test]
 fn coloured_and_encoded_text_is_redacted_as_it_reads() {
     check(

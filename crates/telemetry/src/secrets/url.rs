@@ -3,15 +3,15 @@
 use super::keys::is_secret_parameter;
 use super::{Places, decoded::Decoded};
 
-/// What ends an address in a text, besides white space.
+/// Characters that end a URL in a text, besides white space.
 const ADDRESS_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
 
-/// Finds the secrets of an address, under percent-encoded names and in addresses within it too.
+/// Finds the secrets of a URL, also under percent-encoded names and in URLs inside it.
 pub(super) fn find_encoded(url: &str, places: &mut Places) {
     as_it_reads(url, places, |url, places| find(url, 0, places));
 }
 
-/// Finds the values of secret parameters in a query, under percent-encoded names too.
+/// Finds the values of secret parameters in a query, also under percent-encoded names.
 pub(super) fn find_in_encoded_query(query: &str, places: &mut Places) {
     as_it_reads(query, places, |query, places| find_in_query(query, 0, places));
 }
@@ -25,7 +25,7 @@ fn as_it_reads(text: &str, places: &mut Places, find: impl Fn(&str, &mut Places)
     }
 }
 
-/// Finds the secrets of the addresses in a text.
+/// Finds the secrets of the URLs in a text.
 pub(super) fn find_in_text(text: &str, places: &mut Places) {
     let mut from = 0;
     while let Some(at) = text[from..].find("://") {
@@ -66,7 +66,7 @@ pub(super) fn find_in_query(query: &str, offset: usize, places: &mut Places) {
     let mut from = offset;
     for pair in query.split_inclusive(['&', '#']) {
         let end = from + pair.trim_end_matches(['&', '#']).len();
-        // The value may be an address with a query of its own.
+        // The value may be a URL that has a query itself.
         let mut start = from;
         for part in pair.split_inclusive('?') {
             match part.split_once('=') {

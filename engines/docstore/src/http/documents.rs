@@ -16,7 +16,7 @@ impl From<Refused> for Failure {
             Refused::Unavailable(unavailable) => unavailable.into(),
             Refused::Throttled { retry_after } => Self::throttled(retry_after),
             Refused::Moved => Self::gone(),
-            // Such a request is run again, or its client has left.
+            // Such a request is repeated on another thread, or its client has left.
             Refused::Long => Self::too_much_work(),
         }
     }

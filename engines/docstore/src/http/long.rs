@@ -1,7 +1,7 @@
-//! Requests that take longer than others can wait: each runs on a thread of its own, a few at a time.
+//! Long requests, for which other requests cannot wait: each runs on a separate thread, a few at a time.
 //!
-//! The threads that serve connections keep a core for themselves. A request waits for its turn for as long as its client
-//! waits for the response, and stops soon after the client is gone.
+//! The threads that serve connections keep one core for themselves. A request waits for a free slot as long as its
+//! client waits for the response, and stops soon after the client has left.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -16,7 +16,7 @@ use crate::sql::Watch;
 use crate::storage::Ticket;
 use crate::store::Store;
 
-/// The turns of requests that take long.
+/// The slots for long requests.
 pub(super) struct LongRequests {
     turns: Arc<Semaphore>,
     #[cfg(test)]
@@ -24,7 +24,7 @@ pub(super) struct LongRequests {
 }
 
 impl LongRequests {
-    /// A turn for each core but one.
+    /// One slot per core, less one.
     pub(super) fn new() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         let count = cores.saturating_sub(1).max(1);
@@ -35,13 +35,13 @@ impl LongRequests {
         }
     }
 
-    /// How many requests have a turn.
+    /// Number of requests that hold a slot.
     #[cfg(test)]
     pub(super) fn running(&self) -> usize {
         self.count - self.turns.available_permits()
     }
 
-    /// Runs a request when it is its turn.
+    /// Runs a request once a slot is free.
     pub(super) async fn run(&self, store: &Arc<Store>, asked: Asked) -> Responded {
         // The semaphore is never closed.
         let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return Responded::too_long() };

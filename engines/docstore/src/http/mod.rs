@@ -1,9 +1,8 @@
-//! The store behind HTTP: from a request to a route, from a route to a response.
+//! The store's HTTP interface: from a request to a route, from a result to a response.
 //!
-//! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
-//! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
-//! and the connections by [`connections::limits`]. A request that takes longer than others can wait runs on a thread of its
-//! own.
+//! Paths are split by hand because clients may or may not end them with a slash, and address a container by name or by
+//! resource id. All input is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`], and the
+//! connections by [`connections::limits`]. A request that takes longer than others can wait runs on a separate thread.
 
 mod batch;
 mod binary_json;
@@ -212,21 +211,21 @@ impl Service {
     }
 }
 
-/// A request that has arrived whole.
+/// A request that has been received completely.
 struct Asked {
     head: Parts,
     body: Bytes,
     endpoint: Arc<str>,
 }
 
-/// What a request gave, and the last change that it saw.
+/// Result of a request, and the last change that it saw.
 struct Responded {
     result: Result<Reply, Failure>,
     seen: Ticket,
 }
 
 impl Asked {
-    /// None if it takes too long for the pace of `moment`; nothing was done then.
+    /// `None` if it takes too long for the pace of `moment`; then nothing was done.
     fn run(&self, store: &Store, route: &Route, moment: Moment) -> Option<Responded> {
         let Self { head, body, endpoint } = self;
         let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body };

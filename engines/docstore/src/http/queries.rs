@@ -158,7 +158,7 @@ fn merged_page(
         |range: &Range| places.as_ref().is_none_or(|places| places.iter().any(|&place| range.span.contains(place)));
     let query = |partition: &Partition, _| partition.query(moment, selection, &progress, limit);
     if let Pace::Brief = moment.pace() {
-        // What one part has booked would be booked again once another part takes too long.
+        // If a later partition took too long, the repeated request would be charged again for the earlier ones.
         moment.defer();
         return Err(Refused::Long.into());
     }

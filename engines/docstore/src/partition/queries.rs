@@ -1,7 +1,8 @@
-//! Pages of queries on one partition: the documents the index proposes, else all, in the order of their numbers.
+//! Pages of queries on one partition. The candidates are the documents that the index proposes, or all, ordered by
+//! number.
 //!
-//! A page that takes little is made under the partition's lock, like every other request. One that takes longer is made on
-//! a thread of its own from a snapshot, without the lock: it is admitted when it begins and booked when it ends.
+//! A short page is made under the partition's lock, like every other request. A long one is made on a separate thread
+//! from a snapshot, without the lock: it is admitted when it begins and booked when it ends.
 
 use std::sync::Arc;
 
@@ -14,21 +15,22 @@ use crate::moment::{Moment, Pace};
 use crate::query::Selection;
 use crate::sql::{Allowance, Batch, Equality, Progress, TooMuchWork, Watch};
 
-/// Slots that are indexed at once while other requests wait.
+/// Number of slots that are indexed in one step while other requests wait.
 const INDEX_SLOTS: usize = 256;
-/// Conditions that the index resolves for one page, those with the fewest documents. The filter confirms all of them.
+/// Maximum number of conditions that the index resolves for one page: those with the fewest documents. The filter
+/// checks all conditions again.
 const CONDITIONS_MAX: usize = 8;
-/// Proposals of one condition that are looked up among those of the others.
+/// Maximum number of proposals of one condition that are looked up in the others.
 const LOOKED_UP_MAX: usize = 1 << 16;
-/// The same while other requests wait, each counted for each other condition.
+/// Maximum number of lookups while other requests wait: proposals of one condition times lists of the others.
 const BRIEF_LOOKUPS: usize = 1 << 14;
 
 type Paged = Result<Batch, TooMuchWork>;
 
 impl Partition {
-    /// Reads up to `limit` results from where `progress` stands.
+    /// Reads up to `limit` results from `progress` on.
     ///
-    /// [`Refused::Long`] says that nothing was done, as it takes longer than the pace of `moment` allows.
+    /// [`Refused::Long`] means that nothing was done, because it takes longer than the pace of `moment` allows.
     pub(crate) fn query(
         &self,
         moment: &Moment,
@@ -96,7 +98,8 @@ impl Partition {
         Ok(Done { lsn, ..done })
     }
 
-    /// Adds some of the slots that the index does not have yet; whether any remain. Their texts are read without the lock.
+    /// Adds some of the slots that the index does not have yet. Returns whether any may remain. Reads their texts
+    /// without the lock.
     fn index_some(&self) -> bool {
         let (first, texts): (u32, Vec<Arc<str>>) = {
             let mut state = self.lock();
@@ -126,7 +129,7 @@ impl Partition {
     }
 }
 
-/// Conditions that the index resolves: for each the documents of every value, those with the fewest first.
+/// Conditions that the index resolves: for each, the documents of every value. Conditions with the fewest come first.
 struct Conditions<'a>(Vec<Vec<&'a [u32]>>);
 
 impl Conditions<'_> {
@@ -134,21 +137,21 @@ impl Conditions<'_> {
         lists.iter().map(|list| list.len()).sum()
     }
 
-    /// How often a proposal of the first condition has to be looked up among those of the others.
+    /// Number of lookups of proposals of the first condition among those of the others.
     fn lookups(&self) -> usize {
         let Some((first, others)) = self.0.split_first() else { return 0 };
         let lists: usize = others.iter().map(Vec::len).sum();
         Self::proposals(first).min(LOOKED_UP_MAX).saturating_mul(lists)
     }
 
-    /// The positions from `first` on that may meet all of them, ascending; None if there is no condition.
+    /// Positions from `first` on that may meet all conditions, ascending; `None` if there is no condition.
     fn holders(&self, first: u32) -> Option<Vec<u32>> {
         let (shortest, others) = self.0.split_first()?;
         let mut positions = Vec::new();
         for list in shortest {
             positions.extend_from_slice(&list[list.partition_point(|&position| position < first)..]);
         }
-        // Ascending lists one after another, which a stable sort merges.
+        // These are ascending lists one after another, which a stable sort merges.
         positions.sort();
         positions.dedup();
         if positions.len() <= LOOKED_UP_MAX {
@@ -160,9 +163,9 @@ impl Conditions<'_> {
     }
 }
 
-/// The slots that a page has to look at.
+/// The slots that a page must examine.
 enum Candidates {
-    /// From the first up to before the second.
+    /// From the first to the second, exclusive.
     All(u32, u32),
     Proposed(Vec<u32>),
 }
@@ -192,7 +195,7 @@ impl State {
             selection.indexed().iter().map(|condition| self.lists_of(condition)).collect();
         conditions.sort_by_key(|lists| Conditions::proposals(lists));
         conditions.truncate(CONDITIONS_MAX);
-        // Each list of many would be looked through for each proposal.
+        // A condition with many lists would need a lookup in each of them for every proposal.
         let mut place = 0;
         conditions.retain(|lists| {
             place += 1;
@@ -201,7 +204,7 @@ impl State {
         Conditions(conditions)
     }
 
-    /// The documents that may meet a condition, for each of its values.
+    /// The documents that may meet a condition, one list per value.
     fn lists_of(&self, condition: &Equality) -> Vec<&[u32]> {
         condition.values.iter().map(|value| self.index.proposals(&condition.path, value)).collect()
     }

@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(super) entries: Vec<Entry>,
     pub(super) positions: HashMap<Arc<[u8]>, u32>,
     pub(super) index: Index,
-    /// How many slots the index has, from the first, until it has all.
+    /// Number of slots that are indexed so far, from the first; `None` once all are.
     pub(super) indexed: Option<u32>,
     pub(super) by_lsn: BTreeMap<u64, u32>,
     by_expiry: BTreeSet<(u64, u32)>,
@@ -251,7 +251,7 @@ impl State {
         self.indexed = Some(0);
     }
 
-    /// Whether the index has, or is to have, what is in this slot.
+    /// Whether the index covers this slot, now or once it is complete.
     fn is_indexed(&self, position: u32) -> bool {
         self.indexed.is_none_or(|indexed| position < indexed)
     }

@@ -1,15 +1,15 @@
 //! The texts of a partition's slots, in chunks that a snapshot shares with the partition.
 //!
-//! A query that takes long reads a snapshot without the partition's lock. Taking one copies a pointer for each chunk; a
-//! write copies a chunk's pointers only while a snapshot has the chunk.
+//! A long query reads a snapshot without the partition's lock. Taking a snapshot copies a pointer for each chunk. A
+//! write copies a chunk's pointers only while a snapshot shares the chunk.
 
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Slots of a chunk.
+/// Number of slots per chunk.
 const CHUNK: usize = 256;
 
-/// A text with the number of its document; an empty one is a vacant slot.
+/// A text with the number of its document; empty in a vacant slot.
 #[derive(Debug, Clone)]
 struct Slot {
     number: u64,
@@ -28,12 +28,12 @@ impl Texts {
         self.chunks.len().saturating_sub(1) * CHUNK + last
     }
 
-    /// Makes room for so many slots.
+    /// Reserves space for more slots.
     pub(super) fn reserve(&mut self, slots: usize) {
         self.chunks.reserve(slots.div_ceil(CHUNK));
     }
 
-    /// Adds a vacant slot for document number `number`.
+    /// Adds a vacant slot for the document with this number.
     pub(super) fn push(&mut self, number: u64) {
         let slot = Slot { number, text: Arc::default() };
         match self.chunks.last_mut().filter(|chunk| chunk.len() < CHUNK) {
@@ -52,7 +52,7 @@ impl Texts {
         Arc::make_mut(&mut self.chunks[position / CHUNK])[position % CHUNK].text = text;
     }
 
-    /// The number and the text of a document; None in a vacant slot.
+    /// The number and the text of a document; `None` for a vacant slot.
     pub(super) fn document(&self, position: u32) -> Option<(u64, &str)> {
         let position = position as usize;
         let Slot { number, text } = self.chunks.get(position / CHUNK)?.get(position % CHUNK)?;
@@ -64,7 +64,7 @@ impl Texts {
         (position as usize..self.len()).map(|position| &self[position])
     }
 
-    /// Every text in the order of slots.
+    /// Every text, in the order of slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|slot| &slot.text)
     }

@@ -238,7 +238,7 @@ fn a_selection_can_be_restricted() {
     assert_eq!(found.join(","), pages(&all(), 9));
 }
 
-/// A document with which a short query does much.
+/// A document on which a short query does much work.
 fn heavy_document() -> String {
     let numbers: Vec<u32> = (0..1_000).collect();
     let many: Map<String, Json> = (0..5_000).map(|number| (format!("p{number}"), json!(1))).collect();
@@ -288,7 +288,7 @@ fn work_is_bounded() {
     for sql in bombs {
         let selection = selection(sql, json!([]));
         let documents = std::iter::once((0, document.as_str()));
-        // Far less than a page may do: all of them would do much more than that.
+        // Far less than a page may do; each of these queries would need much more.
         let result = selection.page(documents, &Progress::default(), 10, Allowance::of(1_000_000));
         assert_eq!(result.map(|batch| batch.items.len()), Err(TooMuchWork), "{sql}");
     }

@@ -21,7 +21,7 @@ impl Accumulator {
         Self { function, count: 0, sum: 0.0, mixed: false, extreme: Value::Undefined }
     }
 
-    /// Takes a value in; the memory that this takes more, in bytes.
+    /// Adds a value. Returns the additional memory, in bytes.
     pub(super) fn add(&mut self, value: &Value) -> usize {
         if value.is_undefined() || (self.function == Aggregate::CountIf && !value.is_true()) {
             return 0;
@@ -43,7 +43,7 @@ impl Accumulator {
     /// Keeps `value` if it is the first or on the `wanted` side of the one kept; only scalars have a least and a greatest.
     fn keep(&mut self, value: &Value, wanted: Ordering) {
         self.mixed |= !value.is_scalar();
-        // The extreme of what has none is undefined.
+        // Without an extreme value, the result is undefined.
         if self.mixed {
             self.extreme = Value::Undefined;
         } else if self.extreme.is_undefined() || value.order(&self.extreme) == wanted {

@@ -15,7 +15,7 @@ pub(crate) struct Query {
     pub(crate) group_by: Vec<Expression>,
     pub(crate) order_by: Vec<OrderKey>,
     pub(crate) offset_limit: Option<(Bound, Bound)>,
-    /// Whether rows are grouped: by GROUP BY, or all of them by an aggregate.
+    /// Whether rows are grouped: by `GROUP BY`, or all of them into one group by an aggregate.
     pub(crate) is_grouped: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Projection {
 }
 
 impl Projection {
-    /// Its expressions, in order.
+    /// The expressions of the projection, in order.
     pub(crate) fn expressions(&self) -> Vec<&Expression> {
         match self {
             Self::Star => Vec::new(),

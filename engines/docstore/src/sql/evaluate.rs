@@ -40,7 +40,7 @@ impl<'q> Context<'q> {
         self.parameters.get(name).unwrap_or(&Value::Undefined)
     }
 
-    /// Counts `steps` that are about to be taken; the error says that the page may not take them.
+    /// Counts `steps` before they are taken; an error if the page may not take them.
     pub(super) fn work(&self, steps: usize) -> Result<(), TooMuchWork> {
         self.work.add(steps)
     }
@@ -60,7 +60,7 @@ impl<'q> Context<'q> {
         (state >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Whether `text` has a match of `pattern`; None if it is no pattern or too large.
+    /// Whether `text` has a match of `pattern`; `None` if the pattern is invalid or too large.
     pub(super) fn matches(&self, pattern: &str, text: &str) -> Result<Option<bool>, TooMuchWork> {
         self.patterns.borrow_mut().matches(&self.work, pattern, text)
     }
@@ -246,7 +246,7 @@ impl<'a> Frame<'a> {
         let (text, pattern) = (self.evaluate(&like.text)?, self.evaluate(&like.pattern)?);
         let (Value::Text(text), Value::Text(pattern)) = (&*text, &*pattern) else { return Ok(Value::Undefined) };
         let product = text.len().saturating_mul(pattern.len()) / 16;
-        // Reading the pattern takes as long if the text is short.
+        // For a short text, reading the pattern dominates.
         self.context.work(product.saturating_add(text.len() / 8).saturating_add(pattern.len()))?;
         Ok(Value::Bool(like::matches(text, pattern, like.escape)))
     }
@@ -260,11 +260,11 @@ fn heavy(value: &Value) -> usize {
     }
 }
 
-/// The bytes that a comparison of two values reads, at most.
+/// Maximum number of bytes that a comparison of two values reads.
 fn compared(left: &Value, right: &Value) -> usize {
     match (left, right) {
         (Value::Text(left), Value::Text(right)) => left.len().min(right.len()),
-        // Properties are put in order first.
+        // Properties are sorted first.
         (Value::Object(_) | Value::Array(_), _) if left.rank() == right.rank() => {
             heavy(left).saturating_add(heavy(right))
         }

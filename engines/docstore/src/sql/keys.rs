@@ -111,7 +111,7 @@ fn below_document(path: &Expression) -> Option<Vec<String>> {
     }
 }
 
-/// Each different one of `values`. Only scalars are indexed; nothing equals undefined.
+/// The distinct values of `values`. Only scalars are indexed; nothing equals undefined.
 fn scalars(values: Vec<Value>) -> Option<Vec<Scalar>> {
     let defined = values.iter().filter(|value| !value.is_undefined());
     defined.map(Value::scalar).collect::<Option<_>>().map(distinct)

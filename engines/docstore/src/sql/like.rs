@@ -54,7 +54,7 @@ impl One {
 fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
-    // Behind it each [ stands for itself; looking for its end every time would take the square of the pattern.
+    // After it each [ is literal; a search for its end each time would take quadratic time.
     let last_end = pattern.rfind(']');
     while let Some(first) = rest.chars().next() {
         let tail = &rest[first.len_utf8()..];

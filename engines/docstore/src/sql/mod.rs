@@ -1,12 +1,12 @@
 //! Cosmos DB's query language: from text to a checked query, from a query and documents to results.
 //!
-//! `lexer` and `parser` read a text into the tree of `ast`; `names` refuses what no evaluation could give a meaning;
-//! `print` writes a tree as text again. `evaluate` computes expressions, with the tables of `functions`; `rows` makes
-//! the rows of FROM and JOIN; `run` filters, groups, sorts and projects them. `keys` reads off a filter which documents
-//! can match at all, and `plan` is what clients need to merge the results of several partitions.
+//! `lexer` and `parser` read a text into the tree of `ast`; `names` rejects queries that cannot be evaluated; `print`
+//! writes a tree as text again. `evaluate` computes expressions, with the tables of `functions`; `rows` makes the rows
+//! of FROM and JOIN; `run` filters, groups, sorts and projects them. `keys` derives from a filter which documents can
+//! match at all, and `plan` contains the information that clients need to merge the results of several partitions.
 //!
-//! Deliberately absent: user-defined functions, full-text, vector and geospatial search. Each is refused by its name
-//! and its place. A query is bounded in its text, in its depth and in the `work` and memory it may use for one page.
+//! Deliberately absent: user-defined functions, full-text, vector and geospatial search. Each is rejected with its name
+//! and place. The length and depth of a query are bounded, as are the `work` and memory for one page.
 
 mod aggregates;
 pub(crate) mod ast;

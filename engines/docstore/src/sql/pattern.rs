@@ -1,8 +1,8 @@
-//! Regular expressions whose work is counted.
+//! Regular expressions with counted work.
 //!
-//! A lazy automaton searches in time proportional to the text, as long as its cache helps. A pattern for which it does not
-//! falls back to a simulation whose time is the product of text and pattern, which is counted as such beforehand. The
-//! crate `regex` has the same engines, but chooses between them itself and can neither be counted nor stopped.
+//! A lazy automaton searches in time linear in the text, as long as its cache is effective. Otherwise the search falls
+//! back to a simulation whose time is the product of text and pattern; this work is counted beforehand. The crate
+//! `regex` has the same engines, but selects them itself and can neither be counted nor stopped.
 
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -12,26 +12,26 @@ use regex_automata::nfa::thompson::{Compiler, Config, NFA, WhichCaptures};
 use super::TooMuchWork;
 use super::work::Work;
 
-/// Patterns that are kept compiled for one page.
+/// Maximum number of compiled patterns that are kept for one page.
 const PATTERNS_MAX: usize = 16;
-/// The longest pattern in bytes; REGEXMATCH with a longer one is undefined.
+/// The longest pattern, in bytes; REGEXMATCH with a longer one is undefined.
 const PATTERN_BYTES_MAX: usize = 4 << 10;
-/// The memory that one compiled pattern may take, in bytes; REGEXMATCH with a larger one is undefined.
+/// Maximum memory of one compiled pattern, in bytes; REGEXMATCH with a larger one is undefined.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// The memory that the automaton of one pattern may take besides, in bytes.
+/// Additional memory for the automaton of one pattern, in bytes.
 const CACHE_BYTES: usize = 256 << 10;
-/// How often the automaton's cache may be full before it is given up.
+/// Number of times that the automaton's cache may fill up before the automaton is abandoned.
 const CACHE_CLEARS_MAX: usize = 2;
-/// Steps of compiling: for any pattern, for each of its bytes, and for each of its states.
+/// Steps for compiling: per pattern, per byte of it, and per state.
 const COMPILE_STEPS: usize = 10_000;
 const COMPILE_STEPS_PER_BYTE: usize = 100;
 const COMPILE_STEPS_PER_STATE: usize = 4;
 /// Steps charged for a pattern that is invalid or too large.
 const FAILED_STEPS: usize = 200_000;
-/// Steps charged for filling an automaton's cache in vain, once it is given up.
+/// Steps charged for filling the cache of an automaton that is then abandoned.
 const CACHE_STEPS: usize = 1_000_000;
 
-/// The patterns of one page, the last used ones compiled.
+/// The patterns of one page; the most recent ones are compiled.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(Vec<(String, Option<Compiled>)>);
 
@@ -94,7 +94,7 @@ impl Compiled {
             if let Ok(found) = automaton.try_search_fwd(cache, &input) {
                 return Ok(found.is_some());
             }
-            // Its cache was filled too often, or `\b` met a character beyond ASCII.
+            // The cache was filled too often, or `\b` met a non-ASCII character.
             work.add(if cache.clear_count() >= CACHE_CLEARS_MAX { CACHE_STEPS } else { 0 })?;
         }
         self.simulated(work, text)

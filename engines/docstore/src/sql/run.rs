@@ -20,9 +20,9 @@ use super::{Allowance, Parameters, TooMuchWork};
 pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Steps after which a page that streams ends before the next document, even if it is empty.
 const STREAM_STEPS: u64 = 10_000_000;
-/// The memory that results, groups and rows may take until they are a page, in bytes.
+/// Maximum memory of results, groups and rows before they become a page, in bytes.
 const MAX_STORED_BYTES: usize = 128 << 20;
-/// Results that are kept before those beyond the page are dropped, at least.
+/// Minimum number of results to keep before those beyond the page are dropped.
 const KEPT_MIN: usize = 1_000;
 
 /// How far the pages of a query have come on one partition.
@@ -225,11 +225,11 @@ impl<'q> Run<'q> {
         batch
     }
 
-    /// One page from two pages of different partitions after the same `progress` of a query that [`is_sorted`].
+    /// Merges pages of two partitions after the same `progress`, for a query that [`is_sorted`].
     pub(crate) fn merged(&self, pages: [Batch; 2], progress: &Progress, limit: usize) -> Batch {
         let is_more_there = pages.iter().any(|page| page.next.is_some());
         let order = |one: &Standing, other: &Standing| one.order(other, &self.query.order_by);
-        // What comes after the last result of a page that has a next one is not known yet.
+        // Later results are not known yet for a page that has a next one.
         let ends = pages.iter().filter(|page| page.next.is_some()).filter_map(|page| page.standings.last());
         let known_to = ends.min_by(|one, other| order(one, other)).cloned();
         let pages = pages.into_iter().flat_map(|page| page.standings.into_iter().zip(page.items));
@@ -321,7 +321,7 @@ fn projected(query: &Query, frame: &Frame<'_>) -> Result<Option<Box<str>>, TooMu
     if value.is_undefined() { Ok(None) } else { printed(&value, frame.context).map(Some) }
 }
 
-/// The JSON text of a result, which has to fit on a page.
+/// The JSON text of a result, which must fit on a page.
 fn printed(value: &Value, context: &Context<'_>) -> Result<Box<str>, TooMuchWork> {
     context.work(value.weight() / 8)?;
     let text = value.to_string();
@@ -349,7 +349,7 @@ struct Gathering<'q> {
     /// The aggregates of SELECT.
     calls: Vec<&'q AggregateCall>,
     wanted: Wanted,
-    /// The memory that is taken so far, in bytes.
+    /// Memory used so far, in bytes.
     stored_bytes: usize,
     /// Results up to here were given.
     after: Option<&'q Standing>,
@@ -362,18 +362,18 @@ struct Gathering<'q> {
     places: HashMap<String, usize>,
 }
 
-/// The results that are of use, from the first in order.
+/// The results that are needed, from the first in order.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     results: u64,
-    /// The first result of the page, if no more than a page is of use.
+    /// The first result of the page, if only one page is needed.
     page_begin: Option<u64>,
 }
 
 struct Sorted {
     standing: Standing,
     text: Box<str>,
-    /// Equal for equal results; only there for DISTINCT with an order.
+    /// Equal for equal results; set only for `DISTINCT` with an order.
     canonical: String,
 }
 
@@ -413,7 +413,7 @@ impl<'q> Gathering<'q> {
         }
     }
 
-    /// Counts memory that is taken from now on.
+    /// Counts newly used memory.
     fn store(&mut self, bytes: usize) -> Result<(), TooMuchWork> {
         self.stored_bytes += bytes;
         if self.stored_bytes > MAX_STORED_BYTES { Err(TooMuchWork) } else { Ok(()) }
@@ -430,7 +430,7 @@ impl<'q> Gathering<'q> {
             return Ok(ControlFlow::Continue(()));
         }
         if whole.is_some() && !self.query.distinct {
-            // The text is all that is needed of the document.
+            // Only the text of the document is needed.
             self.add(frame, &Value::Null, whole)?;
             return Ok(ControlFlow::Continue(()));
         }
@@ -478,14 +478,14 @@ impl<'q> Gathering<'q> {
         self.drop_unwanted(frame.context)
     }
 
-    /// Drops results beyond those that are of use, if that is worth it.
+    /// Drops results that are not needed, if that is worth the effort.
     fn drop_unwanted(&mut self, context: &Context<'_>) -> Result<(), TooMuchWork> {
         let most = usize::try_from(self.wanted.results).unwrap_or(usize::MAX);
         let is_crowded = self.results.len() / 2 > most.max(KEPT_MIN);
         if self.query.distinct || !(is_crowded || self.stored_bytes > MAX_STORED_BYTES) {
             return self.store(0);
         }
-        // Half of what was sorted goes each time, so sorting in between costs no more than sorting once.
+        // Half of the sorted results are dropped each time, so repeated sorting costs no more than sorting once.
         self.sort(context)?;
         let end = self.end_of_page().min(most);
         let dropped = self.results.drain(end.min(self.results.len())..);
@@ -493,7 +493,7 @@ impl<'q> Gathering<'q> {
         if self.stored_bytes > MAX_STORED_BYTES / 2 { Err(TooMuchWork) } else { Ok(()) }
     }
 
-    /// The end of the sorted results that a page has room for, and one that shows that there are more.
+    /// Number of sorted results to keep: those that fit on the page, and one to show that there are more.
     fn end_of_page(&self) -> usize {
         let Some(begin) = self.wanted.page_begin else { return usize::MAX };
         let begin = usize::try_from(begin).unwrap_or(usize::MAX);
@@ -605,9 +605,9 @@ pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, T
         let within = within.skip(usize::try_from(window.skip).unwrap_or(usize::MAX));
         let mut values = Vec::new();
         for result in within {
-            // A byte may be half of a number and its comma.
+            // One byte may be half of a number with its comma.
             frame.context.work(result.text.len() * size_of::<Value>() / 16)?;
-            // What was printed as JSON reads as JSON.
+            // The text was printed as JSON, so it parses.
             values.extend(serde_json::from_str::<Value>(&result.text));
         }
         return Ok(values);

@@ -24,7 +24,7 @@ impl Standing {
         by_keys.then_with(|| (self.number, self.row).cmp(&(other.number, other.row)))
     }
 
-    /// How much memory its values take, in bytes.
+    /// Memory of its values, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>() + self.keys.iter().map(Value::weight).sum::<usize>()
     }

@@ -80,12 +80,12 @@ impl Value {
         elements.get(index as usize).unwrap_or(&Self::Undefined)
     }
 
-    /// Whether it is no array and no object.
+    /// Whether it is neither an array nor an object.
     pub(crate) fn is_scalar(&self) -> bool {
         !matches!(self, Self::Array(_) | Self::Object(_))
     }
 
-    /// How many properties there are to look through for one of them.
+    /// Number of properties to search for one of them.
     pub(crate) fn properties(&self) -> usize {
         if let Self::Object(properties) = self { properties.len() } else { 0 }
     }
@@ -103,7 +103,7 @@ impl Value {
         }
     }
 
-    /// How much memory the value takes, in bytes: what work on it is counted by.
+    /// Memory of the value, in bytes: the measure for work on it.
     pub(crate) fn weight(&self) -> usize {
         let own = size_of::<Self>();
         match self {

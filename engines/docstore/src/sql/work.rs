@@ -1,20 +1,20 @@
-//! The work of a query: counted in steps, bounded for each page, and stopped when its client has left.
+//! The work of a query: counted in steps, limited for each page, and stopped when its client has left.
 //!
-//! A step is an expression that is evaluated, or 8 bytes that are made or compared: 50 to 150 ns. Work is counted before it
-//! is done, so a page never does much more than it may.
+//! A step is the evaluation of an expression, or 8 bytes that are written or compared: 50 to 150 ns. Work is counted in
+//! advance, so a page never does much more than its limit.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Steps that one page may take, about 3 s.
+/// Maximum number of steps of one page, about 3 s.
 const PAGE_STEPS: u64 = 40_000_000;
-/// Steps that a page may take while other requests wait for it, a few milliseconds.
+/// Maximum number of steps of a page for which other requests wait, a few milliseconds.
 const BRIEF_STEPS: u64 = 100_000;
-/// Steps after which a page looks whether it is to stop.
+/// Number of steps between two checks whether a page must stop.
 const LOOK_STEPS: u64 = 10_000;
-/// How long a page may take on a thread of its own.
+/// Time limit for a page on a separate thread.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The work of a page reached its limit.
@@ -29,17 +29,17 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// What a page may do while other requests wait for it.
+    /// Allowance for a page that other requests wait for.
     pub(crate) fn brief() -> Self {
         Self { steps: BRIEF_STEPS, watch: None }
     }
 
-    /// Allowance for a condition on one document of `text_bytes`, which other requests wait for.
+    /// Allowance for a condition on one document of `text_bytes` that other requests wait for.
     pub(crate) fn brief_beyond(text_bytes: usize) -> Self {
         Self { steps: BRIEF_STEPS / 10 + text_bytes as u64 / 4, watch: None }
     }
 
-    /// What a page may do on a thread of its own, until `watch` is over.
+    /// Allowance for a page on a separate thread, until `watch` ends.
     pub(crate) fn long(watch: Watch) -> Self {
         Self { steps: PAGE_STEPS, watch: Some(watch) }
     }
@@ -50,21 +50,21 @@ impl Allowance {
         Self::of(PAGE_STEPS)
     }
 
-    /// So many steps.
+    /// An allowance of this many steps.
     #[cfg(test)]
     pub(crate) fn of(steps: u64) -> Self {
         Self { steps, watch: None }
     }
 }
 
-/// The end of a page's time: its deadline, or the moment its client leaves.
+/// The end of a page's time: its deadline, or the departure of its client.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     deadline: Instant,
     is_abandoned: Arc<AtomicBool>,
 }
 
-/// The client's side of a [`Watch`], which is over once this is dropped.
+/// The client's side of a [`Watch`]. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Waiter(Arc<AtomicBool>);
 
@@ -92,12 +92,12 @@ impl Drop for Waiter {
     }
 }
 
-/// The steps of one page so far.
+/// Number of steps of one page so far.
 #[derive(Debug)]
 pub(super) struct Work {
     allowance: Allowance,
     steps: Cell<u64>,
-    /// The steps at which the allowance is looked at again.
+    /// Number of steps at which the allowance is checked again.
     next_look: Cell<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Work {
         work
     }
 
-    /// Counts `steps` that are about to be taken.
+    /// Counts `steps` before they are taken.
     pub(super) fn add(&self, steps: usize) -> Result<(), TooMuchWork> {
         let total = self.steps.get().saturating_add(steps as u64);
         self.steps.set(total);

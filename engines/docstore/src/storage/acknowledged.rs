@@ -1,8 +1,9 @@
-//! What was acknowledged, as a file beside the database: SQLite takes a log that is damaged for one that ends before.
+//! The last acknowledged commit, in a file beside the database. It is needed because SQLite treats a damaged log as one
+//! that ends earlier.
 //!
-//! Each commit has a number, which the database keeps with the commit. Once a commit is on the disk, and before anybody hears
-//! of it, its number is written here, in place and without a flush: after a loss of power an earlier number may stand
-//! here, never a later one. A database that has fewer commits has lost some that were acknowledged.
+//! Each commit has a number, which the database stores with the commit. Once a commit is on disk, and before it is
+//! acknowledged, its number is written here, in place and without a flush. After a loss of power, an earlier number may
+//! be here, never a later one. A database with fewer commits has lost acknowledged ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,17 +13,17 @@ use std::path::Path;
 use super::record::Mark;
 use crate::Flush;
 
-/// The length of every such file, so that one is written over another as a whole.
+/// Length of the file. It is always the same, so that each write replaces the whole content.
 const BYTES: usize = 96;
 /// The kernel's id of the current boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What the database had when its last commit was acknowledged.
+/// Number of commits and documents in the database at the last acknowledgement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Commits {
-    /// The number of the commit, from 1.
+    /// Number of the commit, from 1.
     pub(crate) number: u64,
-    /// The documents of all containers after it.
+    /// Number of documents in all containers after it.
     pub(crate) documents: u64,
 }
 
@@ -30,11 +31,11 @@ pub(crate) struct Commits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledged {
     pub(super) commits: Commits,
-    /// Boot of the machine for which the note holds; `None` if the commits were flushed to the disk.
+    /// The boot of the machine for which the file is valid; `None` if the commits were flushed to disk.
     boot: Option<String>,
 }
 
-/// The file as it was found.
+/// The file as found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
     Missing,
@@ -50,7 +51,7 @@ pub(super) struct AcknowledgedFile {
 }
 
 impl Commits {
-    /// The row of `marks` with [`COMMITS`](super::rows::COMMITS).
+    /// Its row in `marks`, stored under [`COMMITS`](super::rows::COMMITS).
     pub(super) fn to_mark(self) -> Mark {
         Mark { lsn: self.number, number: 0, documents: self.documents }
     }
@@ -71,7 +72,7 @@ impl Note {
 }
 
 impl Acknowledged {
-    /// Whether a database with fewer commits has lost some.
+    /// Whether a database with fewer commits has lost some of them.
     pub(super) fn is_binding(&self) -> bool {
         self.boot.is_none() || self.boot == boot()
     }
@@ -95,13 +96,13 @@ impl Acknowledged {
 }
 
 impl AcknowledgedFile {
-    /// Opens the file, or makes it, and says that `commits` are there.
+    /// Opens or creates the file and writes `commits` to it.
     pub(super) fn open(path: &Path, commits: Commits, sync: Flush) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         file.set_len(BYTES as u64)?;
         let boot = match sync {
             Flush::Always => None,
-            // Without an id the note binds to nothing.
+            // Without a boot id the file is not binding.
             Flush::Never => Some(boot().unwrap_or_else(|| "unknown".to_owned())),
         };
         let opened = Self { file, boot };
@@ -111,13 +112,13 @@ impl AcknowledgedFile {
         Ok(opened)
     }
 
-    /// Notes that `commits` are on the disk, or with the system if nothing is flushed.
+    /// Records that `commits` are on disk, or with the operating system if nothing is flushed.
     pub(super) fn write(&self, commits: Commits) -> io::Result<()> {
         let text = Acknowledged { commits, boot: self.boot.clone() }.text();
         self.file.write_all_at(text.as_bytes(), 0)
     }
 
-    /// Notes that `commits` have been flushed.
+    /// Records that `commits` have been flushed.
     pub(super) fn flushed(mut self, commits: Commits) -> io::Result<()> {
         self.boot = None;
         self.write(commits)?;

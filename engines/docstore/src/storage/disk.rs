@@ -44,11 +44,11 @@ pub(super) fn open(file: &Path, sync: Flush) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// The same, whatever tables there are.
+/// The same, without a check of the tables.
 pub(super) fn connect(file: &Path, sync: Flush) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
-    // A database that is refused stays as it is, and its log with it.
+    // A database that is rejected stays unchanged, and so does its log.
     leave(&connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -66,12 +66,12 @@ pub(super) fn connect(file: &Path, sync: Flush) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Leaves the log beside the database when the connection is closed.
+/// Configures a connection to leave the log beside the database when it is closed.
 pub(super) fn leave(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
-/// Copies the log into the database when the connection is closed.
+/// Configures a connection to copy the log into the database when it is closed.
 pub(super) fn take(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }

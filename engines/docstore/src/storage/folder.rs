@@ -15,11 +15,11 @@ const DATA: &str = "docstore.sqlite";
 const DRAFT: &str = "docstore.sqlite.new";
 /// What SQLite calls the log of [`DATA`].
 const LOG: &str = "docstore.sqlite-wal";
-/// What was acknowledged.
+/// File with the last acknowledged commit.
 const ACKNOWLEDGED: &str = "acknowledged";
 const LOCK: &str = "lock";
 
-/// Copies of damaged files that a folder may have.
+/// Maximum number of folders with copies of damaged files.
 const KEPT_MAX: usize = 99;
 
 /// A folder that this process has for itself for as long as the value lives.
@@ -36,7 +36,7 @@ impl Folder {
         Self::lock_existing(path)
     }
 
-    /// Locks a folder that is there.
+    /// Locks an existing folder.
     pub(super) fn lock_existing(path: &Path) -> Result<Self, Error> {
         let failed = |action| move |source| Error::Folder { path: path.to_owned(), action, source };
         let place = path.join(LOCK);
@@ -79,7 +79,7 @@ impl Folder {
             }
             (false, false) => match self.acknowledged()? {
                 Note::Missing => Ok(false),
-                // It is written before a new database is there.
+                // It is written before a new database exists.
                 Note::Read(noted) if noted.commits == Commits::default() => Ok(false),
                 Note::Damaged | Note::Read(_) => {
                     let what = format!("the file {ACKNOWLEDGED} is there, but not this one");
@@ -90,16 +90,16 @@ impl Folder {
         }
     }
 
-    /// Whether the log was copied into the database, as SQLite does in the end.
+    /// Whether the log was copied into the database, as SQLite does on a clean close.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.path.join(LOG).try_exists(), Ok(false))
     }
 
-    /// What of what was acknowledged is not among the commits of the database.
+    /// A description of acknowledged commits that the database has lost; `None` if it has them all.
     pub(super) fn loss(&self, found: Option<Commits>) -> Result<Option<String>, Error> {
         let commits = found.unwrap_or_default();
         Ok(match (self.acknowledged()?, found) {
-            // A folder that no version has written to that keeps this file.
+            // A new folder, or one of a version without this file.
             (Note::Missing, None) => None,
             (Note::Missing, Some(_)) => {
                 Some(format!("the file {ACKNOWLEDGED} is missing, which says what was acknowledged"))
@@ -120,12 +120,12 @@ impl Folder {
         })
     }
 
-    /// What was acknowledged.
+    /// The last acknowledged commit.
     pub(super) fn acknowledged(&self) -> Result<Note, Error> {
         Note::read(&self.path.join(ACKNOWLEDGED)).map_err(|source| self.failed("read", source))
     }
 
-    /// Notes what is acknowledged from now on.
+    /// Records acknowledged commits from now on.
     pub(super) fn acknowledge(&self, commits: Commits, sync: Flush) -> Result<AcknowledgedFile, Error> {
         let opened = AcknowledgedFile::open(&self.path.join(ACKNOWLEDGED), commits, sync);
         opened.map_err(|source| self.failed("write", source))
@@ -150,7 +150,7 @@ impl Folder {
             .map_err(|source| self.failed("write", source))
     }
 
-    /// Copies the database and what is beside it to a folder within this one, which is returned.
+    /// Copies the database and the files beside it to a subfolder, whose path is returned.
     pub(super) fn keep_damaged(&self) -> Result<PathBuf, Error> {
         let mut places = (1..=KEPT_MAX).map(|number| self.path.join(format!("damaged-{number}")));
         let is_free = |place: &PathBuf| matches!(place.try_exists(), Ok(false));
@@ -173,7 +173,7 @@ impl Folder {
         Ok(place)
     }
 
-    /// Removes the log, which another database must not find.
+    /// Removes the log, so that another database does not use it.
     pub(super) fn remove_log(&self) -> Result<(), Error> {
         match fs::remove_file(self.path.join(LOG)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("write", error)),

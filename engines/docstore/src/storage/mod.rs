@@ -1,18 +1,20 @@
-//! The folder that keeps a store: an SQLite database with a write-ahead log, and one thread that writes it.
+//! The folder that stores the data: an SQLite database with a write-ahead log, and one thread that writes it.
 //!
-//! Memory comes first: a partition changes under its lock and hands the change to the [`Journal`] under the same lock, so
-//! the disk gets changes in the order in which they were made. The writer takes all that has gathered as one transaction,
-//! and so many requests share one flush of the disk; each waits for its own ticket, without any lock, before its response
-//! leaves. Documents belong to a partition by their effective key alone, so a split writes the ranges and no document.
+//! Memory changes first: a partition changes under its lock and passes the change to the [`Journal`] under the same
+//! lock, so the disk gets changes in the order in which they were made. The writer commits all collected changes in one
+//! transaction, so many requests share one flush of the disk. Each request waits for its own ticket, without any lock,
+//! before its response is sent. Documents belong to a partition by their effective key alone, so a split writes only
+//! the ranges and no document.
 //!
-//! A folder is created under another name, filled, flushed and renamed: it is there with all its first documents or not at
-//! all. A commit that fails ends all writing: what was acknowledged is in the folder, and what was not is refused from
-//! then on, also to readers. Rows carry a CRC, the documents of each range are counted, and what was `acknowledged` is noted
-//! in a file beside the database, because SQLite notices damage only in its own structures, and takes a log for one that
-//! ends where it is damaged. A folder that has less than was acknowledged is refused; [`Repair`] says what it has lost.
+//! A folder is created under another name, filled, flushed and renamed: it exists with all its first documents or not
+//! at all. A commit that fails ends all writing: acknowledged changes are in the folder, and everything else is refused
+//! from then on, including reads of unacknowledged changes. Rows carry a CRC, the documents of each range are counted,
+//! and a file beside the database holds the last acknowledged commit (`acknowledged`), because SQLite notices damage
+//! only in its own structures, and treats a damaged log as one that ends at the damage. A folder that has less than was
+//! acknowledged is refused; [`Repair`] reports the loss.
 //!
-//! Deliberately absent: reading documents from the disk while serving (memory holds them all), and other versions of the
-//! folder than this one.
+//! Deliberately absent: reading documents from disk while serving (memory holds them all), and folders of other
+//! versions.
 
 mod acknowledged;
 mod apply;
@@ -108,7 +110,7 @@ fn create(folder: &Folder, fill: impl FnOnce(&Journal)) -> Result<(), Error> {
     start(folder.shared(), Disk::new(connection, &Content::default()), None, &journal)?;
     fill(&journal);
     journal.close().map_err(|Unavailable(why)| Fault::Failed(why).of(&draft))?;
-    // Nothing is yet. Without this, a database without the file would have lost it.
+    // No commit is acknowledged yet. Without this, a database without the file would count as damaged.
     folder.acknowledge(Commits::default(), Flush::Always)?;
     folder.adopt_draft()
 }

@@ -92,7 +92,7 @@ pub(crate) enum Change {
 /// Everything that is kept besides documents.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
-    /// The last commit; before the first there is none.
+    /// The last commit; `None` before the first.
     pub(crate) commits: Option<Commits>,
     /// The number of the next database or container.
     pub(crate) next_number: u32,

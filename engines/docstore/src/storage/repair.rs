@@ -1,8 +1,9 @@
-//! A folder that is damaged or has less than was acknowledged: its readable rows, and a new database made of them.
+//! Repair of a folder that is damaged or has less than was acknowledged: reads the intact rows and makes a new database
+//! of them.
 //!
-//! Here damage is no error but a finding. Reading changes nothing. A repair writes the readable rest to a new database,
-//! copies the old files to a folder beside them, and only then puts the new database in their place; one that was
-//! interrupted can be repeated.
+//! Here damage is not an error but a finding. Reading changes nothing. A repair writes the readable data to a new
+//! database, copies the old files to a folder beside them, and only then replaces the old database. An interrupted
+//! repair can be repeated.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use super::{disk, rows, schema};
 use crate::held::Held;
 use crate::{Error, Flush};
 
-/// Damaged rows of a table that are named.
+/// Maximum number of damaged rows of a table that are named.
 const NAMED_MAX: usize = 5;
 
-/// A folder and what is wrong with it. It is locked as long as this lives.
+/// A folder and its damage. The folder is locked as long as this value lives.
 #[derive(Debug)]
 pub struct Repair {
     folder: Folder,
@@ -29,7 +30,7 @@ pub struct Repair {
     rest: Rest,
 }
 
-/// What can be read.
+/// The readable content.
 #[derive(Debug, Default)]
 struct Rest {
     commits: Option<Commits>,
@@ -38,7 +39,7 @@ struct Rest {
     containers: Vec<Salvaged>,
 }
 
-/// A container with the documents that can be read.
+/// A container with its readable documents.
 #[derive(Debug)]
 struct Salvaged {
     record: ContainerRecord,
@@ -70,19 +71,19 @@ impl Repair {
         Ok(Self { folder, findings, rest })
     }
 
-    /// What is damaged or lost, a sentence each; none if the folder is sound.
+    /// The damage and the losses, one sentence each; empty if the folder is sound.
     #[must_use]
     pub fn findings(&self) -> &[String] {
         &self.findings
     }
 
-    /// How many documents can be read.
+    /// Number of readable documents.
     #[must_use]
     pub fn documents(&self) -> usize {
         self.rest.containers.iter().map(|container| container.documents.len()).sum()
     }
 
-    /// Makes the folder one that holds what can be read, and returns the folder with copies of the old files.
+    /// Replaces the folder's content by the readable data, and returns the folder with copies of the old files.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl Repair {
     }
 }
 
-/// Reads what can be read and notes what cannot.
+/// Reads the readable data and notes the damage.
 struct Reader<'a> {
     connection: &'a Connection,
     findings: Vec<String>,
@@ -161,7 +162,7 @@ impl Reader<'_> {
         salvaged
     }
 
-    /// Every row of a table that can be read, by its key: from the first on, and from the last back to where that ends.
+    /// Every readable row of a table, by key: from the first one on, and, if that stops early, from the last one back.
     fn table<T>(&mut self, table: &str, key: &str, read: fn(&Row) -> Result<T, Fault>) -> Vec<T> {
         let mut faults = Vec::new();
         let mut last = i64::MIN;
@@ -184,7 +185,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The rows that can be read, and whether all were looked at.
+    /// The readable rows, and whether the scan reached the end.
     fn scan<T>(
         &self,
         query: &str,
@@ -208,17 +209,17 @@ impl Reader<'_> {
     }
 }
 
-/// What only one document of a container has.
+/// Values that must be unique among the documents of a container.
 #[derive(Debug, Default)]
 struct Seen {
     number: Option<u64>,
     keys: HashSet<Arc<[u8]>>,
-    /// With the range.
+    /// With the range of the document.
     lsns: HashSet<(u32, u64)>,
 }
 
 impl Salvaged {
-    /// Whether the document has a place here; its range then counts it.
+    /// Whether the document belongs here; if so, its range counts it.
     fn takes(&mut self, held: &Held, seen: &mut Seen) -> bool {
         let entry = &held.entry;
         let ranges = &self.record.ranges.current;
@@ -243,7 +244,7 @@ impl Salvaged {
 }
 
 impl Rest {
-    /// Writes a database with all of it.
+    /// Writes all of it to a new database.
     fn write(&self, draft: &Path) -> Result<Commits, Fault> {
         let mut connection = disk::create(draft)?;
         let transaction = connection.transaction()?;

@@ -155,7 +155,7 @@ impl RangeBody {
     }
 }
 
-/// The container and the range that the row of the last commit has in `marks`: no container has this number.
+/// The container and the range of the last commit's row in `marks`. No container has this number.
 pub(super) const COMMITS: (u32, u32) = (u32::MAX, 0);
 
 /// Writes the mark of a range.
@@ -188,7 +188,7 @@ pub(super) fn statement_to_put(container: u32) -> String {
     format!("INSERT OR REPLACE INTO documents_{container} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
 }
 
-/// Writes a document by [`statement_to_put`].
+/// Writes a document with [`statement_to_put`].
 pub(super) fn put_document(put: &mut CachedStatement, held: &Held) -> rusqlite::Result<()> {
     let Entry { number, key, effective, lsn, unix_s, ttl } = &held.entry;
     let effective = effective.to_bytes();

@@ -15,7 +15,7 @@ use super::journal::{Group, Journal, Shared};
 pub(super) struct Writer {
     shared: Arc<Shared>,
     disk: Disk,
-    /// None for a draft, of which nothing is acknowledged.
+    /// `None` for a draft, which acknowledges nothing.
     acknowledged: Option<AcknowledgedFile>,
     folder: Folder,
 }
@@ -61,7 +61,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Closes the database, which flushes it, before the folder is unlocked.
+    /// Closes and thereby flushes the database before the folder is unlocked.
     fn end(self) {
         let Self { disk, acknowledged, folder, .. } = self;
         let commits = disk.commits();
@@ -69,7 +69,7 @@ impl Writer {
         if let Some(file) = acknowledged
             && folder.is_closed()
         {
-            // Should it fail, the file says what it said before.
+            // If this fails, the file keeps its previous content.
             let _ = file.flushed(commits);
         }
     }

@@ -388,7 +388,7 @@ fn activities_that_block_for_ever_do_not_hold_up_the_others() {
     });
 }
 
-/// Each owner writes less than makes a snapshot, as those of a partition that moves often do.
+/// Each owner writes less than the amount that triggers a snapshot, as with a partition that moves often.
 #[test]
 fn a_log_that_several_owners_have_written_is_cut_behind_a_snapshot() {
     const OWNERS: usize = 12;

@@ -235,8 +235,8 @@ impl Node {
         self.shared.fence.left()
     }
 
-    /// Why the node has ended by itself, if it has: another one was opened under its name. A program should then close
-    /// it and end: its clients reach nothing any more.
+    /// Why the node has ended without being closed, if it has: another node was opened under its name. The program
+    /// should then close it and end, because its clients no longer reach anything.
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         self.shared.control.seen().ended

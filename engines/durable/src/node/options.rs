@@ -19,8 +19,9 @@ const VERSION_BYTES_MAX: usize = 100;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeOptions {
-    /// What the node is called, 1 to 100 bytes of `a-z 0-9 - .`. A node that is opened under the name of another takes its
-    /// place for good, and the other ends, also if it was paused meanwhile. Default: a name that no other node has.
+    /// Name of the node, 1 to 100 bytes of `a-z 0-9 - .`. A node that is opened under the name of another one
+    /// permanently replaces it, and the other one ends, even if it was paused meanwhile. Default: a name that no other
+    /// node has.
     pub name: String,
     /// How long a node may be silent before the others take its partitions, 100 ms to one hour; for all nodes of a hub
     /// the same. Default: 5 s. A node says five times as often that it is alive.

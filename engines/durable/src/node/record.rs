@@ -1,11 +1,12 @@
-//! What nodes say about themselves, and which of them are alive.
+//! The records of nodes about themselves, and which nodes are alive.
 //!
-//! Every beat increases a counter in the record. A node is alive as long as its record changes. Each reader measures with its
-//! own clock how long a record has not changed, so clocks need not agree. A record has the age that it had when it was
-//! read: a reader that stood still since then knows nothing newer.
+//! Every beat increases a counter in the record. A node is alive as long as its record changes. Each reader measures
+//! with its own clock how long a record has not changed, so clocks need not agree. The age of a record is the one at
+//! the time of the last read: a reader that was paused since then has no newer information.
 //!
-//! A node is its name and its incarnation, which goes up each time a node of that name is opened. Each incarnation has a
-//! record of its own, so that one that wakes up finds the record of its successor, and cannot overwrite it.
+//! A node is identified by its name and its incarnation, which increases each time a node of that name is opened. Each
+//! incarnation has a separate record, so that a node that wakes up finds the record of its successor and cannot
+//! overwrite it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,27 +16,27 @@ use serde::{Deserialize, Serialize};
 /// How often a node says something within its lease.
 pub(crate) const BEATS: u32 = 5;
 
-/// Which node, and which of those that were opened under its name one after another.
+/// Identity of a node: its name, and which of the nodes opened under that name it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Identity {
-    /// The node's name; empty if its program knows of no incarnations, and the key of its record is its name.
+    /// The node's name; empty in records of programs without incarnations, where the key of the record is the name.
     pub(crate) name: String,
-    /// Greater than that of each node of this name that was opened before.
+    /// Greater than that of all nodes opened earlier under this name.
     pub(crate) incarnation: u64,
 }
 
 impl Identity {
-    /// The key of its record, and what the store knows it by as an owner.
+    /// The key of its record, which is also the node's name as an owner in the store.
     pub(crate) fn key(&self) -> String {
         format!("{}.{}", self.name, self.incarnation)
     }
 
-    /// The identity of a node that is opened now. `number` is greater than any that the store gave before.
+    /// The identity of a node that is being opened. `number` is greater than all that the store returned before.
     pub(crate) fn next(name: &str, number: u64, said: Vec<(String, Vec<u8>)>, now: Instant) -> Self {
         let mut members = Members::default();
         members.hear(said, now, now);
-        // A store that was restored from a copy may give numbers again.
+        // A store that was restored from a copy may return numbers again.
         let known = members.newest.get(name).map_or(0, |known| known.saturating_add(1));
         Self { name: name.to_owned(), incarnation: number.max(known) }
     }
@@ -44,7 +45,7 @@ impl Identity {
 /// What a node says about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Which node it is.
+    /// Identity of the node.
     #[serde(flatten)]
     pub(crate) identity: Identity,
     /// A number that no other run of any node has.
@@ -126,7 +127,7 @@ impl Members {
         (self.all, self.newest, self.read) = (all, newest, Some(begun));
     }
 
-    /// Whether a node was opened after this one, under its name.
+    /// Whether another node was opened later under its name.
     pub(crate) fn is_replaced(&self, identity: &Identity) -> bool {
         self.newest.get(&identity.name).is_some_and(|newest| *newest > identity.incarnation)
     }
@@ -153,7 +154,7 @@ impl Members {
         is_silent && self.read.is_some_and(|read| read > seen)
     }
 
-    /// All of them, in order of their keys.
+    /// All nodes, ordered by key.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.all.iter()
     }
@@ -169,7 +170,7 @@ impl Members {
         Duration::from_millis(lease_ms) * count / BEATS
     }
 
-    /// Those that have not been silent for `silence`, and have not been replaced.
+    /// Nodes that have been silent for less than `silence` and have not been replaced.
     pub(crate) fn alive(&self, silence: Duration) -> impl Iterator<Item = (&String, &Member)> {
         let is_alive = move |member: &Member| self.silent(member) < silence;
         self.all.iter().filter(move |(_, member)| is_alive(member) && !self.is_replaced(&member.record.identity))

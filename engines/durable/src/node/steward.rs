@@ -54,7 +54,7 @@ pub(crate) struct Due {
 #[derive(Debug)]
 pub(crate) struct Steward {
     identity: Identity,
-    /// Of its identity.
+    /// Key of its identity.
     key: String,
     lease: Duration,
     beat: Duration,
@@ -138,7 +138,7 @@ impl Steward {
         self.alive().map(|(key, member)| (key.clone(), Peer::of(member))).collect()
     }
 
-    /// Nodes that are to be forgotten: they have been silent for long, or for a lease once they are replaced.
+    /// Nodes to forget: those that have been silent for a long time, or, once replaced, for one lease.
     pub(crate) fn lost(&self) -> impl Iterator<Item = &String> {
         let is_lost = move |member: &Member| {
             let leases = if self.members.is_replaced(&member.record.identity) { 1 } else { FORGET_LEASES };
@@ -161,7 +161,7 @@ impl Steward {
         &self.owners
     }
 
-    /// Whether another node has been opened under the name of this one, after it.
+    /// Whether another node was opened later under the name of this one.
     pub(crate) fn is_replaced(&self) -> bool {
         self.members.is_replaced(&self.identity)
     }

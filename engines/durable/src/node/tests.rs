@@ -55,7 +55,7 @@ impl Scene {
         self.open_as(name, name)
     }
 
-    /// A node whose process has another name in troubles.
+    /// Opens a node whose process has another name than the node itself.
     fn open_as(&self, process: &str, name: &str) -> Node {
         let store = Unreliable::new(process, &self.store, &self.trouble);
         Node::open(store, Scripts, hub_options(self.partitions), named(name, self.lease)).expect("a node")
@@ -287,7 +287,7 @@ fn a_node_that_is_opened_under_the_name_of_another_takes_its_place() {
     have(&[&second], &[2]);
 }
 
-/// Woken within its lease and after it, with and without other nodes.
+/// The node wakes up within its lease and after it, with and without other nodes.
 #[test]
 fn a_node_that_wakes_up_after_another_was_opened_under_its_name_ends_and_the_other_stays() {
     for (is_lapsed, has_others) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -12,9 +12,9 @@ use crate::store::Owner;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// Which of the nodes that were opened under this name: greater than that of each before it.
+    /// Number of the node among those opened under this name: greater than that of all earlier ones.
     pub incarnation: u64,
-    /// Whether another node has been opened under its name since. It ends as soon as it notices.
+    /// Whether another node was opened later under its name. This node ends as soon as it notices.
     pub is_replaced: bool,
     /// The version of its program, as its options say.
     pub version: String,

@@ -62,8 +62,8 @@ impl NodeWatch {
         self.owners.len()
     }
 
-    /// Partitions that have stopped, or could not be taken by any node so far, and why, as their nodes noted it in the store.
-    /// A note goes when its partition runs again.
+    /// Partitions that have stopped, or that no node could take so far, and the reason, as noted in the store by their
+    /// nodes. A note is removed when its partition runs again.
     #[must_use]
     pub fn stopped(&self) -> Vec<Stopped> {
         self.owners.iter().filter_map(|owner| stopped::read(&*self.store, owner.partition)).collect()

@@ -55,8 +55,8 @@ impl Partition {
         let end = read(Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
             now = self.apply(frame, parts.map(|parts| (parts, position.0)), place)?;
-            // The log that is there counts for the next snapshot, whoever wrote it: otherwise there would be none where
-            // partitions move often.
+            // The existing log counts towards the next snapshot, whichever node wrote it. Otherwise partitions that
+            // move often would never get a snapshot.
             self.snapshots.written(frame.len() as u64);
             Ok(())
         })?;

@@ -47,7 +47,7 @@ impl<S: Store> FaultyStore<S> {
         Self { inner, at: AtomicU64::new(at), fault, writes: AtomicU64::new(0), is_never_truncated: false }
     }
 
-    /// Lets the first truncation fail and every write after it, as if the process had ended between a snapshot and the
+    /// Fails the first truncation and every write after it, as if the process had ended between a snapshot and the
     /// truncation that follows.
     #[must_use]
     pub fn before_truncation(inner: Arc<S>) -> Self {

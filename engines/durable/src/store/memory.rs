@@ -26,7 +26,7 @@ struct State {
     blobs: BTreeMap<String, Vec<u8>>,
     /// What nodes say about themselves.
     said: BTreeMap<String, Vec<u8>>,
-    /// The last number that it has given.
+    /// The last number that it returned.
     number: u64,
 }
 
@@ -245,7 +245,7 @@ impl SharedStore for MemoryStore {
         Ok(())
     }
 
-    /// The copies are blobs.
+    /// Stores the copies as blobs.
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
         let mut state = self.state();
         let folder = (1..).map(|number| format!("damaged-{number}/"));

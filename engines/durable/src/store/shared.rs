@@ -14,8 +14,8 @@ use crate::ids::{Epoch, PartitionId, Position};
 
 /// A store that several nodes open at once.
 pub trait SharedStore: Store {
-    /// A number greater than all that it has given before, to any process. Nodes tell by it which of two with the same
-    /// name was opened later.
+    /// A number greater than all that the store has returned before, to any process. Nodes use it to decide which of
+    /// two nodes with the same name was opened later.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -54,25 +54,25 @@ pub trait SharedStore: Store {
     /// [`StoreError::Fenced`] if its epoch is another one by now.
     fn take(&self, partition: PartitionId, seen: Epoch, node: &str) -> Result<Epoch, StoreError>;
 
-    /// Gives everything that can be read of a log to `found`, in order: whole frames, and the damage between them. Returns
-    /// a position that the log is known to have reached; 0 if only its frames show it.
+    /// Passes everything readable of a log to `found`, in order: whole frames, and the damage between them. Returns a
+    /// position that the log is known to have reached; 0 if only its frames show it.
     ///
     /// # Errors
     /// [`StoreError::Io`], and the first error of `found`.
     fn scan(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError>;
 
-    /// Begins the log of a partition anew, without frames, at a position of at least 1 behind all that it ever had. It can be
-    /// repeated after an error.
+    /// Restarts the log of a partition, without frames, at a position of at least 1 after everything that it ever held.
+    /// Can be repeated after an error.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] or [`StoreError::Io`].
     fn restart(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError>;
 
-    /// Copies the logs and snapshots of partitions as they are, damage included, to a new place in the store, which is
-    /// returned in words.
+    /// Copies the logs and snapshots of partitions unchanged, damage included, to a new place in the store. Returns a
+    /// description of that place.
     ///
     /// # Errors
-    /// [`StoreError::Io`], also if there are eight copies already.
+    /// [`StoreError::Io`], also if eight copies already exist.
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
 
     /// What carries messages between the nodes of this store.
@@ -84,11 +84,11 @@ pub trait SharedStore: Store {
 pub enum Scanned<'a> {
     /// A whole frame and its position.
     Frame(Position, &'a [u8]),
-    /// Something that cannot be read.
+    /// Unreadable data.
     Damage(StoreError),
 }
 
-/// What is done with each piece of a log that is scanned.
+/// The callback for each piece of a scanned log.
 pub type Scan<'a> = dyn FnMut(Scanned<'_>) -> Result<(), StoreError> + 'a;
 
 /// Who has a partition.

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How long something may take that happens in the end.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
-/// Lines of a server's log that are shown after a failure.
+/// Number of lines of a server's log that are shown after a failure.
 const LOG_LINES: usize = 60;
 
 /// Whose password a test knows.
@@ -228,8 +228,9 @@ impl Nats {
         format!("nats://{USER}:{password}@127.0.0.1:{}/{hub}", self.port)
     }
 
-    /// Waits until all servers of a cluster have all that each stream held when this was called. A server counts as behind
-    /// while it lacks the last message alone, so under load some stream nearly always is: each must be current once.
+    /// Waits until all servers of a cluster have everything that each stream held at the time of the call. A server
+    /// counts as behind even if only the last message is missing, so under load some stream nearly always is behind:
+    /// each stream must be current only once.
     ///
     /// # Panics
     /// With the state of each stream and the end of each server's log if that takes too long.
@@ -254,13 +255,14 @@ impl Nats {
         replicas.len() == 2 && replicas.iter().all(|replica| replica["current"] == true && replica["offline"] != true)
     }
 
-    /// The names of all streams; none if the server does not respond.
+    /// The names of all streams; empty if the server does not respond.
     fn streams(&self) -> Vec<String> {
         let names = self.request("$JS.API.STREAM.NAMES").map(|found| found["streams"].clone());
         names.and_then(|names| serde_json::from_value(names).ok()).unwrap_or_default()
     }
 
-    /// What the servers say of each stream, each that believes to lead it, and the end of their logs.
+    /// The state of each stream as reported by each server that believes to be its leader, and the end of each server's
+    /// log.
     pub(crate) fn report(servers: &[Self]) -> String {
         let mut report = String::new();
         for (number, server) in servers.iter().enumerate() {
@@ -288,7 +290,7 @@ impl Nats {
         self.responses(subject, 1).pop()
     }
 
-    /// At most so many responses to an empty request, as far as they come soon.
+    /// At most `most` responses to an empty request; stops if the next one takes too long.
     fn responses(&self, subject: &str, most: usize) -> Vec<serde_json::Value> {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return Vec::new() };
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -330,7 +332,7 @@ impl Drop for Nats {
     }
 }
 
-/// The request for the state of a stream, to which its leader responds.
+/// The request for the state of a stream, to which the stream's leader responds.
 fn info_of(stream: &str) -> String {
     format!("$JS.API.STREAM.INFO.{stream}")
 }

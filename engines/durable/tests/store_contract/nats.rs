@@ -130,7 +130,7 @@ fn messages_that_were_added_or_removed_are_damage_with_their_place() {
     }
 }
 
-/// As a server leaves it that was killed while it deleted messages one by one.
+/// The state that a server leaves behind if it is killed while it deletes messages one by one.
 #[test]
 fn gaps_below_the_wanted_frames_are_passed_over_and_others_are_damage() {
     let Some(server) = Nats::start() else { return };
@@ -163,7 +163,7 @@ fn gaps_below_the_wanted_frames_are_passed_over_and_others_are_damage() {
     assert_eq!(read(&heir, 15).unwrap().len(), 2);
 }
 
-/// So long that reading it does not begin with its first message.
+/// The log is so long that reading it does not begin with its first message.
 #[test]
 fn a_long_log_is_read_from_every_frame_on_with_or_without_a_gap() {
     const BATCHES: u64 = 150;
@@ -189,7 +189,7 @@ fn a_long_log_is_read_from_every_frame_on_with_or_without_a_gap() {
     }
 }
 
-/// The process ends between a snapshot and the truncation; then messages from the middle of what the snapshot holds go.
+/// The process ends between a snapshot and the truncation; then messages that the snapshot covers are lost.
 #[test]
 fn a_hub_opens_though_messages_are_missing_before_its_snapshot() {
     const ECHO: Orchestration<String, String> = Orchestration::new("echo");

@@ -1,4 +1,5 @@
-//! Damaged hubs in shared stores: the store says why a partition has no node, and a repair opens it without the lost data.
+//! Damaged hubs in shared stores: the store reports why a partition has no node, and a repair opens it without the lost
+//! data.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::stage::{Stage, Subject};
 
 const ECHO: Orchestration<String, String> = Orchestration::new("echo");
 const PARTITIONS: u16 = 2;
-/// Orchestrations on each partition: so many that the log is cut behind a snapshot.
+/// Orchestrations per partition: enough that the log is truncated after a snapshot.
 const RUNS: usize = 40;
 const TEXT_BYTES: usize = 3_000;
 

@@ -112,13 +112,13 @@ impl Subject<'_> {
         NatsStore::open(&self.stage.nats.as_ref().unwrap().url(&self.hub), NatsStoreOptions::default())
     }
 
-    /// Changes or removes the last batch but one of partition 0. No process has the hub open.
+    /// Changes or removes the last batch but one of partition 0. No process has the hub open at this time.
     pub(crate) fn damage_batch(&self) {
         match self.kind {
             Kind::Nats => {
                 let server = self.stage.nats.as_ref().unwrap();
                 let stream = format!("NRW_{}_p0", self.hub);
-                // Behind the last batch stands that nobody has the partition.
+                // The message after the last batch records that the partition has no owner.
                 let gone = server.last_sequence(&stream) - 2;
                 server.publish(&format!("$JS.API.STREAM.MSG.DELETE.{stream}"), &format!("{{\"seq\":{gone}}}"));
             }

@@ -83,7 +83,8 @@ fn kill(worker: &mut Child) {
     assert_eq!(status.signal(), Some(SIGKILL), "the worker ended by itself: {status}");
 }
 
-/// What a worker acknowledges, until it is dead; reports all of it each time, also before there is anything.
+/// The acknowledgements of a worker until it is dead. Calls `report` with all of them after each one, and also before
+/// the first.
 fn read(stdout: ChildStdout, mut report: impl FnMut(&[String])) -> Vec<String> {
     let mut said = Vec::new();
     let mut lines = BufReader::new(stdout);

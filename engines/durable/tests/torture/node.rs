@@ -12,7 +12,7 @@ use crate::worker::{EVENT_EVERY, id, say, start};
 
 /// The connection text of the hub.
 pub(crate) const HUB: &str = "NARROWS_TORTURE_HUB";
-/// The name of the node, if it is to have a certain one.
+/// The name of the node, if it needs a fixed one.
 pub(crate) const NAME: &str = "NARROWS_TORTURE_NAME";
 pub(crate) const PARTITIONS: u16 = 6;
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
@@ -20,10 +20,10 @@ const TASKS: u64 = 6;
 /// Between two starts of a task, so that what is there in the end can be looked at in a reasonable time.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Between two looks whether another node was opened under the name of this one.
+/// Interval at which a node checks whether another one was opened under its name.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Works until the process is killed, or its node has been replaced.
+/// Runs until the process is killed or its node has been replaced.
 pub(crate) fn work(url: &str, folder: &Path, round: u64) {
     let node = open(url, folder);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

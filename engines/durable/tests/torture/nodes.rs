@@ -1,9 +1,10 @@
 //! Processes that share a hub on three NATS servers, or on PostgreSQL, while in each round a node and a server fail.
 //!
-//! A node is killed and another one takes its place, or it is paused for longer than its lease. One server at a time is
-//! paused for longer than the lease, killed, or restarted. Each round kills either a node or a server, in turn. After each
-//! round starts must be acknowledged again on every partition. A witness of the store looks all the time who has which partition: no epoch has two owners, and none goes back. In
-//! the end all histories are also replayed.
+//! Either a node is killed and another one takes its place, or it is paused for longer than its lease. One server at a
+//! time is paused for longer than the lease, killed, or restarted. Each round kills either a node or a server, in turn.
+//! After each round, starts must be acknowledged again on every partition. A witness constantly reads the owners of
+//! partitions from the store: no epoch has two owners, and epochs never decrease. At the end, all histories are also
+//! replayed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +26,7 @@ use crate::{TIMEOUT, check, code, kill, node, worker};
 /// Each kind of fault happens once or twice.
 const ROUNDS: u64 = 4;
 const NODES: usize = 3;
-/// Starts that are acknowledged on each partition after a round, before the next one begins.
+/// Number of starts that must be acknowledged on each partition after a round, before the next one begins.
 const PROGRESS: usize = 8;
 /// How much longer than a lease a pause is, how long a killed server is away, and how far the two faults of a round are
 /// apart: at most.
@@ -47,7 +48,7 @@ trait Servers: Send {
     /// Lets one of them fail for so long, and waits until it works again.
     fn fail(&mut self, which: usize, fault: Fault, how_long: Duration);
 
-    /// Their state, for the message of a failure.
+    /// Their state, for failure messages.
     fn report(&self) -> String;
 }
 
@@ -167,7 +168,7 @@ struct Fleet {
     folder: std::path::PathBuf,
     nodes: Vec<Option<Running>>,
     started: u64,
-    /// How many starts have been acknowledged by all, by partition.
+    /// Number of starts acknowledged by all nodes, per partition.
     started_on: Arc<[AtomicUsize; PARTITIONS as usize]>,
     acknowledged: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A node that is woken after another process was started under its name ends, and the other goes on.
+//! A paused node that wakes up after another process was started under its name ends, and the other one goes on.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -15,7 +15,7 @@ use crate::{TIMEOUT, worker};
 
 const CALLED: &str = "the-node";
 
-/// A process with a node, and a word each time that it has acknowledged something.
+/// A process with a node, and a channel that signals its acknowledgements.
 struct Running {
     process: Child,
     done: Receiver<()>,
@@ -31,7 +31,7 @@ impl Running {
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if line.starts_with(worker::MARK) {
-                    // One that waits to be heard is enough.
+                    // One pending signal is enough.
                     let _ = tell.try_send(());
                 }
             }
@@ -39,14 +39,14 @@ impl Running {
         Self { process, done }
     }
 
-    /// Waits until it acknowledges something that it had not when this was called.
+    /// Waits for an acknowledgement that is newer than this call.
     fn progress(&self) {
         for _ in 0..2 {
             self.done.recv_timeout(TIMEOUT).expect("the node works");
         }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends without being killed.
     fn ends(&mut self) {
         let begun = Instant::now();
         loop {
@@ -61,7 +61,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended is not to be killed.
+        // This fails if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

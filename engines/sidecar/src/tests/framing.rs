@@ -1,8 +1,8 @@
-//! Where messages belong and where they end (RFC 9112), over sockets of bytes.
+//! Ambiguous hosts and message ends (RFC 9112), tested with raw bytes over sockets.
 
 use super::*;
 
-/// The response to these bytes, after which the caller closes its side.
+/// The response to these bytes; the caller then closes its sending side.
 async fn ask(address: SocketAddr, request: &str) -> String {
     let mut caller = TcpStream::connect(address).await.unwrap();
     caller.write_all(request.as_bytes()).await.unwrap();
@@ -12,7 +12,7 @@ async fn ask(address: SocketAddr, request: &str) -> String {
     String::from_utf8(response).unwrap()
 }
 
-/// The response of an upstream that responds to everything with these bytes.
+/// The hop's response if the upstream responds to every request with these bytes.
 async fn relayed(response: &'static str) -> String {
     let upstream = raw(move |mut stream| async move {
         read_head(&mut stream).await;

@@ -8,7 +8,7 @@ use narrows_model::load::{LoadPlan, LoadSecond};
 
 use super::plan::SCENARIO;
 
-/// What has come of the counted part of a load, the time after the warm-up.
+/// Totals of the counted part of a load, the time after the warm-up.
 #[derive(Debug)]
 pub(super) struct Counted {
     windows: WindowsUnderWay,
@@ -20,7 +20,7 @@ impl Counted {
         Self { windows: WindowsUnderWay::of(plan), tally: Tally::default() }
     }
 
-    /// Takes in the seconds that are over.
+    /// Adds completed seconds.
     pub(super) fn add(&mut self, rows: &[LoadSecond]) {
         for row in rows {
             if let Some(phase) = self.windows.counts(row) {

@@ -1,5 +1,5 @@
-//! The files of `narrows load`: opened before the load, so that a path that cannot be written is reported at once; rows
-//! written while it lasts, so that a long load needs no more memory than a short one.
+//! The output files of `narrows load`. They are opened before the load, so that a path that cannot be written is
+//! reported at once. Rows are written during the load, so that a long load needs no more memory than a short one.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

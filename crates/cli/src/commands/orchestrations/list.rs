@@ -130,7 +130,7 @@ fn as_text(listing: Listing) -> String {
     format!("{}in all: {counts}\n{more}{stopped}", table::text(&as_table(&views, has_more), table_style()))
 }
 
-/// A partition that does not run, and why.
+/// A stopped partition, and why it stopped.
 pub(super) fn stopped_line(stopped: &Stopped) -> String {
     format!("partition {} stopped at {}: {}", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
 }

@@ -38,7 +38,7 @@ fn files(folder: &Path, accept_loss: bool) -> Outcome {
     outcome(repair, &folder.display().to_string(), accept_loss, failed)
 }
 
-/// A hub on a server. Neither its name nor errors contain the password of its URL.
+/// Repairs a hub on a server. Neither its name nor errors contain the password of its URL.
 fn shared(url: &str, accept_loss: bool) -> Outcome {
     let failed = |error: &Error| {
         let failure = Failure::new(with_causes(error));

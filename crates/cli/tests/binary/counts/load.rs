@@ -1,4 +1,4 @@
-//! Loads of any number, spacing and result of requests, as the load engine writes them down.
+//! Generated loads with any number, spacing and results of requests, in the rows that the load engine would write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,37 +9,37 @@ use proptest::prelude::*;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
-/// When every load here begins.
+/// Start time of every load here.
 pub(super) const START_NS: i64 = 1_790_000_000_123_456_789;
 
 /// The objectives of every run.
 pub(super) const OBJECTIVES: &str = "objectives: [\"error_rate == 0\", \"max < 100ms\", \"rate >= 5/s\"]\n";
 
-/// A request as its client saw it. Times are nanoseconds since the load's start.
+/// A request as its client observed it. Times are nanoseconds since the load's start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) sent_ns: i64,
     pub(super) done_ns: i64,
     pub(super) has_failed: bool,
-    /// Which request of the load it is, 0 or 1.
+    /// Index of the request in the load, 0 or 1.
     pub(super) step: usize,
 }
 
-/// A load: how long its windows are, and its requests.
+/// A load: the lengths of its windows, and its requests.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     warmup_ns: i64,
-    /// Lengths of the windows, and of what settles before each.
+    /// Length of each window, and of the settling time before it.
     windows_ns: Vec<(i64, i64)>,
     pub(super) requests: Vec<Request>,
 }
 
-/// What a client counts of the time after the warm-up, without what settles between two levels.
+/// The client's own counts after the warm-up, without the settling time between two levels.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     pub(super) succeeded: u64,
     pub(super) failed: u64,
-    /// Of the successes, those that came while load was sent.
+    /// Number of successes while load was still being sent.
     pub(super) in_time: u64,
     pub(super) slowest_ns: i64,
 }
@@ -75,7 +75,7 @@ impl Load {
         self.warmup_ns + self.windows_ns.iter().map(|(length, settling)| length + settling).sum::<i64>()
     }
 
-    /// When the last response was in.
+    /// Time of the last response.
     fn drained_ns(&self) -> i64 {
         self.requests.iter().map(|request| request.done_ns).fold(self.end_ns(), i64::max)
     }
@@ -110,7 +110,7 @@ impl Load {
         self.windows_ns.iter().map(|(length, _)| *length).sum::<i64>() as f64 / 1e9
     }
 
-    /// What the client counts, of one request of the load or of both.
+    /// The client's counts for one request of the load, or for both if `None`.
     pub(super) fn count(&self, step: Option<usize>) -> Count {
         let windows = self.windows();
         let mut count = Count::default();
@@ -134,7 +134,7 @@ impl Load {
         count
     }
 
-    /// The rows, each second of each request once, cut at the bounds of windows and at the end.
+    /// The rows: one per second and request, cut at window boundaries and at the end.
     pub(super) fn rows(&self) -> Vec<LoadSecond> {
         let ended_ns = START_NS + self.drained_ns();
         let seconds = (0..).map(|second| START_NS + second * SECOND_NS).take_while(|start_ns| *start_ns <= ended_ns);
@@ -169,7 +169,7 @@ impl Load {
         rows.into_values().collect()
     }
 
-    /// All that a run file would hold of it.
+    /// Everything that a run file would contain about this load.
     pub(super) fn evidence(&self) -> RunEvidence {
         let trial = TrialEvidence {
             trial: trial(),

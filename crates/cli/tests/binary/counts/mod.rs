@@ -23,7 +23,7 @@ use self::load::{Count, Load, any_load};
 
 type Checked = Result<(), TestCaseError>;
 
-/// Holds everything that is shown of a run against what the client counted.
+/// Compares everything that is shown of a run with the client's own counts.
 fn shows(outcome: &Outcome, load: &Load) -> Checked {
     let count = load.count(None);
     let rate = known_rate(&count, load.counted_s());
@@ -33,7 +33,7 @@ fn shows(outcome: &Outcome, load: &Load) -> Checked {
     in_the_text(outcome, &count, rate)
 }
 
-/// None where all successes came after the load.
+/// `None` if all successes came after the load.
 fn known_rate(count: &Count, seconds: f64) -> Option<f64> {
     (count.in_time > 0 || count.succeeded == 0).then(|| count.in_time as f64 / seconds)
 }
@@ -100,7 +100,7 @@ fn in_the_text(outcome: &Outcome, count: &Count, rate: Option<f64>) -> Checked {
     Ok(())
 }
 
-/// A number that a statement of SQL gives.
+/// The number that an SQL statement returns.
 fn number(path: &Path, sql: &str) -> i64 {
     let table = Reader::open(path).unwrap().sql(sql, &Default::default()).unwrap();
     match table.rows[0][0] {
@@ -156,7 +156,7 @@ proptest! {
         let outcome = conclude::outcome(&path).unwrap();
         let failed = requests.iter().filter(|(.., has_failed)| *has_failed).count() as u64;
         let shown = &outcome.comparison.variants[0];
-        // Of more than fifty separate intervals only the fullest count; there are fewer here.
+        // Only the 50 fullest of the separate intervals are counted; there are fewer here.
         prop_assert_eq!((shown.requests, shown.errors), (requests.len() as u64, failed));
         let load = &json::outcome(&outcome)["trials"][0]["load"];
         prop_assert_eq!(counts_of(load), (requests.len() as u64 - failed, failed));

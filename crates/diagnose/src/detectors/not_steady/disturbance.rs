@@ -1,9 +1,10 @@
-//! Whether something outside the system goes along with a change: the hypervisor, other programs, or the load generator.
+//! Whether an outside disturbance explains a change: the hypervisor, other programs, or the load generator.
 //!
-//! The window is cut into tenths. What disturbs must differ between them by a share of the machine's CPU (of the generator:
-//! its delay must make up a part of the change in latency), and the tenths with more of it must be those in which the system
-//! did worse. Then the part with little of it is judged alone. If the figures are steady there, the system is; if they
-//! change there all the same and do not follow it, the system changes and nothing is explained.
+//! The window is cut into tenths. The disturbance must differ between them by a share of the machine's CPU; for the
+//! generator, its delay must make up a share of the change in latency. The tenths with more disturbance must be those
+//! in which the system did worse. Then the calm tenths are judged alone. If the figures are steady there, the system is
+//! steady. If they change there too and do not follow the disturbance, the system itself changes and nothing is
+//! explained.
 
 use std::ops::Range;
 
@@ -16,18 +17,18 @@ use super::steadiness::{Look, RESPONSES_MIN};
 use crate::read::seconds::{Quantity, Second, total};
 use crate::stats::mean_and_variance;
 
-/// Parts of the window.
+/// Number of parts that a window is cut into.
 const PARTS: usize = 10;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Causes before effects: a machine without processors makes the generator late.
+/// Causes before effects: a machine without free CPU makes the generator late.
 const SOURCES: [DisturbanceSource; 3] =
     [DisturbanceSource::Hypervisor, DisturbanceSource::OtherPrograms, DisturbanceSource::Generator];
-/// The generator's delay explains a change in latency of which it makes up this share.
+/// Share of a change in latency that the generator's delay must make up to explain it.
 const LATENESS_SHARE: f64 = 0.2;
-/// What disturbs grows in the calm part too if it differs there by this share of its difference in the window.
+/// Share of a disturbance's spread over the window that it must reach in the calm part to count as growing there too.
 const GROWTH_SHARE: f64 = 0.25;
 
-/// What explains that a window is not steady; none if nothing outside the system does.
+/// The disturbance that explains why a window is not steady; `None` if nothing outside the system does.
 pub(super) fn disturbance(trial: &TrialEvidence, look: &Look<'_, '_>) -> Option<Disturbance> {
     SOURCES.into_iter().find_map(|source| explained_by(source, trial, look))
 }
@@ -56,7 +57,7 @@ fn explained_by(source: DisturbanceSource, trial: &TrialEvidence, look: &Look<'_
     Some(Disturbance { source, least, most, correlation, calm })
 }
 
-/// What disturbs, and the quantity, over the parts of a window.
+/// The amount of a disturbance, and the quantity, over the parts of a window.
 struct Course<'s> {
     parts: Vec<&'s [Second]>,
     amounts: Vec<f64>,
@@ -64,12 +65,12 @@ struct Course<'s> {
     most: f64,
     /// Difference between the highest and the lowest value of the quantity.
     spread: f64,
-    /// Above 0 if more of what disturbs makes the quantity worse.
+    /// Above 0 if more disturbance makes the quantity worse.
     correlation: f64,
 }
 
 impl<'s> Course<'s> {
-    /// None if either was not measured in a part.
+    /// `None` if either was not measured in one of the parts.
     fn new(source: DisturbanceSource, trial: &TrialEvidence, look: &Look<'_, 's>) -> Option<Self> {
         let parts = parts(look.seconds);
         let amounts: Vec<f64> = parts.iter().map(|part| amount(source, trial, part)).collect::<Option<_>>()?;
@@ -83,7 +84,7 @@ impl<'s> Course<'s> {
         Some(Self { parts, amounts, least, most, spread: highest - lowest, correlation })
     }
 
-    /// Whether what disturbs differs by enough to matter.
+    /// Whether the disturbance differs by enough to matter.
     fn is_enough(&self, source: DisturbanceSource, look: &Look<'_, '_>) -> bool {
         let least = match (source, look.quantity) {
             (DisturbanceSource::Generator, Quantity::Rate) => return false,
@@ -93,7 +94,7 @@ impl<'s> Course<'s> {
         self.most - self.least >= least
     }
 
-    /// The seconds of the parts with little of it, and of the others.
+    /// The seconds of the parts with little disturbance, and the seconds of the others.
     fn divided(&self) -> (Vec<Second>, Vec<Second>) {
         let middle = f64::midpoint(self.least, self.most);
         let parts = self.parts.iter().zip(&self.amounts);
@@ -102,14 +103,14 @@ impl<'s> Course<'s> {
         (seconds(&calm), seconds(&rest))
     }
 
-    /// Whether the quantity follows it in the calm part as well: there is less of it there, but it grows there too.
+    /// Whether the quantity also follows the disturbance in the calm part: it is smaller there, but still grows.
     fn goes_on_in(&self, calm: &Course<'_>, look: &Look<'_, '_>) -> bool {
         calm.correlation >= look.thresholds.unsteady_disturbed_correlation
             && calm.most - calm.least >= GROWTH_SHARE * (self.most - self.least)
     }
 }
 
-/// Tenths of the seconds, as equal as they can be.
+/// Tenths of the seconds, as equal as possible.
 fn parts(seconds: &[Second]) -> Vec<&[Second]> {
     let count = PARTS.min(seconds.len());
     let at = |i: usize| seconds.len() * i / count.max(1);
@@ -120,7 +121,7 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
 }
 
-/// How much something disturbs in a part of a window; none if that was not measured.
+/// Amount of a disturbance in a part of a window; `None` if it was not measured.
 fn amount(source: DisturbanceSource, trial: &TrialEvidence, part: &[Second]) -> Option<f64> {
     let time = part.first()?.start_ns..part.last()?.start_ns.saturating_add(SECOND_NS);
     let steal = || mean(trial, (names::HOST_CPU_STEAL, "", 0), &time);
@@ -140,15 +141,15 @@ fn amount(source: DisturbanceSource, trial: &TrialEvidence, part: &[Second]) -> 
     }
 }
 
-/// The mean of one replica's series in a time.
+/// Mean of one replica's series over a time range.
 fn mean(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32), time: &Range<i64>) -> Option<f64> {
     let series = crate::read::intervals::series_of(trial, (name, service, replica))?;
     let points = series.points.iter().filter(|point| time.contains(&point.time_ns)).map(|point| point.value);
     mean_and_variance(&points.collect::<Vec<_>>()).map(|(mean, _)| mean)
 }
 
-/// By how much requests were sent late, a mean; none if an open load's iterations waited for a user, which counts as
-/// lateness too and is the system's.
+/// Mean delay of requests behind their schedule. `None` if iterations of an open load waited for a user: that also
+/// counts as lateness, but the system causes it.
 fn lateness_ns(trial: &TrialEvidence, time: &Range<i64>) -> Option<f64> {
     let rows = || trial.seconds.iter().filter(|row| time.contains(&row.start_ns));
     let sent: u64 = rows().map(|row| row.lateness.count()).sum();
@@ -156,7 +157,7 @@ fn lateness_ns(trial: &TrialEvidence, time: &Range<i64>) -> Option<f64> {
     (sent > 0 && rows().all(|row| row.late == 0)).then(|| late_ns as f64 / sent as f64)
 }
 
-/// Spearman's rank correlation, −1 to 1; 0 if all of either are equal.
+/// Spearman's rank correlation, −1 to 1; 0 if all values of either are equal.
 fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
     let (one, other) = (ranks(one), ranks(other));
     let middle = (one.len() as f64 + 1.0) / 2.0;
@@ -165,7 +166,7 @@ fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
     if squares > 0.0 { product(&one, &other) / squares.sqrt() } else { 0.0 }
 }
 
-/// The rank of each value from 1; equal values share the mean of theirs.
+/// The rank of each value, from 1; equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count() as f64;

@@ -1,15 +1,15 @@
-//! `not-steady`: a window that is called steady and is not, so that its mean depends on when one looks.
+//! `not-steady`: a window that is declared steady but is not, so its mean depends on when it is measured.
 //!
-//! A finding on the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, a wave of
-//! which the window holds too few. Of several windows the worst speaks. An open load that offers more than completes
-//! has no steady state at all; then that is what is reported.
+//! A finding on the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, and a wave of
+//! which the window holds too few. Of several windows, the worst one is reported. An open load that offers more than
+//! the system completes has no steady state at all; then that is reported.
 //!
-//! What the hypervisor, other programs or the generator explain is named as that (`disturbance.rs`), and where a part of
-//! the window is free of it and steady, the system is.
+//! A change that the hypervisor, other programs or the generator explain is named as such (`disturbance.rs`). If a part
+//! of the window is free of the disturbance and steady, so is the system.
 //!
-//! Confidence is high, which makes the trial's figures invalid, only when the change is large and windows with one make
-//! up most of the counted time; never for a load beyond the capacity, whose throughput is right as it is, nor for windows
-//! that are steady but for what disturbed them.
+//! Confidence is high, which makes the trial's figures invalid, only if the change is large and such windows make up
+//! most of the counted time. It is never high for a load beyond the capacity, whose throughput is correct, nor for
+//! windows that are steady apart from a disturbance.
 
 use narrows_model::finding::evidence::not_steady::{self as evidence, Change};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -71,7 +71,7 @@ fn evidence(found: &[Unsteady<'_>], worst: &Unsteady<'_>, is_beyond_capacity: bo
     let interval = worst.interval;
     let (mut of_window, of_others): (Vec<&Unsteady<'_>>, Vec<&Unsteady<'_>>) =
         found.iter().partition(|one| std::ptr::eq(one.interval, interval));
-    // The change that speaks comes first.
+    // The change that the finding is about comes first.
     of_window.sort_by_key(|one| one.quantity != worst.quantity);
     let mut other_windows: Vec<String> = of_others.into_iter().map(|other| other.interval.label.clone()).collect();
     other_windows.dedup();

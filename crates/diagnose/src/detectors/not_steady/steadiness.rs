@@ -21,7 +21,7 @@ pub(super) const RESPONSES_MIN: f64 = 100.0;
 const START_PART: usize = 5;
 /// The shortest wave that is looked for, in seconds: shorter ones are what queues and timers do.
 const WAVE_SECONDS_MIN: usize = 5;
-/// A longer window is cut into so many parts: a wave that it holds few of is longer than a part.
+/// A longer window is cut into this many parts; a wave that fits only a few times is longer than one part.
 const WAVE_PARTS_MAX: usize = 1_200;
 /// Standard errors, 1 ÷ √n, that the correlation of n pairs of values has by chance at one of several lags.
 const WAVE_ERRORS: f64 = 3.5;
@@ -38,7 +38,7 @@ pub(crate) struct Unsteady<'a> {
     pub(crate) unrest: Unrest,
     /// How large it is, as a share of the quantity.
     pub(crate) share: f64,
-    /// What outside the system explains it.
+    /// The outside disturbance that explains it.
     pub(crate) disturbance: Option<Disturbance>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Look<'a, '_> {
         Some(Unsteady { interval: self.interval, quantity: self.quantity, unrest, share, disturbance })
     }
 
-    /// In which way it is not steady, and by how much.
+    /// The way in which the window is not steady, and the size of the change.
     pub(super) fn unrest(&self) -> Option<(Unrest, f64)> {
         self.trend().or_else(|| self.start()).or_else(|| self.wave())
     }

@@ -92,7 +92,7 @@ fn steady_windows_and_unknown_ones_are_silent() {
     }
 }
 
-/// Ten minutes with the share of the machine that the hypervisor takes, and the latency, milliseconds, at each second.
+/// Ten minutes with a given CPU steal and a given latency in milliseconds at each second.
 fn stolen(steal: impl Fn(f64) -> f64 + Copy + 'static, latency_ms: impl Fn(f64) -> f64) -> Vec<Finding> {
     use narrows_model::series::names;
 

@@ -85,7 +85,7 @@ impl Words for NotSteady {
     }
 }
 
-/// Who disturbs.
+/// The source of the disturbance.
 fn disturber(source: DisturbanceSource) -> &'static str {
     match source {
         DisturbanceSource::Hypervisor => "the hypervisor",
@@ -94,7 +94,7 @@ fn disturber(source: DisturbanceSource) -> &'static str {
     }
 }
 
-/// What they do, as a noun.
+/// The disturbance as a noun phrase.
 fn cause(source: DisturbanceSource) -> &'static str {
     match source {
         DisturbanceSource::Hypervisor => "CPU taken by the hypervisor",

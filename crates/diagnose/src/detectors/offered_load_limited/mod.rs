@@ -99,7 +99,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     Some(finding(detector, room, Hidden::Capacity(steps)))
 }
 
-/// What the first variant says of those whose change its throughput hides; none where there are none.
+/// The finding of the first variant: its throughput hides how the `hidden` variants differ. `None` without any.
 fn of_first(
     detector: &OfferedLoadLimited,
     first: &VariantSummary,

@@ -63,7 +63,7 @@ pub(crate) fn apart(first: f64, other: f64) -> f64 {
 struct Pair<'a> {
     first: VariantFigures,
     other: VariantFigures,
-    /// The other beside the first of all variants, where the one that it is compared with is that.
+    /// The difference to the first of all variants, if this variant is compared with that one.
     against_first: Option<&'a Difference>,
     /// Whether the other has sidecars where the first has none.
     adds_sidecars: bool,

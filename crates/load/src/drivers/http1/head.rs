@@ -9,9 +9,9 @@ use httparse::{Header, ParserConfig, Status};
 
 use crate::drivers::transport::Reuse;
 
-/// The most headers of a response.
+/// Maximum number of headers of a response.
 const HEADERS_MAX: usize = 1_000;
-/// Headers that a head is read with first; room for the most is made only for those that need it.
+/// Number of headers for which space is reserved at first; more is allocated only for heads that need it.
 const HEADERS_USUAL: usize = 128;
 
 /// What a head announces.
@@ -41,7 +41,7 @@ fn parse_large_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str>
     parse::<HEADERS_MAX>(bytes).unwrap_or(Err("it has more than 1,000 headers"))
 }
 
-/// As [`parse_head`], for at most `N` headers; none where there are more.
+/// As [`parse_head`], for at most `N` headers; `None` if there are more.
 fn parse<const N: usize>(bytes: &[u8]) -> Option<Result<Option<(Head, usize)>, &'static str>> {
     let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
     let mut response = httparse::Response::new(&mut []);

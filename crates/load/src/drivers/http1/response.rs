@@ -168,7 +168,7 @@ impl ResponseParser {
                 return Err("its head is longer than 64 KiB");
             }
         }
-        // What is not HTTP is known once one of its lines is there.
+        // One complete line is enough to recognise a response that is not HTTP.
         if bytes.contains(&b'\n') {
             parse_head(&self.head)?;
         }

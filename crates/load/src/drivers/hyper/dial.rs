@@ -25,7 +25,7 @@ use crate::drivers::transport::{Event, Failure, HEAD_BYTES_MAX};
 use crate::recorder::Cause;
 use crate::tls::{Encryption, handshake_cause};
 
-/// The most headers of a response over HTTP/1.1; over HTTP/2 only their bytes are limited.
+/// Maximum number of headers of a response over HTTP/1.1; over HTTP/2 only their bytes are limited.
 const HEADERS_MAX: usize = 1_000;
 
 /// Makes the connections of one thread.

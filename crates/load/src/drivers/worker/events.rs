@@ -40,8 +40,8 @@ impl<T: Transport> Worker<'_, T> {
         }
     }
 
-    /// A redirected request, or one that is sent once more, counts as sent once. The latter counts as repeated too, once it
-    /// leaves again.
+    /// A request that is redirected or repeated counts as sent once. A repeated one also counts as repeated, once it is
+    /// sent again.
     fn sent(&mut self, slot: usize, at_ns: i64, delay_ns: i64) {
         self.close_seconds(at_ns);
         let user = &mut self.users[slot];
@@ -75,7 +75,7 @@ impl<T: Transport> Worker<'_, T> {
         }
     }
 
-    /// Sends a request once more. Once only, because the new connection is not a kept one.
+    /// Repeats a request. This happens once only, because the new connection is not a kept one.
     fn repeat(&mut self, slot: usize, repeat: Repeat) {
         let user = &mut self.users[slot];
         (user.writing_ns, user.written_ns) = (0, 0);

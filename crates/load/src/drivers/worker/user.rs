@@ -51,7 +51,7 @@ pub(super) struct User {
     pub(super) writing_ns: i64,
     /// When the connection took the last bytes.
     pub(super) written_ns: i64,
-    /// Whether the current attempt is a second one, until its first bytes are taken.
+    /// Whether the current attempt is a repetition, until its first bytes are sent.
     pub(super) is_repeat: bool,
     pub(super) deadline_ns: i64,
     /// The last time that its pace said "send".

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct NotSteady {
     /// The window, as people call it.
     pub window: String,
-    /// What is not steady in it, each quantity once, the one that the finding is about first.
+    /// The changes in it, one per quantity; the one that the finding is about comes first.
     pub changes: Vec<Change>,
     /// Other windows that are not steady, less strongly.
     pub other_windows: Vec<String>,
@@ -17,51 +17,51 @@ pub struct NotSteady {
     pub completed: f64,
     /// Whether the latency grows because the load offers more than is completed.
     pub is_beyond_capacity: bool,
-    /// What outside the system explains that change; none if nothing does.
+    /// The disturbance outside the system that explains that change; `None` if there is none.
     #[serde(default)]
     pub disturbance: Option<Disturbance>,
 }
 
 impl NotSteady {
-    /// The change that the finding is about; none without any.
+    /// The change that the finding is about; `None` if there is none.
     pub fn worst(&self) -> Option<&Change> {
         self.changes.first()
     }
 }
 
-/// Something outside the system that goes along with the change.
+/// A disturbance outside the system that coincides with the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// Who disturbs.
+    /// Source of the disturbance.
     pub source: DisturbanceSource,
-    /// Its smallest and its largest mean over a tenth of the window: a share of the machine's CPU, 0 to 1, or, of the
+    /// Smallest mean of the disturbance over a tenth of the window: a share of the machine's CPU, 0 to 1; for the
     /// generator, nanoseconds by which requests were sent late.
     pub least: f64,
-    /// See `least`.
+    /// Largest such mean; see `least`.
     pub most: f64,
-    /// Rank correlation of the quantity with it over the tenths of the window, 0 to 1; above 0 if more of it makes the
-    /// quantity worse.
+    /// Rank correlation of the quantity with the disturbance over the tenths of the window, 0 to 1; above 0 if more
+    /// disturbance makes the quantity worse.
     pub correlation: f64,
-    /// The part of the window with little of it; none if the figures are not steady there either, or too little is left.
+    /// The calm part of the window; `None` if the figures are not steady there either, or it is too short.
     pub calm: Option<Calm>,
 }
 
 /// The part of a window with little disturbance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calm {
-    /// How long it is, seconds.
+    /// Length in seconds.
     pub seconds: usize,
-    /// Mean of the quantity there, in its unit.
+    /// Mean of the quantity in the calm part, in its unit.
     pub value: f64,
-    /// Mean of the quantity in the rest, in its unit.
+    /// Mean of the quantity in the rest of the window, in its unit.
     pub disturbed: f64,
 }
 
-/// What can disturb a measurement from outside the system.
+/// A source outside the system that can disturb a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisturbanceSource {
-    /// The hypervisor takes processors from the machine (steal).
+    /// CPU taken from the machine by the hypervisor (steal).
     Hypervisor,
     /// Programs that are not part of the run.
     OtherPrograms,

@@ -27,7 +27,7 @@ impl VariantFigures {
         self.rate * self.mean_ns / 1e9
     }
 
-    /// The figures of a variant; none where it has no rate, or nothing succeeded.
+    /// The figures of a variant; `None` if it has no rate, or nothing succeeded.
     pub fn of(summary: &VariantSummary) -> Option<Self> {
         Some(Self {
             variant: summary.variant.clone(),

@@ -1,11 +1,11 @@
-//! Arrays as rows: `make-series` gives a row for each series, with all its points in arrays.
+//! Arrays expanded to rows: `make-series` returns one row per series, with all its points in arrays.
 
 use jiff::Timestamp;
 use narrows_model::table::{Cell, Column, ColumnType, Table};
 use serde_json::Value;
 
-/// The table with a row for each element of its arrays, where it has any. The other cells are repeated, and where an
-/// array is shorter than the longest of its row, there is no value.
+/// The table with one row per element of its arrays; `None` if it has no arrays. Other cells are repeated, and an array
+/// that is shorter than the longest in its row is padded with missing values.
 pub(super) fn unrolled(table: &Table) -> Option<Table> {
     let is_series = |at: &usize| is_series(table, *at);
     let series: Vec<usize> = (0..table.columns.len()).filter(is_series).collect();
@@ -36,7 +36,7 @@ pub(super) fn unrolled(table: &Table) -> Option<Table> {
     Some(Table { columns: columns.collect(), rows, ..table.clone() })
 }
 
-/// Whether a column is JSON and every value in it an array.
+/// Whether a column is JSON and all its values are arrays.
 fn is_series(table: &Table, column: usize) -> bool {
     let mut values = table.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::Null).peekable();
     table.columns[column].kind == ColumnType::Json

@@ -1,10 +1,10 @@
-//! Formats that are recognised and not read, so that an error can name them and say what to do instead.
+//! Formats that are recognised but not read, so that an error can name them and suggest what to do.
 
 /// A JSON object that is recognised by its members.
 struct Foreign {
-    /// Members that it has, all of them.
+    /// Members that it must have, all of them.
     marks: &'static [&'static str],
-    /// What it is, after "is".
+    /// Its description, as it follows "it is".
     name: &'static str,
 }
 
@@ -28,10 +28,10 @@ const FOREIGN: &[Foreign] = &[
     Foreign { marks: &["Profile"], name: "a profile" },
 ];
 
-/// Names that are listed of an object that is not recognised.
+/// Maximum number of member names that are listed for an unknown object.
 const NAMES_MAX: usize = 5;
 
-/// What an object with these members is.
+/// A description of an object with these members.
 pub(in super::super) fn described(members: &[String]) -> String {
     let has = |mark: &&str| members.iter().any(|member| member == mark);
     if let Some(foreign) = FOREIGN.iter().find(|foreign| foreign.marks.iter().all(&has)) {
@@ -44,7 +44,7 @@ pub(in super::super) fn described(members: &[String]) -> String {
     }
 }
 
-/// What a file that begins so is, if it is certainly no JSON, and what to do about it.
+/// A description of a file with these first bytes, and a hint; `None` if it may be JSON.
 pub(in super::super) fn of_first_bytes(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     let begins = |with: &[u8]| bytes.starts_with(with);
     let word = |word: &str| {
@@ -71,7 +71,8 @@ pub(in super::super) fn of_first_bytes(bytes: &[u8]) -> Option<(&'static str, &'
     }
 }
 
-/// Whether these may be messages of protobuf: a field of bytes first, and control characters that no text has.
+/// Whether these bytes may be protobuf messages: a length-delimited field first, and control characters that no text
+/// contains.
 fn is_protobuf(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(64)];
     head.iter().any(|byte| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) && !head.starts_with(&[0x1f, 0x8b])

@@ -1,13 +1,13 @@
 //! Traces in Jaeger's JSON, as its API and its user interface's download write them.
 //!
-//! Times are microseconds. What OpenTelemetry has in places of its own, Jaeger has in tags, by the names of
-//! OpenTelemetry's "Jaeger" transformation: `span.kind`, `error`, `otel.status_code`, `otel.status_description`,
-//! `otel.scope.name`, `w3c.tracestate`; they are taken out of the attributes. The parent is the first reference
-//! `CHILD_OF` within the trace, without one the first `FOLLOWS_FROM`. A trace whose root says that a probabilistic
-//! sampler chose it stands for as many as its rate says.
+//! Times are microseconds. Jaeger stores some OpenTelemetry fields as tags, under the names of OpenTelemetry's "Jaeger"
+//! transformation: `span.kind`, `error`, `otel.status_code`, `otel.status_description`, `otel.scope.name`,
+//! `w3c.tracestate`. These are removed from the attributes. The parent is the first `CHILD_OF` reference within the
+//! trace, else the first `FOLLOWS_FROM`. A trace whose root reports a probabilistic sampler gets the weight that
+//! follows from the sampling rate.
 //!
-//! A span's logs are not kept, but for exceptions; nor are references to other traces, and tags of a process other than
-//! its name.
+//! A span's logs are not kept, except for exceptions; nor are references to other traces, and tags of a process other
+//! than its name.
 
 use narrows_model::trace::{Span, SpanKind};
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ fn trace(text: &str, weights: &Weights) -> Records {
     records
 }
 
-/// What Jaeger returns in place of traces.
+/// The errors that Jaeger returns instead of traces.
 fn errors(text: &str, _: &Weights) -> Records {
     let response: Value = serde_json::from_str(text).unwrap_or_default();
     let first = response["errors"].get(0);

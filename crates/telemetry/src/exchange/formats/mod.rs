@@ -1,7 +1,7 @@
 //! The formats that are read: one file each, and one entry in [`ALL`].
 //!
-//! A format names the parts of a document that hold its records, and reads such a part. So a document needs no format
-//! of its own, and a file may hold several. What is recognised and not read stands in [`foreign`].
+//! A format names the parts of a document that hold its records, and reads these parts. So a document need not be of
+//! one format, and a file may contain several. Formats that are recognised but not read are in [`foreign`].
 
 mod foreign;
 mod jaeger;
@@ -21,27 +21,27 @@ pub(super) use foreign::{described, of_first_bytes};
 /// Every format that is read, in the order in which errors name them.
 const ALL: &[&Format] = &[&otlp::FORMAT, &tempo::FORMAT, &jaeger::FORMAT, &zipkin::FORMAT, &stdouttrace::FORMAT];
 
-/// What other programs write.
+/// A format of another program.
 pub(super) struct Format {
     /// Its name in a list: `OTLP`.
     name: &'static str,
-    /// Members of a document that are lists, with elements to be read one by one.
+    /// Members of a document that are lists whose elements are read one by one.
     lists: &'static [List],
-    /// Members that are a document of their own.
+    /// Members that hold a nested document.
     wrappers: &'static [&'static str],
-    /// Objects that are read as they are.
+    /// Objects that are read as a whole.
     records: &'static [Record],
 }
 
-/// A list with elements to be read one by one.
+/// A list whose elements are read one by one.
 pub(super) struct List {
     name: &'static str,
     pub(super) read: Read,
 }
 
-/// An object that is read as it is.
+/// An object that is read as a whole.
 pub(super) struct Record {
-    /// Members by which it is recognised: it has all of them.
+    /// Members by which it is recognised; it must have all of them.
     marks: &'static [&'static str],
     /// All members that are read.
     pub(super) members: &'static [&'static str],
@@ -55,19 +55,19 @@ pub(super) type Read = fn(text: &str, weights: &Weights) -> Records;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Records {
     pub(super) spans: Vec<Span>,
-    /// Positions of the spans that do not say their kind; until it is inferred they are internal.
+    /// Positions of the spans without a kind; they are internal until it is inferred.
     pub(super) without_kind: Vec<usize>,
     pub(super) points: Vec<(SeriesKey, Point)>,
     pub(super) logs: Vec<LogLine>,
-    /// Records left out because they make no sense.
+    /// Number of records left out because they are invalid.
     pub(super) malformed: u64,
-    /// Records left out because a part holds too many.
+    /// Number of records left out because a part holds too many.
     pub(super) over_limit: u64,
-    /// What is wrong with the first malformed record.
+    /// The problem with the first malformed record.
     pub(super) complaint: Option<Complaint>,
 }
 
-/// What is wrong with a record, and where it stands in the part that was read: `.spans[3]`, or nothing.
+/// A problem with a record, and the record's path within the part, such as `.spans[3]`; may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Complaint {
     pub(super) place: String,
@@ -75,7 +75,7 @@ pub(super) struct Complaint {
 }
 
 impl Records {
-    /// A part that makes no sense as a whole.
+    /// Records of a part that is invalid as a whole.
     fn malformed(what: impl Into<String>) -> Self {
         let mut records = Self::default();
         records.leave_out(String::new, what.into());
@@ -101,29 +101,29 @@ impl Records {
     }
 }
 
-/// Whether a span says its kind.
+/// Whether a span states its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HasKind {
     Yes,
     No,
 }
 
-/// The list that a member of a document is.
+/// The list in the member with this name.
 pub(super) fn list(name: &str) -> Option<&'static List> {
     ALL.iter().flat_map(|format| format.lists).find(|list| list.name == name)
 }
 
-/// Whether a member of a document is a document of its own.
+/// Whether a member holds a nested document.
 pub(super) fn is_wrapper(name: &str) -> bool {
     ALL.iter().any(|format| format.wrappers.contains(&name))
 }
 
-/// Whether a member may be one of an object that is read as it is.
+/// Whether a member may belong to an object that is read as a whole.
 pub(super) fn is_of_record(name: &str) -> bool {
     records().any(|record| record.members.contains(&name))
 }
 
-/// How an object with these members is read as it is.
+/// The record type of an object with these members.
 pub(super) fn record(has: impl Fn(&str) -> bool) -> Option<&'static Record> {
     records().find(|record| record.marks.iter().all(|mark| has(mark)))
 }

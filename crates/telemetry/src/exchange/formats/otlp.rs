@@ -1,6 +1,6 @@
 //! OTLP's JSON, as the Collector's file exporter writes it and as it is sent over HTTP.
 //!
-//! Jaeger's API, version 3, has it as the member `result`.
+//! Version 3 of Jaeger's API returns it as the member `result`.
 
 use super::{Complaint, Format, List, Records};
 use crate::otlp::convert::{self, Converted};
@@ -36,7 +36,7 @@ fn logs(text: &str, _: &Weights) -> Records {
     records("resourceLogs", text, convert, |records, converted| records.logs = converted.records)
 }
 
-/// OTLP is converted request by request, and a request of one resource is a request.
+/// OTLP is converted request by request, so each resource is wrapped as a request.
 fn records<T>(
     list: &str,
     text: &str,

@@ -1,6 +1,6 @@
-//! Spans as OpenTelemetry's exporter `stdouttrace` for Go writes them: an object each, on one line or on many.
+//! Spans written by OpenTelemetry's exporter `stdouttrace` for Go: one object each, on one line or on many.
 //!
-//! Its kinds are numbered as OTLP's. Of the resource the service's name is kept, of events the exceptions.
+//! Its kinds have the numbers of OTLP's. Of the resource only the service name is kept, of events only exceptions.
 
 use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus};
 use serde_json::{Map, Value};
@@ -102,7 +102,7 @@ fn kind(number: &Value) -> Option<SpanKind> {
     })
 }
 
-/// Attributes, of which each has a type beside its value.
+/// Attributes, each with a type beside its value.
 fn pairs(list: &mut Value) -> Map<String, Value> {
     let pair = |pair: &mut Value| {
         let key = pair.get("Key")?.as_str()?.to_owned();

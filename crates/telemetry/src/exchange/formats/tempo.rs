@@ -1,6 +1,7 @@
-//! A trace as Grafana Tempo's API writes it: OTLP's, with `batches` for resources, in version 2 as the member `trace`.
+//! A trace as Grafana Tempo's API writes it: OTLP with `batches` in place of resources, in version 2 as the member
+//! `trace`.
 //!
-//! Its ids are base64, as protobuf's JSON mapping has bytes; OTLP's decoder reads either.
+//! Its ids are base64, as in protobuf's JSON mapping for bytes; OTLP's decoder reads both forms.
 
 use super::{Format, List, otlp};
 

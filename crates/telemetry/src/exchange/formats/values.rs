@@ -1,4 +1,4 @@
-//! What formats of JSON have in common: ids, times, tags that stand for fields of OpenTelemetry.
+//! Values that several JSON formats share: ids, times, and tags that stand for OpenTelemetry fields.
 
 use narrows_model::trace::SpanStatus;
 use serde_json::{Map, Number, Value, json};
@@ -10,11 +10,11 @@ use crate::run_file::INSTANT_NS_MAX;
 const NAME_BYTES_MAX: usize = 512;
 /// The longest value that an error shows, in characters.
 const SHOWN_CHARS_MAX: usize = 80;
-/// Exceptions of one span.
+/// Maximum number of exceptions of one span.
 const EXCEPTIONS_MAX: usize = 8;
 const UNKNOWN_SERVICE: &str = "unknown_service";
 
-/// An id as hexadecimal digits, of which leading zeros may be missing.
+/// An id in hexadecimal digits; leading zeros may be missing.
 pub(super) fn id<const N: usize>(value: &Value, name: &str) -> Result<[u8; N], String> {
     let text = value.as_str().ok_or_else(|| format!("its {name} is not a text"))?;
     let wrong = || {
@@ -46,7 +46,7 @@ pub(super) fn micros(value: Option<&Value>, name: &str) -> Result<i64, String> {
     Ok(number.saturating_mul(1_000))
 }
 
-/// Start and end of a span, whose start has this name.
+/// Start and end of a span. `name` is the name of the start's field.
 pub(super) fn times(start_ns: i64, end_ns: i64, name: &str) -> Result<(i64, i64), String> {
     match (start_ns, end_ns) {
         (..=0, _) => Err(format!("its {name} is not between the years 1970 and 2116")),
@@ -56,12 +56,12 @@ pub(super) fn times(start_ns: i64, end_ns: i64, name: &str) -> Result<(i64, i64)
     }
 }
 
-/// A name, cut to its longest.
+/// A name, cut to the maximum length.
 pub(super) fn cut(name: String) -> String {
     convert::cut(name, NAME_BYTES_MAX)
 }
 
-/// The name of a service, or what stands for it.
+/// The name of a service, or a placeholder if there is none.
 pub(super) fn service(name: Option<&str>) -> String {
     cut(name.filter(|name| !name.is_empty()).unwrap_or(UNKNOWN_SERVICE).to_owned())
 }
@@ -71,13 +71,13 @@ pub(super) fn scope(attributes: &mut Map<String, Value>) -> String {
     cut(take_text(attributes, &["otel.scope.name", "otel.library.name"]).unwrap_or_default())
 }
 
-/// A value as an error shows it.
+/// A value as shown in errors.
 pub(super) fn described(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
-/// Takes the first text among these attributes out of them.
+/// Removes the first text with one of these names from the attributes and returns it.
 pub(super) fn take_text(attributes: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
     let name = names.iter().find(|name| attributes.get(**name).is_some_and(Value::is_string))?;
     match attributes.remove(*name) {
@@ -91,7 +91,7 @@ pub(super) fn status(attributes: &mut Map<String, Value>) -> (SpanStatus, String
     let is_error = match attributes.get("error") {
         Some(Value::Bool(is_error)) => Some(*is_error),
         Some(Value::String(text)) if text == "true" || text == "false" => Some(text == "true"),
-        // Anything else is an application's own tag, such as the text of the error.
+        // Any other value is an application's own tag, such as the text of the error.
         _ => None,
     };
     if is_error.is_some() {
@@ -107,12 +107,12 @@ pub(super) fn status(attributes: &mut Map<String, Value>) -> (SpanStatus, String
     (status, message)
 }
 
-/// Exceptions among a span's events, in the form in which those of OTLP are kept.
+/// Exceptions among a span's events, in the form in which OTLP exceptions are stored.
 #[derive(Debug, Default)]
 pub(super) struct Exceptions(Vec<Value>);
 
 impl Exceptions {
-    /// Takes an event up if it is an exception.
+    /// Adds an event if it is an exception.
     pub(super) fn see(&mut self, time_ns: i64, fields: &Map<String, Value>) {
         let is_one = fields.keys().any(|key| matches!(key.as_str(), "exception.type" | "exception.message"));
         if !is_one || self.0.len() >= EXCEPTIONS_MAX {

@@ -1,10 +1,10 @@
 //! Spans in Zipkin's JSON, version 2, as its API writes them: a list of spans, or a list of such lists.
 //!
-//! Times are microseconds, and all tags are texts. A tag `error`, whatever its value, says that a span failed, unless it
-//! is `false`. What OpenTelemetry has in places of its own has the names of its "Zipkin" transformation. The address of
-//! the other side becomes attributes by the names that spans of this age have, where no tag says it.
+//! Times are microseconds, and all tags are texts. A tag `error` marks a span as failed, whatever its value, unless
+//! that is `false`. OpenTelemetry fields are stored under the names of its "Zipkin" transformation. The address of the
+//! other side becomes attributes under the names that spans of this age use, unless a tag already holds it.
 //!
-//! Both sides of a call may have one id (`shared`); they stay two spans. Annotations are not kept.
+//! Both sides of a call may have the same id (`shared`); they remain two spans. Annotations are not kept.
 
 use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ fn span_of(mut span: Map<String, Value>, weights: &Weights) -> Result<(Span, Has
     let parent_id = member("parentId").map(|parent| id::<8>(parent, "parentId")).transpose()?;
     let kind = member("kind").map(kind).transpose()?;
     let start_ns = micros(member("timestamp"), "timestamp")?;
-    // A message that was handed over at once has no duration.
+    // A message that was sent at once has no duration.
     let is_instant = matches!(kind, Some(SpanKind::Producer | SpanKind::Consumer)) && member("duration").is_none();
     let duration_ns = if is_instant { 0 } else { micros(member("duration"), "duration")? };
     let (start_ns, end_ns) = values::times(start_ns, start_ns.saturating_add(duration_ns), "timestamp")?;
@@ -117,7 +117,7 @@ fn status(attributes: &mut Map<String, Value>) -> (SpanStatus, String) {
     (SpanStatus::Error, message)
 }
 
-/// What the span says of the other side of its call.
+/// Adds attributes for the other side of the span's call.
 fn put_other_side(endpoint: Option<&Value>, kind: Option<SpanKind>, attributes: &mut Map<String, Value>) {
     let Some(endpoint) = endpoint.and_then(Value::as_object) else { return };
     let mut put = |name: &str, value: Option<&Value>| {

@@ -67,7 +67,7 @@ pub struct Converted<T> {
     pub complaint: Option<String>,
     /// What was cut off the first record that was kept in part.
     pub warning: Option<String>,
-    /// Positions of the spans that do not say their kind, which OTLP takes for internal.
+    /// Positions of the spans without a kind, which OTLP treats as internal.
     pub(crate) without_kind: Vec<usize>,
     /// Records of the request that are kept in another way.
     elsewhere: usize,
@@ -178,12 +178,12 @@ fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok().filter(|id| *id != [0; N])
 }
 
-/// Nanoseconds since the epoch; none for 0, which OTLP calls unknown, and after [`INSTANT_NS_MAX`].
+/// Nanoseconds since the epoch; `None` for 0, which OTLP defines as unknown, and for times after [`INSTANT_NS_MAX`].
 fn instant(unix_nano: u64) -> Option<i64> {
     i64::try_from(unix_nano).ok().filter(|ns| (1..=INSTANT_NS_MAX).contains(ns))
 }
 
-/// The parent of a span, unless that is the span itself, which becomes an attribute instead.
+/// The parent of a span. If that is the span itself, it is recorded as an attribute instead.
 pub(crate) fn without_own_parent(
     parent: Option<SpanId>,
     span_id: &SpanId,

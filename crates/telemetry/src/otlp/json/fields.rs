@@ -185,8 +185,8 @@ pub(super) fn double(value: Value) -> Result<f64, Mistake> {
     read.ok_or_else(|| Mistake::new("a number", &value))
 }
 
-/// An id: hexadecimal, or base64 as programs write it that follow protobuf's JSON mapping (Grafana Tempo). No id has the
-/// same length in both.
+/// An id in hexadecimal, or in base64, which programs write that follow protobuf's JSON mapping (Grafana Tempo). The
+/// two forms differ in length.
 fn id(value: Value) -> Result<Vec<u8>, Mistake> {
     let text = value.as_str().unwrap_or("?");
     let in_base64 = || BASE64_LENGTHS.contains(&text.trim_end_matches('=').len()).then(|| base64(text)).flatten();
@@ -209,8 +209,8 @@ fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Either alphabet, padded or not, as protobuf's JSON mapping accepts it; the other alphabet's two characters are
-/// replaced beforehand.
+/// Accepts both alphabets, padded or not, as protobuf's JSON mapping requires; the two characters of the URL-safe
+/// alphabet are replaced beforehand.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -73,7 +73,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Each name may be one of several: older versions of OTLP have others.
+    /// Each member may have several names: older versions of OTLP used others.
     fn read(place: &RecordPath, text: &'a str, own: Names, members: Names) -> Result<Self, Malformed> {
         let mut json = serde_json::Deserializer::from_str(text);
         let group = json.deserialize_any(GroupVisitor { own, members });

@@ -1,15 +1,17 @@
-//! Folds what is old, so that a run of hours takes little more room in the file, and in the memory of whoever reads it,
-//! than one of minutes.
+//! Folds old data, so that a run of hours takes little more space in the file, and little more memory to read, than a
+//! run of minutes.
 //!
-//! What grows with time is the distributions of each second. Buckets add, so those of a minute are moved to the row in its
-//! middle; every second keeps its counts, sums and extremes. Windows are made of whole seconds between boundaries that are
-//! known when the load begins, and no minute goes across one: the distribution of a window is the same before and after.
+//! The distributions of each second are what grows with time. Buckets add, so those of a minute are moved to the row in
+//! its middle; every second keeps its counts, sums and extremes. Windows consist of whole seconds between boundaries
+//! that are known when the load begins, and no minute crosses a boundary: the distribution of a window is the same
+//! before and after.
 //!
-//! Of a minute's sampled requests as many are left as one second has: the slowest, some errors, and of the rest an even
-//! choice that stands for all. Of the points of a series in a long window every fifth second's is left, which means and
-//! medians bear.
+//! Of a minute's sampled requests, as many are kept as for one second: the slowest, some errors, and an even selection
+//! that represents the rest. Of the points of a series in a long window, one every five seconds is kept, which is
+//! enough for means and medians.
 //!
-//! A minute at a time, between commits, ten minutes behind the newest second of the load or of the sampler.
+//! Folding handles one minute at a time, between commits, ten minutes behind the newest second of the load or of the
+//! sampler.
 
 mod samples;
 
@@ -21,18 +23,18 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::samples::{Candidate, chosen};
 
 pub(super) const SECOND_NS: i64 = 1_000_000_000;
-/// How long everything is kept as it came.
+/// Age up to which nothing is folded.
 const RECENT_NS: i64 = 600 * SECOND_NS;
-/// The length of what is folded into one.
+/// Length of the interval that is folded into one row.
 const MINUTE_NS: i64 = 60 * SECOND_NS;
-/// Of the points of a series in this time, the first is left.
+/// One point of a series is kept per interval of this length: the first.
 const POINT_EVERY_NS: i64 = 5 * SECOND_NS;
-/// The length of an interval from which a part of its points is enough.
+/// Length of a window from which a part of its points is enough.
 const LONG_NS: i64 = 300 * SECOND_NS;
-/// The most boundaries of a trial; a trial with more is no longer folded.
+/// Maximum number of boundaries of a trial; a trial with more is no longer folded.
 const BOUNDARIES_MAX: usize = 10_000;
 
-/// What is folded, and how far.
+/// The trial that is folded, and how far.
 #[derive(Debug, Default)]
 pub(super) struct Folding {
     of_trial: Option<OfTrial>,
@@ -47,14 +49,14 @@ struct OfTrial {
     cursor: Cursor,
 }
 
-/// How far a trial is folded.
+/// The progress of folding a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cursor {
-    /// Seconds that begin earlier are folded.
+    /// Start of the first second that is not folded.
     load_ns: i64,
-    /// Points before are thinned out; none before the first one came.
+    /// Start of the points that are not thinned out; `None` before the first point.
     points_ns: Option<i64>,
-    /// Nothing is due before a second ends here.
+    /// End of a second before which nothing is due.
     due_ns: i64,
 }
 
@@ -62,23 +64,23 @@ struct Cursor {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     cursor: Cursor,
-    /// Samples that are gone.
+    /// Number of samples that were deleted.
     pub(super) samples: u64,
-    /// Points that are gone.
+    /// Number of points that were deleted.
     pub(super) points: u64,
 }
 
-/// Seconds that are folded together: those that begin from one instant up to another.
+/// Seconds that are folded together: those that start from `from_ns` up to `to_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Minute {
     from_ns: i64,
     to_ns: i64,
-    /// Where the next one begins.
+    /// Start of the next minute.
     next_ns: i64,
 }
 
 impl Folding {
-    /// Folds a trial from now on, and no other. Adds boundaries if it is folded already.
+    /// Folds this trial, and no other, from now on. Adds boundaries if it is already being folded.
     pub(super) fn begin(&mut self, trial: i64, boundaries_ns: &[i64]) {
         let known = self.of_trial.take().filter(|of_trial| of_trial.trial == trial);
         let mut of_trial = known.unwrap_or_else(|| OfTrial {
@@ -91,14 +93,14 @@ impl Folding {
         self.of_trial = Some(of_trial).filter(|of_trial| of_trial.boundaries_ns.len() <= BOUNDARIES_MAX);
     }
 
-    /// Takes note of the end of a second of the load.
+    /// Records the end of a second of the load.
     pub(super) fn see(&mut self, trial: i64, end_ns: i64) {
         if let Some(of_trial) = self.of_trial.as_mut().filter(|of_trial| of_trial.trial == trial) {
             of_trial.newest_ns = of_trial.newest_ns.max(end_ns);
         }
     }
 
-    /// Takes note of a point. Only the sampler's say how late it is: other clocks may say anything.
+    /// Records a point. Only points of the sampler advance the time, because other clocks may be wrong.
     pub(super) fn see_point(&mut self, trial: i64, key: &SeriesKey, time_ns: i64) {
         let Some(of_trial) = self.of_trial.as_mut().filter(|of_trial| of_trial.trial == trial) else { return };
         let is_news = of_trial.cursor.points_ns.is_none() || time_ns > of_trial.newest_ns;
@@ -113,14 +115,14 @@ impl Folding {
         self.of_trial = self.of_trial.take().filter(|of_trial| of_trial.trial != trial);
     }
 
-    /// The trial of which something may be old enough.
+    /// The trial that may have data to fold.
     pub(super) fn due(&self) -> Option<i64> {
         let due = self.of_trial.as_ref().filter(|of_trial| of_trial.newest_ns >= of_trial.cursor.due_ns)?;
         Some(due.trial)
     }
 
-    /// Folds the next minute of load and the next of points. For use within a transaction, after which, once it is
-    /// committed, comes [`Self::advance`].
+    /// Folds the next minute of load and the next of points. Call it within a transaction, and [`Self::advance`] after
+    /// the commit.
     pub(super) fn step(&self, connection: &Connection) -> rusqlite::Result<Step> {
         let Some(of_trial) = &self.of_trial else { return Err(rusqlite::Error::QueryReturnedNoRows) };
         let mut step = Step { cursor: of_trial.cursor, samples: 0, points: 0 };
@@ -142,7 +144,7 @@ impl Folding {
         Ok(step)
     }
 
-    /// Takes note of a step that is committed.
+    /// Records a committed step.
     pub(super) fn advance(&mut self, step: Step) {
         if let Some(of_trial) = &mut self.of_trial {
             of_trial.cursor = step.cursor;
@@ -155,7 +157,8 @@ impl OfTrial {
         minute.next_ns <= self.newest_ns.saturating_sub(RECENT_NS)
     }
 
-    /// The next minute of load; none without a second of it. It begins with a second that is there, so that a pause costs nothing.
+    /// The next minute of load; `None` if it has no more seconds. It starts with an existing second, so that pauses
+    /// cost nothing.
     fn next_of_load(&self, connection: &Connection) -> rusqlite::Result<Option<Minute>> {
         let sql = "SELECT start_ns FROM load_second_rows WHERE trial = ?1 AND start_ns >= ?2 ORDER BY start_ns LIMIT 1";
         let mut find = connection.prepare_cached(sql)?;
@@ -163,8 +166,8 @@ impl OfTrial {
         Ok(first.map(|first_ns| self.minute_from(first_ns)))
     }
 
-    /// The minute that begins with a second, or what is left of it before the next boundary. A second that lies across the
-    /// boundary belongs to neither side.
+    /// The minute that begins with a second, shortened at the next boundary. A second that crosses the boundary belongs
+    /// to neither side.
     fn minute_from(&self, first_ns: i64) -> Minute {
         let to_ns = first_ns.saturating_add(MINUTE_NS);
         match self.boundaries_ns.range(first_ns + 1..=to_ns).next() {
@@ -175,7 +178,8 @@ impl OfTrial {
         }
     }
 
-    /// Whether a minute lies between two boundaries that are far apart: a median over less needs every point.
+    /// Whether a minute is between two boundaries that are far apart. A median over a shorter interval needs every
+    /// point.
     fn is_within_long(&self, minute: Minute) -> bool {
         let before = self.boundaries_ns.range(..=minute.from_ns).next_back();
         match self.boundaries_ns.range(minute.from_ns + 1..).next() {
@@ -194,7 +198,7 @@ impl OfTrial {
     }
 }
 
-/// Moves the buckets of each request's seconds to the one in the middle.
+/// Moves the buckets of each request's seconds to the second in the middle.
 fn fold_seconds(connection: &Connection, trial: i64, minute: Minute) -> rusqlite::Result<()> {
     let find = "SELECT scenario, request, id FROM load_second_rows \
                 WHERE trial = ?1 AND start_ns >= ?2 AND start_ns < ?3 ORDER BY start_ns, id";
@@ -220,7 +224,7 @@ fn fold_seconds(connection: &Connection, trial: i64, minute: Minute) -> rusqlite
     Ok(())
 }
 
-/// Leaves a choice of each request's samples. Says how many are gone.
+/// Keeps a selection of each request's samples. Returns the number of deleted ones.
 fn thin_samples(connection: &Connection, trial: i64, minute: Minute) -> rusqlite::Result<u64> {
     let find = "SELECT scenario, request, id, done_ns - intended_ns, error IS NOT NULL, weight FROM sample_rows \
                 WHERE trial = ?1 AND intended_ns >= ?2 AND intended_ns < ?3 ORDER BY intended_ns, id";
@@ -249,8 +253,8 @@ fn thin_samples(connection: &Connection, trial: i64, minute: Minute) -> rusqlite
     Ok(gone)
 }
 
-/// Leaves the first of the points of each series in a while. Says how many are gone. When replicas were up or down stays as
-/// it was: there is no mean of it.
+/// Keeps one point of each series per interval. Returns the number of deleted ones. The up/down series of replicas is
+/// kept whole, because it cannot be averaged.
 fn thin_points(connection: &Connection, trial: i64, minute: Minute) -> rusqlite::Result<u64> {
     let mut series = connection.prepare_cached("SELECT id FROM series WHERE trial = ?1 AND name <> ?2")?;
     let ids: Vec<i64> =

@@ -1,8 +1,9 @@
-//! Which sampled requests of a minute are left, and for how many each stands. Pure.
+//! Selects which sampled requests of a minute are kept, and their weights. Pure.
 //!
-//! As many as the load engine keeps of one second: the slowest, which stand for as many as before, and an even choice of
-//! errors and of the rest. The choice is systematic with a chance in proportion to weight (Madow 1949, "On the theory of
-//! systematic sampling, II"), in the order of time: weights add up to what they were, and the minute is covered evenly.
+//! As many are kept as the load engine keeps of one second: the slowest, with unchanged weights, and an even selection
+//! of errors and of the rest. The selection is systematic, with probability proportional to weight (Madow 1949, "On the
+//! theory of systematic sampling, II"), in order of time: the sum of weights is unchanged, and the minute is covered
+//! evenly.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,11 @@ pub(super) struct Candidate {
     pub(super) id: i64,
     pub(super) latency_ns: i64,
     pub(super) has_failed: bool,
-    /// Requests that it stands for, positive.
+    /// Number of requests that it represents, positive.
     pub(super) weight: f64,
 }
 
-/// The ids of those that are left, with their weights.
+/// The ids of the selected samples, with their weights.
 pub(super) fn chosen(candidates: &[Candidate]) -> BTreeMap<i64, f64> {
     let (errors, mut others): (Vec<Candidate>, Vec<Candidate>) =
         candidates.iter().partition(|candidate| candidate.has_failed);
@@ -31,7 +32,7 @@ pub(super) fn chosen(candidates: &[Candidate]) -> BTreeMap<i64, f64> {
     slowest.chain(evenly(&errors, ERRORS_MAX)).chain(evenly(&rest, REST_MAX)).collect()
 }
 
-/// At most so many of them, which stand for all.
+/// A selection of at most `most` candidates that represents all of them.
 fn evenly(candidates: &[Candidate], most: usize) -> Vec<(i64, f64)> {
     if candidates.len() <= most {
         return candidates.iter().map(|candidate| (candidate.id, candidate.weight)).collect();

@@ -1,9 +1,8 @@
-//! Which server span a span belongs to.
+//! The server span to which a span belongs.
 //!
-//! Parent ids are followed upwards within the service of the span: what another service did on its behalf is that
-//! service's. Spans that are neither are passed through, since an SDK's span around its requests is no operation. Some
-//! tracers give a call's span a service of its own: a call belongs to the service of the span above it, unless that is a
-//! call too.
+//! Parent ids are followed upwards within the span's service: the work of another service belongs to that service.
+//! Spans in between are passed through, since an SDK's span around its requests is not an operation. Some tracers give
+//! a call's span a separate service: a call belongs to the service of its parent span, unless that is a call too.
 
 use narrows_model::trace::SpanKind;
 

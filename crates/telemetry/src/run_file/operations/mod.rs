@@ -22,7 +22,7 @@ use self::doubled::Calls;
 use self::tally::Tally;
 use super::bounds::Bounded;
 
-/// Spans of one trace that are looked at, earliest first. Of later ones only their number is known.
+/// Maximum number of spans of one trace that are examined, earliest first. Later ones are only counted.
 const TRACE_SPANS_MAX: usize = 100_000;
 
 /// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read.
@@ -30,7 +30,7 @@ pub(super) fn operations_of(connection: &Bounded, trial: &TrialEvidence) -> rusq
     operations_within(connection, trial, TRACE_SPANS_MAX)
 }
 
-/// The same, with so many spans of each trace.
+/// The same, with at most this many spans of each trace.
 pub(super) fn operations_within(
     connection: &Bounded,
     trial: &TrialEvidence,

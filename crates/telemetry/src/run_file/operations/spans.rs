@@ -56,8 +56,8 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Shows the spans of a trial trace by trace, with the number of those beyond `spans_max`. They lie in the order of their
-/// traces, so no more than one is in memory.
+/// Calls `show` with the spans of each trace of a trial, and the number of spans beyond `spans_max`. Spans are stored
+/// in the order of their traces, so at most one trace is in memory.
 pub(super) fn each_trace(
     connection: &Bounded,
     trial: i64,
@@ -99,7 +99,7 @@ pub(super) fn each_trace(
     if trace.is_empty() { Ok(()) } else { show(&trace, left_out) }
 }
 
-/// Puts the spans of a trace in order, and leaves the later ones out when there are too many. Returns how many.
+/// Sorts the spans of a trace and drops the latest ones if there are too many. Returns the number of dropped spans.
 fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) -> u64 {
     // No two spans of a trace have all of this in common: the sums are added up in the same order each time.
     trace.sort_unstable_by_key(|span| (span.start_ns, span.span, span.kind as u8));

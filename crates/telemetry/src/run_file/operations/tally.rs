@@ -76,7 +76,7 @@ impl<'a> Tally<'a> {
         Ok(())
     }
 
-    /// Notes for every operation of a trace that so many of its spans are not looked at.
+    /// Records, for every operation of a trace, that this many of its spans were skipped.
     pub(super) fn leave_out(&mut self, trace: &[Seen], spans: u64) -> rusqlite::Result<()> {
         let mut noted: Vec<OperationKey> = Vec::new();
         for server in trace.iter().filter(|span| span.kind == SpanKind::Server) {

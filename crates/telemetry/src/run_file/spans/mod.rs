@@ -194,7 +194,7 @@ impl OfTrial {
         Ok(Fate::Kept(traces.find_or_add(context.connection, self.trial, &span.trace_id, one_in)?))
     }
 
-    /// Writes and counts a span, and says whether it is new.
+    /// Writes and counts a span. Returns whether it is new.
     fn put_one(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Long runs: what is folded, and that windows read the same.
+//! Long runs: old data is folded, and windows read the same.
 
 use narrows_model::evidence::LoadTotals;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn second_of(scenario: usize, at: i64, requests: u64) -> LoadSecond {
     row
 }
 
-/// Seconds that come at once.
+/// A batch of seconds.
 fn batch(seconds: std::ops::Range<i64>, requests: u64) -> LoadBatch {
     let rows = seconds.flat_map(|at| (0..2).map(move |scenario| second_of(scenario, at, requests)));
     LoadBatch { seconds: rows.collect(), samples: Vec::new() }
@@ -61,13 +61,13 @@ fn window(index: u32, kind: WindowKind, from_ns: i64, to_ns: i64) -> Window {
     Window { index, kind, label, start_ns: T0 + from_ns, end_ns: T0 + to_ns, drained_ns: None, vus: 3, rate: None }
 }
 
-/// The load of each window, of the whole, and of each request.
+/// The loads of all windows, of the whole, and of each request.
 fn loads(trial: &TrialEvidence) -> Vec<LoadTotals> {
     let requests = trial.requests_of_load().into_iter().map(|request| request.totals);
     trial.windows.iter().map(|window| trial.window_load(window)).chain([trial.counted_load()]).chain(requests).collect()
 }
 
-/// How a run is written.
+/// Whether the run is folded while it is written.
 #[derive(Clone, Copy)]
 enum Form {
     AsItCame,
@@ -75,7 +75,7 @@ enum Form {
 }
 use Form::{AsItCame, Folded};
 
-/// Writes so many seconds and reads the trial.
+/// Writes this many seconds and reads the trial.
 fn written(form: Form, seconds: i64, windows: &[Window]) -> (Place, TrialEvidence) {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
@@ -170,7 +170,7 @@ fn sampled(boundaries: &[i64]) -> Place {
 fn points_of_a_long_window_are_thinned_out_and_those_of_short_ones_are_not() {
     let of = |name: &str| format!("SELECT count(*) FROM metrics WHERE name = '{name}'");
     let long = sampled(&[T0, T0 + 900 * SECOND]);
-    // Fifteen minutes less ten, less the one that is not over.
+    // Fifteen minutes, less the ten recent ones, less the unfinished one.
     let cpu = number_of(&long, &of(names::CPU_CORES));
     assert!((1_800 - 600 + 60..=1_800 - 480 + 60).contains(&cpu), "{cpu}");
     assert_eq!(number_of(&long, &of(names::REPLICA_UP)), 1_800);
@@ -233,7 +233,7 @@ fn eight_hours_take_little_more_room_and_memory_than_one() {
     }
     recorder.put_windows(1, &[window(0, WindowKind::Steady, 0, 28_800 * SECOND)]).unwrap();
     file.finish(RunState::Complete).unwrap();
-    // What SQLite caches of the file is 8 MiB at most.
+    // SQLite's cache of the file is at most 8 MiB.
     assert!(resident[7] <= resident[0] + (10 << 20), "{resident:?}");
     let with_buckets = number_of(&place, "SELECT count(DISTINCT second) FROM load_latency_rows");
     assert!((1_070..=1_081).contains(&with_buckets), "600 s and 470 minutes, not {with_buckets}");

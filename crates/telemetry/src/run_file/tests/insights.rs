@@ -247,7 +247,7 @@ fn what_narrows_samples_is_a_performance_counter_and_nothing_else_is() {
     assert_eq!(first(&place, metrics), "queue.length|0.5|1|0.5|0.5|0.5|{\"state\":\"user\"}");
 }
 
-/// The count that Application Insights' queries add up is the weight that everything else adds up.
+/// The counts that Application Insights' queries add up equal the weights used everywhere else.
 #[test]
 fn items_add_up_to_the_weight() {
     let place = Place::new();

@@ -1,22 +1,23 @@
-//! Where free text holds secrets: log lines, messages, comments, attributes.
+//! Finds secrets in free text: log lines, messages, comments, attributes.
 //!
-//! A value is a secret when one of these marks it:
+//! A value is a secret if one of these marks it:
 //!
-//! - a secret name and `=`, `:`, `=>` or the like: `password=X`, `password: 'X'`, `{"password":"X"}`, in JSON within JSON
-//!   too. In quotes it ends with the quote, after `[` and `{` with the bracket that closes it, else with the word;
+//! - a secret name and `=`, `:`, `=>` or the like: `password=X`, `password: 'X'`, `{"password":"X"}`, also in JSON
+//!   within JSON. In quotes the value ends with the quote, after `[` and `{` with the closing bracket, else with the
+//!   word;
 //! - a secret header that may hold several words (`Authorization: Bearer X`): it ends with the line, or with the quote
 //!   that began before the name;
-//! - a secret name that stands apart, see `apart`, in a tag or in a part of a form, see `markup`;
+//! - a secret name separate from its value, see `apart`, or in a tag or a form part, see `markup`;
 //! - a secret flag: `--password X`, `"--token", "X"`, and an option of a known program, see `programs`;
-//! - `Bearer` or `Basic` before something that is no plain word;
+//! - `Bearer` or `Basic` before anything but a plain word;
 //! - an address, see `url`, or a data source name, see `dsn`;
 //! - a keyword of SQL, see `statement`.
 //!
-//! The text is also searched as it reads, without colours and decoded, see `decoded`.
+//! The decoded form of the text, without colours, is also searched, see `decoded`.
 //!
-//! Prose stays readable where it can be distinguished from secrets: after `bad token:`, `unexpected token:` and the
-//! like, a plain word is kept, because parsers say so. So are placeholders (`?`, `$1`, `${name}`, `***`). A lone
-//! `token: word` is blanked.
+//! Prose is kept where it can be distinguished from secrets: a plain word after `bad token:`, `unexpected token:` and
+//! the like is kept, because parsers print such messages. So are placeholders (`?`, `$1`, `${name}`, `***`). In a lone
+//! `token: word`, the word is redacted.
 
 use std::ops::Range;
 
@@ -99,7 +100,7 @@ struct Line<'a> {
     offset: usize,
     /// How far it is known that no query begins.
     no_query_before: usize,
-    /// How far the words are known, and the last one that is a program's name.
+    /// End of the words examined so far, and the last program name among them.
     program: (usize, Option<&'static Program>),
     waiting: &'a mut Waiting,
     places: &'a mut Places,
@@ -231,12 +232,12 @@ impl Line<'_> {
         ADJECTIVES.iter().any(is_adjective) && word.bytes().all(|byte| byte.is_ascii_lowercase())
     }
 
-    /// Whether a name in the plural and what follows it read as a count: `secrets: 3`.
+    /// Whether a plural name and its value read as a count: `secrets: 3`.
     fn is_count(&self, name: &Range<usize>, value: usize) -> bool {
         is_count(&self.text[name.clone()], &self.text[value..self.word_end(value)])
     }
 
-    /// After `name:`, from where the name begins.
+    /// Handles the name after `name:`, from its start.
     fn name_apart(&mut self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let is_before = |byte: &&u8| **byte == b'\\' || is_quote(**byte);
@@ -249,7 +250,7 @@ impl Line<'_> {
         at
     }
 
-    /// After `value:`, from where the value begins.
+    /// Handles the value after `value:`, from its start.
     fn value_apart(&mut self, name: &Range<usize>, at: usize) -> usize {
         match self.waiting.is_secret(self.offset + at) {
             Some(true) if at < self.text.len() => return self.marked(self.place_apart(name, at)),
@@ -262,7 +263,7 @@ impl Line<'_> {
         at
     }
 
-    /// The value after `value:`. One that has a line for itself ends with it.
+    /// The value after `value:`. If the pair has its own line, the value ends with the line.
     fn place_apart(&self, name: &Range<usize>, at: usize) -> Range<usize> {
         let has_line = self.text[..name.start].bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'-'));
         match self.closed_end(at) {
@@ -272,7 +273,7 @@ impl Line<'_> {
         }
     }
 
-    /// From the `@` of what may be a data source name.
+    /// Handles a possible data source name, from its `@`.
     fn data_source(&mut self, at: usize) -> usize {
         if let Some(place) = dsn::password_before(self.text, at) {
             self.mark(place);
@@ -321,7 +322,7 @@ impl Line<'_> {
         Some(value..end)
     }
 
-    /// The short option that begins here: `mysql -pX`.
+    /// Handles the short option that begins here: `mysql -pX`.
     fn option(&mut self, at: usize) {
         let quote = at.checked_sub(1).map(|before| self.text.as_bytes()[before]).filter(|before| is_quote(*before));
         let rest = &self.text[at..];
@@ -347,7 +348,7 @@ impl Line<'_> {
         }
     }
 
-    /// The program whose arguments stand here.
+    /// The program whose arguments are here.
     fn program_before(&mut self, at: usize) -> Option<&'static Program> {
         let (known, mut program) = self.program;
         for word in self.text[known..at].split_inclusive(|c: char| c.is_whitespace() || "\"'`,[](){}|;&=".contains(c)) {

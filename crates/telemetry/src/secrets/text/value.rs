@@ -1,4 +1,4 @@
-//! Where a value in free text ends: with its quote, its bracket, its line or its word.
+//! Finds the end of a value in free text: its quote, its bracket, its line or its word.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::secrets::REDACTED;
 const SCHEMES: [&str; 7] = ["apikey", "basic", "bearer", "digest", "negotiate", "sharedaccesssignature", "token"];
 
 impl Line<'_> {
-    /// The content of a value that has an end of its own: in quotes or brackets.
+    /// The content of a value in quotes or brackets.
     pub(super) fn closed_end(&self, value: usize) -> Option<Range<usize>> {
         let rest = &self.text[value..];
         let backslashes = rest.bytes().take(GAP_BYTES_MAX).take_while(|byte| *byte == b'\\').count();
@@ -23,7 +23,8 @@ impl Line<'_> {
         }
     }
 
-    /// Where the text ends that such a quote with so many backslashes before it began; the line's end when it does not.
+    /// End of the text in a quote that was opened with this number of backslashes before it; the end of the line if it
+    /// is not closed.
     pub(super) fn closing_quote(&self, start: usize, quote: u8, backslashes: usize) -> usize {
         let mut run = 0;
         for (at, byte) in self.text.bytes().enumerate().skip(start) {
@@ -40,7 +41,7 @@ impl Line<'_> {
         self.text.len()
     }
 
-    /// Where a list or object ends; the line's end when it does not.
+    /// End of a list or object; the end of the line if it is not closed.
     pub(super) fn closing_bracket(&self, start: usize) -> usize {
         let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
         for (at, byte) in self.text.bytes().enumerate().skip(start) {
@@ -61,13 +62,13 @@ impl Line<'_> {
         self.text.len()
     }
 
-    /// Whether an item of a list or object ends here, or the line.
+    /// Whether an item of a list or object, or the line, ends here.
     pub(super) fn ends_item(&self, at: usize) -> bool {
         let rest = self.text[at..].trim_start_matches([' ', '\t']);
         rest.is_empty() || rest.starts_with(['"', '\'', '`', '\\', ',', ']', '}'])
     }
 
-    /// Where the value of a header ends: with the quote that began before its name, else with the line.
+    /// End of a header's value: the quote that opened before its name, else the end of the line.
     pub(super) fn header_end(&self, name: &Range<usize>, value: usize) -> usize {
         let redacted_end = value + REDACTED.len();
         if self.text[value..].starts_with(REDACTED) && self.ends_item(redacted_end) {
@@ -79,7 +80,7 @@ impl Line<'_> {
         }
     }
 
-    /// Where a value that is a word ends. The scheme of a credential belongs to it.
+    /// End of a value that is a word, including the scheme of a credential before it.
     pub(super) fn bare_end(&self, value: usize) -> usize {
         if self.text[value..].starts_with(REDACTED) {
             return value + REDACTED.len();
@@ -103,7 +104,7 @@ impl Line<'_> {
             .unwrap_or(bytes.len())
     }
 
-    /// Whether what follows a `,`, `;` or `&` does not belong to the value before it.
+    /// Whether the text after a `,`, `;` or `&` does not belong to the value before it.
     pub(super) fn is_end_of_pair(&self, at: usize) -> bool {
         let rest = &self.text.as_bytes()[at..];
         match rest.first() {
@@ -117,7 +118,7 @@ impl Line<'_> {
     }
 }
 
-/// A word without the brackets at its end that were opened before it: `{password: X}`.
+/// A word without closing brackets that were opened before it: `{password: X}`.
 fn without_outer_brackets(word: &str) -> &str {
     let count = |bracket: char| word.matches(bracket).count();
     let mut word_end = word.len();

@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// A folder as the end of its process leaves it, with 100 documents in 100 commits, and what is in its files.
+/// The files of a folder after its process was killed, with 100 documents in 100 commits.
 fn killed() -> Vec<(&'static str, Vec<u8>)> {
     let dir = tempfile::tempdir().unwrap();
     let (service, clock) = with_things(dir.path(), &by_owner("things"), &[]);
@@ -200,7 +200,7 @@ fn killed() -> Vec<(&'static str, Vec<u8>)> {
         clock.set_ms(u64::from(number) * 1_000);
         assert_eq!(create(&service, number, number % 7, json!({})).status, 201);
     }
-    // The disk has every document that was acknowledged, most of them in the log only.
+    // The disk has every acknowledged document, most of them only in the log.
     let read = |name: &'static str| (name, std::fs::read(dir.path().join(name)).unwrap());
     ["docstore.sqlite", "docstore.sqlite-wal", "acknowledged"].map(read).to_vec()
 }
@@ -211,7 +211,7 @@ fn written(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
     dir
 }
 
-/// How many documents a store has that can be read.
+/// Number of readable documents in a store.
 fn readable(store: &Store) -> u64 {
     let ranges =
         store.containers().into_iter().flat_map(|container| container.ranges().iter().cloned().collect::<Vec<_>>());

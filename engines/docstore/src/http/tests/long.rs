@@ -1,4 +1,4 @@
-//! Requests that take long beside others.
+//! Long requests beside other requests.
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -9,12 +9,12 @@ use crate::charge::Charge;
 
 const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["o"]"#);
 
-/// As many threads as a small machine has for connections.
+/// A runtime with the connection threads of a small machine.
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// A store with one partition, where a short query does much.
+/// A store with one partition, in which a short query does much work.
 fn heavy() -> Arc<Service> {
     let (service, _) = service(Config {
         partitions: 1,
@@ -39,7 +39,7 @@ fn started(runtime: &Runtime, service: &Arc<Service>, sql: &str) -> JoinHandle<u
     runtime.spawn(respond(Arc::clone(service), request.unwrap()))
 }
 
-/// Waits until a request has a turn, or none has.
+/// Waits until the number of running long requests is as wanted.
 async fn running(service: &Service, is_wanted: impl Fn(usize) -> bool) {
     while !is_wanted(service.long.running()) {
         tokio::task::yield_now().await;
@@ -74,7 +74,7 @@ fn a_query_stops_when_its_client_leaves() {
     runtime.block_on(async {
         running(&service, |count| count > 0).await;
         query.abort();
-        // Its thread may go on for a moment.
+        // Its thread may still run for a moment.
         running(&service, |count| count == 0).await;
     });
     assert_eq!(usage(&service), before, "a query that does all it may is booked");

@@ -61,7 +61,8 @@ fn contains(given: &Arguments<'_>) -> Option<Value> {
     Some(Value::Bool(found))
 }
 
-/// Bytes that [`contains`] reads, besides once the array: an array or an object is read anew for each element of its type.
+/// Bytes that [`contains`] reads in addition to one pass over the array: an array or object is compared with each
+/// element of its type.
 fn bytes_to_compare(given: &Arguments<'_>) -> usize {
     let (Some(elements), wanted) = (given.array(0), given.value(1)) else { return 0 };
     if wanted.is_scalar() {

@@ -1,8 +1,8 @@
-//! The functions of the language by name, one file for each family. On arguments that a function does not apply to, its
-//! value is undefined.
+//! The functions of the language by name, one file per family. The value of a function is undefined for arguments to
+//! which it does not apply.
 //!
-//! A call counts the bytes of its arguments as work. An entry says what a function reads and makes beyond that, which is
-//! counted before the function runs.
+//! A call counts the bytes of its arguments as work. An entry declares the additional bytes that a function reads and
+//! writes, which are counted before the function runs.
 
 mod arrays;
 mod dates;
@@ -22,7 +22,7 @@ use super::value::Value;
 const FAMILIES: [&[Entry]; 5] = [types::ALL, texts::ALL, arrays::ALL, math::ALL, dates::ALL];
 /// The longest text a function makes, in bytes; the value of a longer one is undefined.
 const MAX_TEXT_BYTES: usize = 2 << 20;
-/// The memory that the value of a function may take, in bytes.
+/// Maximum size of a function's value in memory, in bytes.
 const MAX_VALUE_BYTES: usize = 64 << 20;
 
 /// One function.
@@ -32,16 +32,16 @@ struct Entry {
     least: usize,
     most: usize,
     run: Run,
-    /// Bytes that it reads beyond its arguments, which it may do several times.
+    /// Bytes that it reads in addition to its arguments, including repeated reads.
     reads: fn(&Arguments<'_>) -> usize,
-    /// Bytes of a value that may be larger than its arguments.
+    /// Bytes of its value, if that may be larger than its arguments.
     makes: fn(&Arguments<'_>) -> usize,
 }
 
 #[derive(Debug)]
 enum Run {
     Plain(fn(&Arguments<'_>) -> Value),
-    /// It counts its own work.
+    /// A function that counts its own work.
     Counted(fn(&Arguments<'_>) -> Result<Value, TooMuchWork>),
 }
 
@@ -150,12 +150,12 @@ impl Arguments<'_> {
     }
 }
 
-/// A text; undefined if it is too long.
+/// A text value; undefined if it is too long.
 pub(super) fn text_of(text: String) -> Value {
     if text.len() <= MAX_TEXT_BYTES { Value::Text(text) } else { Value::Undefined }
 }
 
-/// The memory of all arguments.
+/// Memory of all arguments, in bytes.
 fn weight(given: &Arguments<'_>) -> usize {
     given.values.iter().fold(0_usize, |sum, value| sum.saturating_add(value.weight()))
 }

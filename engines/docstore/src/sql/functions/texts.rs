@@ -96,7 +96,7 @@ struct Sides {
     right: bool,
 }
 
-/// Bytes of the set of characters that [`trimmed`] looks up.
+/// Bytes of the character set that [`trimmed`] searches.
 fn bytes_of_set(given: &Arguments<'_>) -> usize {
     given.text(1).map_or(0, |set| set.len().saturating_mul(size_of::<char>()))
 }
@@ -153,7 +153,7 @@ fn replace(given: &Arguments<'_>) -> Option<Value> {
     (replaced_bytes(text, part, with) <= MAX_TEXT_BYTES).then(|| Value::Text(text.replace(part, with)))
 }
 
-/// The length of a text with replacements, at most.
+/// Maximum length of a text after replacements.
 fn replaced_bytes(text: &str, part: &str, with: &str) -> usize {
     text.len().saturating_add(text.matches(part).count().saturating_mul(with.len()))
 }
@@ -179,7 +179,7 @@ fn bytes_of_split(given: &Arguments<'_>) -> usize {
     texts.map_or(0, |(text, separator)| text.len() + (text.matches(separator).count() + 1) * size_of::<Value>())
 }
 
-/// Bytes of the value that a text may hold: `[1,1]` has two bytes for each.
+/// Memory of the value that a JSON text may hold: in `[1,1]` an element has two bytes.
 fn bytes_of_read(given: &Arguments<'_>) -> usize {
     given.text(0).map_or(0, |text| text.len().saturating_mul(size_of::<Value>() / 2))
 }

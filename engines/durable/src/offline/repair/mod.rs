@@ -32,7 +32,7 @@ use crate::store::{HubShape, SharedStore, StoreError};
 use place::{Place, SharedPlace};
 use strays::Strays;
 
-/// A hub in a folder or in a shared store, held while it is looked at or repaired.
+/// A hub in a folder or in a shared store, held during inspection or repair.
 pub struct HubRepair {
     place: Box<dyn Place>,
     shape: HubShape,
@@ -64,11 +64,11 @@ impl HubRepair {
         Self::read(Box::new(Salvage::open(folder.as_ref())?))
     }
 
-    /// Reads a hub in a store that nodes share, which no node and no process has open. It takes all partitions until this
-    /// is dropped, and changes nothing else.
+    /// Reads a hub in a shared store that no node and no process has open. Holds all partitions until this value is
+    /// dropped, and changes nothing else.
     ///
     /// # Errors
-    /// [`Error::Store`] if the hub is in use, cannot be read, or is not there.
+    /// [`Error::Store`] if the hub is in use, cannot be read, or does not exist.
     pub fn open_shared(store: Arc<dyn SharedStore>) -> Result<Self, Error> {
         Self::read(Box::new(SharedPlace::open(store)?))
     }
@@ -88,11 +88,11 @@ impl HubRepair {
         &self.findings
     }
 
-    /// Makes the readable data the state of the hub, and returns where copies of the damaged logs and snapshots are: a
-    /// folder, or tables or a stream in words; `None` if nothing is damaged.
+    /// Replaces the state of the hub by the readable data. Returns the location of the copies of the damaged logs and
+    /// snapshots, a folder or a description of the tables or stream; `None` if nothing is damaged.
     ///
     /// # Errors
-    /// [`Error::Store`]: nothing is changed if the copies cannot be made; else the repair can be repeated.
+    /// [`Error::Store`]. If the copies fail, nothing has changed; otherwise the repair can be repeated.
     pub fn accept(mut self) -> Result<Option<String>, Error> {
         if self.findings.is_sound() {
             return Ok(None);
@@ -156,7 +156,7 @@ impl Part {
         !self.log.found.is_empty() || !self.snapshot.is_empty()
     }
 
-    /// Writes the partition as it is now: the snapshot first, whose list takes the place of the old one.
+    /// Writes the current state of the partition: first the snapshot, whose list replaces the old one.
     fn write(&mut self, place: &dyn Place) -> Result<(), StoreError> {
         let at = Position(self.log.reached.max(self.log.end) + 1);
         self.partition.rebase(at);

@@ -1,4 +1,4 @@
-//! Where a damaged hub is: in a folder, or in a store that nodes share.
+//! The location of a damaged hub: a folder, or a store that nodes share.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use crate::offline::repair::shape;
 use crate::store::files::salvage::{Salvage, SalvagedLog};
 use crate::store::{HubShape, Location, Scanned, SharedStore, Store, StoreError, Visit};
 
-/// The place of a hub, held while it is looked at or repaired.
+/// The location of a hub, held during inspection or repair.
 pub(super) trait Place {
-    /// The shape of the hub, and the damage of where it is noted.
+    /// The shape of the hub, and any damage of the record that holds it.
     fn shape(&self) -> Result<(HubShape, Option<StoreError>), StoreError>;
 
     /// Snapshots and large payloads, for reading.
     fn blobs(&self) -> Arc<dyn Store>;
 
-    /// The epoch that the names of new blobs hold; `None` if they hold none.
+    /// The epoch in the names of new blobs; `None` if the names contain none.
     fn epoch(&self, partition: PartitionId) -> Option<Epoch>;
 
-    /// Gives the frames of a log to `visit`, as far as they follow one another from `from` on, and those behind the
+    /// Passes the frames of a log from `from` on to `visit`, as long as they are consecutive, and the frames after the
     /// first damage to `stray`.
     fn read_log(
         &self,
@@ -30,16 +30,16 @@ pub(super) trait Place {
         stray: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<SalvagedLog, StoreError>;
 
-    /// Copies the logs and snapshots of partitions; where to.
+    /// Copies the logs and snapshots of partitions. Returns the location of the copies.
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
 
-    /// Notes the shape of the hub.
+    /// Stores the shape of the hub.
     fn put_shape(&self, shape: HubShape) -> Result<(), StoreError>;
 
-    /// Makes `snapshot`, names and bytes with the list last, the only one of a partition.
+    /// Replaces all snapshots of a partition by `snapshot`: names and contents, with the list last.
     fn put_snapshot(&self, partition: PartitionId, snapshot: &[(String, Vec<u8>)]) -> Result<(), StoreError>;
 
-    /// Begins a log anew at a position behind everything that it ever held.
+    /// Restarts a log at a position after everything that it ever held.
     fn restart(&self, partition: PartitionId, at: Position, epoch: u64) -> Result<(), StoreError>;
 }
 
@@ -76,7 +76,7 @@ impl Place for Salvage {
         Self::put_shape(self, shape)
     }
 
-    /// Parts of older snapshots go with the next snapshot.
+    /// Parts of older snapshots are removed with the next snapshot.
     fn put_snapshot(&self, _partition: PartitionId, snapshot: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
         snapshot.iter().try_for_each(|(name, bytes)| self.put_blob(name, bytes))
     }
@@ -86,7 +86,7 @@ impl Place for Salvage {
     }
 }
 
-/// A hub in a shared store, with all partitions taken so that no node runs one meanwhile.
+/// A hub in a shared store. All its partitions are taken, so that no node runs one meanwhile.
 pub(super) struct SharedPlace {
     store: Arc<dyn SharedStore>,
     shape: HubShape,
@@ -94,9 +94,9 @@ pub(super) struct SharedPlace {
 }
 
 impl SharedPlace {
-    /// Takes the hub, which must be there and not be open.
+    /// Takes the hub, which must exist and must not be open.
     pub(super) fn open(store: Arc<dyn SharedStore>) -> Result<Self, StoreError> {
-        // A hub that is not there is not made.
+        // A missing hub must not be created.
         let partitions = u16::try_from(store.owners()?.len()).unwrap_or(u16::MAX);
         let shape = store.open_or_create(HubShape { partitions, format: crate::codec::FORMAT })?;
         let silent = Silent::nodes(&*store)?;
@@ -117,7 +117,7 @@ impl SharedPlace {
 impl Drop for SharedPlace {
     fn drop(&mut self) {
         for (id, epoch) in (0..).map(PartitionId).zip(&self.epochs) {
-            // One that is not given back is free once this process has ended.
+            // A partition that is not released becomes free when this process ends.
             let _ = self.store.release(id, *epoch);
         }
     }
@@ -159,7 +159,7 @@ impl Place for SharedPlace {
     }
 
     fn put_shape(&self, _shape: HubShape) -> Result<(), StoreError> {
-        // It was read when the hub was taken, so it is there.
+        // The shape was read when the hub was taken, so it exists.
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl Place for SharedPlace {
         snapshot.iter().try_for_each(|(name, bytes)| self.store.put_blob(name, bytes))?;
         let old = self.store.list_blobs(&format!("p{partition}/snapshot/"))?;
         let old = old.iter().filter(|name| snapshot.iter().all(|(kept, _)| kept != *name));
-        // A list that cannot be read would hide the new one.
+        // An unreadable list would hide the new one.
         old.into_iter().try_for_each(|name| self.store.delete_blob(name))
     }
 
@@ -176,13 +176,13 @@ impl Place for SharedPlace {
     }
 }
 
-/// A log of a shared store, read as far as its frames follow one another.
+/// A log of a shared store, read as long as its frames are consecutive.
 struct Reading {
     partition: PartitionId,
     from: u64,
     /// The frame that must come next.
     next: u64,
-    /// Whether a frame is missing: none that comes later can be applied.
+    /// Whether a frame is missing; later frames cannot be applied.
     is_broken: bool,
     /// Damage since the last frame.
     damage: Vec<StoreError>,
@@ -201,13 +201,13 @@ impl Reading {
             return stray(position, frame);
         }
         if position <= self.from && self.next == self.from {
-            // Nothing that lies before the first wanted frame is needed.
+            // Nothing before the first wanted frame is needed.
             self.damage.clear();
         }
         self.out.found.append(&mut self.damage);
         let failed = match position.cmp(&self.next) {
             Ordering::Less => return,
-            // Bytes that mean nothing here are as good as missing.
+            // A frame that cannot be read counts as missing.
             Ordering::Equal => visit(Position(position), frame).err(),
             Ordering::Greater => Some(self.missing(position)),
         };
@@ -220,7 +220,7 @@ impl Reading {
         }
     }
 
-    /// What is left, of a log that the store knows to have had the frames before `noted`.
+    /// The result of reading a log that had reached `noted` according to the store.
     fn end(mut self, noted: u64) -> SalvagedLog {
         self.out.reached = self.out.reached.max(noted);
         self.out.found.append(&mut self.damage);
@@ -250,7 +250,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    /// A frame of this position, or damage.
+    /// A frame at this position, or damage.
     #[derive(Clone, Copy)]
     enum Piece {
         Frame(u64),
@@ -258,7 +258,8 @@ mod tests {
     }
     use Piece::{Damage, Frame};
 
-    /// What is read from frame 4 on of a log that reached `noted`: the frames, those behind the damage, and the damage.
+    /// Results of reading from frame 4 on a log that reached `noted`: the frames, the frames after the damage, and the
+    /// damage.
     fn read(pieces: &[Piece], noted: u64) -> (Vec<u64>, Vec<u64>, Vec<String>, SalvagedLog) {
         let (mut read, mut strays) = (Vec::new(), Vec::new());
         let mut reading = Reading::new(PartitionId(0), Position(4));

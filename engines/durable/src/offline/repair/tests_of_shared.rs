@@ -1,4 +1,4 @@
-//! Repairs of a hub in a store that nodes share, here one in memory.
+//! Repairs of a hub in a shared store, here one in memory.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn repair(store: &Arc<MemoryStore>) -> HubRepair {
     HubRepair::open_shared(Arc::clone(store) as _).expect("looked")
 }
 
-/// A hub whose partition has lost the second half of its log, and how long that was.
+/// A hub whose partition has lost the second half of its log, and the original length of the log.
 fn cut() -> (Arc<MemoryStore>, u64) {
     let store = Arc::new(MemoryStore::new());
     let hub = open(&store).expect("a hub");

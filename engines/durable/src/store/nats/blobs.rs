@@ -98,7 +98,7 @@ pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Resu
     forget_parts(link, subjects, old.as_ref().and_then(reference)).await
 }
 
-/// The messages of all blobs whose names begin with `prefix`, as they are, with their subjects within the hub.
+/// The raw messages of all blobs whose names begin with `prefix`, with their subjects within the hub.
 pub(super) async fn raw(link: &Link, subjects: &Subjects, prefix: &str) -> Result<Vec<(String, Bytes)>, Failed> {
     let (names, mut all) = (subjects.names_stream(), Vec::new());
     for subject in link.subjects(&names, &subjects.blobs(prefix)).await? {

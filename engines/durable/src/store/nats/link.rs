@@ -304,8 +304,8 @@ impl Link {
         }
     }
 
-    /// Forgets all messages of a stream before a number. Without exact purges that takes long, and messages are deleted
-    /// one after another, so that those that are left when a server or this process ends have no gap between them.
+    /// Deletes all messages of a stream before a number. Servers without exact purges take long: messages are deleted
+    /// one by one, so that no gap remains if a server or this process ends meanwhile.
     pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
         if !self.purges_are_exact() {
             let (first, _) = self.ends(stream).await?;

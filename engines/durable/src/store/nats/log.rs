@@ -127,7 +127,7 @@ pub(super) async fn truncate(
     }
 }
 
-/// Begins a log anew at a position: behind a batch with one frame, which nobody reads, all before it is forgotten.
+/// Restarts a log at a position, after a batch with one frame that is never read, and deletes everything before it.
 pub(super) async fn restart(
     link: &Link,
     subjects: &Subjects,
@@ -192,8 +192,8 @@ pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Resul
     Ok((found.into_iter().flatten().collect(), behind))
 }
 
-/// A message from which on a log can be read that holds frame `wanted`: the first part of a batch at or before that frame, or
-/// the first of the messages. Positions go up with the numbers of messages, so halves of them are tried.
+/// The message from which a log can be read to find frame `wanted`: the first part of a batch at or before that frame,
+/// or else the first message. Positions increase with message numbers, so this is a binary search.
 pub(super) async fn beginning(
     link: &Link,
     stream: &str,
@@ -208,7 +208,7 @@ pub(super) async fn beginning(
         let mut begins = heads.filter(|(_, head)| head.sort == Sort::Frames && head.part == 0);
         match begins.next() {
             Some((sequence, head)) if head.position <= wanted => low = sequence,
-            // None of them begins a batch: what is before them is read in any case.
+            // None of these messages begins a batch: the messages before them are read anyway.
             _ => high = middle,
         }
     }

@@ -178,7 +178,7 @@ impl NatsStore {
         Ok(Some(Epoch(epoch)))
     }
 
-    /// What is known of a partition that this store has taken last.
+    /// The known state of a partition, as of the last time this store took it.
     fn holding(&self, partition: PartitionId) -> Option<Arc<tokio::sync::Mutex<Held>>> {
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
     }

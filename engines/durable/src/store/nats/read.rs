@@ -1,7 +1,7 @@
-//! Reading the log of a partition: its batches in order, and what is damaged between them.
+//! Reads the log of a partition: its batches in order, and the damage between them.
 //!
-//! What lies before the batch with the first wanted frame is not needed, so gaps and damage there are passed over: a
-//! server that deletes messages one by one may have lost some of them and kept others when it ended.
+//! Messages before the batch with the first wanted frame are not needed, so gaps and damage there are skipped: a server
+//! that ended while it deleted messages one by one may have lost some of them and kept others.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::store::remote::row;
 use crate::store::{StoreError, Visit};
 
 impl NatsStore {
-    /// The messages of a partition's stream.
+    /// Numbers of the messages in a partition's stream.
     pub(super) fn messages(&self, partition: PartitionId) -> Result<RangeInclusive<u64>, StoreError> {
         let held = self.holding(partition);
         self.call("read", format!("the log of partition {partition}"), move |link, subjects| async move {
@@ -29,7 +29,7 @@ impl NatsStore {
         })
     }
 
-    /// Gives the batches of a range of messages to `each`, and the damage between them.
+    /// Passes the batches of a range of messages, and the damage between them, to `each`.
     pub(super) fn batches(
         &self,
         partition: PartitionId,
@@ -59,8 +59,8 @@ impl NatsStore {
         Ok(())
     }
 
-    /// Gives the frames from `wanted` on to `visit`, and returns where the log ends; `None` if it has no batch. Messages
-    /// that may be forgotten are not read, since there may be many.
+    /// Passes the frames from `wanted` on to `visit`, and returns the end of the log; `None` if it has no batch.
+    /// Messages that may be deleted are not read, since there may be many.
     pub(super) fn read_frames(
         &self,
         partition: PartitionId,
@@ -104,7 +104,7 @@ impl NatsStore {
                     visit(Position(position), frame)?;
                 }
             }
-            // An append that is under way knows more.
+            // A concurrent append has newer information.
             if let Some(Ok(mut held)) = held.as_ref().map(|held| held.try_lock()) {
                 held.begins(position, batch.sequence);
             }
@@ -114,18 +114,18 @@ impl NatsStore {
     }
 }
 
-/// Why a batch cannot follow those before it.
+/// Why a batch cannot follow the previous ones.
 #[derive(Debug)]
 enum Missing {
     /// There is damage between them.
     Damaged(StoreError),
-    /// It is the first one, and wanted frames come before it.
+    /// It is the first batch, but wanted frames come before it.
     Begins,
-    /// The next frame is another one.
+    /// Another frame was expected next.
     Expected(u64),
 }
 
-/// The course of a log: whether each batch follows the one before, from the one with the first wanted frame on.
+/// Checks that batches are consecutive, from the one with the first wanted frame on.
 #[derive(Debug)]
 struct Course {
     wanted: u64,
@@ -143,7 +143,7 @@ impl Course {
         self.damage.get_or_insert(damage);
     }
 
-    /// Takes a batch of frames from `position` on.
+    /// Adds a batch of frames from `position` on.
     fn batch(&mut self, position: u64, frames: u64) -> Result<(), Missing> {
         let is_first_needed = position <= self.wanted && self.next.is_none_or(|next| next <= self.wanted);
         if is_first_needed {
@@ -157,7 +157,7 @@ impl Course {
         Ok(())
     }
 
-    /// Where the log ends.
+    /// The end of the log.
     fn end(self) -> Result<Option<u64>, StoreError> {
         self.damage.map_or(Ok(self.next), Err)
     }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads batches of these lengths, each damaged or missing if it is not there.
+    /// Reads batches of these lengths; each may be damaged or missing.
     fn read(batches: &[(u64, Kept)], wanted: u64) -> Result<Vec<u64>, Missing> {
         let (mut course, mut read, mut position) = (Course::from(Position(wanted)), Vec::new(), 0);
         for (frames, kept) in batches {
@@ -212,7 +212,7 @@ mod tests {
                 is_needed.push((position > wanted, *kept));
             }
             let is_last_lost = |found: &[(bool, Kept)]| found.last().is_some_and(|(_, kept)| *kept == Kept::Missing);
-            // The end of a log that is missing shows by other means.
+            // A missing end of the log is detected elsewhere.
             while is_last_lost(&is_needed) {
                 is_needed.pop();
             }

@@ -1,4 +1,4 @@
-//! A damaged hub on NATS: what can be read of its logs, copies of them, and logs begun anew.
+//! Repair of a damaged hub on NATS: reads logs as far as possible, copies them, and restarts them.
 
 use async_nats::jetstream::stream::Config;
 
@@ -9,11 +9,11 @@ use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::remote::row;
 use crate::store::{Scanned, StoreError};
 
-/// So many copies are kept; the next repair is refused until one was removed.
+/// Maximum number of copies. Another repair is refused until one is removed.
 const COPIES_MAX: usize = 8;
 
 impl NatsStore {
-    /// Gives everything that can be read of a log to `found`.
+    /// Passes everything readable of a log to `found`.
     pub(super) fn scan_log(
         &self,
         partition: PartitionId,
@@ -37,7 +37,7 @@ impl NatsStore {
         })
     }
 
-    /// Begins a log anew, which only the present owner can.
+    /// Restarts a log. Only the current owner can do this.
     pub(super) fn restart_log(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
         let held = self.held(partition, epoch)?;
         self.call("begin", format!("the log of partition {partition} anew"), move |link, subjects| async move {
@@ -45,7 +45,7 @@ impl NatsStore {
         })
     }
 
-    /// Copies logs and snapshots into a stream of their own, whose name is returned.
+    /// Copies logs and snapshots into a separate stream, whose name is returned.
     pub(super) fn keep_copies(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
         let (partitions, replicas) = (partitions.to_vec(), self.inner.replicas);
         self.call("copy", "the damaged logs", move |link, subjects| async move {

@@ -23,7 +23,7 @@ enum Read {
 }
 
 impl SharedStore for NatsStore {
-    /// The number of a message that is written for it.
+    /// The number of a message that is written for this purpose.
     fn number(&self) -> Result<u64, StoreError> {
         self.call("write", "the last number".to_owned(), move |link, subjects| async move {
             link.publish(&subjects.names_stream(), &subjects.number(), bytes::Bytes::new(), Behind::any()).await

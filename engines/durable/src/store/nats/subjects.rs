@@ -1,10 +1,9 @@
 //! The streams of a hub and the subjects in them.
 //!
-//! Each partition has a stream `NRW_hub_p0` with the subjects `nrw.hub.p0.log` (frames) and `.own` (who has it).
-//! `NRW_hub_names` keeps the last message of each subject: the hub's shape, what
-//! nodes say, and blobs or where their parts are; `NRW_hub_parts` has the parts of long blobs. `NRW_hub_alive` forgets
-//! within seconds, and shows which stores are open.
-//! `NRW_hub_damaged_1` and so on hold copies of what was damaged, after a repair.
+//! Each partition has a stream `NRW_hub_p0` with the subjects `nrw.hub.p0.log` (frames) and `.own` (the owner).
+//! `NRW_hub_names` keeps the last message of each subject: the hub's shape, the records of nodes, and blobs or the
+//! places of their parts; `NRW_hub_parts` has the parts of long blobs. `NRW_hub_alive` drops messages within seconds,
+//! and shows which stores are open. `NRW_hub_damaged_1` and so on hold copies of damaged data after a repair.
 
 use crate::ids::PartitionId;
 
@@ -98,7 +97,7 @@ impl Subjects {
         format!("nrw.{}.alive.*", self.hub)
     }
 
-    /// Copies of damaged logs and snapshots.
+    /// Stream with copies of damaged logs and snapshots.
     pub(super) fn copies_stream(&self, number: usize) -> String {
         format!("NRW_{}_damaged_{number}", self.hub)
     }
@@ -107,7 +106,7 @@ impl Subjects {
         format!("nrw.{}.damaged.{number}.{what}", self.hub)
     }
 
-    /// A subject without what all subjects of the hub begin with.
+    /// A subject without the prefix that all subjects of the hub share.
     pub(super) fn within<'a>(&self, subject: &'a str) -> &'a str {
         let rest = subject.strip_prefix("nrw.").and_then(|rest| rest.strip_prefix(self.hub.as_str()));
         rest.map_or(subject, |rest| rest.trim_start_matches('.'))

@@ -1,4 +1,4 @@
-//! A damaged hub in PostgreSQL: what can be read of its logs, copies of them, and logs begun anew.
+//! Repair of a damaged hub in PostgreSQL: reads logs as far as possible, copies them, and restarts them.
 
 use super::calls::Act;
 use super::session::Values;
@@ -8,11 +8,11 @@ use crate::store::remote::refused;
 use crate::store::remote::row::{self, Key};
 use crate::store::{Scan, Scanned, StoreError};
 
-/// So many copies are kept; the next repair is refused until one was removed.
+/// Maximum number of copies. Another repair is refused until one is removed.
 const COPIES_MAX: usize = 8;
 
 impl PostgresStore {
-    /// Gives everything that can be read of a log to `found`; where it ends.
+    /// Passes everything readable of a log to `found`. Returns the end of the log.
     pub(super) fn scan_log(&self, partition: PartitionId, found: &mut Scan<'_>) -> Result<Position, StoreError> {
         let ends = self.partition(partition, 0)?.ends;
         let mut next = 0;
@@ -53,7 +53,7 @@ impl PostgresStore {
         }
     }
 
-    /// Begins a log anew, which only the present owner can.
+    /// Restarts a log. Only the current owner can do this.
     pub(super) fn restart_log(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
         let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(epoch.0)), Box::new(signed(at.0))];
         let act = Act::new("begin", format!("the log of partition {partition} anew"));
@@ -61,7 +61,7 @@ impl PostgresStore {
         if done.rows.is_empty() { self.fenced(partition, epoch) } else { Ok(()) }
     }
 
-    /// Copies logs and snapshots into tables of their own, whose names are returned.
+    /// Copies logs and snapshots into separate tables, whose names are returned.
     pub(super) fn keep_copies(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
         let schema = self.calls.schema().to_owned();
         let act = Act::new("read", format!("schema {schema}"));

@@ -91,7 +91,7 @@ select position, frames, epoch, crc, bytes from (
     order by position limit 1024) page) sized
 where bytes_before < 8388608 order by position";
 
-/// 1: partition, 2: position. Batches that begin there or later, some of them.
+/// 1: partition, 2: position. A page of batches that begin at the position or later.
 pub(super) const SCAN: &str = "
 select position, frames, epoch, crc, bytes from batches where partition = $1::bigint and position >= $2::bigint
 order by position limit 16";
@@ -104,7 +104,7 @@ with owned as (
 gone as (delete from batches b using owned where b.partition = owned.id)
 select id from owned";
 
-/// Tables of the hub whose names begin with `damaged_`. 1: the schema.
+/// Tables of the hub with the prefix `damaged_`. 1: the schema.
 pub(super) const COPIES: &str = "
 select relname::text from pg_class join pg_namespace n on n.oid = relnamespace
 where nspname = $1::text and relkind = 'r' and starts_with(relname::text, 'damaged_')";
@@ -119,7 +119,7 @@ gone as (
 update partitions p set begins = greatest(p.begins, owned.keep_from) from owned where p.id = owned.id
 returning p.id";
 
-/// Goes up with each transaction of the server that asks for it.
+/// Increases with each transaction on the server that calls it.
 pub(super) const NUMBER: &str = "select txid_current()";
 
 pub(super) const OWNERS: &str = "select id, epoch, owner from partitions order by id";

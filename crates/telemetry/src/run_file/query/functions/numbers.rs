@@ -19,7 +19,8 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     })
 }
 
-/// A count that is not above a limit; the third argument says of what, for the error that ends the query.
+/// A count, if it is within a limit. Otherwise the query ends with an error; the third argument names the counted
+/// thing.
 fn at_most(context: &Context<'_>) -> Result<Option<i64>> {
     let (Some(count), Some(most)) = (integer(context, 0), integer(context, 1)) else { return Ok(None) };
     if count <= most {

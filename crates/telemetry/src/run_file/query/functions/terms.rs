@@ -1,5 +1,5 @@
-//! KQL's `has`, `hasprefix` and `hassuffix`: a term within text, where terms are what stands between characters that are neither letters nor
-//! digits.
+//! KQL's `has`, `hasprefix` and `hassuffix`: search for a term in a text. Terms are separated by characters that are
+//! neither letters nor digits.
 
 use rusqlite::{Connection, Result};
 
@@ -21,7 +21,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Ends of what is looked for at which the term must end too.
+/// The ends of the searched text at which a term must also end.
 #[derive(Clone, Copy)]
 struct Ends {
     start: bool,
@@ -34,8 +34,8 @@ impl Ends {
     const END: Ends = Ends { start: false, end: true };
 }
 
-/// Whether `term` stands in `text` with a boundary at the given ends. A term that itself begins or ends with a separator
-/// brings that boundary along. The empty term is everywhere. Occurrences may overlap.
+/// Whether `text` contains `term` with a boundary at the given ends. A term that itself begins or ends with a separator
+/// needs no other boundary there. Every text contains the empty term. Occurrences may overlap.
 fn has(text: &str, term: &str, ends: Ends) -> bool {
     let (Some(first), Some(last)) = (term.chars().next(), term.chars().next_back()) else { return true };
     let mut from = 0;

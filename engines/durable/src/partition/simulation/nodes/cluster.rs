@@ -35,9 +35,9 @@ pub(super) struct Tally {
     pub(super) crashed: u64,
     pub(super) closed: u64,
     pub(super) paused: u64,
-    /// Nodes that ended since another was opened under their name.
+    /// Number of nodes that ended because another one was opened under their name.
     pub(super) replaced: u64,
-    /// Of those, nodes that had stood still meanwhile.
+    /// Number of these that were paused meanwhile.
     pub(super) replaced_asleep: u64,
     /// Times that a partition was taken.
     pub(super) moves: u64,
@@ -107,7 +107,7 @@ pub(super) struct Cluster {
     pub(super) clocks_are_equal: bool,
     pub(super) nodes: Vec<Process>,
     started: u64,
-    /// The incarnation that was opened last, of each name.
+    /// The newest incarnation of each name.
     newest: BTreeMap<String, u64>,
     /// Packets on their way, from one run of a node to another. They stay in order, unless they come twice.
     pub(super) ways: BTreeMap<(u64, u64), VecDeque<Packet>>,
@@ -178,12 +178,12 @@ impl Cluster {
         cluster
     }
 
-    /// A node begins, under a name of its own.
+    /// Starts a node under a new name.
     pub(super) fn start(&mut self) {
         self.start_as(format!("n{}", self.started + 1));
     }
 
-    /// A node begins under a name, which another may have.
+    /// Starts a node under a name that another node may have.
     fn start_as(&mut self, name: String) {
         self.started += 1;
         let (number, said) = (self.store.number().expect("a number"), self.store.said().expect("read"));
@@ -270,12 +270,12 @@ impl Cluster {
         if self.chance.one_in(2) { self.start_as(node.identity.name) } else { self.start() }
     }
 
-    /// Whether another node was opened under the name of this one, after it.
+    /// Whether another node was opened later under the name of this one.
     pub(super) fn is_replaced(&self, node: &Process) -> bool {
         self.newest.get(&node.identity.name).is_some_and(|newest| *newest > node.identity.incarnation)
     }
 
-    /// A node that has noticed that it is replaced ends.
+    /// Ends a node that has noticed its replacement.
     pub(super) fn replaced(&mut self, n: usize) {
         let node = self.nodes.remove(n);
         assert!(self.is_replaced(&node), "{} ends, and none was opened under its name after it", node.name);
