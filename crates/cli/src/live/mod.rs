@@ -74,7 +74,7 @@ impl Live {
         let (requests, errors) = self.requests();
         self.screen.keep(&format!(
             "  {how} in {took}: {} requests, {} errors",
-            units::count(requests - errors),
+            units::count(requests),
             units::count(errors)
         ));
     }

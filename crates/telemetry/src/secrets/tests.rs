@@ -371,6 +371,7 @@ fn statements_of_more_dialects_lose_theirs() {
 fn ordinary_texts_stay_as_they_are() {
     for text in [
         "serve -p 8080 -u 1000:1000",
+        "expected postgres://USER@HOST:PORT/DATABASE",
         "docker run -u 1000:1000 -p 127.0.0.1:8080:80 mysql:8",
         "tar -pxzf a.tgz && mkdir -p /data",
         "prompt tokens: 512, tokens=17 secrets: 3",

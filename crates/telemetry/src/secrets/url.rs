@@ -6,6 +6,9 @@ use super::{Places, decoded::Decoded};
 /// Characters that end a URL in a text, besides white space.
 const ADDRESS_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
 
+/// The user in the forms of addresses that messages expect, such as `postgres://USER@HOST:PORT/DATABASE`.
+const USER_PLACEHOLDER: &str = "USER";
+
 /// Finds the secrets of a URL, also under percent-encoded names and in URLs inside it.
 pub(super) fn find_encoded(url: &str, places: &mut Places) {
     as_it_reads(url, places, |url, places| find(url, 0, places));
@@ -54,10 +57,14 @@ fn find_user(url: &str, start: usize, offset: usize, places: &mut Places) {
     let authority = url[start..].find(['/', '?', '#']).map_or(&url[start..], |length| &url[start..start + length]);
     let Some(end) = authority.rfind('@') else { return };
     let user = &authority[..end];
+    let colon = user.find(':');
+    let name = &user[..colon.unwrap_or(end)];
     let from = offset + start;
-    match user.find(':') {
-        Some(colon) => places.extend([from..from + colon, from + colon + 1..from + end]),
-        None => places.push(from..from + end),
+    if name != USER_PLACEHOLDER {
+        places.push(from..from + name.len());
+    }
+    if let Some(colon) = colon {
+        places.push(from + colon + 1..from + end);
     }
 }
 
