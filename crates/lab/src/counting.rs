@@ -156,7 +156,7 @@ impl Known {
 
     /// Whether it was not here before; from then on it was.
     pub(crate) fn is_new(&mut self, candidate: Candidate) -> bool {
-        if self.older.contains(&candidate.hash) {
+        if self.older.contains(&candidate.hash) || self.recent.contains(&candidate.hash) {
             return false;
         }
         if self.recent.len() >= self.generation_max {

@@ -108,20 +108,6 @@ fn requests_are_named_as_the_product_names_them() {
 }
 
 #[test]
-fn item_counts_add_up_to_weights_that_are_not_whole() {
-    for weight in [1.0, 2.5, 3.25, 9.999_99] {
-        let place = Place::new();
-        let (file, recorder) = started(&place.path(), Limits::default());
-        let template = trace(1, T0).spans.remove(0);
-        let span = |last: u8| Span { trace_id: [last; 16], weight, ..template.clone() };
-        assert_eq!(wait(recorder.spans((0..=255).map(span).collect())), kept(256));
-        file.finish(RunState::Complete).unwrap();
-        let counts = first(&place, "SELECT sum(itemCount), max(itemCount) - min(itemCount) <= 1 FROM requests");
-        assert_eq!(counts, format!("{}|1", (256.0 * weight).round()));
-    }
-}
-
-#[test]
 fn a_call_belongs_to_the_nearest_request_above_it() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
