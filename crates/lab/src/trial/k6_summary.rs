@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_summary_lacks_is_not_known() {
+    fn figures_that_a_summary_does_not_have_are_unknown() {
         let read = |json: &str| read(json, 9.0).unwrap();
         let bare = read(r#"{"metrics": {"http_reqs": {"count": 10}}}"#).load;
         assert_eq!((bare.seconds, bare.requests, bare.failed, bare.latency), (9.0, 10, 0, LatencyFigures::default()));
