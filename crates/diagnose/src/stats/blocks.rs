@@ -17,6 +17,8 @@ use crate::read::intervals::bounds_of;
 use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
 
 const BLOCKS: usize = 10;
+/// Shorter pieces of a second often have no response.
+const PIECE_SECONDS_MIN: f64 = 0.5;
 /// Blocks of a window at least, so that each has a variance.
 const BLOCKS_PER_STRATUM_MIN: usize = 2;
 /// Correlation beyond this is not believed from ten blocks.
@@ -138,13 +140,25 @@ fn cut_by_window(trial: &TrialEvidence, seconds: &Seconds) -> Vec<Vec<Block>> {
     let between = |start_ns: i64, end_ns: i64| -> Vec<Block> {
         let middle_ns = |start_ns: i64, block: &Block| start_ns.saturating_add((block.seconds * 5e8) as i64);
         let is_in = |(at, block): &(&i64, &Block)| (start_ns..end_ns).contains(&middle_ns(**at, block));
-        seconds.iter().filter(is_in).map(|(_, block)| *block).collect()
+        without_short_pieces(seconds.iter().filter(is_in).map(|(_, block)| *block))
     };
     intervals
         .into_iter()
         .map(|(start_ns, end_ns)| blocks_of(&between(start_ns, end_ns.max(start_ns)), blocks))
         .filter(|blocks| !blocks.is_empty())
         .collect()
+}
+
+/// The pieces of an interval, each long enough to be compared: a shorter one, at a window's edge, is part of its neighbour.
+fn without_short_pieces(pieces: impl Iterator<Item = Block>) -> Vec<Block> {
+    let mut joined: Vec<Block> = Vec::new();
+    for piece in pieces {
+        match joined.last_mut() {
+            Some(last) if last.seconds < PIECE_SECONDS_MIN || piece.seconds < PIECE_SECONDS_MIN => last.add(piece),
+            _ => joined.push(piece),
+        }
+    }
+    joined
 }
 
 /// `count` blocks as equal as they can be, fewer when there are fewer seconds.
@@ -163,11 +177,8 @@ fn blocks_of(seconds: &[Block], count: usize) -> Vec<Block> {
 /// The half-width of the 95 % interval of the logarithm of new ÷ old; none when there are too few blocks for one.
 pub(crate) fn half_width(old: &[Stratum], new: &[Stratum], quantity: Quantity) -> Option<f64> {
     let joined = |strata: &[Stratum]| vec![strata.iter().flatten().cloned().collect::<Stratum>()];
-    if old.len() == new.len() {
-        stratified(old, new, quantity)
-    } else {
-        stratified(&joined(old), &joined(new), quantity)
-    }
+    let by_window = if old.len() == new.len() { stratified(old, new, quantity) } else { None };
+    by_window.or_else(|| stratified(&joined(old), &joined(new), quantity))
 }
 
 /// Welch's interval of a sum of weighted strata, degrees of freedom after Satterthwaite.
@@ -205,4 +216,24 @@ fn squared_error(stratum: &Stratum, quantity: Quantity) -> Option<(f64, f64)> {
 pub(crate) fn correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() > 4 { (n * autocorrelation(values) + 1.0) / (n - 4.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_pieces_at_the_edges_of_a_window_are_part_of_their_neighbours() {
+        for (pieces, expected) in [
+            (&[0.2, 1.0, 1.0][..], &[1.2, 1.0][..]),
+            (&[0.8, 1.0, 0.4], &[0.8, 1.4]),
+            (&[1.0, 1.0, 1.0], &[1.0, 1.0, 1.0]),
+            (&[0.1, 0.2], &[0.1 + 0.2]),
+            (&[], &[]),
+        ] {
+            let pieces = pieces.iter().map(|seconds| Block { seconds: *seconds, ..Block::default() });
+            let lengths: Vec<f64> = without_short_pieces(pieces).iter().map(|block| block.seconds).collect();
+            assert_eq!(lengths, expected);
+        }
+    }
 }
