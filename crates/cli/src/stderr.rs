@@ -22,7 +22,7 @@ pub(crate) fn write(text: &str) {
     draw("", text);
 }
 
-/// Writes a control sequence, then a text as [`write`] does.
+/// Writes a control sequence, then a text as [`write()`] does.
 pub(crate) fn draw(sequence: &str, text: &str) {
     let mut text = printable::lines(text).into_owned();
     redact_addresses(&mut text);

@@ -44,7 +44,7 @@ pub(crate) fn print(text: &str) -> Outcome {
     print_as_it_is(&printable::lines(text))
 }
 
-/// Writes a result as [`print`] does, with Narrows' own colours.
+/// Writes a result as [`print()`] does, with Narrows' own colours.
 pub(crate) fn print_painted(text: &str) -> Outcome {
     print_as_it_is(&printable::painted(text, &SEQUENCES))
 }

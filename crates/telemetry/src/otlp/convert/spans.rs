@@ -21,7 +21,7 @@ const REPLICA: &str = "narrows.replica";
 /// The spans of an `ExportTraceServiceRequest`.
 ///
 /// A span without a valid trace id, span id or start is left out and counted as malformed. So is one whose parent id is
-/// neither empty nor eight bytes, and one that starts or ends after [`INSTANT_NS_MAX`]. An end before the start is
+/// neither empty nor eight bytes, and one that starts or ends after `INSTANT_NS_MAX`. An end before the start is
 /// kept, because clocks can run backwards. A span that is its own parent becomes a root with the attribute
 /// [`narrows_model::trace::OWN_PARENT`]. Exceptions among the span's events become the attribute [`super::EXCEPTIONS`].
 ///
