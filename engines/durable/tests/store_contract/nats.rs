@@ -205,7 +205,7 @@ fn a_hub_opens_though_messages_are_missing_before_its_snapshot() {
     let hub = Hub::open(Arc::new(faulty), Arc::clone(&code), options.clone()).unwrap();
     let mut done = Vec::new();
     loop {
-        let text = format!("{:0>2000}", done.len());
+        let text = format!("{:0>1000}", done.len());
         match runtime.block_on(hub.client().run(ECHO, &text, WAIT)) {
             Ok(said) => done.push(said),
             Err(Error::Stopped { .. }) => break,
