@@ -1,13 +1,9 @@
 //! Every query of the corpus: the accepted ones run, the refused ones say what their first line says.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Bench, mistake};
+use crate::common::{Bench, mistake};
 use narrows_query::compile;
 
 fn files(folder: &str) -> Vec<(PathBuf, String)> {

@@ -3,8 +3,6 @@
 //!
 //! Needs Node, npm and its package index; without them, or with `NARROWS_TEST_SKIP_NODE=1`, it says that it was skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,10 @@
 //! Texts that are no queries, or hardly: each one compiles or fails, and an error's place lies within the text.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use common::Bench;
+use crate::common::Bench;
 use narrows_query::{QUERY_BYTES_MAX, compile};
 use proptest::prelude::*;
 

@@ -1,7 +1,5 @@
 //! The wording of mistakes: what is wrong, where, and what to do.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use narrows_query::compile;
 
 fn reported(query: &str) -> String {

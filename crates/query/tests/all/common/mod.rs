@@ -1,8 +1,6 @@
 //! A small run file in memory: tables with the columns that queries read, a few rows, and plain stand-ins for the
 //! functions that the real one has.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 mod functions;
 
 use narrows_model::table::ColumnType;

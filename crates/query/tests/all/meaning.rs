@@ -1,10 +1,6 @@
 //! What queries give over a few known rows: KQL's meaning, where it is not SQL's.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
-mod common;
-
-use common::{Bench, START_NS};
+use crate::common::{Bench, START_NS};
 
 fn check(cases: &[(&str, &[&str])]) {
     let bench = Bench::new();

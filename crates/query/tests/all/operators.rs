@@ -1,11 +1,7 @@
 //! Results of the larger operators over a few known rows. If Microsoft's documentation has an example with a result,
 //! the case follows that example.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
-mod common;
-
-use common::{Bench, START_NS, mistake};
+use crate::common::{Bench, START_NS, mistake};
 
 fn check(cases: &[(&str, &[&str])]) {
     let bench = Bench::new();

@@ -1,0 +1,11 @@
+//! The tests of this crate from outside, in one binary, which compiles and links once.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod common;
+mod corpus;
+mod hostile;
+mod meaning;
+mod mistakes;
+mod operators;
+mod oracle;
