@@ -3,8 +3,6 @@
 //! The recordings are those of `crates/diagnose/corpus/recorded/`; each holds a few traces of each trial only. The bounds hold
 //! the accuracy that was reached, with some room, so that it cannot get worse unnoticed. They are not goals.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use std::path::Path;
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence};

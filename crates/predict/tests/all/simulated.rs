@@ -1,7 +1,5 @@
 //! Predictions beside simulations of the changed system: the simulation knows nothing of the formulas.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::TrialEvidence;

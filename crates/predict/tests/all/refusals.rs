@@ -1,7 +1,5 @@
 //! What cannot be predicted is refused with one clear clause.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, FindingKind, Role};
 use narrows_model::prediction::Doubt;
