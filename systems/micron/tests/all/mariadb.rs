@@ -1,19 +1,15 @@
 //! The service over a real MariaDB server (Debian package mariadb-server). `NARROWS_TEST_SKIP_MARIADB=1` leaves it out;
 //! what is not installed is skipped too.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
-mod server;
-
 use std::time::Duration;
 
+use crate::server::{Instance, Mariadb};
 use axum::body::Bytes;
 use axum::http::Request;
 use axum::http::header::CONTENT_TYPE;
 use narrows_micron::Queries;
 use narrows_serving::client::Client;
 use serde_json::{Value, json};
-use server::{Instance, Mariadb};
 
 /// Clients that transfer at the same time, half of them in each direction.
 const CLIENTS: u32 = 8;
