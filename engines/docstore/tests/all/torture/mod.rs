@@ -7,7 +7,6 @@
 //! `NARROWS_TORTURE_ROUNDS` and `NARROWS_TORTURE_SEED` set how many rounds there are and which moments are drawn. The
 //! moments are drawn from the seed; what the kernel does around them is not.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stderr, reason = "what was done is to be known when it fails")]
 
 mod client;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use super::client::Client;
 
 /// Every so many-th version deletes the documents.
 const DELETE_EVERY: u64 = 4;

@@ -40,7 +40,7 @@ impl Worker {
                 shell
             }
         };
-        command.args(["--exact", "what_was_acknowledged_survives_kills", "--nocapture"]);
+        command.args(["--exact", "torture::what_was_acknowledged_survives_kills", "--nocapture"]);
         command.env(FOLDER, folder).env(FLUSH, if round % 3 == 2 { "never" } else { "always" });
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
