@@ -2,8 +2,6 @@
 //!
 //! `NARROWS_OTLP_EXAMPLES` names the folder `examples` of a checkout; without it the test is skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 use std::path::PathBuf;
 
 use narrows_model::trace::SpanKind;

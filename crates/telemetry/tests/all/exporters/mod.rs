@@ -3,8 +3,6 @@
 //! Each installs pinned versions with its language's package client into the target's temporary folder, where they stay
 //! for the next time. Where a tool is missing, or with `NARROWS_TEST_SKIP_EXPORTERS=1`, a test says that it is skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-
 mod collecting;
 mod exchange;
 mod rust;
@@ -26,8 +24,8 @@ fn python_flask_and_urllib() {
         name: "exporter-python",
         needs: &["python3"],
         files: &[
-            ("app.py", include_str!("programs/python/app.py")),
-            ("requirements.txt", include_str!("programs/python/requirements.txt")),
+            ("app.py", include_str!("../../exporters/programs/python/app.py")),
+            ("requirements.txt", include_str!("../../exporters/programs/python/requirements.txt")),
         ],
         install: PIP_INSTALL,
     };
@@ -49,8 +47,8 @@ fn node_http() {
         name: "exporter-node",
         needs: &["node", "npm"],
         files: &[
-            ("app.js", include_str!("programs/node/app.js")),
-            ("package.json", include_str!("programs/node/package.json")),
+            ("app.js", include_str!("../../exporters/programs/node/app.js")),
+            ("package.json", include_str!("../../exporters/programs/node/package.json")),
         ],
         install: NPM_INSTALL,
     };
@@ -70,7 +68,7 @@ fn java_agent() {
         skip_variable: SKIP_VARIABLE,
         name: "exporter-java",
         needs: &["java", "javac", "mvn"],
-        files: &[("App.java", include_str!("programs/java/App.java"))],
+        files: &[("App.java", include_str!("../../exporters/programs/java/App.java"))],
         install: &[
             &[
                 "mvn",
@@ -99,9 +97,9 @@ fn go_otelhttp() {
         name: "exporter-go",
         needs: &["go"],
         files: &[
-            ("main.go", include_str!("programs/go/main.go")),
-            ("go.mod", include_str!("programs/go/go.mod")),
-            ("go.sum", include_str!("programs/go/go.sum")),
+            ("main.go", include_str!("../../exporters/programs/go/main.go")),
+            ("go.mod", include_str!("../../exporters/programs/go/go.mod")),
+            ("go.sum", include_str!("../../exporters/programs/go/go.sum")),
         ],
         install: &[&["go", "build", "-o", "exporters", "."]],
     };
@@ -118,7 +116,7 @@ fn rust_opentelemetry_otlp() {
     if rust::is_wanted() {
         return rust::export();
     }
-    let program = rust::command("rust_opentelemetry_otlp");
+    let program = rust::command("exporters::rust_opentelemetry_otlp");
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
     let folder = tempfile::tempdir().unwrap();
     for protocol in ["grpc", "http/protobuf"] {

@@ -3,7 +3,7 @@
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::EXCEPTIONS;
 
-use crate::collecting::Collected;
+use super::collecting::Collected;
 
 pub(crate) const SERVICE: &str = "exporter";
 

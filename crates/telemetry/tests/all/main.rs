@@ -1,0 +1,6 @@
+//! The tests of this crate from outside, in one binary, which compiles and links once.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod exporters;
+mod otlp_examples;
