@@ -1,7 +1,5 @@
 //! Plans for tests, and what a run of one came to.
 
-#![allow(dead_code, reason = "each test binary uses its share")]
-
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;

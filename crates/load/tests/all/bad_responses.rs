@@ -1,9 +1,5 @@
 //! Servers with bad responses: every request ends and is counted, nothing hangs or grows.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-mod running;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -11,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::running::{Ran, die_and_return, iterations, plan, run_whole, step};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use narrows_model::load::{Check, Cookies, ErrorKind, Extract, LoadPlan, Place};
-use running::{Ran, die_and_return, iterations, plan, run_whole, step};
 use rustix::net::listen;
 use rustix::net::sockopt::set_socket_linger;
 

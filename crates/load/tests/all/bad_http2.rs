@@ -1,15 +1,11 @@
 //! HTTP/2 servers that break the rules byte by byte: every request ends and is counted by its kind, nothing hangs or grows.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-mod running;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::running::{iterations, plan, run_whole, step};
 use narrows_model::load::{Check, ErrorKind, Protocol};
-use running::{iterations, plan, run_whole, step};
 
 // Frames of RFC 9113, 6.
 const DATA: u8 = 0;

@@ -1,21 +1,17 @@
 //! The engine against a real server on loopback: everything the plan requires is sent and accounted for.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-mod server;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use crate::server::{Reply, Server, ok};
 use narrows_load::{Clock, Error, LoadOutcome, run};
 use narrows_model::load::{
     Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan,
     LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape, Template,
     Tracing,
 };
-use server::{Reply, Server, ok};
 
 struct Ran {
     outcome: LoadOutcome,

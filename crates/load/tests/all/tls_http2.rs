@@ -1,10 +1,5 @@
 //! HTTP/1.1 over TLS and HTTP/2 against real servers on loopback: what is sent, what is counted, and what breaks.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-mod running;
-mod secure;
-
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -12,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use crate::running::{Ran, die_and_return, iterations, run_whole, step, template};
+use crate::secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadBatch, LoadModel, LoadPlan,
     Pick, Place, Protocol, RequestTemplate, Retry, Step, Template, Tls, Trust,
 };
-use running::{Ran, die_and_return, iterations, run_whole, step, template};
-use secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
 
 /// The ways to speak that are not plain HTTP/1.1.
 const WAYS: [(Speaks, bool); 3] = [(Speaks::Http1, true), (Speaks::Http2, true), (Speaks::Http2, false)];
@@ -36,7 +31,7 @@ fn serve(way: (Speaks, bool), respond: impl Fn(&Asked) -> Reply + Send + Sync + 
 }
 
 fn plan(address: SocketAddr, (speaks, is_secure): (Speaks, bool), trust: Trust) -> LoadPlan {
-    let mut plan = running::plan(address, iterations(1, 1), vec![step("GET", "/a?b=c")]);
+    let mut plan = crate::running::plan(address, iterations(1, 1), vec![step("GET", "/a?b=c")]);
     plan.protocol = if speaks == Speaks::Http2 { Protocol::Http2 } else { Protocol::Http1 };
     plan.tls = is_secure.then(|| Tls { server_name: NAME.into(), trust });
     plan

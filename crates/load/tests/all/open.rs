@@ -1,22 +1,17 @@
 //! Open models, iterations and flows against a real server on loopback: what is due begins or is counted as dropped, and
 //! latency counts from the moment at which an iteration was due.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod server;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use crate::server::{Asked, Reply, Server, ok};
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Arrivals, Connections, Cookies, DataSource, DataValues, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
     Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
-use server::{Reply, Server, ok};
 
 const MS: i64 = 1_000_000;
 
@@ -253,7 +248,7 @@ fn shared_iterations_that_have_begun_are_walked_to_their_end() {
 
 #[test]
 fn no_step_begins_after_the_time_is_up() {
-    let slow = |_: &server::Asked| {
+    let slow = |_: &Asked| {
         std::thread::sleep(Duration::from_secs(1));
         Reply::Keep(ok(""))
     };

@@ -1,20 +1,14 @@
 //! Iterations of several steps against a real server on loopback: the next request repeats what one response contains.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
-
-mod running;
-#[allow(dead_code, reason = "each test binary uses its share")]
-mod server;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::running::{iterations, plan, run_whole, step, template};
+use crate::server::{Asked, Reply, Server, ok};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
     Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadModel, Pick, Place, Step,
 };
-use running::{iterations, plan, run_whole, step, template};
-use server::{Asked, Reply, Server, ok};
 
 fn response(status: u16, headers: &str, body: &str) -> Reply {
     let length = body.len();
