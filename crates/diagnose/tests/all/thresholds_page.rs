@@ -2,7 +2,7 @@
 
 use narrows_diagnose::thresholds::{Row, Thresholds};
 
-const PAGE: &str = include_str!("../../../docs/reference/thresholds.md");
+const PAGE: &str = include_str!("../../../../docs/reference/thresholds.md");
 
 fn line(row: &Row) -> String {
     let says: Vec<&str> = row.says.iter().map(|line| line.trim()).collect();

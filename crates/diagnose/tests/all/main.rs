@@ -1,0 +1,9 @@
+//! The tests of this crate from outside, in one binary, which compiles and links once.
+
+mod awkward;
+mod corpus;
+mod critical_path;
+mod culprit;
+mod drone_delivery;
+mod recorded;
+mod thresholds_page;
