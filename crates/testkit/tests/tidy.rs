@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Crates of `crates/` that may depend on more than `narrows-model`. The telemetry receiver uses the engines' library
 /// for accepting connections, and crates that read a user's files use the library for opening them.
@@ -203,6 +203,38 @@ fn words_are_plain() {
 }
 
 #[test]
+fn the_tests_of_a_package_are_one_binary() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert_tidy(&packages.iter().filter_map(fault_of_test_binaries).collect::<Vec<_>>());
+}
+
+fn fault_of_test_binaries(package: &Value) -> Option<String> {
+    let targets = package["targets"].as_array().expect("targets");
+    let tests = targets.iter().filter(|target| target["kind"][0] == "test");
+    let names: Vec<String> = tests.map(|target| text(target, "name")).collect();
+    let manifest = relative(Path::new(&text(package, "manifest_path")));
+    let fault =
+        format!("{manifest}:1: several binaries of tests, each compiled and linked by itself: {}", names.join(", "));
+    (names.len() > 1).then_some(fault)
+}
+
+/// Else the tests in it would not run, and nobody would notice.
+#[test]
+fn every_file_of_a_test_binary_is_declared() {
+    let mut faults = Vec::new();
+    for main in rust_files().into_iter().filter(|file| file.contains("/tests/") && file.ends_with("/main.rs")) {
+        let (folder, declared) = (main.trim_end_matches("/main.rs"), read(&main));
+        for module in modules_in(folder).into_iter().chain(folders_in(folder)).filter(|module| module != "main") {
+            if !declares(&declared, &module) {
+                faults.push(format!("{main}:1: `mod {module};` is missing"));
+            }
+        }
+    }
+    assert_tidy(&faults);
+}
+
+#[test]
 fn nothing_is_left_undone_or_switched_off() {
     let words = [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("#[ig", "nore")];
     assert_tidy(&find_in(&rust_files(), &words, Scope::AllCode));
@@ -257,6 +289,9 @@ fn the_rules_see_what_they_forbid() {
     let lines = |scope| hits(code, &word, scope).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
     assert_eq!(lines(Scope::NonTestCode), [3]);
     assert_eq!(lines(Scope::AllCode), [3, 5]);
+    let package = |kinds: [&str; 2]| json!({ "targets": kinds.map(|kind| json!({ "name": "a", "kind": [kind] })) });
+    assert!(fault_of_test_binaries(&package(["test", "test"])).is_some());
+    assert!(fault_of_test_binaries(&package(["test", "lib"])).is_none());
     assert_eq!(faults_of_system("new-one", |_| String::new()).len(), 5);
     assert_eq!(faults_of_system("micron", |file| if file == SYSTEMS { String::new() } else { read(file) }).len(), 1);
     assert!(has_word("it was me\u{6e}ded", "me\u{6e}ded") && !has_word("recom\u{6d}ended", "me\u{6e}ded"));
