@@ -24,8 +24,8 @@ fn python_flask_and_urllib() {
         name: "exporter-python",
         needs: &["python3"],
         files: &[
-            ("app.py", include_str!("../../exporters/programs/python/app.py")),
-            ("requirements.txt", include_str!("../../exporters/programs/python/requirements.txt")),
+            ("app.py", include_str!("programs/python/app.py")),
+            ("requirements.txt", include_str!("programs/python/requirements.txt")),
         ],
         install: PIP_INSTALL,
     };
@@ -47,8 +47,8 @@ fn node_http() {
         name: "exporter-node",
         needs: &["node", "npm"],
         files: &[
-            ("app.js", include_str!("../../exporters/programs/node/app.js")),
-            ("package.json", include_str!("../../exporters/programs/node/package.json")),
+            ("app.js", include_str!("programs/node/app.js")),
+            ("package.json", include_str!("programs/node/package.json")),
         ],
         install: NPM_INSTALL,
     };
@@ -68,7 +68,7 @@ fn java_agent() {
         skip_variable: SKIP_VARIABLE,
         name: "exporter-java",
         needs: &["java", "javac", "mvn"],
-        files: &[("App.java", include_str!("../../exporters/programs/java/App.java"))],
+        files: &[("App.java", include_str!("programs/java/App.java"))],
         install: &[
             &[
                 "mvn",
@@ -97,9 +97,9 @@ fn go_otelhttp() {
         name: "exporter-go",
         needs: &["go"],
         files: &[
-            ("main.go", include_str!("../../exporters/programs/go/main.go")),
-            ("go.mod", include_str!("../../exporters/programs/go/go.mod")),
-            ("go.sum", include_str!("../../exporters/programs/go/go.sum")),
+            ("main.go", include_str!("programs/go/main.go")),
+            ("go.mod", include_str!("programs/go/go.mod")),
+            ("go.sum", include_str!("programs/go/go.sum")),
         ],
         install: &[&["go", "build", "-o", "exporters", "."]],
     };
