@@ -23,7 +23,7 @@ pub const DEMO_ON_NODES: Demo = Demo {
     name: "hello-cities-nodes",
     about: "durable orchestrations on 4, 8 and 12 nodes, over NATS and PostgreSQL",
     short: Length {
-        takes: "about 3 minutes",
+        takes: "about 4 minutes",
         time_scale: 1.0,
         repetitions: 1,
         variants: &["classic-4", "classic-12", "durable-4", "durable-8", "durable-12"],
