@@ -10,12 +10,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
-use narrows_model::trace::{Span, SpanStatus};
+use narrows_model::trace::Span;
 use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
-
-/// What the statuses of failed responses begin with.
-const FAILED_FROM: u16 = 400;
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
 const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
@@ -146,8 +143,7 @@ impl Known {
         Candidate {
             start_ns: span.start_ns,
             duration_ns: span.duration_ns(),
-            is_failed: span.status == SpanStatus::Error
-                || span.facts.http_status.is_some_and(|status| status >= FAILED_FROM),
+            is_failed: span.has_failed(),
             has_parent: span.parent_id.is_some(),
             weight: span.weight,
             hash: self.hashing.hash_one((span.trace_id, span.span_id, span.kind.as_str(), span.start_ns)),

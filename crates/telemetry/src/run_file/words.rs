@@ -136,11 +136,19 @@ pub(super) fn kind_number(kind: SpanKind) -> i64 {
     }
 }
 
+const KINDS: [SpanKind; 5] =
+    [SpanKind::Internal, SpanKind::Server, SpanKind::Client, SpanKind::Producer, SpanKind::Consumer];
+
 /// The span kind of OTLP's number.
 pub(super) fn kind_of(number: i64) -> Option<SpanKind> {
-    [SpanKind::Internal, SpanKind::Server, SpanKind::Client, SpanKind::Producer, SpanKind::Consumer]
-        .into_iter()
-        .find(|kind| kind_number(*kind) == number)
+    KINDS.into_iter().find(|kind| kind_number(*kind) == number)
+}
+
+/// [`SpanKind::has_failed`] as an SQL condition on the columns `kind`, `status` and `http_status`.
+pub(super) fn has_failed_sql() -> String {
+    let error = status_number(SpanStatus::Error);
+    let cases = KINDS.map(|kind| format!("WHEN {} THEN {}", kind_number(kind), kind.failed_from()));
+    format!("(status = {error} OR http_status >= CASE kind {} END)", cases.join(" "))
 }
 
 /// OTLP's number of a span status.
@@ -155,6 +163,11 @@ pub(super) fn status_number(status: SpanStatus) -> i64 {
 /// The span status of OTLP's number.
 pub(super) fn status_of(number: i64) -> Option<SpanStatus> {
     [SpanStatus::Unset, SpanStatus::Ok, SpanStatus::Error].into_iter().find(|status| status_number(*status) == number)
+}
+
+/// The HTTP status of a span; `None` if no status has that number.
+pub(super) fn http_status_of(number: Option<i64>) -> Option<u16> {
+    number.and_then(|number| u16::try_from(number).ok())
 }
 
 /// A count as SQLite's signed integer; the largest one when it does not fit.
@@ -189,6 +202,22 @@ mod tests {
         assert_eq!([i64::MIN, 5, i64::MAX].map(plausible), [0, 5, 1 << 62]);
         let weights = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 2.5, 1e300];
         assert_eq!(weights.map(plausible_weight), [1.0, 1e9, 1.0, 1.0, 1.0, 2.5, 1e9]);
+    }
+
+    #[test]
+    fn sql_and_model_agree_on_failed_spans() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let sql = format!("SELECT {} FROM (SELECT ?1 AS kind, ?2 AS status, ?3 AS http_status)", has_failed_sql());
+        for kind in KINDS {
+            for status in [SpanStatus::Unset, SpanStatus::Ok, SpanStatus::Error] {
+                for http_status in [None, Some(200), Some(399), Some(400), Some(404), Some(499), Some(500), Some(599)] {
+                    let row = (kind_number(kind), status_number(status), http_status);
+                    let has_failed: Option<bool> = connection.query_row(&sql, row, |row| row.get(0)).unwrap();
+                    let expected = kind.has_failed(status, http_status);
+                    assert_eq!(has_failed.unwrap_or(false), expected, "{kind:?} {status:?} {http_status:?}");
+                }
+            }
+        }
     }
 
     #[test]
