@@ -179,6 +179,54 @@ pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry
     receipt
 }
 
+/// Spans and a store for tests of what counts them.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use narrows_model::series::{LogLine, Point, SeriesKey};
+    use narrows_model::trace::{SpanFacts, SpanKind, SpanStatus};
+    use narrows_telemetry::{Kept, Refused};
+
+    use super::*;
+
+    /// A store that accepts all spans, or none.
+    pub(crate) struct Door(pub(crate) bool);
+
+    impl Store for Door {
+        fn spans(&self, _: Vec<Span>) -> Receipt {
+            resolved(if self.0 { Ok(Kept::default()) } else { Err(Refused::Busy) })
+        }
+        fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+        fn logs(&self, _: Vec<LogLine>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+    }
+
+    /// A server span of 5 ms with an id of its own. The parent's id consists of this byte.
+    pub(crate) fn server_span(service: &str, parent: Option<u8>, start_ns: i64) -> Span {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Span {
+            trace_id: [1; 16],
+            span_id: NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes(),
+            parent_id: parent.map(|byte| [byte; 8]),
+            service: service.to_owned(),
+            scope: String::new(),
+            name: format!("GET /{service}"),
+            kind: SpanKind::Server,
+            start_ns,
+            end_ns: start_ns + 5_000_000,
+            status: SpanStatus::Unset,
+            status_message: String::new(),
+            facts: SpanFacts::default(),
+            attributes: Default::default(),
+            weight: 1.0,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use narrows_model::evidence::LoadTotals;
