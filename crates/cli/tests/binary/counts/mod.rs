@@ -126,8 +126,14 @@ proptest! {
     }
 }
 
+/// Few cases, since each one writes files, unless `PROPTEST_CASES` asks for more.
+fn with_files() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(24, |cases| cases.parse().unwrap());
+    ProptestConfig { cases, max_shrink_iters: 50, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 50, ..ProptestConfig::default() })]
+    #![proptest_config(with_files())]
 
     #[test]
     fn run_files_and_queries_show_what_the_client_counted(load in any_load()) {
