@@ -10,12 +10,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
-use narrows_model::trace::{Span, SpanStatus};
+use narrows_model::trace::Span;
 use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
-
-/// What the statuses of failed responses begin with.
-const FAILED_FROM: u16 = 400;
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
 const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
@@ -146,8 +143,7 @@ impl Known {
         Candidate {
             start_ns: span.start_ns,
             duration_ns: span.duration_ns(),
-            is_failed: span.status == SpanStatus::Error
-                || span.facts.http_status.is_some_and(|status| status >= FAILED_FROM),
+            is_failed: span.has_failed(),
             has_parent: span.parent_id.is_some(),
             weight: span.weight,
             hash: self.hashing.hash_one((span.trace_id, span.span_id, span.kind.as_str(), span.start_ns)),
@@ -181,6 +177,54 @@ pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry
     // The receipt is right here to be told.
     let _ = tell.send(result);
     receipt
+}
+
+/// Spans and a store for tests of what counts them.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use narrows_model::series::{LogLine, Point, SeriesKey};
+    use narrows_model::trace::{SpanFacts, SpanKind, SpanStatus};
+    use narrows_telemetry::{Kept, Refused};
+
+    use super::*;
+
+    /// A store that accepts all spans, or none.
+    pub(crate) struct Door(pub(crate) bool);
+
+    impl Store for Door {
+        fn spans(&self, _: Vec<Span>) -> Receipt {
+            resolved(if self.0 { Ok(Kept::default()) } else { Err(Refused::Busy) })
+        }
+        fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+        fn logs(&self, _: Vec<LogLine>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+    }
+
+    /// A server span of 5 ms with an id of its own. The parent's id consists of this byte.
+    pub(crate) fn server_span(service: &str, parent: Option<u8>, start_ns: i64) -> Span {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Span {
+            trace_id: [1; 16],
+            span_id: NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes(),
+            parent_id: parent.map(|byte| [byte; 8]),
+            service: service.to_owned(),
+            scope: String::new(),
+            name: format!("GET /{service}"),
+            kind: SpanKind::Server,
+            start_ns,
+            end_ns: start_ns + 5_000_000,
+            status: SpanStatus::Unset,
+            status_message: String::new(),
+            facts: SpanFacts::default(),
+            attributes: Default::default(),
+            weight: 1.0,
+        }
+    }
 }
 
 #[cfg(test)]

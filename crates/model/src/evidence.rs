@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counting::{self, Phase};
 use crate::histogram::{Histogram, Quantiles};
-use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad};
+use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad, add_counts};
 use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
 use crate::series::{Point, Series, names};
@@ -151,36 +151,14 @@ impl LoadTotals {
         if phase == Phase::Draining || row.length_ns == 0 {
             self.untimed += row.succeeded;
         }
-        self.due += row.due;
-        self.late += row.late;
-        self.dropped += row.dropped;
-        self.sent += row.sent;
-        self.repeated += row.repeated;
-        self.cut += row.cut;
-        self.succeeded += row.succeeded;
-        self.errors.add(row.errors);
-        self.bytes += row.bytes;
-        self.latency.merge(&row.latency);
-        self.service.merge(&row.service);
-        self.lateness.merge(&row.lateness);
+        add_counts!(self, row);
     }
 
     /// Adds the counts and the time of another load.
     pub fn merge(&mut self, other: &LoadTotals) {
         self.seconds += other.seconds;
-        self.due += other.due;
-        self.late += other.late;
-        self.dropped += other.dropped;
-        self.sent += other.sent;
-        self.repeated += other.repeated;
-        self.cut += other.cut;
-        self.succeeded += other.succeeded;
         self.untimed += other.untimed;
-        self.errors.add(other.errors);
-        self.bytes += other.bytes;
-        self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.lateness.merge(&other.lateness);
+        add_counts!(self, other);
     }
 }
 

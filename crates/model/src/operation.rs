@@ -15,7 +15,7 @@ pub struct OperationEvidence {
     pub service: String,
     /// The name of its server spans, such as `GET /orders/{id}`.
     pub name: String,
-    /// Spans that ended without an error: HTTP status below 500 and no error status.
+    /// Spans that did not fail; see [`SpanKind::has_failed`](crate::trace::SpanKind::has_failed).
     pub completed: f64,
     /// All others.
     pub failed: f64,

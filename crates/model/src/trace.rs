@@ -67,6 +67,11 @@ impl Span {
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).max(0) as u64
     }
+
+    /// Whether it failed; see [`SpanKind::has_failed`].
+    pub fn has_failed(&self) -> bool {
+        self.kind.has_failed(self.status, self.facts.http_status)
+    }
 }
 
 /// A span's kind. OpenTelemetry's words.
@@ -96,6 +101,20 @@ impl SpanKind {
             SpanKind::Producer => "producer",
             SpanKind::Consumer => "consumer",
         }
+    }
+
+    /// Lowest HTTP status that is a failure, by OpenTelemetry's semantic conventions for HTTP spans. A bad request is a
+    /// failure of its sender (400), not of the server that rejects it (500).
+    pub const fn failed_from(self) -> u16 {
+        match self {
+            SpanKind::Client | SpanKind::Producer => 400,
+            SpanKind::Internal | SpanKind::Server | SpanKind::Consumer => 500,
+        }
+    }
+
+    /// Whether a span of this kind failed: its status is `error`, or its HTTP status is a failure.
+    pub fn has_failed(self, status: SpanStatus, http_status: Option<u16>) -> bool {
+        status == SpanStatus::Error || http_status.is_some_and(|http_status| http_status >= self.failed_from())
     }
 }
 
@@ -150,7 +169,31 @@ impl Trace {
 
 #[cfg(test)]
 mod tests {
+    use SpanKind::{Client, Consumer, Internal, Producer, Server};
+    use SpanStatus::{Error, Ok, Unset};
+
     use super::*;
+
+    #[test]
+    fn a_bad_request_is_a_failure_of_its_sender() {
+        let callers = [Client, Producer].map(|kind| (kind, true));
+        let others = [Internal, Server, Consumer].map(|kind| (kind, false));
+        for (kind, is_caller) in callers.into_iter().chain(others) {
+            for (status, http_status, has_failed) in [
+                (Unset, None, false),
+                (Unset, Some(399), false),
+                (Unset, Some(400), is_caller),
+                (Ok, Some(404), is_caller),
+                (Unset, Some(499), is_caller),
+                (Unset, Some(500), true),
+                (Ok, Some(503), true),
+                (Error, None, true),
+                (Error, Some(200), true),
+            ] {
+                assert_eq!(kind.has_failed(status, http_status), has_failed, "{kind:?} {status:?} {http_status:?}");
+            }
+        }
+    }
 
     #[test]
     fn steps_of_calls_are_known_by_their_names() {

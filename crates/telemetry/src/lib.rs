@@ -12,6 +12,8 @@ pub mod run_file;
 pub mod sampler;
 pub mod scrape;
 pub mod secrets;
+#[cfg(test)]
+mod testing;
 mod unicode;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};

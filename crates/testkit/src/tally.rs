@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use narrows_model::histogram::Histogram;
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace};
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
 const THROTTLED: u16 = 429;
-const FIRST_SERVER_ERROR: u16 = 500;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
@@ -157,8 +156,7 @@ fn outcome_of(span: &Span) -> Outcome {
     let facts = &span.facts;
     let is_throttled =
         facts.http_status == Some(THROTTLED) || is_refusal(&facts.db_status) || is_refusal(&facts.error_type);
-    let is_server_error = span.facts.http_status.is_some_and(|status| status >= FIRST_SERVER_ERROR);
-    match (is_throttled, is_server_error || span.status == SpanStatus::Error) {
+    match (is_throttled, span.has_failed()) {
         (true, _) => Outcome::Throttled,
         (false, true) => Outcome::Failed,
         (false, false) => Outcome::Succeeded,

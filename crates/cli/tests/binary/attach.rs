@@ -127,16 +127,10 @@ fn a_quiet_system_is_a_run_with_caveats() {
 
 #[test]
 fn a_full_disk_ends_the_collection_and_is_said() {
-    let may_mount = ["--map-root-user", "--mount", "true"];
-    if !std::process::Command::new("unshare").args(may_mount).status().is_ok_and(|status| status.success()) {
-        return narrows_testing::skip("a full disk: this user may not mount a small one");
-    }
+    let Some(mut command) = common::that_mounts(ON_A_SMALL_DISK) else { return };
     let bench = Bench::new("");
     std::fs::create_dir(bench.path("small")).unwrap();
-    let mut command = std::process::Command::new("unshare");
-    command
-        .args(["--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, env!("CARGO_BIN_EXE_narrows")])
-        .current_dir(bench.path(""));
+    command.current_dir(bench.path(""));
     let output = common::end(command);
     let (shown, told) = (text(&output.stdout), text(&output.stderr));
     assert!(shown.contains("exit 2\n"), "{shown}{told}");

@@ -74,11 +74,11 @@ fn objectives_are_judged_by_what_was_counted() {
         "  command: [narrows, load, \"{}\", -n, \"50\", -c, \"1\", --check-status, \"400\"]",
         url("ownerId=o1")
     );
-    let bench = Bench::new(&experiment(&load, "objectives: [\"error_rate < 1%\"]"));
+    let bench = Bench::new(&experiment(&load, "objectives: [\"error_rate < 1%\", \"rate >= 1000000/s\"]"));
     let (output, said) = run(&bench);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert_eq!((sum(&bench, "sent"), sum(&bench, "errors_status")), (50, 50), "{said}");
-    assert!(said.contains("error_rate < 1%"), "{said}");
+    assert_eq!((sum(&bench, "sent"), sum(&bench, "errors_status")), (50, 0), "400 is no failure of the server: {said}");
+    assert!(said.contains("error_rate < 1%") && said.contains("rate >= 1000000/s"), "{said}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 
 use crate::common::{
     Bench, TWO_FILE_SERVERS, ask, cgroups, end, eventually, has_caps, has_python, marked, start_until, text,
+    that_mounts,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -336,13 +337,10 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRe
 
 #[test]
 fn a_full_disk_ends_the_run_and_leaves_a_file_that_can_be_read() {
-    let may_mount = ["--map-root-user", "--mount", "true"];
     if !has_python() {
         return;
     }
-    if !Command::new("unshare").args(may_mount).status().is_ok_and(|status| status.success()) {
-        return narrows_testing::skip("a full disk: this user may not mount a small one");
-    }
+    let Some(mut command) = that_mounts(ON_A_SMALL_DISK) else { return };
     let filler = TWO_FILE_SERVERS
         .replace(
             "[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]",
@@ -352,12 +350,7 @@ fn a_full_disk_ends_the_run_and_leaves_a_file_that_can_be_read() {
     let bench = Bench::new(&filler);
     std::fs::write(bench.path("filler.py"), FILLER).unwrap();
     std::fs::create_dir(bench.path("small")).unwrap();
-    let mut command = Command::new("unshare");
-    command
-        .args(["--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, env!("CARGO_BIN_EXE_narrows")])
-        .current_dir(bench.path(""))
-        .env("TMPDIR", bench.path("tmp"))
-        .env("NO_COLOR", "1");
+    command.current_dir(bench.path("")).env("TMPDIR", bench.path("tmp")).env("NO_COLOR", "1");
     let output = end(command);
     let (shown, said) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(shown.matches("exit 2\n").count(), 1, "the run fails: {shown}{said}");

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace, TraceId};
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 
 use crate::critical_path::category::{Names, is_connecting};
 use crate::critical_path::{Tree, by_trace};
@@ -230,14 +230,9 @@ fn own_ns(tree: &Tree<'_>, at: usize) -> f64 {
 /// The services in which errors of this request began, each once.
 fn error_places(tree: &Tree<'_>, entry: usize, names: &Names, trace: &Trace) -> Vec<String> {
     let is_below = |at: usize| std::iter::successors(Some(at), |at| tree.parent(*at)).any(|at| at == entry);
-    let found = deepest(trace, has_failed).into_iter().filter_map(|span| tree.find(span.span_id));
+    let found = deepest(trace, Span::has_failed).into_iter().filter_map(|span| tree.find(span.span_id));
     let mut places: Vec<String> = found.filter(|at| is_below(*at)).map(|at| place_of(tree, at, names)).collect();
     places.sort();
     places.dedup();
     places
-}
-
-/// Whether a span failed: it says so, or a server returned a status of 500 or above.
-fn has_failed(span: &Span) -> bool {
-    span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
 }

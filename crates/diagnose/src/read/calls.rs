@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ptr;
 use std::rc::Rc;
 
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace};
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
 use crate::read::repetition::values_of;
 use crate::read::requests::{Query, Request};
@@ -177,7 +177,7 @@ pub(crate) fn has_retry_after(span: &Span) -> bool {
 }
 
 pub(crate) fn went_wrong(span: &Span) -> bool {
-    is_throttled(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
+    is_throttled(span) || span.has_failed()
 }
 
 /// The calls of a request in order of start. What happens below a query, such as the HTTP call that carries it, is part

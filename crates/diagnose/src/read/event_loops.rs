@@ -33,12 +33,13 @@ impl LoopDelay {
     /// None with fewer readings than these, and without a mean.
     pub(crate) fn of(
         trial: &TrialEvidence,
-        (service, replica): (&str, u32),
+        service: &str,
+        replica: u32,
         interval: &Interval,
         readings_min: usize,
     ) -> Option<Self> {
         let gauge = |name: &str| {
-            let series = series_of(trial, (name, service, replica))?;
+            let series = series_of(trial, name, service, replica)?;
             let here = series.points.iter().filter(|point| interval.contains(point.time_ns));
             let values: Vec<f64> = here.map(|point| point.value).collect();
             let count = values.len();

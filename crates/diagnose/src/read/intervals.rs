@@ -243,7 +243,7 @@ impl Interval {
         (name, service, replica): (&str, &str, u32),
         thresholds: &Thresholds,
     ) -> Option<f64> {
-        self.median_in(series_of(trial, (name, service, replica))?, thresholds)
+        self.median_in(series_of(trial, name, service, replica)?, thresholds)
     }
 
     /// The median of one replica's series here, of however few points, which need not agree; none without a point.
@@ -252,7 +252,7 @@ impl Interval {
         trial: &TrialEvidence,
         (name, service, replica): (&str, &str, u32),
     ) -> Option<f64> {
-        let points = series_of(trial, (name, service, replica))?.points.iter();
+        let points = series_of(trial, name, service, replica)?.points.iter();
         median(points.filter(|point| self.contains(point.time_ns)).map(|point| point.value).collect())
     }
 
@@ -276,10 +276,7 @@ impl Interval {
 }
 
 /// One replica's series of that name, the first if several differ in their labels.
-pub(crate) fn series_of<'t>(
-    trial: &'t TrialEvidence,
-    (name, service, replica): (&str, &str, u32),
-) -> Option<&'t Series> {
+pub(crate) fn series_of<'t>(trial: &'t TrialEvidence, name: &str, service: &str, replica: u32) -> Option<&'t Series> {
     trial.series.iter().find(|series| {
         let key = &series.key;
         key.name == name && key.service == service && key.replica == replica

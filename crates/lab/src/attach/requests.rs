@@ -287,49 +287,14 @@ fn without_details(span: &Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use narrows_model::run::WindowKind;
-    use narrows_model::trace::{SpanFacts, SpanStatus};
-    use narrows_telemetry::{Kept, Refused};
+    use narrows_telemetry::Refused;
 
     use super::*;
-    use crate::counting::resolved;
-
-    /// Takes everything, or turns everything away.
-    struct Door(bool);
-
-    impl Store for Door {
-        fn spans(&self, _: Vec<Span>) -> Receipt {
-            resolved(if self.0 { Ok(Kept::default()) } else { Err(Refused::Busy) })
-        }
-        fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
-            resolved(Ok(Kept::default()))
-        }
-        fn logs(&self, _: Vec<LogLine>) -> Receipt {
-            resolved(Ok(Kept::default()))
-        }
-    }
+    use crate::counting::testing::{Door, server_span};
 
     fn span(service: &str, kind: SpanKind, parent: Option<u8>, at_s: f64) -> Span {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let start_ns = (at_s * 1e9) as i64;
-        Span {
-            trace_id: [1; 16],
-            span_id: NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes(),
-            parent_id: parent.map(|byte| [byte; 8]),
-            service: service.into(),
-            scope: String::new(),
-            name: format!("GET /{service}"),
-            kind,
-            start_ns,
-            end_ns: start_ns + 5_000_000,
-            status: SpanStatus::Unset,
-            status_message: String::new(),
-            facts: SpanFacts::default(),
-            attributes: Default::default(),
-            weight: 1.0,
-        }
+        Span { kind, ..server_span(service, parent, (at_s * 1e9) as i64) }
     }
 
     fn window(from_s: i64, to_s: i64) -> Window {

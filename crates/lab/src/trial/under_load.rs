@@ -61,7 +61,7 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         let mut early = EarlyEnd::new(&self.experiment.objectives, &plan);
         self.faults = Faults::new(std::mem::take(&mut self.planned_faults));
-        let waits = (plan.drain, plan.timeout);
+        let (drain, timeout) = (plan.drain, plan.timeout);
         let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
         for caveat in std::mem::take(&mut self.faults).caveats() {
             progress.tell(&Event::Caveat(&caveat));
@@ -70,7 +70,7 @@ impl Bench<'_> {
         let sent = sent?;
         self.recorder.put_windows(trial.id, &sent.windows)?;
         trial.validity = sent.outcome.validity;
-        for caveat in early.caveat().into_iter().chain(undrained(sent.outcome.undrained, waits)) {
+        for caveat in early.caveat().into_iter().chain(undrained(sent.outcome.undrained, drain, timeout)) {
             progress.tell(&Event::Caveat(&caveat));
             trial.caveats.push(caveat);
         }
@@ -114,8 +114,8 @@ impl Bench<'_> {
     }
 }
 
-/// A caveat on requests without a response at the end of the drain, given the drain and the timeout.
-fn undrained(requests: u64, (drain, timeout): (Duration, Duration)) -> Option<String> {
+/// A caveat on requests without a response at the end of the drain.
+fn undrained(requests: u64, drain: Duration, timeout: Duration) -> Option<String> {
     let time = |time: Duration| units::duration(time.as_nanos() as f64);
     (requests > 0).then(|| {
         format!(

@@ -1,6 +1,7 @@
 //! What is done with the responses to a step: redirects, then cookies, checks and extraction, in this order.
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
+use narrows_model::trace::SpanKind;
 
 use super::capture::Wanted;
 use super::checks::CompiledCheck;
@@ -12,8 +13,8 @@ use crate::Error;
 use crate::recorder::Cause;
 use crate::request::{header_of, path_of};
 
-/// From this status on a response has failed, unless a check allows it.
-pub(crate) const STATUS_FAILED: u16 = 400;
+/// Lowest status of a failed response, unless a check allows it: the load engine is a client.
+pub(crate) const STATUS_FAILED: u16 = SpanKind::Client.failed_from();
 
 /// See the module.
 #[derive(Debug)]

@@ -81,6 +81,25 @@ impl Default for LoadSecond {
     }
 }
 
+/// Adds the counts that a row has in common with [`LoadTotals`](crate::evidence::LoadTotals).
+macro_rules! add_counts {
+    ($sum:expr, $other:expr) => {
+        $sum.due += $other.due;
+        $sum.late += $other.late;
+        $sum.dropped += $other.dropped;
+        $sum.sent += $other.sent;
+        $sum.repeated += $other.repeated;
+        $sum.cut += $other.cut;
+        $sum.succeeded += $other.succeeded;
+        $sum.errors.add($other.errors);
+        $sum.bytes += $other.bytes;
+        $sum.latency.merge(&$other.latency);
+        $sum.service.merge(&$other.service);
+        $sum.lateness.merge(&$other.lateness);
+    };
+}
+pub(crate) use add_counts;
+
 impl LoadSecond {
     /// Its end, exclusive.
     pub fn end_ns(&self) -> i64 {
@@ -115,18 +134,7 @@ impl LoadSecond {
     pub fn merge(&mut self, other: &LoadSecond) {
         self.length_ns = self.length_ns.max(other.length_ns);
         self.vus += other.vus;
-        self.due += other.due;
-        self.late += other.late;
-        self.dropped += other.dropped;
-        self.sent += other.sent;
-        self.repeated += other.repeated;
-        self.cut += other.cut;
-        self.succeeded += other.succeeded;
-        self.errors.add(other.errors);
-        self.bytes += other.bytes;
-        self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.lateness.merge(&other.lateness);
+        add_counts!(self, other);
     }
 }
 

@@ -14,6 +14,7 @@ mod scenario;
 mod spread;
 mod template;
 
+pub(crate) use counts::add_counts;
 pub use counts::{LoadBatch, LoadSecond, Sample};
 pub use data::{DataSource, DataValues, Pick};
 pub use failures::{ErrorCause, ErrorCounts, ErrorKind};

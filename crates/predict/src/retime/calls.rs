@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::sidecar_of;
-use narrows_model::trace::{Span, SpanKind, SpanStatus, is_step_of_call};
+use narrows_model::trace::{Span, SpanKind, is_step_of_call};
 
 use super::tree::Tree;
 
@@ -29,7 +29,7 @@ pub(crate) fn is_refused(span: &Span) -> bool {
 }
 
 fn went_wrong(span: &Span) -> bool {
-    is_refused(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
+    is_refused(span) || span.has_failed()
 }
 
 /// Whether a span is a call to a database.

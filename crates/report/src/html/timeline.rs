@@ -97,9 +97,9 @@ pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
         }
         let (x, seconds) = (clock.at(start_ns + length_ns / 2), length_ns as f64 / 1e9);
         if is_open {
-            timeline.add_arrivals((x, seconds), &rows, &of_one_request);
+            timeline.add_arrivals(x, seconds, &rows, &of_one_request);
         }
-        timeline.add_second((x, seconds), &rows);
+        timeline.add_second(x, seconds, &rows);
     }
     timeline
 }
@@ -119,14 +119,14 @@ impl Timeline {
         lines.filter(|line| !line.is_empty()).for_each(|line| line.push((x, f64::NAN)));
     }
 
-    fn add_arrivals(&mut self, (x, seconds): (f64, f64), rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
+    fn add_arrivals(&mut self, x: f64, seconds: f64, rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>();
         let begun = rows.iter().map(|row| begun(row, of_one_request)).sum();
         let values = [sum(|row| row.due), begun];
         self.arrivals.iter_mut().zip(values).for_each(|(line, value)| line.push((x, value as f64 / seconds)));
     }
 
-    fn add_second(&mut self, (x, seconds): (f64, f64), rows: &[&LoadSecond]) {
+    fn add_second(&mut self, x: f64, seconds: f64, rows: &[&LoadSecond]) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>() as f64;
         self.users.push((x, sum(|row| u64::from(row.vus))));
         self.rate.push((x, sum(|row| row.succeeded) / seconds));

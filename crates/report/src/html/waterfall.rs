@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace, hex};
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, hex};
 use narrows_model::units;
 
 use super::axis::{Axis, Unit};
@@ -234,7 +234,7 @@ impl Drawing<'_> {
 
     /// A span's bar, and the wait after it. `lane` is what the style of a bar in a lane adds.
     fn bar(&self, span: &Span, lane: &str) -> String {
-        let class = if is_failed(span) || is_throttled(span) { " class=\"bad\"" } else { "" };
+        let class = if span.has_failed() || is_throttled(span) { " class=\"bad\"" } else { "" };
         let bar = format!("<i{class} style=\"{}{lane}\"></i>", self.place(span.start_ns, span.duration_ns() as f64));
         bar + &self.waits.after_ns(span).map_or(String::new(), |wait_ns| self.wait(span.end_ns, wait_ns as f64, lane))
     }
@@ -259,7 +259,7 @@ impl Drawing<'_> {
         if first.kind != SpanKind::Server && first.kind != SpanKind::Consumer {
             classes.push("light");
         }
-        if spans.iter().all(|span| is_failed(span) || is_throttled(span)) {
+        if spans.iter().all(|span| span.has_failed() || is_throttled(span)) {
             classes.push("failed");
         }
         if spans.iter().any(|span| self.marked.contains(hex(&span.span_id).as_str())) {
@@ -269,14 +269,10 @@ impl Drawing<'_> {
     }
 }
 
-fn is_failed(span: &Span) -> bool {
-    span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
-}
-
 fn failure(span: &Span) -> String {
     match () {
         () if is_throttled(span) => "<strong>429</strong> ".to_owned(),
-        () if is_failed(span) => "<strong>failed</strong> ".to_owned(),
+        () if span.has_failed() => "<strong>failed</strong> ".to_owned(),
         () => String::new(),
     }
 }
@@ -284,7 +280,7 @@ fn failure(span: &Span) -> String {
 /// How many of the spans of one row were refused, and how many failed otherwise.
 fn failures(spans: &[&Span]) -> String {
     let refused = spans.iter().filter(|span| is_throttled(span)).count();
-    let failed = spans.iter().filter(|span| is_failed(span) && !is_throttled(span)).count();
+    let failed = spans.iter().filter(|span| span.has_failed() && !is_throttled(span)).count();
     [(refused, "got 429"), (failed, "failed")]
         .iter()
         .filter(|(count, _)| *count > 0)

@@ -72,28 +72,10 @@ fn kind(spans: &[Span], at: usize, parent: Option<usize>, callee: Option<SpanKin
 #[cfg(test)]
 mod tests {
     use SpanKind::{Client, Consumer, Internal, Producer, Server};
-    use narrows_model::trace::{SpanFacts, SpanStatus};
+    use narrows_model::trace::SpanFacts;
 
     use super::*;
-
-    fn span(id: u8, parent: u8, service: &str, kind: SpanKind) -> Span {
-        Span {
-            trace_id: [1; 16],
-            span_id: [id; 8],
-            parent_id: (parent > 0).then_some([parent; 8]),
-            service: service.to_owned(),
-            scope: String::new(),
-            name: String::new(),
-            kind,
-            start_ns: 1,
-            end_ns: 2,
-            status: SpanStatus::Unset,
-            status_message: String::new(),
-            facts: SpanFacts::default(),
-            attributes: Default::default(),
-            weight: 1.0,
-        }
-    }
+    use crate::testing::span;
 
     /// The inferred kinds, after spans without a kind were set to internal.
     fn inferred(mut spans: Vec<Span>) -> Vec<SpanKind> {

@@ -10,7 +10,8 @@ use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind, SpanStatus, hex};
 use serde_json::{Map, Value, json};
 
-use crate::otlp::encode::{TRIAL, kind_number, status_number, trace_state};
+use crate::otlp::encode::{TRIAL, trace_state};
+use crate::otlp::numbers::{kind_number, status_number};
 use crate::run_file::{self, Reader, SpanOrder};
 
 /// Records in a line of OTLP's JSON.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use narrows_model::trace::Span;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -21,6 +21,7 @@ use opentelemetry_proto::tonic::trace::v1 as trace;
 use prost::Message;
 use serde_json::{Map, Value};
 
+use super::numbers::{kind_number, status_number};
 use super::rpc::Status;
 
 /// The attribute of a resource that says which trial a record comes from.
@@ -110,11 +111,11 @@ fn span_message(span: Span) -> trace::Span {
         parent_span_id: span.parent_id.map(|id| id.to_vec()).unwrap_or_default(),
         trace_state: trace_state(span.weight),
         name: span.name,
-        kind: kind_number(span.kind),
+        kind: kind_number(span.kind) as i32,
         start_time_unix_nano: unsigned(span.start_ns),
         end_time_unix_nano: unsigned(span.end_ns),
         attributes: attributes(span.attributes),
-        status: Some(trace::Status { code: status_number(span.status), message: span.status_message }),
+        status: Some(trace::Status { code: status_number(span.status) as i32, message: span.status_message }),
         ..Default::default()
     }
 }
@@ -145,26 +146,6 @@ fn resource(service: &str, replica: u32, trial: &str) -> Resource {
 
 fn scope(name: String) -> Option<InstrumentationScope> {
     (!name.is_empty()).then(|| InstrumentationScope { name, ..Default::default() })
-}
-
-/// OTLP's number of a kind.
-pub(crate) fn kind_number(kind: SpanKind) -> i32 {
-    match kind {
-        SpanKind::Internal => 1,
-        SpanKind::Server => 2,
-        SpanKind::Client => 3,
-        SpanKind::Producer => 4,
-        SpanKind::Consumer => 5,
-    }
-}
-
-/// OTLP's number of a status.
-pub(crate) fn status_number(status: SpanStatus) -> i32 {
-    match status {
-        SpanStatus::Unset => 0,
-        SpanStatus::Ok => 1,
-        SpanStatus::Error => 2,
-    }
 }
 
 /// The `tracestate` of a span that stands for `weight` spans: the threshold of the probability 1 ÷ `weight`, in units

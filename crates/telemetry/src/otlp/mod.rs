@@ -23,6 +23,7 @@ mod export;
 mod grpc;
 mod http;
 mod json;
+pub(crate) mod numbers;
 mod request;
 mod response;
 mod rpc;

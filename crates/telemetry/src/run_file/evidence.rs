@@ -20,7 +20,9 @@ use super::operations::operations_of;
 use super::reader::Reader;
 use super::shared_ids;
 use super::trace_choice::{Choice, HasFailed, Selection};
-use super::words::{Addend, Count, Instant, Json, Name, kind_of, plausible, plausible_weight, status_of};
+use super::words::{
+    Addend, Count, Instant, Json, Name, has_failed_sql, kind_of, plausible, plausible_weight, status_of,
+};
 use crate::normalise::add_replicas;
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
@@ -232,11 +234,13 @@ fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> 
 /// by a clock that is seconds away from the root's.
 fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = "SELECT t.trace_id, \
-               coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
-               t.weight, max(s.shape IN (SELECT id FROM span_shape_rows WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
-               ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT t.trace_id, coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
+         t.weight, max(s.shape IN (SELECT id FROM span_shape_rows WHERE trial = ?1 AND {})) \
+         FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id",
+        has_failed_sql()
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
         let has_failed = if row.get(3)? { HasFailed::Yes } else { HasFailed::No };

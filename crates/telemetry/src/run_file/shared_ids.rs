@@ -54,28 +54,9 @@ fn fresh(shared: SpanId, known: &mut HashSet<SpanId>) -> SpanId {
 #[cfg(test)]
 mod tests {
     use SpanKind::{Client, Internal, Server};
-    use narrows_model::trace::{SpanFacts, SpanStatus};
 
     use super::*;
-
-    fn span(id: u8, parent: u8, service: &str, kind: SpanKind) -> Span {
-        Span {
-            trace_id: [1; 16],
-            span_id: [id; 8],
-            parent_id: (parent > 0).then_some([parent; 8]),
-            service: service.to_owned(),
-            scope: String::new(),
-            name: String::new(),
-            kind,
-            start_ns: 1,
-            end_ns: 2,
-            status: SpanStatus::Unset,
-            status_message: String::new(),
-            facts: SpanFacts::default(),
-            attributes: Default::default(),
-            weight: 1.0,
-        }
-    }
+    use crate::testing::span;
 
     /// The position of each span's parent, after ids were separated.
     fn parents(mut spans: Vec<Span>) -> Vec<Option<usize>> {

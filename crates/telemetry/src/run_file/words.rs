@@ -1,10 +1,13 @@
 //! How values of the model are written into columns and read back: words, numbers and JSON.
 
-use narrows_model::trace::{SpanKind, SpanStatus};
+use narrows_model::trace::SpanStatus;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::otlp::numbers::KINDS;
+pub(super) use crate::otlp::numbers::{kind_number, kind_of, status_number, status_of};
 
 /// Instances of the model's types as JSON text. Numbers that are not finite become `null`.
 pub(super) fn json<T: Serialize>(value: &T) -> String {
@@ -125,36 +128,16 @@ impl FromSql for Finite {
     }
 }
 
-/// OTLP's number of a span kind.
-pub(super) fn kind_number(kind: SpanKind) -> i64 {
-    match kind {
-        SpanKind::Internal => 1,
-        SpanKind::Server => 2,
-        SpanKind::Client => 3,
-        SpanKind::Producer => 4,
-        SpanKind::Consumer => 5,
-    }
+/// [`SpanKind::has_failed`](narrows_model::trace::SpanKind::has_failed) as an SQL condition on the columns `kind`, `status` and `http_status`.
+pub(super) fn has_failed_sql() -> String {
+    let error = status_number(SpanStatus::Error);
+    let cases = KINDS.map(|kind| format!("WHEN {} THEN {}", kind_number(kind), kind.failed_from()));
+    format!("(status = {error} OR http_status >= CASE kind {} END)", cases.join(" "))
 }
 
-/// The span kind of OTLP's number.
-pub(super) fn kind_of(number: i64) -> Option<SpanKind> {
-    [SpanKind::Internal, SpanKind::Server, SpanKind::Client, SpanKind::Producer, SpanKind::Consumer]
-        .into_iter()
-        .find(|kind| kind_number(*kind) == number)
-}
-
-/// OTLP's number of a span status.
-pub(super) fn status_number(status: SpanStatus) -> i64 {
-    match status {
-        SpanStatus::Unset => 0,
-        SpanStatus::Ok => 1,
-        SpanStatus::Error => 2,
-    }
-}
-
-/// The span status of OTLP's number.
-pub(super) fn status_of(number: i64) -> Option<SpanStatus> {
-    [SpanStatus::Unset, SpanStatus::Ok, SpanStatus::Error].into_iter().find(|status| status_number(*status) == number)
+/// The HTTP status of a span; `None` if no status has that number.
+pub(super) fn http_status_of(number: Option<i64>) -> Option<u16> {
+    number.and_then(|number| u16::try_from(number).ok())
 }
 
 /// A count as SQLite's signed integer; the largest one when it does not fit.
@@ -192,14 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn sql_and_model_agree_on_failed_spans() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let sql = format!("SELECT {} FROM (SELECT ?1 AS kind, ?2 AS status, ?3 AS http_status)", has_failed_sql());
+        for kind in KINDS {
+            for status in [SpanStatus::Unset, SpanStatus::Ok, SpanStatus::Error] {
+                for http_status in [None, Some(200), Some(399), Some(400), Some(404), Some(499), Some(500), Some(599)] {
+                    let row = (kind_number(kind), status_number(status), http_status);
+                    let has_failed: Option<bool> = connection.query_row(&sql, row, |row| row.get(0)).unwrap();
+                    let expected = kind.has_failed(status, http_status);
+                    assert_eq!(has_failed.unwrap_or(false), expected, "{kind:?} {status:?} {http_status:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn words_read_back_as_what_was_written() {
-        for kind in 1..=5 {
-            assert_eq!(kind_of(kind).map(kind_number), Some(kind));
-        }
-        for status in 0..=2 {
-            assert_eq!(status_of(status).map(status_number), Some(status));
-        }
-        assert_eq!(kind_of(0), None);
         assert_eq!(word(RunState::Interrupted), "interrupted");
         assert_eq!(from_word::<WindowKind>("warmup"), Some(WindowKind::Warmup));
         assert_eq!(from_word::<TrialState>(&word(TrialState::Planned)), Some(TrialState::Planned));

@@ -61,37 +61,15 @@ const LAST_WORDS: &[&str] = &[
     "xsrftoken",
 ];
 
-/// The names above that are also secret at the end of a longer word: `newpassword`.
-const ENDINGS_OF_WORDS: [&str; 12] = [
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "authtoken",
-    "connectionstring",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "secret",
-    "secretkey",
-];
+/// The names above that are also secret at the end of a longer word (`newpassword`) and before a word of [`FORMS`].
+const PASSWORDS: [&str; 9] =
+    ["accesskey", "apikey", "passcode", "passphrase", "passwd", "password", "privatekey", "secret", "secretkey"];
+/// The names above that are also secret at the end of a longer word only.
+const ENDINGS_OF_WORDS: [&str; 3] = ["accesstoken", "authtoken", "connectionstring"];
+/// The names above that are also secret before a word of [`FORMS`] only.
+const FORMED: [&str; 2] = ["credential", "encryptionkey"];
 /// The names above whose plural is a count: `output_tokens`.
 const COUNTED: [&str; 1] = ["token"];
-/// The names above that are also secret before a word of [`FORMS`].
-const PASSWORDS: [&str; 11] = [
-    "accesskey",
-    "apikey",
-    "credential",
-    "encryptionkey",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "secret",
-    "secretkey",
-];
 /// Words after the name of a password that keep it a secret, in lower case.
 const FORMS: [&str; 19] = [
     "again",
@@ -168,7 +146,7 @@ fn is_form_of_password(name: &str) -> bool {
     let Some(last) = last_letters_of(name) else { return false };
     let form = FORMS.iter().filter(|form| last_letters(form) == last && ends_in(name, form));
     let mut stems = form.filter_map(|form| name.get(..name.len() - form.len()));
-    stems.any(|stem| PASSWORDS.iter().any(|words| ends_in(stem, words)))
+    stems.any(|stem| PASSWORDS.iter().chain(&FORMED).any(|words| ends_in(stem, words)))
 }
 
 /// The last two letters of each of [`LAST_WORDS`].
@@ -225,8 +203,8 @@ pub(super) fn is_secret_parameter(name: &str) -> bool {
 
 /// Whether a name's last words, written together, are these.
 pub(super) fn ends_in(name: &str, words: &str) -> bool {
-    before(name, words)
-        .is_some_and(|rest| begins_word(name.as_bytes(), rest.len()) || ENDINGS_OF_WORDS.contains(&words))
+    let may_end_word = || PASSWORDS.iter().chain(&ENDINGS_OF_WORDS).any(|ending| *ending == words);
+    before(name, words).is_some_and(|rest| begins_word(name.as_bytes(), rest.len()) || may_end_word())
 }
 
 /// What stands before these words, when a name ends in them but for case and separators.
@@ -348,8 +326,8 @@ mod tests {
             let has_plural = !COUNTED.contains(words) && !words.ends_with('s');
             assert!(!has_plural || is_secret_key(&format!("a.{words}s")), "{words}s");
         }
-        for words in PASSWORDS {
-            assert!(LAST_WORDS.contains(&words), "{words}");
+        for words in PASSWORDS.iter().chain(&FORMED) {
+            assert!(LAST_WORDS.contains(words), "{words}");
             FORMS.iter().for_each(|form| assert!(is_secret_key(&format!("{words}_{form}")), "{words}_{form}"));
         }
         for words in ENDINGS_OF_WORDS.iter().chain(&COUNTED) {

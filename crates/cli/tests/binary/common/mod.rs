@@ -78,6 +78,26 @@ pub(crate) fn start_until(command: &mut Command, text: &str) -> (Child, BufReade
     (child, lines)
 }
 
+/// A shell that runs `script` with the binary as `$0` and may mount disks of its own. `None` if this user may not; the
+/// test then counts as skipped.
+pub(crate) fn that_mounts(script: &str) -> Option<Command> {
+    // Root needs no user namespace, which some machines forbid.
+    for namespaces in [&["--mount"][..], &["--map-root-user", "--mount"]] {
+        let unshare = || {
+            let mut command = Command::new("unshare");
+            command.args(namespaces);
+            command
+        };
+        if unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            let mut command = unshare();
+            command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_narrows")]);
+            return Some(command);
+        }
+    }
+    skip("a full disk: this user may not mount a small one");
+    None
+}
+
 /// Runs a command to its end and keeps what it printed.
 pub(crate) fn end(mut command: Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -126,8 +126,14 @@ proptest! {
     }
 }
 
+/// Few cases, since each one writes files, unless `PROPTEST_CASES` asks for more.
+fn with_files() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(24, |cases| cases.parse().unwrap());
+    ProptestConfig { cases, max_shrink_iters: 50, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 50, ..ProptestConfig::default() })]
+    #![proptest_config(with_files())]
 
     #[test]
     fn run_files_and_queries_show_what_the_client_counted(load in any_load()) {
@@ -145,7 +151,7 @@ proptest! {
 
     #[test]
     fn imports_show_what_the_spans_say(
-        requests in proptest::collection::vec((0..200_000i64, 0..1_500i64, any::<bool>()), 1..40),
+        requests in proptest::collection::vec(any_received(), 1..40),
         step_us in prop_oneof![Just(1), 1..20i64, Just(1000)],
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -154,16 +160,20 @@ proptest! {
         let options = ImportOptions { files: vec![traces], name: "a".to_owned(), path: path.clone(), target: None };
         import(&options).unwrap();
         let outcome = conclude::outcome(&path).unwrap();
-        let failed = requests.iter().filter(|(.., has_failed)| *has_failed).count() as u64;
+        let failed = requests.iter().filter(|request| request.ending.has_failed).count() as u64;
         let shown = &outcome.comparison.variants[0];
         // Only the 50 fullest of the separate intervals are counted; there are fewer here.
         prop_assert_eq!((shown.requests, shown.errors), (requests.len() as u64, failed));
         let load = &json::outcome(&outcome)["trials"][0]["load"];
         prop_assert_eq!(counts_of(load), (requests.len() as u64 - failed, failed));
-        let slowest = requests.iter().filter(|(.., has_failed)| !has_failed).map(|(_, took, _)| took * 1_000_000).max();
+        let successes = requests.iter().filter(|request| !request.ending.has_failed);
+        let slowest = successes.map(|request| request.took_ms * 1_000_000).max();
         prop_assert_eq!(load["latency"]["max_ns"].as_i64(), slowest);
-        let counted = outcome.evidence.trials[0].operations.iter().map(|one| one.completed + one.failed).sum::<f64>();
-        prop_assert_eq!(counted, requests.len() as f64, "the counts of diagnose");
+        let trial = &outcome.evidence.trials[0];
+        let operation = &trial.operations[0];
+        let succeeded = requests.len() as f64 - failed as f64;
+        prop_assert_eq!((trial.operations.len(), operation.completed, operation.failed), (1, succeeded, failed as f64));
+        prop_assert_eq!(&operation.duration, &trial.counted_load().latency, "all percentiles are the same");
         prop_assert_eq!(number(&path, "SELECT sum(itemCount) FROM requests"), requests.len() as i64);
         prop_assert_eq!(number(&path, COUNTED), requests.len() as i64);
         let shown = text::outcome(&outcome, Style { width: 120, color: Color::Never });
@@ -172,10 +182,46 @@ proptest! {
     }
 }
 
-/// Requests in OTLP/JSON: when each began, in steps of `step_us`, how many milliseconds it took, and whether it failed.
-fn otlp(requests: &[(i64, i64, bool)], step_us: i64) -> Value {
-    let spans = requests.iter().enumerate().map(|(at, (began, took_ms, has_failed))| {
+/// How a server span ended.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    /// 0 for `unset`, 2 for `error`.
+    status: i64,
+    http_status: Option<i64>,
+    has_failed: bool,
+}
+
+const ENDINGS: [Ending; 8] = [
+    Ending { status: 0, http_status: None, has_failed: false },
+    Ending { status: 0, http_status: Some(200), has_failed: false },
+    Ending { status: 0, http_status: Some(404), has_failed: false },
+    Ending { status: 0, http_status: Some(429), has_failed: false },
+    Ending { status: 0, http_status: Some(500), has_failed: true },
+    Ending { status: 2, http_status: Some(503), has_failed: true },
+    Ending { status: 2, http_status: Some(404), has_failed: true },
+    Ending { status: 2, http_status: None, has_failed: true },
+];
+
+/// A request as its server recorded it.
+#[derive(Debug, Clone, Copy)]
+struct Received {
+    /// Steps since the start.
+    began: i64,
+    took_ms: i64,
+    ending: Ending,
+}
+
+fn any_received() -> impl Strategy<Value = Received> {
+    let received = |(began, took_ms, ending)| Received { began, took_ms, ending };
+    (0..200_000i64, 0..1_500i64, proptest::sample::select(&ENDINGS[..])).prop_map(received)
+}
+
+/// Server spans in OTLP/JSON that began at multiples of `step_us`.
+fn otlp(requests: &[Received], step_us: i64) -> Value {
+    let spans = requests.iter().enumerate().map(|(at, request)| {
+        let Received { began, took_ms, ending } = *request;
         let start_ns = load::START_NS + began * step_us * 1_000;
+        let http = |status: i64| json!({ "key": "http.response.status_code", "value": { "intValue": status } });
         json!({
             "traceId": format!("{:032x}", at + 1),
             "spanId": format!("{:016x}", at + 1),
@@ -183,7 +229,8 @@ fn otlp(requests: &[(i64, i64, bool)], step_us: i64) -> Value {
             "kind": 2,
             "startTimeUnixNano": start_ns.to_string(),
             "endTimeUnixNano": (start_ns + took_ms * 1_000_000).to_string(),
-            "status": { "code": if *has_failed { 2 } else { 0 } },
+            "status": { "code": ending.status },
+            "attributes": ending.http_status.map(http).into_iter().collect::<Vec<_>>(),
         })
     });
     let service = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "web" } }] });

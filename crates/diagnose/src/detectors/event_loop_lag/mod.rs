@@ -65,7 +65,7 @@ fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> 
 
 fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag> {
     let (thresholds, interval) = (cpu.thresholds, &cpu.intervals[at]);
-    let delay = LoopDelay::of(cpu.trial, (service, replica), interval, thresholds.runtime_readings)?;
+    let delay = LoopDelay::of(cpu.trial, service, replica, interval, thresholds.runtime_readings)?;
     let is_long = delay.wait_ns >= thresholds.loop_wait_ns
         && delay.wait_ns >= thresholds.loop_latency_share * interval.latency_ns;
     let is_own = !is_kept_from_running(cpu, (service, replica), interval) && runs_meanwhile(&delay);

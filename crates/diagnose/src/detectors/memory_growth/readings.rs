@@ -90,7 +90,7 @@ impl<'a> Readings<'a> {
 }
 
 fn points<'a>(trial: &'a TrialEvidence, name: &str, service: &str, replica: u32) -> Option<&'a [Point]> {
-    series_of(trial, (name, service, replica)).map(|series| &series.points[..])
+    series_of(trial, name, service, replica).map(|series| &series.points[..])
 }
 
 /// What a rate per second counted up to each of its points since the one before; the first has none before it.

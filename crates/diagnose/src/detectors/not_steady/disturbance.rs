@@ -124,16 +124,16 @@ fn extremes(values: &[f64]) -> (f64, f64) {
 /// Amount of a disturbance in a part of a window; `None` if it was not measured.
 fn amount(source: DisturbanceSource, trial: &TrialEvidence, part: &[Second]) -> Option<f64> {
     let time = part.first()?.start_ns..part.last()?.start_ns.saturating_add(SECOND_NS);
-    let steal = || mean(trial, (names::HOST_CPU_STEAL, "", 0), &time);
+    let steal = || mean(trial, names::HOST_CPU_STEAL, "", 0, &time);
     match source {
         DisturbanceSource::Hypervisor => steal(),
         DisturbanceSource::OtherPrograms => {
-            let used = mean(trial, (names::HOST_CPU_UTILIZATION, "", 0), &time)?;
+            let used = mean(trial, names::HOST_CPU_UTILIZATION, "", 0, &time)?;
             let here = trial.services.iter().filter(|instance| instance.machine == Machine::Here);
             let replicas = here.map(|instance| (instance.service.as_str(), instance.replica));
             let own: f64 = replicas
                 .chain([(names::GENERATOR, 0)])
-                .filter_map(|(service, replica)| mean(trial, (names::CPU_CORES, service, replica), &time))
+                .filter_map(|(service, replica)| mean(trial, names::CPU_CORES, service, replica, &time))
                 .sum();
             Some((used - steal().unwrap_or(0.0) - own / f64::from(trial.cores.max(1))).max(0.0))
         }
@@ -142,8 +142,8 @@ fn amount(source: DisturbanceSource, trial: &TrialEvidence, part: &[Second]) -> 
 }
 
 /// Mean of one replica's series over a time range.
-fn mean(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32), time: &Range<i64>) -> Option<f64> {
-    let series = crate::read::intervals::series_of(trial, (name, service, replica))?;
+fn mean(trial: &TrialEvidence, name: &str, service: &str, replica: u32, time: &Range<i64>) -> Option<f64> {
+    let series = crate::read::intervals::series_of(trial, name, service, replica)?;
     let points = series.points.iter().filter(|point| time.contains(&point.time_ns)).map(|point| point.value);
     mean_and_variance(&points.collect::<Vec<_>>()).map(|(mean, _)| mean)
 }

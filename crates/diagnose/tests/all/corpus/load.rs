@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorKind, LoadSecond};
 use narrows_model::run::{Window, WindowKind};
-use narrows_model::trace::Trace;
+use narrows_model::trace::{SpanKind, Trace};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::random::Random;
 
@@ -227,7 +227,7 @@ impl Field<'_> {
         for k in 0..ended as usize {
             let Some(root) = sample.traces[(second * 7 + k) % traces].root() else { continue };
             match root.facts.http_status {
-                Some(status) if status >= 400 => row.errors.status += 1,
+                Some(status) if status >= SpanKind::Client.failed_from() => row.errors.status += 1,
                 _ => {
                     row.succeeded += 1;
                     latency.record((root.duration_ns() as f64 * interval + self.outside_ms() * 1e6) as u64);

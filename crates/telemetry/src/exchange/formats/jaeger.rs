@@ -94,7 +94,7 @@ fn span_of(span: Value, trace_of: &Value, processes: &Value, weights: &Weights) 
         attributes,
         weight: weights.weigh(&trace_id, &trace_state),
     };
-    Ok((span, if kind.is_some() { HasKind::Yes } else { HasKind::No }))
+    Ok((span, kind.into()))
 }
 
 fn parent(span: &Map<String, Value>, trace_id: &[u8; 16]) -> Option<[u8; 8]> {

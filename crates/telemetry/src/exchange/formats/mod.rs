@@ -12,7 +12,8 @@ mod values;
 mod zipkin;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
-use narrows_model::trace::Span;
+use narrows_model::trace::{Span, SpanKind};
+use serde_json::Value;
 
 use crate::otlp::Weights;
 
@@ -82,6 +83,18 @@ impl Records {
         records
     }
 
+    /// The span of a part that is one span.
+    fn of_span(text: &str, read: impl FnOnce(Value) -> Result<(Span, HasKind), String>) -> Self {
+        match serde_json::from_str(text) {
+            Ok(span) => {
+                let mut records = Self::default();
+                records.push(read(span), String::new);
+                records
+            }
+            Err(error) => Self::malformed(error.to_string()),
+        }
+    }
+
     /// Keeps a span, or counts it as malformed.
     fn push(&mut self, read: Result<(Span, HasKind), String>, place: impl FnOnce() -> String) {
         match read {
@@ -106,6 +119,12 @@ impl Records {
 enum HasKind {
     Yes,
     No,
+}
+
+impl From<Option<SpanKind>> for HasKind {
+    fn from(kind: Option<SpanKind>) -> Self {
+        if kind.is_some() { Self::Yes } else { Self::No }
+    }
 }
 
 /// The list in the member with this name.
@@ -139,6 +158,18 @@ pub(super) fn names() -> String {
         [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         names => names.join(""),
     }
+}
+
+/// Reads the object `given` with other values of some members. Returns the span and whether it states its kind, or the
+/// problem.
+#[cfg(test)]
+fn read_changed(read: Read, mut given: Value, changes: &Value) -> Result<(Span, bool), String> {
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        given[name] = value.clone();
+    }
+    let mut read = read(&given.to_string(), &Weights::new());
+    let problem = read.complaint.map(|complaint| complaint.place + &complaint.what);
+    read.spans.pop().map(|span| (span, read.without_kind.is_empty())).ok_or_else(|| problem.unwrap_or_default())
 }
 
 #[cfg(test)]

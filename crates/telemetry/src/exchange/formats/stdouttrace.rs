@@ -2,7 +2,7 @@
 //!
 //! Its kinds have the numbers of OTLP's. Of the resource only the service name is kept, of events only exceptions.
 
-use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus};
+use narrows_model::trace::{Span, SpanId, SpanStatus};
 use serde_json::{Map, Value};
 
 use super::values::{self, Exceptions, id};
@@ -10,6 +10,7 @@ use super::{Format, HasKind, Record, Records};
 use crate::normalise;
 use crate::otlp::Weights;
 use crate::otlp::convert::{ATTRIBUTES_MAX, without_own_parent};
+use crate::otlp::numbers::kind_of;
 
 pub(super) const FORMAT: Format = Format {
     name: "Go's stdouttrace",
@@ -36,14 +37,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn span(text: &str, weights: &Weights) -> Records {
-    match serde_json::from_str::<Value>(text) {
-        Ok(mut span) => {
-            let mut records = Records::default();
-            records.push(span_of(&mut span, weights), String::new);
-            records
-        }
-        Err(error) => Records::malformed(error.to_string()),
-    }
+    Records::of_span(text, |mut span| span_of(&mut span, weights))
 }
 
 fn span_of(span: &mut Value, weights: &Weights) -> Result<(Span, HasKind), String> {
@@ -58,7 +52,7 @@ fn span_of(span: &mut Value, weights: &Weights) -> Result<(Span, HasKind), Strin
     let mut attributes = pairs(&mut span["Attributes"]);
     put_exceptions(&mut span["Events"], &mut attributes);
     let parent_id = without_own_parent(parent, &span_id, &mut attributes);
-    let kind = kind(&span["SpanKind"]);
+    let kind = span["SpanKind"].as_i64().and_then(kind_of);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let scope = ["InstrumentationScope", "InstrumentationLibrary"].map(|name| text(&span[name]["Name"])).concat();
     let read = Span {
@@ -81,7 +75,7 @@ fn span_of(span: &mut Value, weights: &Weights) -> Result<(Span, HasKind), Strin
         attributes,
         weight,
     };
-    Ok((read, if kind.is_some() { HasKind::Yes } else { HasKind::No }))
+    Ok((read, kind.into()))
 }
 
 /// An instant of RFC 3339 in nanoseconds since the Unix epoch.
@@ -89,17 +83,6 @@ fn instant(span: &Value, name: &str) -> Result<i64, String> {
     let time = span[name].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     let time = time.ok_or_else(|| format!("its {name} is not a time of RFC 3339"))?;
     Ok(i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX))
-}
-
-fn kind(number: &Value) -> Option<SpanKind> {
-    Some(match number.as_u64()? {
-        1 => SpanKind::Internal,
-        2 => SpanKind::Server,
-        3 => SpanKind::Client,
-        4 => SpanKind::Producer,
-        5 => SpanKind::Consumer,
-        _ => return None,
-    })
 }
 
 /// Attributes, each with a type beside its value.
@@ -122,15 +105,17 @@ fn put_exceptions(events: &mut Value, attributes: &mut Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::trace::SpanKind;
     use serde_json::json;
 
+    use super::super::read_changed;
     use super::*;
     use crate::otlp::convert::EXCEPTIONS;
 
     fn one(changes: Value) -> Result<(Span, bool), String> {
         let string = |key: &str, value: &str| json!({ "Key": key, "Value": { "Type": "STRING", "Value": value } });
         let none = "0".repeat(16);
-        let mut given = json!({
+        let given = json!({
             "Name": "roll", "SpanKind": 2,
             "SpanContext": { "TraceID": "829fb7ceb787403c96eac3caf285c965", "SpanID": "8b6b408b6c1a35e5", "TraceState": "" },
             "Parent": { "TraceID": none.repeat(2), "SpanID": none },
@@ -140,14 +125,7 @@ mod tests {
             "Status": { "Code": "Error", "Description": "boom" },
             "Resource": [string("service.name", "dice")], "InstrumentationLibrary": { "Name": "lib" },
         });
-        for (name, value) in changes.as_object().unwrap() {
-            given[name] = value.clone();
-        }
-        let mut read = span(&given.to_string(), &Weights::new());
-        match read.spans.pop() {
-            Some(span) => Ok((span, read.without_kind.is_empty())),
-            None => Err(read.complaint.unwrap().what),
-        }
+        read_changed(span, given, &changes)
     }
 
     #[test]

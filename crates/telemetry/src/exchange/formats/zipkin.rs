@@ -39,18 +39,11 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn span(text: &str, weights: &Weights) -> Records {
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(span)) => {
-            let mut records = Records::default();
-            records.push(span_of(span, weights), String::new);
-            records
-        }
-        Ok(_) => Records::malformed("a span is an object"),
-        Err(error) => Records::malformed(error.to_string()),
-    }
+    Records::of_span(text, |span| span_of(span, weights))
 }
 
-fn span_of(mut span: Map<String, Value>, weights: &Weights) -> Result<(Span, HasKind), String> {
+fn span_of(span: Value, weights: &Weights) -> Result<(Span, HasKind), String> {
+    let Value::Object(mut span) = span else { return Err("a span is an object".to_owned()) };
     if span.contains_key("binaryAnnotations") {
         return Err("it is a span of Zipkin's JSON, version 1; expected version 2 (`/api/v2/…`)".to_owned());
     }
@@ -90,7 +83,7 @@ fn span_of(mut span: Map<String, Value>, weights: &Weights) -> Result<(Span, Has
         attributes,
         weight: weights.weigh(&trace_id, &trace_state),
     };
-    Ok((read, if kind.is_some() { HasKind::Yes } else { HasKind::No }))
+    Ok((read, kind.into()))
 }
 
 fn kind(word: &Value) -> Result<SpanKind, String> {
@@ -138,19 +131,13 @@ fn put_other_side(endpoint: Option<&Value>, kind: Option<SpanKind>, attributes: 
 mod tests {
     use serde_json::json;
 
+    use super::super::read_changed;
     use super::*;
 
     fn one(changes: Value) -> Result<(Span, bool), String> {
-        let mut given = json!({ "traceId": "1f", "id": "2", "name": "get", "kind": "SERVER", "duration": 1500,
+        let given = json!({ "traceId": "1f", "id": "2", "name": "get", "kind": "SERVER", "duration": 1500,
             "timestamp": 1_700_000_000_000_000_i64, "localEndpoint": { "serviceName": "web", "ipv4": "10.0.0.1" } });
-        for (name, value) in changes.as_object().unwrap() {
-            given[name] = value.clone();
-        }
-        let mut read = span(&given.to_string(), &Weights::new());
-        match read.spans.pop() {
-            Some(span) => Ok((span, read.without_kind.is_empty())),
-            None => Err(read.complaint.unwrap().what),
-        }
+        read_changed(span, given, &changes)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Spans.
 
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use narrows_model::trace::{Span, SpanKind};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 use serde_json::{Map, Value};
 
@@ -8,6 +8,7 @@ use super::packed::Packer;
 use super::plain::{self, Plain};
 use super::{Converted, Origin, Packed, exceptions, id, instant, shortened, values, without_own_parent};
 use crate::normalise;
+use crate::otlp::numbers;
 use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
 use crate::run_file::INSTANT_NS_MAX;
@@ -157,8 +158,9 @@ impl Checked {
 fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
     let parent_id = without_own_parent(ids.parent_id, &ids.span_id, &mut attributes);
+    let kind = numbers::kind_of(span.kind.into()).unwrap_or_default();
     // Only requests name the replica that handled them: other spans lie below one.
-    if let Some(replica) = whose.replica.filter(|_| kind(span.kind) == SpanKind::Server) {
+    if let Some(replica) = whose.replica.filter(|_| kind == SpanKind::Server) {
         attributes.entry(REPLICA).or_insert(replica.into());
     }
     let status = span.status.unwrap_or_default();
@@ -169,28 +171,13 @@ fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<Stri
         service: whose.service.to_owned(),
         scope: whose.scope.to_owned(),
         name: span.name,
-        kind: kind(span.kind),
+        kind,
         start_ns: ids.start_ns,
         end_ns: ids.end_ns,
-        status: match status.code {
-            1 => SpanStatus::Ok,
-            2 => SpanStatus::Error,
-            _ => SpanStatus::Unset,
-        },
+        status: numbers::status_of(status.code.into()).unwrap_or_default(),
         status_message: status.message,
         facts: normalise::facts(&attributes),
         attributes,
         weight,
-    }
-}
-
-/// OTLP's numbers; an unknown one is internal, as the specification has it for "unspecified".
-fn kind(number: i32) -> SpanKind {
-    match number {
-        2 => SpanKind::Server,
-        3 => SpanKind::Client,
-        4 => SpanKind::Producer,
-        5 => SpanKind::Consumer,
-        _ => SpanKind::Internal,
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{OptionalExtension, Row};
 
 use super::super::bounds::Bounded;
-use super::super::words::{kind_of, plausible, plausible_weight, status_of};
+use super::super::words::{http_status_of, kind_of, plausible, plausible_weight, status_of};
 
 /// Shapes that are remembered at a time.
 const KNOWN_SHAPES_MAX: usize = 262_144;
@@ -179,18 +179,19 @@ impl Statuses {
             is_step: name.is_some_and(|name| is_step_of_call(&name)),
             target: target_of(row)?,
             kind,
-            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_request(row, status)? },
+            outcome: match kind {
+                SpanKind::Client => self.of_call(row, status)?,
+                _ => of_request(row, kind, status)?,
+            },
         })
     }
 
     fn of_call(&self, row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
-        let http: Option<i64> = row.get(10)?;
+        let http = http_status_of(row.get(10)?);
         let db: Option<u32> = row.get(12)?;
         let error: Option<u32> = row.get(15)?;
         let is_throttled = |id: Option<u32>| id.is_some_and(|id| self.throttled.contains(&id));
-        let has_failed = status == SpanStatus::Error
-            || http.is_some_and(|status| status >= 400)
-            || db.is_some_and(|id| self.failed.contains(&id));
+        let has_failed = SpanKind::Client.has_failed(status, http) || db.is_some_and(|id| self.failed.contains(&id));
         Ok(match http {
             Some(429) => Outcome::Throttled,
             _ if is_throttled(db) || is_throttled(error) => Outcome::Throttled,
@@ -200,9 +201,9 @@ impl Statuses {
     }
 }
 
-fn of_request(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
-    let is_fine = status != SpanStatus::Error && row.get::<_, Option<i64>>(10)?.is_none_or(|http| http < 500);
-    Ok(if is_fine { Outcome::Succeeded } else { Outcome::Failed })
+fn of_request(row: &Row<'_>, kind: SpanKind, status: SpanStatus) -> rusqlite::Result<Outcome> {
+    let has_failed = kind.has_failed(status, http_status_of(row.get(10)?));
+    Ok(if has_failed { Outcome::Failed } else { Outcome::Succeeded })
 }
 
 fn target_of(row: &Row<'_>) -> rusqlite::Result<Target> {

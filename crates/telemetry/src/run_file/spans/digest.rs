@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::tally::Counted;
 use super::verdicts::{Course, StoredTrace};
 use crate::run_file::trace_choice::hash;
+use crate::run_file::words::{http_status_of, kind_of, status_of};
 
 /// Spans of a trace that may go; a longer one always stays.
 const TRACE_SPANS_MAX: u32 = 5_000;
@@ -18,10 +19,6 @@ const TRACE_SPANS_MAX: u32 = 5_000;
 const YOUNG_MAX: u32 = 32;
 /// Shapes that are remembered.
 const SHAPES_MAX: usize = 65_536;
-/// HTTP's statuses from which on a request has failed by its server.
-const FAILED_FROM: i64 = 500;
-/// OTLP's number of the status "error".
-const STATUS_ERROR: u8 = 2;
 
 /// A trace in the file.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +42,7 @@ struct Root {
     start_ns: i64,
     length_ns: i64,
     operation: (i64, i64),
-    is_failed: bool,
+    has_failed: bool,
 }
 
 /// What was read.
@@ -66,9 +63,7 @@ pub(super) struct Found {
 pub(super) struct ShapeNote {
     pub(super) counted: Counted,
     operation: (i64, i64),
-    is_error: bool,
-    /// When a root has it.
-    is_failed: bool,
+    has_failed: bool,
 }
 
 /// Notes of shapes.
@@ -94,15 +89,13 @@ impl Shapes {
 }
 
 fn note_of(row: &Row<'_>) -> rusqlite::Result<ShapeNote> {
-    let (service, name, status) = (row.get(0)?, row.get(1)?, row.get(3)?);
-    let is_error = status == STATUS_ERROR;
-    let has_failed = row.get::<_, Option<i64>>(4)?.is_some_and(|status| status >= FAILED_FROM);
-    Ok(ShapeNote {
-        counted: Counted::of_numbers(service, name, row.get(2)?, status),
-        operation: (service, name),
-        is_error,
-        is_failed: is_error || has_failed,
-    })
+    let (service, name, kind, status) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    let http_status = http_status_of(row.get(4)?);
+    let has_failed = match (kind_of(i64::from(kind)), status_of(i64::from(status))) {
+        (Some(kind), Some(status)) => kind.has_failed(status, http_status),
+        _ => false,
+    };
+    Ok(ShapeNote { counted: Counted::of_numbers(service, name, kind, status), operation: (service, name), has_failed })
 }
 
 /// Reads the traces of a trial after `through` that ended by `settled_ns`, about so many spans.
@@ -177,7 +170,7 @@ impl Reading {
 fn digest_of(row: &Row<'_>, note: ShapeNote) -> rusqlite::Result<Digest> {
     let (trace, start_ns, length_ns): (TraceId, i64, i64) = (row.get(1)?, row.get(5)?, row.get(6)?);
     let root =
-        Root { has_parent: row.get(4)?, start_ns, length_ns, operation: note.operation, is_failed: note.is_failed };
+        Root { has_parent: row.get(4)?, start_ns, length_ns, operation: note.operation, has_failed: note.has_failed };
     Ok(Digest {
         id: row.get(0)?,
         trace,
@@ -187,7 +180,7 @@ fn digest_of(row: &Row<'_>, note: ShapeNote) -> rusqlite::Result<Digest> {
         end_ns: start_ns.saturating_add(length_ns),
         weight: row.get(2)?,
         root,
-        is_troubled: note.is_error,
+        is_troubled: note.has_failed,
     })
 }
 
@@ -206,7 +199,7 @@ impl Digest {
 
     /// What is judged of it.
     pub(super) fn stored_trace(&self) -> StoredTrace {
-        let course = match (self.root.is_failed, self.is_troubled) {
+        let course = match (self.root.has_failed, self.is_troubled) {
             (true, _) => Course::Failed,
             (false, true) => Course::Troubled,
             (false, false) => Course::Fine,

@@ -7,25 +7,10 @@ use super::*;
 const COUNTED: i64 = T0 + 10 * SECOND;
 const MS: i64 = 1_000_000;
 
-/// A span of a trace: id and parent's id (0 for none) in the last byte, 10 ms from `start_ns`.
+/// A span of 10 ms; see [`testing::span`](crate::testing::span).
 fn span(id: u8, parent: u8, service: &str, name: &str, kind: SpanKind, start_ns: i64) -> Span {
-    let id_of = |number: u8| [0, 0, 0, 0, 0, 0, 0, number];
-    Span {
-        trace_id: [1; 16],
-        span_id: id_of(id),
-        parent_id: (parent > 0).then(|| id_of(parent)),
-        service: service.into(),
-        scope: String::new(),
-        name: name.into(),
-        kind,
-        start_ns,
-        end_ns: start_ns + 10 * MS,
-        status: SpanStatus::Unset,
-        status_message: String::new(),
-        facts: SpanFacts::default(),
-        attributes: attributes(json!({})),
-        weight: 1.0,
-    }
+    let name = name.to_owned();
+    Span { name, start_ns, end_ns: start_ns + 10 * MS, ..crate::testing::span(id, parent, service, kind) }
 }
 
 fn server(id: u8, parent: u8, service: &str, start_ns: i64) -> Span {

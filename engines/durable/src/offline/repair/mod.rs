@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::ids::{InstanceId, PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::{Partition, SalvagedSnapshot};
-use crate::store::files::salvage::{Salvage, SalvagedLog};
+use crate::store::files::salvage::{Frames, Salvage, SalvagedLog};
 use crate::store::{HubShape, SharedStore, StoreError};
 use place::{Place, SharedPlace};
 use strays::Strays;
@@ -123,7 +123,7 @@ impl Part {
         let (mut partition, mut log, strays) = (new(), None, RefCell::new(Strays::default()));
         let mut stray = |_, frame: &[u8]| strays.borrow_mut().add(frame);
         let snapshot = partition.salvage(&*blobs, &mut |from, visit| {
-            let read = place.read_log(id, from, visit, &mut stray)?;
+            let read = place.read_log(id, from, Frames { visit, stray: &mut stray })?;
             let end = read.end;
             log = Some(read);
             Ok(Position(end))
@@ -143,7 +143,7 @@ impl Part {
                     strays.borrow_mut().add(frame);
                     Ok(())
                 };
-                place.read_log(id, Position(0), &mut named, &mut stray)?
+                place.read_log(id, Position(0), Frames { visit: &mut named, stray: &mut stray })?
             }
         };
         let strays = strays.into_inner();

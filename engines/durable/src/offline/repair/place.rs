@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::node::alone::{self, Silent};
 use crate::offline::repair::shape;
-use crate::store::files::salvage::{Salvage, SalvagedLog};
-use crate::store::{HubShape, Location, Scanned, SharedStore, Store, StoreError, Visit};
+use crate::store::files::salvage::{Frames, Salvage, SalvagedLog};
+use crate::store::{HubShape, Location, Scanned, SharedStore, Store, StoreError};
 
 /// The location of a hub, held during inspection or repair.
 pub(super) trait Place {
@@ -20,15 +20,8 @@ pub(super) trait Place {
     /// The epoch in the names of new blobs; `None` if the names contain none.
     fn epoch(&self, partition: PartitionId) -> Option<Epoch>;
 
-    /// Passes the frames of a log from `from` on to `visit`, as long as they are consecutive, and the frames after the
-    /// first damage to `stray`.
-    fn read_log(
-        &self,
-        partition: PartitionId,
-        from: Position,
-        visit: &mut Visit<'_>,
-        stray: &mut dyn FnMut(u64, &[u8]),
-    ) -> Result<SalvagedLog, StoreError>;
+    /// Reads a log from `from` on.
+    fn read_log(&self, partition: PartitionId, from: Position, frames: Frames<'_>) -> Result<SalvagedLog, StoreError>;
 
     /// Copies the logs and snapshots of partitions. Returns the location of the copies.
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
@@ -56,14 +49,8 @@ impl Place for Salvage {
         None
     }
 
-    fn read_log(
-        &self,
-        partition: PartitionId,
-        from: Position,
-        visit: &mut Visit<'_>,
-        stray: &mut dyn FnMut(u64, &[u8]),
-    ) -> Result<SalvagedLog, StoreError> {
-        Self::read_log(self, partition, from, visit, stray)
+    fn read_log(&self, partition: PartitionId, from: Position, frames: Frames<'_>) -> Result<SalvagedLog, StoreError> {
+        Self::read_log(self, partition, from, frames)
     }
 
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError> {
@@ -140,13 +127,12 @@ impl Place for SharedPlace {
         &self,
         partition: PartitionId,
         from: Position,
-        visit: &mut Visit<'_>,
-        stray: &mut dyn FnMut(u64, &[u8]),
+        mut frames: Frames<'_>,
     ) -> Result<SalvagedLog, StoreError> {
         let mut reading = Reading::new(partition, from);
         let noted = self.store.scan(partition, &mut |found| {
             match found {
-                Scanned::Frame(position, frame) => reading.frame(position.0, frame, visit, stray),
+                Scanned::Frame(position, frame) => reading.frame(position.0, frame, &mut frames),
                 Scanned::Damage(damage) => reading.damage.push(damage),
             }
             Ok(())
@@ -195,10 +181,10 @@ impl Reading {
         Self { partition, from, next, is_broken: false, damage: Vec::new(), out: SalvagedLog::default() }
     }
 
-    fn frame(&mut self, position: u64, frame: &[u8], visit: &mut Visit<'_>, stray: &mut dyn FnMut(u64, &[u8])) {
+    fn frame(&mut self, position: u64, frame: &[u8], frames: &mut Frames<'_>) {
         self.out.reached = self.out.reached.max(position + 1);
         if self.is_broken {
-            return stray(position, frame);
+            return (frames.stray)(position, frame);
         }
         if position <= self.from && self.next == self.from {
             // Nothing before the first wanted frame is needed.
@@ -208,13 +194,13 @@ impl Reading {
         let failed = match position.cmp(&self.next) {
             Ordering::Less => return,
             // A frame that cannot be read counts as missing.
-            Ordering::Equal => visit(Position(position), frame).err(),
+            Ordering::Equal => (frames.visit)(Position(position), frame).err(),
             Ordering::Greater => Some(self.missing(position)),
         };
         if let Some(failed) = failed {
             self.out.found.push(failed);
             self.is_broken = true;
-            stray(position, frame);
+            (frames.stray)(position, frame);
         } else {
             self.next += 1;
         }
@@ -271,7 +257,8 @@ mod tests {
                         read.push(position.0);
                         Ok(())
                     };
-                    reading.frame(*position, b"", &mut visit, &mut |position, _| strays.push(position));
+                    let mut stray = |position, _: &[u8]| strays.push(position);
+                    reading.frame(*position, b"", &mut Frames { visit: &mut visit, stray: &mut stray });
                 }
             }
         }

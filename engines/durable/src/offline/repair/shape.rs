@@ -10,7 +10,7 @@ use crate::ids::{InstanceId, PartitionId};
 use crate::offline::NoProgram;
 use crate::options::{HubOptions, PARTITIONS_MAX};
 use crate::partition::Partition;
-use crate::store::files::salvage::Salvage;
+use crate::store::files::salvage::{Frames, Salvage};
 use crate::store::{HubShape, Store, StoreError};
 
 /// The shape of the hub, and the damage of its file `hub`.
@@ -39,7 +39,7 @@ fn instances(salvage: &Salvage, id: PartitionId) -> Result<Vec<InstanceId>, Stor
     let options = HubOptions::default();
     let mut partition = Partition::new(id, PARTITIONS_MAX, Arc::new(NoProgram), Arc::clone(&blobs), &options);
     partition.salvage(&*blobs, &mut |from, visit| {
-        let read = salvage.read_log(id, from, visit, &mut |_, _| {})?;
+        let read = salvage.read_log(id, from, Frames { visit, stray: &mut |_, _| {} })?;
         Ok(crate::ids::Position(read.end))
     })?;
     Ok(partition.identifiers().map(|(_, instance)| instance.clone()).collect())

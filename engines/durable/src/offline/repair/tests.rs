@@ -241,7 +241,8 @@ fn everything_goes_on(folder: &Path, findings: &Findings) {
 /// The position after the last frame of the damaged partition, as the undamaged hub has it.
 fn end(scene: &Scene) -> u64 {
     let salvage = Salvage::open(&scene.whole).expect("free");
-    salvage.read_log(OURS, Position(0), &mut |_, _| Ok(()), &mut |_, _| {}).expect("read").end
+    let frames = Frames { visit: &mut |_, _| Ok(()), stray: &mut |_, _| {} };
+    salvage.read_log(OURS, Position(0), frames).expect("read").end
 }
 
 /// How many messages between partitions a copy of the hub has lost track of: sent, and taken.
@@ -254,7 +255,7 @@ fn messages(scene: &Scene, kept: u64) -> (u64, u64) {
     cut.salvage(&*blobs, &mut |from, visit| {
         let mut until =
             |position: Position, frame: &[u8]| if position.0 < kept { visit(position, frame) } else { Ok(()) };
-        salvage.read_log(OURS, from, &mut until, &mut |_, _| {}).map(|_| Position(kept))
+        salvage.read_log(OURS, from, Frames { visit: &mut until, stray: &mut |_, _| {} }).map(|_| Position(kept))
     })
     .expect("read");
     let ours = cut.crossings();

@@ -28,13 +28,16 @@ pub(crate) struct SalvagedLog {
     pub(crate) epoch: u64,
 }
 
+/// Consumers of the frames of a damaged log.
+pub(crate) struct Frames<'a> {
+    /// Gets the frames that follow one another.
+    pub(crate) visit: &'a mut Visit<'a>,
+    /// Gets the frames behind the first damage, with their positions.
+    pub(crate) stray: &'a mut (dyn FnMut(u64, &[u8]) + 'a),
+}
+
 /// Reads a log. See [`Salvage::read_log`](super::Salvage::read_log).
-pub(super) fn read(
-    log: &Log,
-    from: Position,
-    visit: &mut Visit<'_>,
-    stray: &mut dyn FnMut(u64, &[u8]),
-) -> Result<SalvagedLog, StoreError> {
+pub(super) fn read(log: &Log, from: Position, mut frames: Frames<'_>) -> Result<SalvagedLog, StoreError> {
     let mut reading =
         Reading { log, from: from.0, end: End::empty(from.0, 0), is_broken: false, out: SalvagedLog::default() };
     let epoch = reading.note(log.epoch())?;
@@ -42,7 +45,7 @@ pub(super) fn read(
     for (number, (first, path)) in segments.iter().enumerate() {
         let next = segments.get(number + 1).map(|(next, _)| *next);
         if next.is_none_or(|next| next > from.0) {
-            reading.segment(*first, path, next, visit, stray)?;
+            reading.segment(*first, path, next, &mut frames)?;
         }
     }
     let noted = reading.note(log.noted_end())?.unwrap_or_default();
@@ -87,8 +90,7 @@ impl Reading<'_> {
         first: u64,
         path: &Path,
         next: Option<u64>,
-        visit: &mut Visit<'_>,
-        stray: &mut dyn FnMut(u64, &[u8]),
+        frames: &mut Frames<'_>,
     ) -> Result<(), StoreError> {
         let bytes = disk::read(&*self.log.disk, path)?.unwrap_or_default();
         if !self.is_broken && first > self.end.next {
@@ -97,7 +99,7 @@ impl Reading<'_> {
             self.is_broken = true;
         }
         if self.is_broken {
-            self.lost(path, &bytes, End::empty(self.end.next, self.end.epoch), stray);
+            self.lost(path, &bytes, End::empty(self.end.next, self.end.epoch), frames.stray);
             return Ok(());
         }
         let before = End::empty(first, self.end.epoch);
@@ -110,7 +112,7 @@ impl Reading<'_> {
             if position.0 < from {
                 return Ok(());
             }
-            visit(position, frame).inspect_err(|error| refused = Some((position.0, error.clone())))
+            (frames.visit)(position, frame).inspect_err(|error| refused = Some((position.0, error.clone())))
         });
         if let (Some((position, error)), Err(_)) = (refused, &read) {
             // The bytes are those that were written, and mean nothing here: no later frame can be applied either.
@@ -119,13 +121,13 @@ impl Reading<'_> {
             let upto = (first, position);
             let end = segment::prefix(&bytes, partition, upto, before.epoch, &mut |_, _| Ok(()))?;
             self.end = end;
-            self.lost(path, &bytes, end, stray);
+            self.lost(path, &bytes, end, frames.stray);
             return Ok(());
         }
         self.end = read?;
         if is_damaged && next != Some(self.end.next) {
             self.is_broken = true;
-            self.lost(path, &bytes, self.end, stray);
+            self.lost(path, &bytes, self.end, frames.stray);
         }
         Ok(())
     }

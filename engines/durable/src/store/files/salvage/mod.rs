@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use log::SalvagedLog;
+pub(crate) use log::{Frames, SalvagedLog};
 
 use super::disk::{self, Disk, RealDisk};
 use super::log::Log;
@@ -20,7 +20,7 @@ use super::{BLOBS, FileReader, HUB, SPARE, blob_path, list_blobs, lock_folder, r
 use crate::codec::FORMAT;
 use crate::ids::{PartitionId, Position};
 use crate::options::PARTITIONS_MAX;
-use crate::store::{HubShape, Location, StoreError, Visit};
+use crate::store::{HubShape, Location, StoreError};
 
 /// A folder that is repaired. It is locked as long as this lives.
 #[derive(Debug)]
@@ -94,8 +94,7 @@ impl Salvage {
         Log::new(Arc::clone(&self.disk), partition, &self.folder)
     }
 
-    /// Gives the frames of a log to `visit`, as far as they follow one another from `from` on, and those behind the
-    /// first damage to `stray`.
+    /// Reads a log from `from` on.
     ///
     /// # Errors
     /// [`StoreError::Io`] if a file cannot be read.
@@ -103,10 +102,9 @@ impl Salvage {
         &self,
         partition: PartitionId,
         from: Position,
-        visit: &mut Visit<'_>,
-        stray: &mut dyn FnMut(u64, &[u8]),
+        frames: Frames<'_>,
     ) -> Result<SalvagedLog, StoreError> {
-        log::read(&self.log(partition), from, visit, stray)
+        log::read(&self.log(partition), from, frames)
     }
 
     /// Begins a log anew at a position behind everything that it ever held, and removes its old segments.
