@@ -374,6 +374,8 @@ fn what_allows_no_verdict_is_named() {
     assert_eq!(because(ramp), Unclear::NotSteady);
     let one = because(closed(&[(8, 400.0, 20.0)]));
     assert!(matches!(one, Unclear::OneLevel { busiest: Some(_), .. }), "{one:?}");
+    let foreign = judged(closed(&[(0, 400.0, 20.0)]));
+    assert!(foreign.reason.starts_with("the only load was 400/s, under which"), "{}", foreign.reason);
 }
 
 #[test]

@@ -239,6 +239,14 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
     costs.map_or_else(|| text.clone(), |finding| format!("{text}; {} costs most of a request's time", finding.id()))
 }
 
+/// `50 users`, or `397/s` where another program made the load and its users are not known.
+fn only_load(point: &LoadPoint) -> String {
+    match &point.level {
+        LoadLevel { users: 0, arrivals: None } => units::rate(point.rate),
+        known => level(known),
+    }
+}
+
 fn unclear(because: &Unclear) -> String {
     match because {
         Unclear::NoLoad => "Narrows recorded no load".to_owned(),
@@ -254,7 +262,7 @@ fn unclear(because: &Unclear) -> String {
             let cpu = busiest.map_or_else(String::new, |share| {
                 format!(", under which the busiest service used {} of its CPU", units::percent(share))
             });
-            format!("the only load was {}{cpu}", level(&at.level))
+            format!("the only load was {}{cpu}", only_load(at))
         }
     }
 }
