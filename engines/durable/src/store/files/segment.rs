@@ -231,7 +231,8 @@ pub(super) fn prefix(
 /// that the bytes show to have been there.
 pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut dyn FnMut(u64, &[u8])) -> u64 {
     let (mut at, mut reached) = (end.offset as usize, end.next);
-    while at + FRAME_HEAD <= bytes.len() {
+    let last = written(bytes).min(bytes.len().saturating_sub(FRAME_HEAD - 1));
+    while at < last {
         let is_later = |found: &Found<'_>| found.position >= end.next && found.epoch >= end.epoch;
         let length = match found_at(bytes, partition, at).filter(is_later) {
             Some(found) if found.bytes.is_empty() => {
@@ -250,14 +251,19 @@ pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut
     reached
 }
 
+/// Length without the zeros at the end. They are compared in blocks, since most of a segment is not written yet.
+pub(super) fn written(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut blocks = bytes.rchunks(ZEROS.len()).skip_while(|block| **block == ZEROS[..block.len()]).peekable();
+    let Some(last) = blocks.peek() else { return 0 };
+    let zeros = last.iter().rev().take_while(|byte| **byte == 0).count();
+    blocks.map(<[u8]>::len).sum::<usize>() - zeros
+}
+
 /// What behind the end shows that what should stand there was acknowledged: a frame of a later batch, or a mark.
 fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<String> {
-    let rest = bytes.get(end.offset as usize..)?;
-    if rest.iter().all(|byte| *byte == 0) {
-        return None;
-    }
-    let last = bytes.len().checked_sub(FRAME_HEAD)?;
-    (end.offset as usize..=last).find_map(|at| {
+    let last = written(bytes).min(bytes.len().saturating_sub(FRAME_HEAD - 1));
+    (end.offset as usize..last).find_map(|at| {
         // Most places fail the cheap part: a position and a batch that could follow.
         let position = number(&bytes[at + 8..at + 16]);
         let batch = number(&bytes[at + 16..at + 24]);
@@ -294,6 +300,17 @@ mod tests {
             Ok(())
         })?;
         Ok((end, frames))
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_not_written() {
+        for (length, last) in
+            [(0, None), (1, None), (9000, None), (9000, Some(0)), (9000, Some(4903)), (9000, Some(4904))]
+        {
+            let mut bytes = vec![0; length];
+            last.into_iter().for_each(|at: usize| bytes[at] = 1);
+            assert_eq!(written(&bytes), last.map_or(0, |at| at + 1), "{length} bytes, the last at {last:?}");
+        }
     }
 
     #[test]

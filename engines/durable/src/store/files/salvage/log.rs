@@ -138,7 +138,7 @@ impl Reading<'_> {
         self.out.reached = self.out.reached.max(reached);
         // A file that was cut short has lost what was behind its end.
         let cut = segment::size_of(bytes).filter(|size| (bytes.len() as u64) < *size);
-        let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at as u64 + 1);
+        let written = segment::written(bytes) as u64;
         let until = cut.unwrap_or(written);
         if end.offset < until && (cut.is_some() || reached > end.next) {
             self.out.bytes.push((path.to_owned(), end.offset..until));
