@@ -231,8 +231,8 @@ pub(super) fn prefix(
 /// that the bytes show to have been there.
 pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut dyn FnMut(u64, &[u8])) -> u64 {
     let (mut at, mut reached) = (end.offset as usize, end.next);
-    let last = written(bytes).min(bytes.len().saturating_sub(FRAME_HEAD - 1));
-    while at < last {
+    let until = starts_until(bytes);
+    while at < until {
         let is_later = |found: &Found<'_>| found.position >= end.next && found.epoch >= end.epoch;
         let length = match found_at(bytes, partition, at).filter(is_later) {
             Some(found) if found.bytes.is_empty() => {
@@ -251,6 +251,11 @@ pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut
     reached
 }
 
+/// Offset from which on no frame begins: there are only zeros, or less than the head of a frame.
+fn starts_until(bytes: &[u8]) -> usize {
+    written(bytes).min(bytes.len().saturating_sub(FRAME_HEAD - 1))
+}
+
 /// Length without the zeros at the end. They are compared in blocks, since most of a segment is not written yet.
 pub(super) fn written(bytes: &[u8]) -> usize {
     const ZEROS: [u8; 4096] = [0; 4096];
@@ -262,8 +267,7 @@ pub(super) fn written(bytes: &[u8]) -> usize {
 
 /// What behind the end shows that what should stand there was acknowledged: a frame of a later batch, or a mark.
 fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<String> {
-    let last = written(bytes).min(bytes.len().saturating_sub(FRAME_HEAD - 1));
-    (end.offset as usize..last).find_map(|at| {
+    (end.offset as usize..starts_until(bytes)).find_map(|at| {
         // Most places fail the cheap part: a position and a batch that could follow.
         let position = number(&bytes[at + 8..at + 16]);
         let batch = number(&bytes[at + 16..at + 24]);
