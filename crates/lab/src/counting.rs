@@ -205,7 +205,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A server span of 5 ms with an id of its own. The parent's id consists of this byte.
+    /// Server span of 5 ms. The parent's id consists of this byte.
     pub(crate) fn server_span(service: &str, parent: Option<u8>, start_ns: i64) -> Span {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Span {

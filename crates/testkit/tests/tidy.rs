@@ -219,7 +219,7 @@ fn fault_of_test_binaries(package: &Value) -> Option<String> {
     (names.len() > 1).then_some(fault)
 }
 
-/// Else the tests in it would not run, and nobody would notice.
+/// Tests in a file without a `mod` line are never compiled.
 #[test]
 fn every_file_of_a_test_binary_is_declared() {
     let mut faults = Vec::new();

@@ -78,8 +78,8 @@ pub(crate) fn start_until(command: &mut Command, text: &str) -> (Child, BufReade
     (child, lines)
 }
 
-/// A shell that runs `script` with the binary as `$0` and may mount disks of its own. `None` if this user may not; the
-/// test then counts as skipped.
+/// Shell that runs `script`, with the binary as `$0`, and can mount disks that only it sees. `None` if this user may not
+/// mount; the test then counts as skipped.
 pub(crate) fn that_mounts(script: &str) -> Option<Command> {
     // Root needs no user namespace, which some machines forbid.
     for namespaces in [&["--mount"][..], &["--map-root-user", "--mount"]] {
