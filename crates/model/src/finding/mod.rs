@@ -74,6 +74,11 @@ impl Finding {
         self.evidence.kind()
     }
 
+    /// All of it as JSON. Numbers that are not finite become `null`.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "null".into())
+    }
+
     /// A finding without a place, a cost or words yet, from this version of its detector's rule.
     pub fn new(evidence: impl Into<Evidence>, version: u32) -> Self {
         Self {

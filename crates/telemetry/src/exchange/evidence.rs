@@ -58,7 +58,7 @@ pub fn write_evidence(mut evidence: RunEvidence, out: &mut dyn Write) -> Result<
         written.records += (points + spans + trial.seconds.len()) as u64;
     }
     let mut compressed = GzEncoder::new(out, Compression::best());
-    serde_json::to_writer(&mut compressed, &evidence).map_err(io::Error::from)?;
+    compressed.write_all(evidence.to_json().map_err(io::Error::from)?.as_bytes())?;
     compressed.finish()?;
     Ok(written)
 }
@@ -80,7 +80,7 @@ pub fn read_evidence(path: &Path) -> Result<RunEvidence, EvidenceError> {
     if json.len() as u64 > BYTES_MAX {
         return Err(EvidenceError::TooLarge);
     }
-    let evidence: RunEvidence = serde_json::from_str(&json)?;
+    let evidence = RunEvidence::from_json(&json)?;
     for trial in &evidence.trials {
         let out_of_range = |what| EvidenceError::OutOfRange { trial: trial.trial.label(), what };
         what_is_out_of_range(trial).map_or(Ok(()), |what| Err(out_of_range(what)))?;

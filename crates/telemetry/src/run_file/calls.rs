@@ -103,8 +103,10 @@ impl Rows {
 
     pub(super) fn put_findings(&mut self, trial: i64, findings: &[Finding]) -> Result<()> {
         self.enter(trial)?;
-        let bodies: Vec<String> = findings.iter().map(body_of).collect::<Result<_>>()?;
-        replace_findings(&self.connection, trial, findings, &bodies).map_err(self.wrap())
+        if let Some(endless) = findings.iter().find(|finding| !finding.cost_share.is_finite()) {
+            return Err(Error::NotFinite(format!("finding {}", endless.kind())));
+        }
+        replace_findings(&self.connection, trial, findings).map_err(self.wrap())
     }
 
     pub(super) fn put_conclusion(&mut self, key: &str, value: &str) -> Result<()> {
@@ -259,25 +261,13 @@ fn insert_sample(
     ])
 }
 
-/// The finding as JSON. JSON has no word for a number that is not finite, so such a finding would not read back.
-fn body_of(finding: &Finding) -> Result<String> {
-    let body = json(finding);
-    let reads_back = serde_json::from_str::<Finding>(&body).is_ok();
-    if reads_back { Ok(body) } else { Err(Error::NotFinite(format!("finding {}", finding.kind()))) }
-}
-
-fn replace_findings(
-    connection: &Connection,
-    trial: i64,
-    findings: &[Finding],
-    bodies: &[String],
-) -> rusqlite::Result<()> {
+fn replace_findings(connection: &Connection, trial: i64, findings: &[Finding]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM findings WHERE trial = ?1", [trial])?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO findings (trial, rank, detector, version, title, resource, operation, cost_share, confidence, \
          body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
-    for (rank, (finding, body)) in (1_i64..).zip(findings.iter().zip(bodies)) {
+    for (rank, finding) in (1_i64..).zip(findings) {
         insert.execute(params![
             trial,
             rank,
@@ -288,7 +278,7 @@ fn replace_findings(
             finding.operation,
             finding.cost_share,
             finding.confidence.as_str(),
-            body,
+            finding.to_json(),
         ])?;
     }
     Ok(())

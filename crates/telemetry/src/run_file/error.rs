@@ -85,7 +85,7 @@ pub enum Error {
     #[error("trial {0} is not in the run file")]
     UnknownTrial(i64),
     /// A value that the file cannot hold, such as a number that is not finite.
-    #[error("cannot keep {0} in the run file: a number in it is not finite")]
+    #[error("cannot keep {0} in the run file: its cost is not finite")]
     NotFinite(String),
     /// A run cannot end in the state `running`.
     #[error("a run cannot end in the state running")]

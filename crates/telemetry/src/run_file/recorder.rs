@@ -108,7 +108,7 @@ impl Recorder {
     }
 
     /// Replaces the findings of a trial; the first is the dearest.
-    /// Errors with [`Error::NotFinite`] when a number in a finding is not finite.
+    /// Errors with [`Error::NotFinite`] when a cost is not finite; other such numbers are kept as `null`.
     pub fn put_findings(&self, trial: i64, findings: &[Finding]) -> Result<()> {
         let findings = findings.to_vec();
         self.call(findings.len(), move |rows| rows.put_findings(trial, &findings))

@@ -181,7 +181,7 @@ fn an_unknown_trial_or_a_number_without_end_fails_alone() {
     assert!(matches!(recorder.put_windows(7, &windows()), Err(Error::UnknownTrial(7))));
     let endless = Finding { cost_share: f64::NAN, ..finding("n-plus-one") };
     let error = recorder.put_findings(1, &[endless]).unwrap_err();
-    assert_eq!(error.to_string(), "cannot keep finding n-plus-one in the run file: a number in it is not finite");
+    assert_eq!(error.to_string(), "cannot keep finding n-plus-one in the run file: its cost is not finite");
 
     recorder.set_trial(Some(1));
     let mut odd = trace(1, T0).spans;
