@@ -22,7 +22,8 @@ const JOINERS: [(&str, &[&str]); 4] = [
     ),
 ];
 /// Engines that are libraries, for programs to embed.
-const EMBEDDED: [&str; 4] = ["engines/durable", "engines/listener", "engines/serving", "engines/system"];
+const EMBEDDED: [&str; 5] =
+    ["engines/durable", "engines/durable-servers", "engines/listener", "engines/serving", "engines/system"];
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";

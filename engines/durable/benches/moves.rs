@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use narrows_durable::store::open_shared;
 use narrows_durable::{
     Client, Ctx, ExternalEvent, Filter, HubOptions, InstanceId, Node, NodeOptions, Orchestration, Registry, Start,
 };
+use narrows_durable_servers::open_shared;
 
 const INSTANCES: u64 = 100_000;
 /// Instances that are started in one request.

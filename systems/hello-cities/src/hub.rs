@@ -4,13 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-
 use std::time::Duration;
 
-use narrows_durable::store::{
-    Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store, open_shared,
-};
+use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store};
 use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Observed, Program};
+use narrows_durable_servers::open_shared;
 use narrows_serving::Telemetry;
 
 use crate::Error;

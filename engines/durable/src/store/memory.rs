@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory_bus::MemoryBus;
-use super::names::check_blob_name;
+use super::names::{check_blob_name, check_node_name};
 use super::{
     Batching, Bus, FrameBatch, HubShape, Location, Owner, Scan, Scanned, SharedStore, Store, StoreError, Visit,
 };
@@ -169,12 +169,6 @@ impl Store for MemoryStore {
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         Ok(self.state().blobs.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
     }
-}
-
-/// Checks a node's name: that of a blob without `/`.
-fn check_node_name(node: &str) -> Result<(), StoreError> {
-    check_blob_name(node)?;
-    if node.contains('/') { Err(StoreError::BadName { name: node.to_owned() }) } else { Ok(()) }
 }
 
 impl SharedStore for MemoryStore {

@@ -23,23 +23,14 @@ mod holder;
 mod memory;
 mod memory_bus;
 mod names;
-mod nats;
-mod open;
-mod postgres;
-mod remote;
 mod shared;
-mod tcp_bus;
 
 pub use classic::ClassicStore;
 pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
-pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name};
-pub use nats::{NatsStore, NatsStoreOptions};
-pub use open::open_shared;
-pub use postgres::{PostgresStore, PostgresStoreOptions};
+pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name, check_node_name};
 pub use shared::{Bus, Line, Owner, Receive, Scan, Scanned, SharedStore};
-pub use tcp_bus::TcpBus;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -90,8 +81,11 @@ impl FrameBatch {
         self.bytes.len()
     }
 
-    /// Checks that no frame is empty or longer than stores take.
-    pub(crate) fn check(&self, place: impl FnOnce() -> Location) -> Result<(), StoreError> {
+    /// Checks that no frame is empty or longer than stores take. `place` is where they go.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn check(&self, place: impl FnOnce() -> Location) -> Result<(), StoreError> {
         match self.frames().map(<[u8]>::len).find(|length| !(1..=FRAME_BYTES_MAX).contains(length)) {
             None => Ok(()),
             Some(length) => Err(StoreError::Io {

@@ -1,4 +1,4 @@
-//! What a blob may be called: names that are the same on every file system and in every database.
+//! Names of blobs and nodes, which are the same on every file system and in every database.
 
 use super::StoreError;
 
@@ -18,9 +18,18 @@ pub fn check_blob_name(name: &str) -> Result<(), StoreError> {
     if is_good { Ok(()) } else { Err(StoreError::BadName { name: name.chars().take(64).collect() }) }
 }
 
+/// Checks the name of a node: as of a blob, without `/`.
+///
+/// # Errors
+/// [`StoreError::BadName`].
+pub fn check_node_name(name: &str) -> Result<(), StoreError> {
+    check_blob_name(name)?;
+    if name.contains('/') { Err(StoreError::BadName { name: name.to_owned() }) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::check_blob_name;
+    use super::{check_blob_name, check_node_name};
 
     #[test]
     fn names_that_leave_the_folder_or_differ_by_case_are_refused() {
@@ -29,6 +38,14 @@ mod tests {
         }
         for bad in ["", "/", "a//b", "/a", "a/", "..", "a/../b", "./a", "A", "ä", "a b", "a\0", &"a".repeat(201)] {
             assert!(check_blob_name(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_have_names_without_slashes() {
+        assert!(check_node_name("node-1.a").is_ok());
+        for bad in ["", "a/b", "A"] {
+            assert!(check_node_name(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use narrows_durable::store::open_shared;
 use narrows_durable::{Advice, AdviceReason, Error, NodeView, NodeWatch, OwnedPartition, PartitionId, advise};
+use narrows_durable_servers::open_shared;
 use narrows_model::table::{Cell, Column, ColumnType, Table};
 use narrows_model::units;
 use narrows_report::table;

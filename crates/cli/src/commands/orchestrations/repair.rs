@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use narrows_durable::store::open_shared;
 use narrows_durable::{Damage, Error, Findings, HubRepair};
+use narrows_durable_servers::open_shared;
 
 use super::store::{DATABASE, Found};
 use crate::Outcome;

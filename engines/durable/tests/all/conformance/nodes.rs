@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use narrows_durable::replay::{self, Checked};
-use narrows_durable::store::{StoreError, open_shared};
+use narrows_durable::store::StoreError;
 use narrows_durable::{Client, HubOptions, Node, NodeOptions, NodeView, Registry};
+use narrows_durable_servers::open_shared;
 
 use crate::servers::{Nats, WAIT};
 

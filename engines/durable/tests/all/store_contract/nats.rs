@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_durable::store::{FaultyStore, NatsStore, NatsStoreOptions, SharedStore as _, Store as _, StoreError};
+use narrows_durable::store::{FaultyStore, SharedStore as _, Store as _, StoreError};
 use narrows_durable::{Ctx, Epoch, Error, Failure, Hub, HubOptions, Orchestration, Position, Registry, Status};
+use narrows_durable_servers::{NatsStore, NatsStoreOptions};
 
 use super::{P, SHAPE, batch, read};
 use crate::servers::{Nats, WAIT, free_port};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use narrows_durable::store::{PostgresStore, PostgresStoreOptions, SharedStore as _, Store as _, StoreError};
+use narrows_durable::store::{SharedStore as _, Store as _, StoreError};
 use narrows_durable::{Epoch, Position};
+use narrows_durable_servers::{PostgresStore, PostgresStoreOptions};
 
 use super::{P, SHAPE, batch, read};
 use crate::servers::{Postgres, free_port};

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use narrows_durable::store::{
-    ClassicStore, FileStore, FileStoreOptions, MemoryStore, NatsStore, NatsStoreOptions, PostgresStore,
-    PostgresStoreOptions, SharedStore, Store, StoreError,
-};
+use narrows_durable::store::{ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store, StoreError};
+use narrows_durable_servers::{NatsStore, NatsStoreOptions, PostgresStore, PostgresStoreOptions};
 
 use super::SHAPE;
 use crate::servers::{Nats, Postgres};

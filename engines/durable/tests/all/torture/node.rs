@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use narrows_durable::store::open_shared;
 use narrows_durable::{Client, Error, InstanceId, Mode, Node, NodeOptions, Reuse};
+use narrows_durable_servers::open_shared;
 
 use super::TIMEOUT;
 use super::code::{self, COUNT, INBOX, TOKEN};

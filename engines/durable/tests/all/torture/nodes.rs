@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use narrows_durable::store::open_shared;
 use narrows_durable::{InstanceId, replay};
+use narrows_durable_servers::open_shared;
 use narrows_testing::torture;
 use rustix::process::Signal;
 

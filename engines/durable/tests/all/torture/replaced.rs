@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use narrows_durable::NodeWatch;
-use narrows_durable::store::open_shared;
+use narrows_durable_servers::open_shared;
 use rustix::process::Signal;
 
 use super::node::{HUB, NAME, PARTITIONS};

@@ -1,0 +1,17 @@
+//! Stores of the durable engine on servers that several nodes share: PostgreSQL, and NATS with JetStream.
+//!
+//! Each is a [`SharedStore`](narrows_durable::store::SharedStore) with a connection text of its own, which [`open_shared`]
+//! tells apart.
+
+mod blocking;
+mod calls;
+mod names;
+mod nats;
+mod open;
+mod postgres;
+mod row;
+mod tcp_bus;
+
+pub use nats::{NatsStore, NatsStoreOptions};
+pub use open::open_shared;
+pub use postgres::{PostgresStore, PostgresStoreOptions};
