@@ -4,6 +4,8 @@
 //! around it. A call on a kept connection that the server has closed meanwhile is sent again on a new one, as long as
 //! nothing of it was sent.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -34,6 +36,9 @@ pub enum CallError {
     TooLarge,
 }
 
+/// A call in progress. It is boxed, so that the code of a client is compiled here and not in every service again.
+pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, CallError>> + Send + 'a>>;
+
 /// A client that keeps connections open. Clones share them. It needs a runtime of tokio around each call.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -62,11 +67,13 @@ impl Client {
     /// # Errors
     ///
     /// [`CallError`] when no response came, or not all of it. Any status is a response.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
-        match tokio::time::timeout(self.timeout, self.exchange(request)).await {
-            Ok(result) => result,
-            Err(_) => Err(CallError::Timeout),
-        }
+    pub fn send(&self, request: Request<Bytes>) -> Calling<'_> {
+        Box::pin(async move {
+            match tokio::time::timeout(self.timeout, self.exchange(request)).await {
+                Ok(result) => result,
+                Err(_) => Err(CallError::Timeout),
+            }
+        })
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
