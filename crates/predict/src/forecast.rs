@@ -41,7 +41,7 @@ const TAIL: f64 = 0.05;
 /// The least error of a model of a changed system, a share.
 const ERROR_MIN: f64 = 0.05;
 /// The power of a predicted factor by which its interval is wider: chosen so that intervals of the recorded reference systems
-/// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks.md`).
+/// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks/predictions.md`).
 const FACTOR_ERROR: f64 = 0.25;
 /// With more failed requests the figures are doubted.
 const FAILED_MAX: f64 = 0.01;

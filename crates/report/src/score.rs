@@ -1,5 +1,5 @@
 //! How accurate predictions are, over many runs, as a Markdown page: what `narrows predict --score` prints, and what
-//! `docs/benchmarks.md` holds.
+//! `docs/benchmarks/predictions.md` holds.
 
 use narrows_model::prediction::{Accuracy, Estimate, ScoreCard, Scored};
 use narrows_model::printable::is_obeyed;

@@ -1,7 +1,7 @@
 //! Faults in systems of twelve services: the right service comes first, and two healthy sides are silent.
 //!
 //! `NARROWS_REPEATS=10 cargo test -p narrows-diagnose --test all culprit:: -- --nocapture` prints how often, beside two
-//! simple rules (`docs/benchmarks.md`); `NARROWS_SEED=100000` takes other seeds.
+//! simple rules (`docs/benchmarks/which-service.md`); `NARROWS_SEED=100000` takes other seeds.
 
 mod rules;
 mod systems;
