@@ -1,7 +1,7 @@
 //! Load models: how many virtual users or arrivals, when. One file per model, each of them pure arithmetic.
 //!
 //! A model knows neither clocks nor connections; it describes a moment, given as the time since the model began.
-//! Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`of`].
+//! Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`build`].
 
 use std::time::Duration;
 
