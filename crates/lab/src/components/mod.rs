@@ -63,7 +63,10 @@ mod tests {
     fn the_diagnosis_knows_the_program_of_every_component() {
         for entry in ALL {
             let server = entry.programs[0].binary;
-            assert!(narrows_diagnose::knows_program(server), "{server} is missing in crates/diagnose/src/read/programs.rs");
+            assert!(
+                narrows_diagnose::knows_program(server),
+                "{server} is missing in crates/diagnose/src/read/programs.rs"
+            );
         }
     }
 }
