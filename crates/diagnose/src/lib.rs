@@ -40,7 +40,7 @@ use thresholds::Thresholds;
 /// An implementation MUST be a pure function of its arguments, MUST say nothing when the evidence does not suffice, and
 /// MUST raise its version when its rule changes. It MAY return several findings, one for each place it sees the cause in.
 pub trait Detector: Sync {
-    /// What it finds. Its id, with underscores, is the name of the detector's folder.
+    /// Kind of its findings. Its id, with underscores, is the name of the detector's folder.
     fn kind(&self) -> FindingKind;
     /// The version of the rule, from 1.
     fn version(&self) -> u32;
@@ -77,12 +77,12 @@ fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     rank::ranked(findings.collect(), reading)
 }
 
-/// What limits the reading of a trial, in whole sentences; empty when nothing does.
+/// Caveats on the reading of a trial, in whole sentences; empty if there are none.
 pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
     Reading::with(trial, thresholds, |reading| caveats::caveats(reading, &findings(reading)))
 }
 
-/// What one detector finds in a trial.
+/// Findings of one detector in a trial.
 pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
     Reading::with(trial, thresholds, |reading| detector.detect(reading).into_iter().map(put_into_words).collect())
 }

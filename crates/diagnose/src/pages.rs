@@ -6,7 +6,7 @@ use crate::detectors::PAGES;
 /// Traps of instrumentation, one section each under a heading of its id.
 const TRAPS: &str = include_str!("../../../docs/reference/instrumentation.md");
 
-/// The page of a detector or the section of a trap, in Markdown; none when there is none of this id.
+/// The page of a detector or the section of a trap, in Markdown; `None` if there is none of this id.
 pub fn page(id: &str) -> Option<&'static str> {
     let page = PAGES.iter().find(|(known, _)| *known == id).map(|(_, page)| *page);
     page.or_else(|| trap(id))

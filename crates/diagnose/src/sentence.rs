@@ -34,12 +34,12 @@ const STORY_STEPS_MIN: usize = 3;
 const STORY_STEPS_MAX: usize = 5;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
-/// What a load that completed in full means.
+/// Conclusion from a load that completed in full.
 const CANNOT_GAIN: &str = "the system completed the whole offered load, so throughput cannot show a gain";
-/// What different rates mean.
+/// Conclusion from different rates.
 const UNEQUAL: &str = "the rates differ, so only CPU per request can be compared";
 
-/// What the run means. `findings` are those of each trial, in order.
+/// The conclusion of a run. `findings` holds the findings of each trial, in order.
 pub fn sentence(
     evidence: &RunEvidence,
     findings: &[Vec<Finding>],
@@ -89,7 +89,7 @@ impl<'a> Story<'a> {
         Some(format!("in {} the system failed {what} ({})", few(&labels), errors.by_kind()))
     }
 
-    /// Whether every finished trial failed every request, and no finding explains more.
+    /// True if every finished trial failed every request, and no finding explains more.
     fn has_nothing_else(&self) -> bool {
         self.finished().all(|(trial, findings)| all_failed(trial) && findings.is_empty())
     }
@@ -150,7 +150,7 @@ impl<'a> Story<'a> {
         self.evidence.trials.iter().zip(findings)
     }
 
-    /// Whether both get calls as fast as they respond, or both at a rate: else throughput is the load's doing.
+    /// True if both get calls as fast as they respond, or both at a rate: else throughput is the load's doing.
     fn are_loaded_alike(&self, first: &VariantSummary, other: &VariantSummary) -> bool {
         let is_open = |summary: &VariantSummary| {
             self.finished().find(|(trial, _)| trial.trial.variant == summary.variant).map(|(trial, _)| is_open(trial))
@@ -169,7 +169,7 @@ impl<'a> Story<'a> {
         of_variant.into_iter().find_map(|(_, findings)| narrow_place(findings))
     }
 
-    /// What to say of a run without a narrow place: the verdicts on the limits of its trials.
+    /// The sentence for a run without a narrow place: the verdicts on the limits of its trials.
     fn nothing(&self) -> String {
         let is_none = self.finished().all(|(_, findings)| findings.is_empty());
         let begin = if is_none { "no finding" } else { "no bottleneck was found" };
@@ -207,7 +207,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// What limits the reading of the figures, each limit once with the trials it holds for.
+    /// Limits on reading the figures, each once with the trials it holds for.
     fn limits(&self) -> String {
         let mut limits: Vec<(&'a Finding, Vec<String>)> = Vec::new();
         for (trial, findings) in self.finished() {
@@ -230,7 +230,7 @@ impl<'a> Story<'a> {
         limits.into_iter().map(clause).collect()
     }
 
-    /// What the variants after the narrow one brought.
+    /// Effects of the variants after the narrow one.
     fn after(&self, narrow: usize) -> String {
         let later = &self.comparison.variants[narrow + 1..];
         let Some(first) = self.comparison.variants.first().filter(|_| !later.is_empty()) else { return String::new() };
@@ -246,12 +246,12 @@ impl<'a> Story<'a> {
         format!("; {} {}{against}{}", best.variant, changes(first, best), self.next(best))
     }
 
-    /// What holds a variant back, to follow what it brought.
+    /// The bottleneck of a variant, to follow its effect.
     fn next(&self, variant: &VariantSummary) -> String {
         self.narrowest(&variant.variant).map_or_else(String::new, |finding| format!(", and there {}", finding.title))
     }
 
-    /// Whether the variants from the narrow one on are a few steps, each with another cause first.
+    /// True if the variants from the narrow one on are a few steps, each with another cause first.
     fn is_story(&self, narrow: usize) -> bool {
         let steps = &self.comparison.variants[narrow..];
         let causes: Vec<Option<FindingKind>> =
@@ -261,7 +261,7 @@ impl<'a> Story<'a> {
         (STORY_STEPS_MIN..=STORY_STEPS_MAX).contains(&steps.len()) && are_known && all_differ
     }
 
-    /// What one step of a story brought, against the run's first variant, and what holds it back.
+    /// Effect of one step of a story, against the run's first variant, and its bottleneck.
     fn step(&self, first: &VariantSummary, variant: &VariantSummary, narrow: usize) -> String {
         let is_next = narrow == 0 && self.comparison.variants.get(1).is_some_and(|v| v.variant == variant.variant);
         let against = if is_next { String::new() } else { format!(" against {}", first.variant) };
@@ -279,7 +279,7 @@ impl<'a> Story<'a> {
         Some((first.variant.as_str(), format!("{} {}", best.variant, changes(first, best))))
     }
 
-    /// What to say of variants among which none has a narrow place and no change is larger than noise.
+    /// The sentence for variants without a narrow place and without a change larger than noise.
     fn differences(&self) -> String {
         let measured: Vec<&VariantSummary> = self.comparison.variants.iter().filter(|v| v.repetitions > 0).collect();
         let [_, others @ ..] = &measured[..] else { return String::new() };
@@ -303,13 +303,13 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Whether noise hides how a variant differs from the first.
+/// True if noise hides how a variant differs from the first.
 fn is_unclear(variant: &VariantSummary) -> bool {
     let of = |change: &Change| change.meaning == Meaning::Unclear;
     variant.against_first.as_ref().is_some_and(|difference| of(&difference.rate) || of(&difference.mean))
 }
 
-/// The variant that gained most or, when none gained, lost most; none when all are the same as the first.
+/// The variant that gained most or, when none gained, lost most; `None` if all are the same as the first.
 fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
     let changed: Vec<(&VariantSummary, f64)> =
         variants.iter().filter_map(|variant| Some((variant, gain(variant)?))).collect();
@@ -318,7 +318,7 @@ fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
     best.or(worst).map(|(variant, _)| *variant)
 }
 
-/// More throughput and less latency, as logarithms; none when neither changed.
+/// More throughput and less latency, as logarithms; `None` if neither changed.
 fn gain(variant: &VariantSummary) -> Option<f64> {
     let difference = variant.against_first.as_ref()?;
     let log_ratio = |change: &Change| change.meaning.is_change().then(|| change.ratio.ln_1p());
@@ -464,7 +464,7 @@ mod tests {
     const WAITS: &str = "a is limited by something at shop that is not CPU: 8 users wait 80.0 ms for each response; 94 % of \
                          the latency passes before its spans begin or after they end, and it uses 0.10 cores";
 
-    /// A trial in which all was seen and nothing was wrong.
+    /// A complete trial without any fault.
     fn healthy(variant: &str, rate: f64) -> TrialBuilder {
         trial(variant, rate, 80.0).cpu("shop", 0, |_| 0.1).traces([server("shop", "GET /").at(0.0, 5.0).trace(0)])
     }
@@ -507,7 +507,7 @@ mod tests {
         assert!(sentence.ends_with("; too little was measured to tell a and b apart."), "{sentence}");
     }
 
-    /// What is said of healthy trials, one for each of these lists of findings.
+    /// The sentence for healthy trials, one for each of these lists of findings.
     fn reported(findings: &[Vec<Finding>]) -> String {
         let variants = ["a", "b", "c", "d", "e", "f"];
         let trials: Vec<TrialEvidence> =

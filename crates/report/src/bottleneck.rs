@@ -6,14 +6,14 @@ use narrows_model::finding::Role;
 use crate::limits;
 use crate::recurring::{self, VariantFindings, gains};
 
-/// What is in the way of a variant.
+/// The bottleneck of a variant.
 pub(crate) struct Bottleneck<'a> {
     pub(crate) variant: &'a str,
     /// The narrow place, or what else was found of the system, or else the verdict on the limit.
     pub(crate) what: String,
     /// The same without figures, which differ from run to run: `throttling at docstore`.
     pub(crate) name: String,
-    /// What its fix would gain; empty where nothing is predicted.
+    /// Predicted gain of its fix; empty without a prediction.
     pub(crate) gain: String,
 }
 

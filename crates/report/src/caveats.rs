@@ -1,4 +1,4 @@
-//! What limits the reading of trials, each caveat once with all the trials it holds for.
+//! Caveats on the trials, each once with all the trials it holds for.
 //!
 //! If all repetitions of a variant have a caveat, only the variant is named. Caveats are neither judged nor shortened, but if
 //! several differ only in their numbers, the first is shown for all of them.

@@ -1,4 +1,4 @@
-//! How a figure of a check is written, so that text, Markdown and annotations never disagree.
+//! Formats the figures of a check, the same for text, Markdown and annotations.
 
 use narrows_model::baseline::{FigureCheck, Grade, Measure};
 use narrows_model::units;
@@ -41,7 +41,7 @@ pub(crate) fn grade(grade: Grade) -> &'static str {
     }
 }
 
-/// Whether it is shown to have changed.
+/// True if it is shown to have changed.
 pub(crate) fn has_moved(figure: &FigureCheck) -> bool {
     matches!(figure.grade, Grade::Better | Grade::Worse)
 }

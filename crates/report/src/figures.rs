@@ -33,7 +33,7 @@ pub(crate) fn range((low, high): (f64, f64), ratio: f64) -> String {
     format!("{low} to {high}")
 }
 
-/// The variants that were measured once; none when all that are compared have repetitions.
+/// The variants that were measured once; `None` if all that are compared have repetitions.
 pub(crate) fn measured_once(comparison: &Comparison) -> Option<String> {
     let differences = comparison.variants.iter().filter_map(|variant| variant.against_first.as_ref());
     differences.map(|difference| difference.basis).find(|basis| *basis == Basis::MeasuredOnce)?;
@@ -43,7 +43,7 @@ pub(crate) fn measured_once(comparison: &Comparison) -> Option<String> {
     Some(if once.len() == measured().count() { "every variant".to_owned() } else { once.join(", ") })
 }
 
-/// What that means for the differences.
+/// Consequence for the differences.
 pub(crate) const MEASURED_ONCE: &str = "Intervals assume a spread between trials; `--repeat 3` measures it.";
 
 /// New ÷ old − 1 in short: `+3.2 %`, `−41 %`, `×12.5`.

@@ -34,7 +34,7 @@ const START: i64 = 1_763_728_200 * SECOND;
 const WARMUP_S: i64 = 10;
 const LENGTH_S: i64 = 70;
 
-/// What sets one variant apart.
+/// The characteristics of one variant.
 struct Shape {
     id: i64,
     variant: &'static str,

@@ -51,7 +51,7 @@ pub fn check(check: &Check) -> Value {
     value
 }
 
-/// What changes would gain, trial by trial, as one JSON object.
+/// Predicted gains of changes, trial by trial, as one JSON object.
 pub fn predictions(trials: &[Predictions]) -> Value {
     json!({ "format": PREDICTIONS_FORMAT, "trials": trials })
 }
@@ -74,7 +74,7 @@ pub fn score(scored: &[(String, Scored)]) -> Value {
     })
 }
 
-/// What differs between two variants as one JSON object.
+/// Differences between two variants as one JSON object.
 pub fn diff(diff: &Diff) -> Value {
     let mut value = json!(diff);
     value["format"] = json!(DIFF_FORMAT);

@@ -1,4 +1,4 @@
-//! What limits each trial, as rows for the text and the page.
+//! The limits of each trial, as rows for the text and the page.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::limit::{LevelSummary, Limit, MachineCpu};
@@ -19,7 +19,7 @@ pub(crate) fn limits(outcome: &Outcome) -> Vec<OfTrial<'_>> {
         .collect()
 }
 
-/// What limits a trial, in a sentence that follows "is".
+/// The limit of a trial, as the rest of a sentence after "is".
 pub(crate) fn sentence(limit: &Limit) -> String {
     let advice = &limit.advice;
     let advice: String = advice

@@ -1,4 +1,4 @@
-//! How published figures and the measured ones beside them are written, the same in text and page.
+//! Formats published figures and their measured counterparts, the same in text and page.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::published::{Beside, BesideCell, Measure};
@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::figures::number;
 
-/// What a row is called.
+/// Name of a row.
 pub(crate) fn name(row: &Beside) -> String {
     row.metric.clone().unwrap_or_else(|| word(row.measure).to_owned())
 }
@@ -61,7 +61,7 @@ fn share(value: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// Whether a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
+/// True if a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
 /// have to.
 pub(crate) fn has_ratio(measure: Measure) -> bool {
     matches!(measure, Measure::Rate | Measure::Mean | Measure::Cpu | Measure::Memory | Measure::Metric)
@@ -80,14 +80,14 @@ pub(crate) fn base_at(row: &Beside, index: usize) -> Option<usize> {
     }
 }
 
-/// The value ÷ that of [`base`], such as `×2.21`; none where one of them is missing.
+/// The value ÷ that of [`base`], such as `×2.21`; `None` if one of them is missing.
 pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f64>) -> Option<String> {
     let base = of(base(row, index)?).filter(|base| *base > 0.0)?;
     let ratio = of(row.cells.get(index)?)? / base;
     ratio.is_finite().then(|| format!("×{}", units::three(ratio)))
 }
 
-/// Which variants have ratios to another than the first, as a sentence; none where no variant has.
+/// A sentence naming the variants with ratios to a variant other than the first; `None` if no variant has them.
 pub(crate) fn bases(rows: &[Beside]) -> Option<String> {
     let cells = rows.first().map_or(&[][..], |row| &row.cells);
     let named = |cell: &BesideCell| Some(format!("{} to {}", cell.variant, cell.ratio_to.as_ref()?));
@@ -95,15 +95,15 @@ pub(crate) fn bases(rows: &[Beside]) -> Option<String> {
     (!named.is_empty()).then(|| format!("Ratios are to the first variant, of {}.", named.join(", of ")))
 }
 
-/// What durations are where the experiment names no operation.
+/// Meaning of durations if the experiment names no operation.
 pub(crate) const OF_CLIENTS: &str = "Durations are those that clients saw.";
 
-/// Where the published figures come from; empty when the experiment does not state it.
+/// Source of the published figures; empty if the experiment does not state it.
 pub(crate) fn source(outcome: &Outcome) -> &str {
     outcome.notes.published.as_ref().map_or("", |published| published.source.as_str())
 }
 
-/// The operation that durations and calls are of, such as `orders GET /orders`; none when it is not given.
+/// The operation that durations and calls are of, such as `orders GET /orders`; `None` if it is not given.
 pub(crate) fn operation(outcome: &Outcome) -> Option<String> {
     let published = outcome.notes.published.as_ref()?;
     let name = published.operation.as_deref()?;

@@ -21,20 +21,20 @@ pub(crate) struct Calls {
     pub(crate) succeeded_per_operation: f64,
     pub(crate) attempts_per_operation: f64,
     pub(crate) throttled: f64,
-    /// Request units; none when no call records a charge.
+    /// Request units; `None` if no call records a charge.
     pub(crate) charge_per_operation: Option<f64>,
 }
 
-/// What there is to report of calls.
+/// Columns that there are to report for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Known {
     /// Calls are made.
     pub(crate) calls: bool,
     /// Some attempts did not succeed, so there are more attempts than calls.
     pub(crate) attempts: bool,
-    /// What is called refuses calls: it did so, or it charges for them.
+    /// The called store refuses calls: it did so, or it charges for them.
     pub(crate) refusals: bool,
-    /// What is called charges for calls.
+    /// The called store charges for calls.
     pub(crate) charges: bool,
 }
 
@@ -46,7 +46,7 @@ impl Known {
         Self { calls: true, attempts: refusals || succeeded != attempts, refusals, charges }
     }
 
-    /// What is known of either.
+    /// The union of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             calls: self.calls || other.calls,
@@ -76,18 +76,18 @@ pub(crate) fn compared(comparison: &Comparison) -> Vec<Compared<'_>> {
 }
 
 impl Compared<'_> {
-    /// Whether a database is called in any variant.
+    /// True if a database is called in any variant.
     pub(crate) fn calls_database(&self) -> bool {
         self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
     }
 
-    /// What is known of its calls in any variant, so that a table leaves out what the called stores do not have.
+    /// The columns known for its calls in any variant: a table leaves out those that the called stores lack.
     pub(crate) fn known(&self) -> Known {
         let each = self.variants.iter().filter_map(|(_, operation)| calls(operation));
         each.fold(Known::default(), |known, calls| known.and(Known::of(&calls)))
     }
 
-    /// What the reported calls go to, each once.
+    /// Targets of the reported calls, each once.
     pub(crate) fn targets(&self) -> Vec<&str> {
         let mut targets: Vec<&str> = Vec::new();
         for call in self.variants.iter().flat_map(|(_, operation)| main_calls(operation)) {
@@ -99,7 +99,7 @@ impl Compared<'_> {
     }
 }
 
-/// The calls of an operation together; none when it makes none.
+/// The calls of an operation together; `None` if it makes none.
 pub(crate) fn calls(operation: &OperationSummary) -> Option<Calls> {
     main_calls(operation).fold(None, |sum: Option<Calls>, call| {
         let sum = sum.unwrap_or_default();

@@ -8,7 +8,7 @@ use narrows_model::finding::{Finding, FindingKind, Role};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
-/// What was found in one variant.
+/// Findings of one variant.
 pub(crate) struct VariantFindings<'a> {
     pub(crate) variant: &'a str,
     /// Trials of the variant that were measured, as indices into the outcome's trials.
@@ -21,9 +21,9 @@ pub(crate) struct VariantFindings<'a> {
 pub(crate) struct Recurring<'a> {
     /// The dearest of its kind.
     pub(crate) finding: &'a Finding,
-    /// What it is to the variant: only the first narrow place of its trials is that of the variant.
+    /// Its role in the variant: only the first narrow place of its trials is that of the variant.
     pub(crate) role: Role,
-    /// When the load of its trial began, nanoseconds since the Unix epoch.
+    /// Start of its trial's load, nanoseconds since the Unix epoch.
     begins_ns: i64,
     /// In how many trials of the variant.
     pub(crate) seen: usize,
@@ -70,19 +70,19 @@ impl<'a> VariantFindings<'a> {
         }
     }
 
-    /// `seen in 2 of 3 repetitions`; none when there was one repetition only.
+    /// `seen in 2 of 3 repetitions`; `None` if there was one repetition only.
     pub(crate) fn recurrence(&self, recurring: &Recurring<'_>) -> Option<String> {
         (self.trials.len() > 1).then(|| format!("seen in {} of {} repetitions", recurring.seen, self.trials.len()))
     }
 
-    /// What to report in place of findings when there are none.
+    /// Text in place of findings if there are none.
     pub(crate) fn nothing(&self) -> &'static str {
         if self.trials.is_empty() { "not measured" } else { "no finding" }
     }
 }
 
 impl Recurring<'_> {
-    /// What it is to its trial, where that has to be stated.
+    /// Its role in its trial, if that has to be stated.
     pub(crate) fn place(&self) -> Option<&'static str> {
         match self.role {
             Role::NarrowPlace => Some("▶ the narrow place"),
@@ -93,7 +93,7 @@ impl Recurring<'_> {
         }
     }
 
-    /// The part of the trial that it was seen in: `“40 users”, 10.0 s from 32.0 s on`; none when it holds for all.
+    /// The part of the trial that it was seen in: `“40 users”, 10.0 s from 32.0 s on`; `None` if it holds for all.
     pub(crate) fn period(&self) -> Option<String> {
         let period = self.finding.period.as_ref()?;
         let length_ns = period.end_ns.saturating_sub(period.start_ns).max(0);
@@ -110,7 +110,7 @@ pub(crate) fn effect(finding: &Finding) -> (String, String) {
     (line, finding.reasons.last().cloned().unwrap_or_default())
 }
 
-/// What the changes that a finding and its effects suggest would gain, each change once, one line each.
+/// Predicted gains of the changes that a finding and its effects suggest, each change once, one line each.
 pub(crate) fn gains(finding: &Finding) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gain in std::iter::once(finding).chain(&finding.effects).filter_map(|one| one.gain.as_ref()) {
@@ -122,7 +122,7 @@ pub(crate) fn gains(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// What a finding is about: two findings with the same subject are one cause. Titles carry figures and are left out; of
+/// Subject of a finding: two findings with the same subject are one cause. Titles carry figures and are left out; of
 /// the evidence its first line counts, which is the query in its general form.
 fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<&str>) {
     let evidence = finding.evidence_text.as_deref().and_then(|text| text.lines().next());

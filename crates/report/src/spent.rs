@@ -51,7 +51,7 @@ impl<'a> Spent<'a> {
         self.variants.iter().map(|(_, breakdown)| breakdown.mean_ns).fold(0.0, f64::max)
     }
 
-    /// What time was spent on in any variant, the largest mean first.
+    /// Categories of time in any variant, the largest mean first.
     pub(crate) fn categories(&self) -> Vec<&TimeCategory> {
         let mut largest: Vec<(&TimeCategory, f64)> = Vec::new();
         for part in self.variants.iter().flat_map(|(_, breakdown)| &breakdown.parts) {
@@ -83,7 +83,7 @@ fn together(a: &Breakdown, b: &Breakdown) -> Breakdown {
     Breakdown { requests, mean_ns, parts, ..a.clone() }
 }
 
-/// What a category is called.
+/// Name of a category.
 pub(crate) fn name(category: &TimeCategory) -> String {
     match category {
         TimeCategory::Own(what) => own(what),
@@ -94,7 +94,7 @@ pub(crate) fn name(category: &TimeCategory) -> String {
     }
 }
 
-/// What a part of a service's own time is called.
+/// Name of a part of a service's own time.
 fn own(what: &OwnTime) -> String {
     let name = match what {
         OwnTime::OnCpu => "on CPU",

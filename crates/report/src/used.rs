@@ -9,7 +9,7 @@ use narrows_model::comparison::{
 use narrows_model::run::sidecar_of;
 use narrows_model::units;
 
-/// What a row is of.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One service, or the sidecars of one.
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Sum,
 }
 
-/// What was used in one variant.
+/// Resource use of one variant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Used {
     /// CPU, mean, cores.
@@ -38,7 +38,7 @@ pub(crate) struct Used {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// In the order of the variants; none where the service did not run.
+    /// In the order of the variants; `None` if the service did not run.
     pub(crate) variants: Vec<Option<Used>>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
 }
 
 impl Replicated<'_> {
-    /// Requests per second of each replica; none where no span records which replica responded.
+    /// Requests per second of each replica; `None` if no span records which replica responded.
     pub(crate) fn rates(&self) -> Option<Vec<String>> {
         self.replicas.iter().map(|one| one.rate.map(units::rate)).collect()
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::GzDecoder;
 use narrows_model::evidence::RunEvidence;
 
-/// What such a file may come to uncompressed.
+/// Maximum uncompressed size of such a file, bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Reads the evidence of a run.

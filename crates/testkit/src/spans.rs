@@ -163,13 +163,13 @@ impl SpanBuilder {
         self
     }
 
-    /// What the store charged, in request units.
+    /// Sets the store's charge, in request units.
     pub fn charge(mut self, request_units: f64) -> Self {
         self.facts.db_charge = Some(request_units);
         self
     }
 
-    /// How many rows came back.
+    /// Sets the number of returned rows.
     pub fn rows(mut self, rows: u64) -> Self {
         self.facts.db_rows = Some(rows);
         self
@@ -182,7 +182,7 @@ impl SpanBuilder {
         self
     }
 
-    /// What a gRPC call requests: `shop.v1.Cart` and `Add`.
+    /// Sets the service and method of a gRPC call: `shop.v1.Cart` and `Add`.
     pub fn remote(mut self, service: &str, method: &str) -> Self {
         self.facts.rpc_system = Some("grpc".into());
         self.facts.rpc_service = Some(service.into());
@@ -199,7 +199,7 @@ impl SpanBuilder {
         self.failed()
     }
 
-    /// Which repetition of its call this attempt is, from 1.
+    /// Sets the number of this retry within its call, from 1.
     pub fn resent(mut self, count: u32) -> Self {
         self.facts.resend_count = Some(count);
         self

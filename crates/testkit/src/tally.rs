@@ -11,7 +11,7 @@ use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
 const THROTTLED: u16 = 429;
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     operations: BTreeMap<(String, String), Operation>,

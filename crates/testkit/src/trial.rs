@@ -82,13 +82,13 @@ impl TrialBuilder {
         Self { evidence, curves: Vec::new(), lateness_ms: 0.01 }
     }
 
-    /// Which repetition it is, from 1.
+    /// Sets the number of the repetition, from 1.
     pub fn repetition(mut self, repetition: u32) -> Self {
         self.evidence.trial.repetition = repetition;
         self
     }
 
-    /// How far it came.
+    /// Sets the state that the trial reached.
     pub fn state(mut self, state: TrialState) -> Self {
         self.evidence.trial.state = state;
         self
@@ -256,7 +256,7 @@ impl TrialBuilder {
         self
     }
 
-    /// What one partition of a store spends each second of the trial, and what it may spend.
+    /// Sets the throughput that one partition of a store spends each second of the trial, and its limit.
     pub fn throughput(
         mut self,
         store: &str,

@@ -184,7 +184,7 @@ const PLAIN_WORDS: [(&str, &str); 10] = [
     ("wait\u{65}d in vain", "timed out"),
 ];
 
-/// Whether a line holds a word, not as the end of a longer one.
+/// True if a line holds a word, not as the end of a longer one.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphabetic()))
 }

@@ -91,7 +91,7 @@ fn refuse(before: &Baseline, now: &Baseline, accepted: Accepted) -> Result<(), R
     Ok(())
 }
 
-/// A variant of the run, and what was found in it again and again.
+/// A variant of the run, and its recurring findings.
 type Found<'a> = (&'a VariantBaseline, &'a BTreeMap<KnownFinding, String>);
 
 fn find<'a>(now: &'a Summary, old: &VariantBaseline) -> Result<Found<'a>, Refusal> {
@@ -110,7 +110,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// What was measured on both sides.
+    /// Figures that were measured on both sides.
     fn all(old: &VariantBaseline, new: &VariantBaseline) -> Vec<Pair> {
         let of_load = old.figures.iter().filter_map(|before| {
             let after = new.figures.iter().find(|after| after.quantity == before.quantity)?;
@@ -188,7 +188,7 @@ fn grade(change: &Change, is_better_higher: bool) -> Grade {
     }
 }
 
-/// What is found again and again now and was not in any trial before, and what is in no trial any more.
+/// Findings that recur now and were in no trial before, and findings that are in no trial any more.
 fn findings(
     old: &VariantBaseline,
     new: &VariantBaseline,

@@ -35,7 +35,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What can be done about it.
+    /// Advice on how to resolve the refusal.
     pub fn hint(&self) -> Option<String> {
         match self {
             Refusal::Trials(refusal) => refusal.hint().map(str::to_owned),

@@ -18,13 +18,13 @@ use crate::stats::student::two_sided;
 use crate::stats::{mean_and_variance, student_t_975};
 use crate::thresholds::Thresholds;
 
-/// How many degrees of freedom the assumed spread weighs: few, because machines differ.
+/// Weight of the assumed spread in degrees of freedom: few, because machines differ.
 const ASSUMED_DEGREES: f64 = 10.0;
 
 /// The trials of a variant.
 pub(crate) type Trials<'a> = [&'a TrialEvidence];
 
-/// How trials of one variant differ.
+/// Spread between trials of one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     variance: f64,
@@ -42,7 +42,7 @@ pub(crate) fn assumed<'a>(variants: impl IntoIterator<Item = &'a Trials<'a>>, th
 }
 
 impl Spread {
-    /// That of these variants, `assumed` being a standard deviation.
+    /// The spread of these variants; `assumed` is a standard deviation.
     pub(crate) fn new<'a>(
         assumed: f64,
         variants: impl IntoIterator<Item = &'a Trials<'a>>,

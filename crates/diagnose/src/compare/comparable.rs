@@ -78,7 +78,7 @@ pub fn check(before: &Side<'_>, after: &Side<'_>) -> Result<(), Incomparable> {
     Ok(())
 }
 
-/// Whether a trial has no request in its counted windows.
+/// True if a trial has no request in its counted windows.
 fn is_empty(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.sent == 0 && load.due == 0 && trial.operations.is_empty() && trial.traces.is_empty()

@@ -23,18 +23,18 @@ use crate::thresholds::Thresholds;
 
 pub use crate::compare::comparable::{Incomparable, check};
 
-/// How many standard errors two counts must lie apart.
+/// Minimum difference of two counts, in standard errors.
 const COUNT_ERRORS: f64 = 2.0;
 /// How often something must be expected on a side, by how often it is on the other, for its absence to mean anything: by
 /// chance it is missing once in 150 times (a Poisson count).
 const EXPECTED_MIN: f64 = 5.0;
-/// How many things of a kind the sentence names before it counts the rest.
+/// Number of items of a kind that the sentence names before it counts the rest.
 const NAMED_MAX: usize = 2;
 
 /// One variant of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// How it is called, such as `RUN:VARIANT`.
+    /// Its name, such as `RUN:VARIANT`.
     pub label: &'a str,
     /// Its run, with the trials of this variant only.
     pub run: &'a RunEvidence,
@@ -67,7 +67,7 @@ fn is_same_cause(one: &Finding, other: &Finding) -> bool {
     (one.kind(), &one.resource, &one.operation) == (other.kind(), &other.resource, &other.operation)
 }
 
-/// What differs from `before` to `after`.
+/// Differences from `before` to `after`.
 pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff {
     let trials = (before.done(), after.done());
     let operations = operation_diffs(&trials.0, &trials.1, thresholds);
@@ -87,13 +87,13 @@ pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff 
     }
 }
 
-/// What came or went only counts where it is frequent enough.
+/// Ignores appearances and disappearances that are not frequent enough to count.
 fn unless_rare(fate: Fate, expected: f64) -> Fate {
     let is_on_one_side = matches!(fate, Fate::Appeared | Fate::Vanished);
     if is_on_one_side && expected < EXPECTED_MIN { Fate::Same } else { fate }
 }
 
-/// How often one side had something, and how often the other would, if it were as frequent there.
+/// Count expected on the other side at the same frequency, at most `count`.
 fn expected(count: f64, (own, other): (f64, f64)) -> f64 {
     if own > 0.0 { count * (other / own).min(1.0) } else { 0.0 }
 }

@@ -83,7 +83,7 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
     }
 }
 
-/// CPU of all services ÷ successful requests; none when a service was not sampled or nothing succeeded.
+/// CPU of all services ÷ successful requests; `None` if a service was not sampled or nothing succeeded.
 pub(crate) fn cpu_seconds_per_request(trial: &TrialEvidence, rate: f64) -> Option<f64> {
     let services = trial.service_names().into_iter().filter(|name| *name != names::GENERATOR);
     let usages: Vec<_> = services.map(|service| trial.counted_usage(names::CPU_CORES, service)).collect();
@@ -124,7 +124,7 @@ fn mean_ns(trial: &TrialEvidence) -> f64 {
     trial.load_figures().latency.mean_ns.unwrap_or(0.0)
 }
 
-/// What noise a run has.
+/// Noise of a run.
 struct Noises {
     floor: NoiseFloor,
     rate: Spread,
@@ -165,7 +165,7 @@ fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Diffe
     })
 }
 
-/// What a difference between so many trials rests on.
+/// Basis of a difference between this many trials.
 pub(crate) fn basis(old: usize, new: usize) -> Basis {
     if old.min(new) > 1 { Basis::Repeated } else { Basis::MeasuredOnce }
 }

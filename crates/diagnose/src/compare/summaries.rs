@@ -75,7 +75,7 @@ fn replicas_of<'a>(trial: &'a TrialEvidence, service: &str) -> impl Iterator<Ite
     trial.services.iter().filter(move |instance| instance.service == service)
 }
 
-/// Mean of the counted points of one replica's series; none when it was not sampled.
+/// Mean of the counted points of one replica's series; `None` if it was not sampled.
 fn mean_of(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32)) -> Option<f64> {
     let is_its = |series: &&Series| {
         (series.key.name.as_str(), series.key.service.as_str(), series.key.replica) == (name, service, replica)

@@ -27,15 +27,15 @@ use crate::read::calls::{Handled, Times};
 const OPERATIONS_MAX: usize = 20;
 /// Categories of one operation; the smallest beyond are reported as one.
 const PARTS_MAX: usize = 12;
-/// What the smallest dependencies are called together.
+/// Name of the group of the smallest dependencies.
 const OTHERS: &str = "others";
 
-/// What the time of a trial was spent on.
+/// Time spent in a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    /// Where the time of the busiest operations goes, those with most time first.
+    /// Time breakdowns of the busiest operations, the largest first.
     pub(crate) breakdowns: Vec<Breakdown>,
-    /// What the threads of each service did, by interval.
+    /// Thread activity of each service, by interval.
     pub(crate) threads: Vec<Vec<ServiceThreads>>,
 }
 
@@ -134,7 +134,7 @@ impl Sum {
     }
 }
 
-/// What a trace says besides its tree.
+/// A trace with the facts that its tree does not hold.
 struct TraceView<'t> {
     tree: &'t Tree<'t>,
     names: &'t Names,
@@ -143,7 +143,7 @@ struct TraceView<'t> {
 }
 
 impl TraceView<'_> {
-    /// What the time of one request was spent on, nanoseconds.
+    /// Time of one request by category, nanoseconds.
     fn spent(&self, entry: usize) -> BTreeMap<TimeCategory, f64> {
         let path = self.tree.path(entry);
         let categories = categories(self.tree, &path, self.names);

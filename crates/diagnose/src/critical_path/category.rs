@@ -17,7 +17,7 @@ use crate::read::requests::is_database;
 
 /// Characters of a dependency's name at most.
 const NAME_CHARS_MAX: usize = 80;
-/// How the names of spans end in which a connection is taken or made.
+/// Endings of the names of spans that take or open a connection.
 const CONNECTING: [&str; 10] = [
     "connect",
     "pool.acquire",
@@ -34,10 +34,10 @@ const CONNECTING: [&str; 10] = [
 /// A service's own time, before it is divided.
 pub(super) const OWN: TimeCategory = TimeCategory::Own(OwnTime::NotSampled);
 
-/// How the names of look-ups begin in .NET; the name that is looked up follows.
+/// Prefix of the names of DNS look-ups in .NET; the name that is looked up follows.
 const DOTNET_LOOKUP: &str = "dns lookup";
 
-/// The names of what is called in a trial.
+/// Names of the call targets in a trial.
 #[derive(Debug)]
 pub(crate) struct Names {
     by_port: HashMap<u16, String>,
@@ -56,7 +56,7 @@ impl Names {
         Self { by_port, store }
     }
 
-    /// What an attempt that went wrong called; of one that carries a query, the database.
+    /// Target of a failed attempt; if it carries a query, the database.
     pub(super) fn refuser(&self, tree: &Tree<'_>, attempt: usize) -> String {
         let carries = |parent: &usize| {
             let (span, attempt) = (tree.span(*parent), tree.span(attempt));
@@ -65,7 +65,7 @@ impl Names {
         self.callee(tree, tree.parent(attempt).filter(carries).unwrap_or(attempt))
     }
 
-    /// What this span calls.
+    /// Target of this span's call.
     pub(crate) fn callee(&self, tree: &Tree<'_>, at: usize) -> String {
         let span = tree.span(at);
         let by_port = || span.facts.server_port.and_then(|port| self.by_port.get(&port)).cloned();
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// What the caller calls the other side.
+/// The caller's name for the other side.
 fn called(span: &Span) -> String {
     let facts = &span.facts;
     let host = facts.url.as_deref().and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
@@ -88,14 +88,14 @@ fn called(span: &Span) -> String {
     known.flatten().find(|name| !name.is_empty()).cloned().unwrap_or_else(|| span.name.clone())
 }
 
-/// Whether a span stands for taking or making a connection.
+/// True if a span stands for taking or making a connection.
 pub(crate) fn is_connecting(span: &Span) -> bool {
     let name = span.name.to_ascii_lowercase();
     let is_named = CONNECTING.iter().any(|ending| name.ends_with(ending)) || name.starts_with(DOTNET_LOOKUP);
     span.facts.db_query.is_none() && is_named
 }
 
-/// Whether a span's own time is a service at work, as far as the trace says.
+/// True if a span's own time is a service at work, as far as the trace says.
 pub(crate) fn is_work(span: &Span) -> bool {
     !is_database(span) && !matches!(span.kind, SpanKind::Client | SpanKind::Producer)
 }

@@ -62,7 +62,7 @@ impl<'r> OwnTimes<'r> {
         }
     }
 
-    /// What the threads of each service did in each interval.
+    /// Thread activity of each service in each interval.
     pub(super) fn threads(&self) -> Vec<Vec<ServiceThreads>> {
         let of = |(at, interval): (usize, &Interval)| {
             let services = self.reading.trial.service_names().into_iter();
@@ -106,7 +106,7 @@ impl<'r> OwnTimes<'r> {
     }
 }
 
-/// What a service's own time was spent on over all intervals, as shares that add up to 1.
+/// Shares of a service's own time over all intervals, which add up to 1.
 pub(super) fn shares(service: &str, levels: &[Vec<ServiceThreads>], intervals: &[Interval]) -> Vec<(OwnTime, f64)> {
     let mut sums: BTreeMap<OwnTime, f64> = BTreeMap::new();
     for (level, interval) in levels.iter().zip(intervals) {

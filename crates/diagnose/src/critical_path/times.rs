@@ -22,7 +22,7 @@ const TIME_MAX: i64 = 1 << 62;
 pub(crate) struct Placed {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
-    /// How far the span's own clock was moved.
+    /// Shift applied to the span's own clock.
     shift_ns: i64,
     pub(crate) role: Role,
 }
@@ -33,7 +33,7 @@ impl Placed {
     }
 }
 
-/// What a span is to its parent.
+/// Relation of a span to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
     /// It may have been waited for.
@@ -73,12 +73,12 @@ pub(super) fn placed_below((parent, above): (&Span, Placed), child: &Span) -> Pl
     Placed { start_ns: cut(start_ns), end_ns: cut(end_ns), shift_ns, role }
 }
 
-/// Whether these are the two sides of one call.
+/// True if these are the two sides of one call.
 pub(crate) fn is_call(parent: &Span, child: &Span) -> bool {
     parent.kind == SpanKind::Client && child.kind == SpanKind::Server
 }
 
-/// What brings the time between into that of its call; 0 where it lies within or cannot.
+/// The shift that moves the time between into that of its call; 0 if it already lies within or does not fit.
 fn into_call(call: Placed, start_ns: i64, end_ns: i64) -> i64 {
     let spare_ns = call.length_ns().saturating_sub(end_ns.saturating_sub(start_ns));
     let fits = match spare_ns {

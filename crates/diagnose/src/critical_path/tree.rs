@@ -10,7 +10,7 @@ use narrows_model::trace::{Span, SpanId, Trace};
 
 use super::times::{Placed, Role, placed_below, placed_root};
 
-/// How deep spans are followed; what is nested deeper counts as time of the span at this depth.
+/// Maximum depth of spans; deeper ones count as time of the span at this depth.
 const DEPTH_MAX: u32 = 1_000;
 /// In place of a parent's position where there is none.
 const NONE: u32 = u32::MAX;

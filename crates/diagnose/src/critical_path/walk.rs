@@ -19,7 +19,7 @@ pub const TICK_NS: i64 = 1_000;
 pub struct CriticalPath {
     /// Intervals of time, last first, without gaps or overlaps: together they are the request's time.
     pub sections: Vec<Section>,
-    /// What every span at or below the request's first is to the path; parents before their children. Spans that nobody
+    /// Standing of every span at or below the request's first; parents before their children. Spans that nobody
     /// waits for are left out, with all below them.
     pub standings: Vec<Standing>,
 }
@@ -35,7 +35,7 @@ pub struct Section {
     pub end_ns: i64,
 }
 
-/// What a span is to the critical path.
+/// Relation of a span to the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The span, as its position in the trace.
@@ -55,7 +55,7 @@ pub enum PathPosition {
     },
     /// Something else was waited for while it was under way.
     Beside {
-        /// How much longer it could take before the request waits for it, nanoseconds.
+        /// Time by which it could grow before the request waits for it, nanoseconds.
         slack_ns: i64,
         /// The sibling that was waited for instead, as its position in the trace.
         waited_for: usize,
@@ -65,7 +65,7 @@ pub enum PathPosition {
 /// Gaps of their parents that children who outlive them are walked through for; in more, the child's time is its own.
 const FILLED_MAX: usize = 1_000;
 
-/// What is still to be walked through.
+/// Work that is still to be walked through.
 #[derive(Default)]
 struct Work {
     intervals: Vec<Interval>,
@@ -133,7 +133,7 @@ fn end_before(tree: &Tree<'_>, children: &[u32]) -> Option<i64> {
     placed.filter(|placed| placed.role == Role::Within).map(|placed| placed.end_ns).next()
 }
 
-/// What a child is that is waited for within its parent: it holds the request up no more than its parent does.
+/// Position of a child that its parent waits for: it delays the request no more than its parent does.
 fn on_path(parent: PathPosition, length_ns: i64, lead_ns: i64) -> PathPosition {
     match parent {
         PathPosition::OnPath { drag_ns } => {
@@ -143,7 +143,7 @@ fn on_path(parent: PathPosition, length_ns: i64, lead_ns: i64) -> PathPosition {
     }
 }
 
-/// What a child is that could take so much longer within its parent.
+/// Position of a child that could take `spare_ns` longer within its parent.
 fn beside(parent: PathPosition, spare_ns: i64, waited_for: usize) -> PathPosition {
     let above_ns = match parent {
         PathPosition::OnPath { .. } => 0,

@@ -1,4 +1,4 @@
-//! How the parts of two sides differ, who changed them, and which changes are more than noise.
+//! Differences between the parts of two sides, who caused them, and which exceed noise.
 //!
 //! A service's part of the requests is how often it is called × its time for each call. That the time for each call grew
 //! is its own doing. That it is called more often is the doing of the service that calls it more often for each of its
@@ -38,7 +38,7 @@ const DEVIATIONS: f64 = 2.0;
 const REQUESTS_MIN: f64 = 10.0;
 /// Times as many calls from which calls that also take longer or shorter each are of another kind.
 const OTHER_KIND_FACTOR: f64 = 2.0;
-/// How far down the cost of additional calls is followed.
+/// Maximum depth to which the cost of additional calls is followed.
 const DEPTH_MAX: usize = 16;
 /// Causes whose effects differ by less than this share are ranked by what else speaks against them.
 const SIGN_SHARE: f64 = 0.1;
@@ -49,9 +49,9 @@ const CPU_GROWTH: f64 = 1.25;
 pub(super) struct Comparison {
     /// Both sides of each operation, and its share of the later side's requests.
     operations: Vec<(OfOperation, OfOperation, f64)>,
-    /// The service in which requests begin, by how many of them do.
+    /// The service where requests begin, by how many of them do.
     entries: BTreeMap<String, f64>,
-    /// How far a service's own time may differ from trial to trial by chance, on a logarithmic scale.
+    /// Chance variation of a service's own time from trial to trial, on a logarithmic scale.
     between_trials: f64,
     /// Mean latency of the requests, nanoseconds.
     latency: Difference,
@@ -65,7 +65,7 @@ pub(super) struct Comparison {
     made: BTreeMap<String, Made>,
 }
 
-/// What a service changed.
+/// The changes that a service made.
 #[derive(Debug, Clone, Copy, Default)]
 struct Made {
     /// Nanoseconds for each request, of its own time and of the calls that it makes.
@@ -94,7 +94,7 @@ impl Difference {
         f64::midpoint(self.before, self.after)
     }
 
-    /// How many standard errors a change is from 0, with its sign; without any spread, beyond all doubt.
+    /// A change in standard errors, signed; without any spread, beyond all doubt.
     fn errors(&self, change: f64) -> f64 {
         if change == 0.0 { 0.0 } else { change / self.squared_error.sqrt().max(f64::MIN_POSITIVE) }
     }
@@ -239,7 +239,7 @@ impl Comparison {
         }
     }
 
-    /// What a service changed itself: its time for each call, and how often it calls others.
+    /// The changes that a service made itself: its time for each call, and how often it calls others.
     fn made_by(&self, service: &str) -> Made {
         let own_ns = self.for_each_visit(service, &self.time(service));
         let own = self.difference(|one| one.own.get(service));
@@ -262,14 +262,14 @@ impl Comparison {
         made
     }
 
-    /// Whether a service's own time for each call differs by more than it does between trials of equal variants.
+    /// True if a service's own time for each call differs by more than it does between trials of equal variants.
     fn is_beyond_chance(&self, service: &str, own: &Difference) -> bool {
         let visits = self.visits(service);
         let ratio = own.after * visits.before / (own.before * visits.after);
         ratio.is_nan() || ratio.ln().abs() >= self.between_trials
     }
 
-    /// How much a mean changed because it is another for each call of the service, not because of more calls.
+    /// Change of a mean due to a different mean for each call of the service, not to more calls.
     fn for_each_visit(&self, service: &str, mean: &Difference) -> f64 {
         let visits = self.visits(service);
         match (visits.before > 0.0, visits.after > 0.0) {
@@ -310,7 +310,7 @@ impl Comparison {
         Some((callee.to_owned(), before, after))
     }
 
-    /// What a call of a service costs on the critical path, with all that it calls in turn, nanoseconds.
+    /// Cost of a call to a service on the critical path, including its downstream calls, nanoseconds.
     fn cost_of_call(&self, service: &str, depth: usize) -> f64 {
         let visits = self.visits(service);
         if visits.middle() <= 0.0 || depth >= DEPTH_MAX {
@@ -325,7 +325,7 @@ impl Comparison {
         own + below / visits.middle()
     }
 
-    /// Whether many calls of a service became few that take longer each, or few became many that take less.
+    /// True if many calls of a service became few that take longer each, or few became many that take less.
     fn is_of_other_kind(&self, service: &str) -> bool {
         let (visits, time) = (self.visits(service), self.time(service));
         let factor = visits.before.max(visits.after) / visits.before.min(visits.after);
@@ -333,7 +333,7 @@ impl Comparison {
         factor.is_finite() && factor >= OTHER_KIND_FACTOR && (after > before) == (visits.after < visits.before)
     }
 
-    /// How often a service is called for each request.
+    /// Number of calls to a service for each request.
     fn visits(&self, service: &str) -> Difference {
         self.visits_in(&self.calls, service)
     }

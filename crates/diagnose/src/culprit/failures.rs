@@ -30,13 +30,13 @@ impl Failures {
         self.after.0 - self.before.0
     }
 
-    /// Whether there are more, by this share of the requests at least.
+    /// True if there are more, by this share of the requests at least.
     pub(super) fn are_more(self, least: f64) -> bool {
         let errors_min = if self.before.0 * self.before.1 < 1.0 { ERRORS_MIN_NEW } else { ERRORS_MIN };
         self.change() >= least && self.change() * self.after.1 >= FAILED_MIN && self.errors() >= errors_min
     }
 
-    /// How many standard errors the change is from 0, with its sign.
+    /// The change in standard errors, signed.
     pub(super) fn errors(self) -> f64 {
         let ((old, before), (new, after)) = (self.before, self.after);
         let both = (old * before + new * after) / (before + after);

@@ -79,7 +79,7 @@ fn growth(template: &str, (before, after): (u64, u64), exposures: (f64, f64)) ->
     is_more.then(|| LogDiff { template: template.to_owned(), fate, before, after, growth })
 }
 
-/// How many standard errors the rate of a count grew by; none where nothing could be counted.
+/// Growth of the rate of a count, in standard errors; `None` if nothing could be counted.
 fn certainty((old, before): (f64, f64), (new, after): (f64, f64)) -> Option<f64> {
     let is_countable = before > 0.0 && after > 0.0 && old + new > 0.0;
     let rate = is_countable.then(|| (old + new) / (before + after))?;

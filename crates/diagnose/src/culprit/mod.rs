@@ -1,4 +1,4 @@
-//! Which service a change comes from: how much each service's part of the requests grew from one side to the other.
+//! Attributes a change to services: the growth of each service's part of the requests from one side to the other.
 //!
 //! A request's critical path is divided among the services that it leads through (`parts.rs`), so that what one service
 //! adds counts at that service and not at all those that wait for it. `change.rs` compares the parts of both sides and
@@ -35,14 +35,14 @@ const SERVICES_MAX: usize = 50;
 /// CPU limits that differ by less than this share are the same.
 const LIMIT_SHARE_MIN: f64 = 0.01;
 
-/// Where a change comes from.
+/// Origin of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Ranking {
     /// The requests that were compared.
     pub(crate) requests: Option<RequestsDiff>,
     /// The services of both sides, the likeliest cause first.
     pub(crate) services: Vec<ServiceDiff>,
-    /// What is to be known of the clocks, in sentences.
+    /// Remarks on the clocks, in sentences.
     pub(crate) clocks: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn changes(
     comparison.services.iter().map(change).collect()
 }
 
-/// The CPU limit of all replicas of a service together, in cores, as the last trial had it; none where one has no limit.
+/// The CPU limit of all replicas of a service together, in cores, as the last trial had it; `None` if one has no limit.
 fn limit_of(trials: &[&TrialEvidence], service: &str) -> Option<f64> {
     let trial = trials.last()?;
     let mut replicas = trial.services.iter().filter(|instance| instance.service == service).peekable();
@@ -124,7 +124,7 @@ pub(crate) fn times(trials: &[&TrialEvidence], thresholds: &Thresholds) -> BTree
     sums.into_iter().filter(|_| requests > 0.0 && latency_ns > 0.0).map(of).collect()
 }
 
-/// CPU of a service for each request of the load, nanoseconds; none where either was not measured.
+/// CPU of a service for each request of the load, nanoseconds; `None` if either was not measured.
 fn cpu_per_request(trials: &[&TrialEvidence], service: &str) -> Option<f64> {
     let (mut cpu_s, mut requests) = (0.0, 0.0);
     for trial in trials {
@@ -138,7 +138,7 @@ fn cpu_per_request(trials: &[&TrialEvidence], service: &str) -> Option<f64> {
     (requests > 0.0).then(|| cpu_s * 1e9 / requests)
 }
 
-/// Whether the responses of a service, waiting for others included, take notably longer.
+/// True if the responses of a service, waiting for others included, take notably longer.
 fn is_slower(before: &[OperationSummary], after: &[OperationSummary], service: &str, thresholds: &Thresholds) -> bool {
     let mean = |side: &[OperationSummary]| {
         let of_service = || side.iter().filter(|operation| operation.service == service);

@@ -27,13 +27,13 @@ pub(super) type Operation = (String, String);
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) operations: BTreeMap<Operation, OfOperation>,
-    /// How many trials they are of.
+    /// Number of trials.
     pub(super) trials: usize,
     /// The clocks that differ, those furthest apart first.
     pub(super) skews: Vec<Skew>,
 }
 
-/// What the requests of one operation consist of.
+/// Parts of the requests of one operation.
 #[derive(Debug, Default)]
 pub(super) struct OfOperation {
     /// Requests, and their latencies in nanoseconds.
@@ -44,7 +44,7 @@ pub(super) struct OfOperation {
     pub(super) own: BTreeMap<String, Values>,
     /// Calls from one service to another.
     pub(super) calls: Calls,
-    /// The same of requests in which no error began.
+    /// The same for requests where no error began.
     pub(super) calls_without_errors: Calls,
     /// Whether an error began there, 1 each, by service.
     pub(super) errors: BTreeMap<String, Values>,
@@ -142,7 +142,7 @@ impl Parts {
     }
 }
 
-/// Whether no request of the trace stands above this one.
+/// True if no request of the trace stands above this one.
 fn is_first(tree: &Tree<'_>, at: usize, entries: &HashMap<SpanId, (&str, &str)>) -> bool {
     let mut above = std::iter::successors(tree.parent(at), |at| tree.parent(*at));
     !above.any(|at| entries.contains_key(&tree.span(at).span_id))
@@ -210,7 +210,7 @@ impl Below {
     }
 }
 
-/// Whether a span is a call to another service: by a client, but not the second of two stacked ones, or without one.
+/// True if a span is a call to another service: by a client, but not the second of two stacked ones, or without one.
 fn is_call_of(caller: &Span, span: &Span) -> bool {
     match (span.kind, caller.kind) {
         (SpanKind::Client, SpanKind::Client) => caller.service != span.service,
@@ -220,14 +220,14 @@ fn is_call_of(caller: &Span, span: &Span) -> bool {
     }
 }
 
-/// The time of a span in which none below it is under way, nanoseconds.
+/// The time of a span when no span below it is under way, nanoseconds.
 fn own_ns(tree: &Tree<'_>, at: usize) -> f64 {
     let times = |at: usize| (tree.placed(at).start_ns, tree.placed(at).end_ns);
     let children = Times::union_of(tree.children(at).iter().map(|child| times(*child as usize)));
     Times::union_of([times(at)]).without(&children).length_ns()
 }
 
-/// The services in which errors of this request began, each once.
+/// Services where errors of this request began, each once.
 fn error_places(tree: &Tree<'_>, entry: usize, names: &Names, trace: &Trace) -> Vec<String> {
     let is_below = |at: usize| std::iter::successors(Some(at), |at| tree.parent(*at)).any(|at| at == entry);
     let found = deepest(trace, Span::has_failed).into_iter().filter_map(|span| tree.find(span.span_id));

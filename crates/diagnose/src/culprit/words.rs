@@ -13,7 +13,7 @@ const CLOCKS_MAX: usize = 3;
 const CLOCKS_APART_NS: f64 = 1e8;
 
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
-/// frontend only wait for it`; none when no service is one.
+/// frontend only wait for it`; `None` if no service is one.
 pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
     let is_origin =
         |one: &&ServiceDiff| one.role.is_cause() || matches!(one.role, ServiceRole::Faster | ServiceRole::Calling);
@@ -33,7 +33,7 @@ fn of_message(message: &LogDiff) -> String {
     format!(", and logs a new error, “{}”", message.template)
 }
 
-/// What is to be known of clocks that differ, each side with its name.
+/// Remarks on clocks that differ, each side with its name.
 pub(super) fn clocks(before: (&str, &[Skew]), after: (&str, &[Skew])) -> Vec<String> {
     let side = |(label, skews): (&str, &[Skew])| {
         let apart: Vec<&Skew> = skews.iter().filter(|skew| skew.ahead_ns.abs() >= CLOCKS_APART_NS).collect();

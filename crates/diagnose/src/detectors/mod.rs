@@ -1,7 +1,7 @@
-//! The detectors: one folder per cause, each with its rule, its words and its tests; and the list of them all.
+//! The detectors and the list of all of them. Each cause has a folder with its rule, its words and its tests.
 //!
-//! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`.
-//! `CONTRIBUTING.md` lists what belongs to a new one. Tests hold them together.
+//! A detector's folder has the name of its id, with underscores; its page is `docs/reference/findings/<id>.md`. Tests
+//! keep folder, id and page consistent. `CONTRIBUTING.md` lists the parts of a new detector.
 
 pub mod accept_queue;
 pub mod chatty_http;
@@ -48,17 +48,17 @@ use narrows_model::finding::Evidence;
 
 use crate::Detector;
 
-/// Lists the detectors: each is a folder, there a type that the kind of its findings is named after, and its page.
+/// Lists the detectors: the folder, the type in it, which has the name of its kind of finding, and the id of its page.
 macro_rules! detectors {
     ($($folder:ident::$detector:ident, $id:literal;)*) => {
         /// Every detector.
         pub const ALL: &[&dyn Detector] = &[$(&$folder::$detector),*];
 
-        /// Their pages, by id.
+        /// Reference pages of the detectors, by id.
         pub(crate) const PAGES: &[(&str, &str)] =
             &[$(($id, include_str!(concat!("../../../../docs/reference/findings/", $id, ".md")))),*];
 
-        /// How evidence reads.
+        /// Words of a finding's evidence.
         pub(crate) fn words_of(evidence: &Evidence) -> &dyn words::Words {
             match evidence {
                 $(Evidence::$detector(evidence) => evidence,)*

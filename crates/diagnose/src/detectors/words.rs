@@ -1,4 +1,4 @@
-//! Findings in words. Each detector says in `words.rs` how its evidence reads; nothing else writes its sentences.
+//! Texts of findings. Each detector's `words.rs` writes all the sentences about its evidence; no other code does.
 
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::evidence::load::LoadLevel;
@@ -9,28 +9,28 @@ use crate::rank::words::reason;
 
 /// The words of one kind of finding.
 ///
-/// They come from the finding's data alone, so that a finding that was read back reads the same. Sentences are whole and
-/// end with a full stop, but for the title and what the cost is a share of.
+/// They depend only on the finding's data, so a finding that is read back has the same texts. Texts are whole sentences
+/// with a full stop, except the title and the cost's reference.
 pub(crate) trait Words {
-    /// What is narrow or wrong, in one line without a full stop.
+    /// The bottleneck or fault, in one line without a full stop.
     fn title(&self, finding: &Finding) -> String;
-    /// What the cost is a share of, such as `of the latency of GET /orders`.
+    /// Reference of the cost share, such as `of the latency of GET /orders`.
     fn cost_of(&self, finding: &Finding) -> String;
-    /// Why it is believed.
+    /// Reasons for the finding.
     fn reasons(&self, finding: &Finding) -> Vec<String>;
-    /// The figures behind it, by name.
+    /// Figures behind the finding, by name.
     fn figures(&self, finding: &Finding) -> Vec<Figure>;
-    /// Source text that shows it: the query, the endpoint.
+    /// Source text of the evidence: the query, the endpoint.
     fn source_text(&self) -> Option<String> {
         None
     }
-    /// What else it could have been, and why it is not.
+    /// Other possible causes, and why they are ruled out.
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
         Vec::new()
     }
-    /// What would show that the finding is wrong.
+    /// Observation that would disprove the finding.
     fn falsified_by(&self, finding: &Finding) -> String;
-    /// What to change.
+    /// Recommended change.
     fn advice(&self, finding: &Finding) -> String;
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
     }
 }
 
-/// How much a load demands: `8 users`, `50.0/s`.
+/// Text of a load level: `8 users`, `50.0/s`.
 pub(crate) fn level(load: &LoadLevel) -> String {
     match load.arrivals {
         None => format!("{} users", load.users),
@@ -96,7 +96,7 @@ fn proven(proof: &Proof) -> String {
     }
 }
 
-/// What shows that a load is no longer carried, or that nothing does, in a sentence.
+/// Sentence with the proof that a load exceeds the capacity, or stating that there is no proof.
 pub(crate) fn proof(found: Option<&Proof>) -> String {
     found.map_or_else(
         || "It is not shown whether more CPU would carry more load: no lighter steady load was measured.".into(),
@@ -104,7 +104,7 @@ pub(crate) fn proof(found: Option<&Proof>) -> String {
     )
 }
 
-/// The operation of a finding about one.
+/// Operation of the finding, else `the operation`.
 pub(crate) fn operation(finding: &Finding) -> &str {
     finding.operation.as_deref().unwrap_or("the operation")
 }

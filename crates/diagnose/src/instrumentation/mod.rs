@@ -34,7 +34,7 @@ trait Trap: Sync {
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String>;
 }
 
-/// Every trap, in the order in which they are reported: first what makes traces incomplete, then what makes them lie.
+/// Every trap, in the order of their caveats: first traps that make traces incomplete, then those that make them lie.
 const ALL: &[&dyn Trap] = &[
     &sampled_traces::SampledTraces,
     &missing_parents::MissingParents,
@@ -51,7 +51,7 @@ const ALL: &[&dyn Trap] = &[
 /// The most caveats of one trap in one trial; further ones are counted in the last.
 const CAVEATS_MAX: usize = 5;
 
-/// What all traps report of a trial.
+/// Caveats of all traps for a trial.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
     let scene = Scene::new(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()

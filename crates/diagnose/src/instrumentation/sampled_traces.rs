@@ -87,7 +87,7 @@ fn unsaid(scene: &Scene<'_>) -> Option<String> {
     })
 }
 
-/// How often the operations that begin traces were completed or failed, over all spans; none when they are not counted.
+/// How often the operations that begin traces were completed or failed, over all spans; `None` if they are not counted.
 fn seen_at_the_front(scene: &Scene<'_>) -> Option<f64> {
     let roots = scene.trees.iter().filter_map(|tree| tree.root);
     let front: BTreeSet<(&str, &str, String)> =

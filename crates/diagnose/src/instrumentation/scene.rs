@@ -1,4 +1,4 @@
-//! What all traps look at: the traces of a trial as trees, and the words that their caveats have in common.
+//! Input of all traps: the traces of a trial as trees, and the words that their caveats share.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -24,16 +24,16 @@ pub(super) struct Scene<'a> {
     pub(super) reading: &'a Reading<'a>,
     pub(super) trial: &'a TrialEvidence,
     pub(super) thresholds: &'a Thresholds,
-    /// What was found in it.
+    /// Findings of the trial.
     pub(super) findings: &'a [Finding],
-    /// Its traces.
+    /// Traces of the trial.
     pub(super) trees: Vec<Tree<'a>>,
     /// Its requests, each service's own.
     pub(super) requests: &'a [Request<'a>],
     shapes: RefCell<HashMap<&'a str, Rc<str>>>,
 }
 
-/// A trace in which parents and children are found quickly.
+/// A trace with an index of parents and children.
 pub(super) struct Tree<'a> {
     pub(super) trace: &'a Trace,
     /// As [`Trace::root`], found once.
@@ -60,7 +60,7 @@ impl<'a> Scene<'a> {
         self.trial.traces.iter().flat_map(|trace| trace.spans.iter().map(move |span| (trace, span)))
     }
 
-    /// Whether two calls request the same: statements of one shape, one address, or one remote method. A database span
+    /// True if two calls request the same: statements of one shape, one address, or one remote method. A database span
     /// without a statement is taken to be of the other's when it has the name of its operation.
     pub(super) fn are_same_request(&self, a: &'a Span, b: &'a Span) -> bool {
         doubles::are_same_request(a, b, |one, other| self.shape(one) == self.shape(other))
@@ -87,7 +87,7 @@ impl<'a> Tree<'a> {
         Self { trace, root, by_id, children }
     }
 
-    /// The span above this one; none for a root and where the parent did not arrive.
+    /// The span above this one; `None` for a root and where the parent did not arrive.
     pub(super) fn parent(&self, span: &Span) -> Option<&'a Span> {
         span.parent_id.and_then(|id| self.by_id.get(&id).copied())
     }
@@ -103,19 +103,19 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Whether a span is a call to the outside that counts as one: no pool, no socket, no framework.
+/// True if a span is a call to the outside that counts as one: no pool, no socket, no framework.
 pub(super) fn is_call(span: &Span) -> bool {
     let goes_out = is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer);
     goes_out && span.kind != SpanKind::Server && !is_housekeeping(span)
 }
 
-/// Where to look: `Example: trace 4e…, span 00… and span 01….`
+/// An example to look at: `Example: trace 4e…, span 00… and span 01….`
 pub(super) fn example(trace: &Trace, spans: &[&Span]) -> String {
     let spans: Vec<String> = spans.iter().map(|span| format!("span {}", hex(&span.span_id))).collect();
     format!("Example: trace {}, {}.", hex(&trace.id), spans.join(" and "))
 }
 
-/// How to switch an instrumentation library off, by the name of its scope.
+/// Instructions to disable an instrumentation library, by the name of its scope.
 pub(super) fn how_to_disable(scope: &str) -> String {
     if let Some(name) = scope.strip_prefix("opentelemetry.instrumentation.") {
         return format!("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS={name}");
@@ -149,17 +149,17 @@ pub(super) mod tests {
         (1..=30).map(|number| root.clone().trace(number)).collect()
     }
 
-    /// What a trap reports of these traces.
+    /// Caveats that a trap reports for these traces.
     pub(crate) fn caveats(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
         caveats_of(trap, TrialBuilder::new("a").traces(traces))
     }
 
-    /// What a trap reports of a trial.
+    /// Caveats that a trap reports for a trial.
     pub(crate) fn caveats_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
         caveats_of_built(trap, &trial.build())
     }
 
-    /// What a trap reports of a trial that is evidence already.
+    /// Caveats that a trap reports for a trial that is already built.
     pub(crate) fn caveats_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
         Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::new(reading, &[])))
     }

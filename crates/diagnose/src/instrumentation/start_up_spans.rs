@@ -27,7 +27,7 @@ impl Trap for StartUpSpans {
     }
 }
 
-/// Spans in the file that belong to no request of the load, as an estimate; none when there is nothing to estimate
+/// Spans in the file that belong to no request of the load, as an estimate; `None` if there is nothing to estimate
 /// from.
 fn spans_outside(scene: &Scene<'_>) -> Option<f64> {
     let trial = scene.trial;

@@ -73,7 +73,8 @@ impl Judge<'_, '_> {
         self.used_up(heaviest).unwrap_or_else(|| below(lighter, heaviest))
     }
 
-    /// Steps that are too short for a median are compared by what each carried. Their CPU is that of the interval to which
+    /// Steps that are too short for a median are compared by what each carried. Their CPU is that of the interval to
+    /// which
     /// they are joined. It is of several loads, so a service that has CPU left there may have none under the heaviest.
     fn of_short_steps(&self, steps: &[Interval]) -> Option<LimitVerdict> {
         if steps.iter().any(|step| step.seconds() < COUNTED_SECONDS) {
@@ -177,8 +178,10 @@ impl Judge<'_, '_> {
         services.find(has_most).map(str::to_owned)
     }
 
-    /// Whether the load uses up the machine's CPU whatever the neighbours do. Threads of the services that run or wait for a
-    /// processor must be as many as it has, so that nothing else holds them. And the run must have at least as much of the
+    /// True if the load uses up the machine's CPU whatever the neighbours do. Threads of the services that run or wait
+    /// for a
+    /// processor must be as many as it has, so that nothing else holds them. And the run must have at least as much of
+    /// the
     /// CPU as the neighbours, or call for all of it without them.
     fn fills_it_anyway(&self, machine: &MachineCpu, level: &Interval) -> bool {
         let full = self.reading.thresholds.cpu_host_share * machine.all;
@@ -188,8 +191,10 @@ impl Judge<'_, '_> {
         runnable >= full && (has_its_part || calls_for_all())
     }
 
-    /// The cores that the load would use if it had them: what a request costs × the rate at which it would be called for.
-    /// Users who wait for nothing but their own request have the cycle of the lightest level, which neighbours make longer,
+    /// The cores that the load would use if it had them: what a request costs × the rate at which it would be called
+    /// for.
+    /// Users who wait for nothing but their own request have the cycle of the lightest level, which neighbours make
+    /// longer,
     /// and so the estimate lower. Where a lighter level carried more, the rate of that one counts for the cost: work in
     /// the background costs the more for each request, the fewer there are.
     fn called_for(&self, machine: &MachineCpu, level: &Interval) -> Option<f64> {
@@ -201,7 +206,8 @@ impl Judge<'_, '_> {
         Some((machine.services + machine.narrows) / carried * asked)
     }
 
-    /// Whether the machine's processors are all in use, or so busy that threads often wait for one. Between the threads of
+    /// True if the machine's processors are all in use, or so busy that threads often wait for one. Between the threads
+    /// of
     /// several services, which wake each other, some time of each processor is always lost.
     fn is_full(&self, machine: &MachineCpu, waiting: Option<f64>) -> bool {
         let thresholds = self.reading.thresholds;
@@ -210,7 +216,7 @@ impl Judge<'_, '_> {
         machine.used_share() >= least
     }
 
-    /// Threads of the services that wait for a processor, a mean; none when they were not sampled.
+    /// Threads of the services that wait for a processor, a mean; `None` if they were not sampled.
     fn waiting_for_cpu(&self, level: &Interval) -> Option<f64> {
         threads_waiting(self.reading, self.place_of(level)?)
     }
@@ -237,7 +243,7 @@ fn below(lighter: &Interval, heavier: &Interval) -> LimitVerdict {
     LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heavier.load_point() }
 }
 
-/// What the requests that took most time wait for most: neither their service's work nor what is not seen.
+/// The main wait of the requests that took most time: neither their service's work nor unseen time.
 fn longest_wait(reading: &Reading<'_>) -> Option<TimePart> {
     use OwnTime::{NotSampled, OnCpu, Unseen};
     let is_wait = |part: &&TimePart| {
@@ -247,7 +253,7 @@ fn longest_wait(reading: &Reading<'_>) -> Option<TimePart> {
     parts.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|part| part.share >= WAIT_SHARE_MIN).cloned()
 }
 
-/// Whether a narrow place holds requests back. Memory and descriptors that only grow do so later.
+/// True if a narrow place holds requests back. Memory and descriptors that only grow do so later.
 fn holds_back(finding: &Finding) -> bool {
     match &finding.evidence {
         Evidence::MemoryGrowth(growth) => growth.kills > 0,

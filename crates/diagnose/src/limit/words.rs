@@ -17,7 +17,7 @@ const NAMED_SHARE_MIN: f64 = 0.005;
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 const ELSEWHERE: &str = "run it on a machine that does nothing else";
 
-/// What the trial is, to follow "is".
+/// The verdict on the trial, to follow "is".
 pub(super) fn headline(verdict: &LimitVerdict) -> String {
     match verdict {
         LimitVerdict::Finding { finding, resource, .. } => format!("limited by {} at {resource}", finding.id()),
@@ -63,7 +63,7 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
     }
 }
 
-/// What to do about it; empty when nothing is to be done.
+/// Advice on the limit; empty if there is nothing to do.
 pub(super) fn advice(verdict: &LimitVerdict) -> String {
     let advice = match verdict {
         LimitVerdict::NotCpu { place: Some(place), .. } if cause(place).is_some() => "",
@@ -101,7 +101,7 @@ fn load(of: &LoadLevel) -> String {
     }
 }
 
-/// Who uses the machine, the system first.
+/// Users of the machine, the system first.
 fn divided(machine: &MachineCpu) -> String {
     let parts = [
         ("services", machine.services),
@@ -114,7 +114,7 @@ fn divided(machine: &MachineCpu) -> String {
     named.map(|(name, cores)| format!("{name} {}", units::percent(cores / machine.all))).collect::<Vec<_>>().join(", ")
 }
 
-/// What most of the requests at a place wait for, to follow "limited by"; none when its threads do not show it.
+/// The cause of most waits at a place, to follow "limited by"; `None` if its threads do not show it.
 fn cause(place: &WaitingPlace) -> Option<String> {
     let (most, _) = place.waits.as_ref()?;
     match &most.what {
@@ -142,7 +142,7 @@ fn waits(place: &WaitingPlace) -> Option<String> {
     Some(format!("{what} ({} of {} requests)", units::number(most.requests), units::number(*all)))
 }
 
-/// A wait as part of a time; none for what is no wait.
+/// A wait as part of a time; `None` for what is no wait.
 fn part_in_words(category: &TimeCategory) -> Option<String> {
     match category {
         TimeCategory::Own(OwnTime::WaitingForCpu) => Some("waiting for a processor".to_owned()),
@@ -157,7 +157,7 @@ fn part_in_words(category: &TimeCategory) -> Option<String> {
     }
 }
 
-/// What the spans and samples say of a place.
+/// Evidence about a place from spans and samples.
 fn seen(place: &WaitingPlace) -> Option<String> {
     let spent = place.category.as_ref().zip(place.share).map(|(category, share)| {
         let what = match category {

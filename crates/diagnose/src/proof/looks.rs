@@ -46,7 +46,7 @@ impl Looks {
         self.bounds.iter().rev().find(|(seen, _)| *seen <= pairs).copied()
     }
 
-    /// Whether there is a look right after so many pairs.
+    /// True if there is a look right after so many pairs.
     pub(super) fn is_look(&self, pairs: u32) -> bool {
         self.bounds.iter().any(|(seen, _)| *seen == pairs)
     }

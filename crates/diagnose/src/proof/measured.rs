@@ -17,7 +17,7 @@ pub struct Measured {
     pub requests: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// Why the generator's figures are invalid or doubtful; none when they are neither.
+    /// Why the generator's figures are invalid or doubtful; `None` if they are neither.
     pub doubt: Option<(Verdict, String)>,
     /// Users and arrivals per second of each counted window.
     pub levels: Vec<Level>,
@@ -29,7 +29,7 @@ pub struct Measured {
 pub struct Level {
     /// Virtual users; 0 where all load is open.
     pub vus: u32,
-    /// Arrivals per second; none where all load is closed.
+    /// Arrivals per second; `None` if all load is closed.
     pub rate: Option<f64>,
 }
 
@@ -67,7 +67,7 @@ impl Measured {
         })
     }
 
-    /// A figure: nanoseconds, or responses per second; none when it was not measured.
+    /// A figure: nanoseconds, or responses per second; `None` if it was not measured.
     pub fn value(&self, quantity: Quantity) -> Option<f64> {
         Quantity::ALL.iter().zip(self.values).find(|(known, _)| **known == quantity).and_then(|(_, value)| value)
     }

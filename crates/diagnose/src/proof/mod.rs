@@ -53,13 +53,13 @@ impl Rules {
         Self { planned, verdict: looks(ERROR_RATE), others: looks(ERROR_RATE_OF_OTHERS) }
     }
 
-    /// Whether there is a look right after so many pairs.
+    /// True if there is a look right after so many pairs.
     pub fn is_look(&self, pairs: u32) -> bool {
         self.verdict.is_look(pairs)
     }
 }
 
-/// How the trials were planned.
+/// Plan of the trials.
 #[derive(Debug, Clone, Copy)]
 pub enum Plan<'a> {
     /// In pairs of randomised order, looked at as they came.
@@ -78,13 +78,13 @@ pub enum Plan<'a> {
 /// One side.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// What it is called.
+    /// Its name.
     pub label: &'a str,
     /// Its finished trials.
     pub trials: &'a [Measured],
 }
 
-/// What is to be found out.
+/// The question that the trials answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// The figure that decides.
@@ -151,7 +151,7 @@ fn refuse(before: Side<'_>, after: Side<'_>, by: Quantity) -> Result<(), Refusal
     }
 }
 
-/// What is wrong with trials as soon as they are there, so that no more need be made.
+/// Rejects unusable trials as soon as they are there, to avoid making more.
 ///
 /// # Errors
 /// When a trial is invalid or did not measure the deciding figure, and when the rates of arrivals differ.

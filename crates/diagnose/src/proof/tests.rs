@@ -72,7 +72,7 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
     (1..=count).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Whether a difference is claimed that is not there. Within the margin, none is.
+/// True if a difference is claimed that is not there. Within the margin, none is.
 fn is_claim(proof: &Proof) -> bool {
     matches!(proof.verdict, Ruling::Faster | Ruling::Slower)
 }

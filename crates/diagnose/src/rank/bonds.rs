@@ -1,4 +1,4 @@
-//! Whether two findings of a trial are tied, see [`Tie`].
+//! Ties between two findings of a trial, see [`Tie`].
 //!
 //! Findings that were seen in different parts of a trial are never tied. Names come from the system under test: two
 //! services may have the same operation, so an operation ties only within a service or along a way between services.
@@ -26,7 +26,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         Self { reading, paths: Paths::new(reading) }
     }
 
-    /// Whether any of these ties holds.
+    /// True if any of these ties holds.
     pub(super) fn tie(&self, ties: &[Tie], first: &Finding, then: &Finding) -> bool {
         are_at_one_time(first, then) && ties.iter().any(|tie| self.holds(*tie, first, then))
     }
@@ -52,7 +52,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         }
     }
 
-    /// What a finding is about; of a full machine, the service that uses most of it.
+    /// The resource of a finding; for a full machine, the service that uses most of it.
     fn resource<'f>(&'f self, finding: &'f Finding) -> &'f str {
         let largest = (finding.resource == HOST).then(|| self.largest_consumer()).flatten();
         largest.unwrap_or(&finding.resource)
@@ -64,7 +64,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         trial.service_names().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
     }
 
-    /// Whether the calls that a finding shows go there.
+    /// True if the calls that a finding shows go there.
     fn calls(&self, finding: &Finding, resource: &str) -> bool {
         self.targets(finding).contains(resource)
     }
@@ -92,7 +92,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         self.targets(then).into_iter().any(|branch| self.paths.reaches(branch, &first.resource))
     }
 
-    /// Whether a store's partitions, had they the same load, would stay below what they may spend: by the mean of what
+    /// True if a store's partitions, had they the same load, would stay below what they may spend: by the mean of what
     /// each spent at most. A store that reports nothing is taken at the finding's word.
     fn would_have_room(&self, store: &str) -> bool {
         let used = |partition: &PartitionThroughput| {
@@ -104,26 +104,26 @@ impl<'r, 'a> Bonds<'r, 'a> {
         used.is_empty() || used.iter().sum::<f64>() / (used.len() as f64) < self.reading.thresholds.partition_full_share
     }
 
-    /// Whether collections take so much of the time that they are why a processor is full.
+    /// True if collections take so much of the time that they are why a processor is full.
     fn is_mostly_collecting(&self, finding: &Finding) -> bool {
         let Evidence::GarbageCollection(evidence) = &finding.evidence else { return false };
         evidence.share >= self.reading.thresholds.gc_cause_share
     }
 
-    /// Whether the repetitions that a storm counts go to what is full.
+    /// True if the repetitions that a storm counts go to what is full.
     fn is_asked_again(&self, storm: &Finding, full: &Finding) -> bool {
         let resource = self.resource(full);
         storm.resource == resource || self.calls(storm, resource)
     }
 
-    /// Whether a resource would be full without the repetitions. A storm costs the share of the attempts that repeat,
+    /// True if a resource would be full without the repetitions. A storm costs the share of the attempts that repeat,
     /// and work follows the attempts.
     fn is_full_without(&self, storm: &Finding, full: &Finding) -> bool {
         full.cost_share * (1.0 - storm.cost_share) >= self.reading.thresholds.cpu_limit_share
     }
 }
 
-/// Whether requests wait before a service takes them on, as in a queue.
+/// True if requests wait before a service takes them on, as in a queue.
 fn waits_in_front(finding: &Finding) -> bool {
     match &finding.evidence {
         Evidence::AcceptQueue(_) | Evidence::ThreadPool(_) => true,
@@ -132,23 +132,23 @@ fn waits_in_front(finding: &Finding) -> bool {
     }
 }
 
-/// Whether a finding about a dependency says that this service calls it.
+/// True if a finding about a dependency says that this service calls it.
 fn is_called_by(finding: &Finding, service: &str) -> bool {
     let Evidence::SlowDependency(slow) = &finding.evidence else { return false };
     slow.callers.iter().any(|caller| caller == service)
 }
 
-/// Whether a finding says that the kernel killed a process for lack of memory.
+/// True if a finding says that the kernel killed a process for lack of memory.
 pub(super) fn was_killed_for_memory(finding: &Finding) -> bool {
     matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
 }
 
-/// Whether a finding says that requests fail for lack of descriptors.
+/// True if a finding says that requests fail for lack of descriptors.
 pub(super) fn fails_for_descriptors(finding: &Finding) -> bool {
     matches!(&finding.evidence, Evidence::DescriptorExhaustion(descriptors) if descriptors.failures.is_some())
 }
 
-/// Whether two findings were seen in parts of the trial that overlap.
+/// True if two findings were seen in parts of the trial that overlap.
 pub(super) fn are_at_one_time(a: &Finding, b: &Finding) -> bool {
     match (&a.period, &b.period) {
         (Some(a), Some(b)) => a.start_ns < b.end_ns && b.start_ns < a.end_ns,

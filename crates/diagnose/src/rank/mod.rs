@@ -37,9 +37,9 @@ use rules::{CAUSES, ORDER, Rule, Tie};
 const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
 const LIMITING: &[FindingKind] =
     &[GeneratorLimited, NotSteady, OfferedLoadLimited, InstrumentationGap, FewClients, UnequalRates];
-/// What nothing waits for yet.
+/// Findings that waste resources but block nothing yet.
 const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
-/// Detectors whose findings leave open what their time passes with.
+/// Detectors whose findings do not explain where the time goes.
 const UNEXPLAINING: &[FindingKind] = &[SlowDependency, StragglerBranch, TimeOutsideSpans];
 /// Findings that do not say why calls to a dependency take long.
 const NOT_OF_CALLS: &[FindingKind] = &[RetrogradeThroughput, SidecarCost, SlowDependency, TimeOutsideSpans];
@@ -66,7 +66,7 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     findings
 }
 
-/// What a finding must cost at least to be in the way.
+/// Minimum cost of a finding that is in the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Least {
     share: f64,
@@ -79,13 +79,13 @@ impl Least {
         Self { share: thresholds.narrow_place_share, request_ns: thresholds.narrow_place_ns }
     }
 
-    /// Whether a finding costs less.
+    /// True if a finding costs less.
     fn exceeds(self, finding: &Finding) -> bool {
         finding.cost_share < self.share || request_ns(finding).is_some_and(|cost_ns| cost_ns < self.request_ns)
     }
 }
 
-/// What one request spends on a repetition, nanoseconds; none for what is no repetition, and where spans take no time
+/// What one request spends on a repetition, nanoseconds; `None` for what is no repetition, and where spans take no time
 /// because their clock is too coarse.
 fn request_ns(finding: &Finding) -> Option<f64> {
     let cost_ns = match &finding.evidence {
@@ -106,7 +106,7 @@ fn role(finding: &Finding, least: Least) -> Role {
     }
 }
 
-/// Whether nothing waits for it yet. What grows towards a limit is in the way once it is there: a service was killed for
+/// True if nothing waits for it yet. What grows towards a limit is in the way once it is there: a service was killed for
 /// its memory, or fails for lack of descriptors.
 fn is_costly(finding: &Finding) -> bool {
     let only_grows = match finding.kind() {
@@ -187,7 +187,7 @@ fn calls_from(slow: &Finding, service: &str) -> bool {
     evidence.callers.iter().any(|caller| caller == service)
 }
 
-/// That the threads of an unknown program take turns is concluded because nothing else explains the throughput.
+/// Findings that threads take turns, for unknown programs: concluded only because nothing else explains the throughput.
 fn drop_needless_locks(findings: &mut Vec<Finding>) {
     let is_guess = |finding: &Finding| matches!(&finding.evidence, Evidence::InterpreterLock(evidence) if evidence.interpreter.is_none());
     let is_other = |finding: &Finding| finding.kind() != InterpreterLock;
@@ -196,7 +196,7 @@ fn drop_needless_locks(findings: &mut Vec<Finding>) {
     }
 }
 
-/// Where a finding stands: its role, how sure it is when it is in the way, its cost.
+/// Order of findings: by role, then by confidence when in the way, then by cost.
 fn by_place(a: &Finding, b: &Finding) -> Ordering {
     let is_unsure = |finding: &Finding| finding.role == Role::InTheWay && finding.confidence == Confidence::Low;
     let place = |finding: &Finding| (finding.role, is_unsure(finding));
@@ -207,7 +207,7 @@ fn by_place(a: &Finding, b: &Finding) -> Ordering {
     place(a).cmp(&place(b)).then(cost(b).total_cmp(&cost(a)))
 }
 
-/// What causes another: its position and why.
+/// The cause of a finding: its position and the mechanism.
 type Cause = (usize, Mechanism);
 
 /// Moves symptoms below their causes. `findings` come dearest first.

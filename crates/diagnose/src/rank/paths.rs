@@ -18,7 +18,7 @@ const PAIRS_MAX: usize = 10_000;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Paths<'a> {
-    /// What each service calls.
+    /// Targets that each service calls.
     called: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// The services that requests reach first.
     entrances: BTreeSet<&'a str>,
@@ -50,12 +50,12 @@ impl<'a> Paths<'a> {
         paths
     }
 
-    /// Whether any trace shows which service calls which, or where requests arrive.
+    /// True if any trace shows which service calls which, or where requests arrive.
     pub(super) fn are_known(&self) -> bool {
         !self.entrances.is_empty() || !self.called.is_empty()
     }
 
-    /// Whether requests pass by this one on their way: whether one that arrives there, or anywhere when `from` calls
+    /// True if requests pass by this one on their way: whether one that arrives there, or anywhere when `from` calls
     /// nothing, needs it for its response.
     pub(super) fn lead_by(&self, from: &str, to: &str) -> bool {
         if self.called.contains_key(from) || self.entrances.contains(from) {
@@ -64,7 +64,7 @@ impl<'a> Paths<'a> {
         self.entrances.iter().any(|entrance| self.reaches(entrance, to))
     }
 
-    /// Whether one is the other, or calls it, directly or through others.
+    /// True if one is the other, or calls it, directly or through others.
     pub(super) fn reaches(&self, from: &str, to: &str) -> bool {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut open = vec![from];

@@ -17,7 +17,7 @@ use narrows_model::finding::{Mechanism, Precedence};
 /// Findings of some kinds.
 type Findings = &'static [FindingKind];
 
-/// What two findings can have to do with each other. The first is the cause, or what to deal with first.
+/// Possible relations of two findings. The first is the cause, or the one to deal with first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tie {
     /// Both are about one service or store; of a full machine, the service that uses most of it.
@@ -240,7 +240,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     },
 ];
 
-/// What only comes before something else. In this order, so that what comes first of all is moved last.
+/// Findings that only precede others. In this order, so that the foremost is moved last.
 pub(super) const ORDER: &[Rule<Precedence>] = &[
     Rule {
         first: &[Throttling],

@@ -31,7 +31,7 @@ fn trial() -> TrialBuilder {
         .traces((0..10).map(|number| orders.clone().trace(number)))
 }
 
-/// What is found, each with the detectors of its effects.
+/// Findings, each with the detectors of its effects.
 fn found(trial: TrialBuilder) -> Vec<(String, String, Vec<String>)> {
     of(&diagnose(&trial.build(), &Thresholds::default()))
 }
@@ -69,7 +69,7 @@ fn what_is_unrelated_stays_and_goes_by_cost() {
     assert_eq!(unrelated, [row("cpu-saturation", "mail", &[]), row("n-plus-one", "shop", &[])]);
 }
 
-/// What a finding is made from: detector, resource, cost.
+/// Input of a finding: detector, resource, cost.
 type Given = (&'static str, &'static str, f64);
 
 fn finding((detector, resource, cost_share): Given) -> Finding {

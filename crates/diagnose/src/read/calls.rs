@@ -19,7 +19,7 @@ use crate::stats::weighted_median;
 /// libraries are read at two instants.
 const CLOCK_SLACK_NS: i64 = 1_000_000;
 
-/// How many calls that went wrong may wait for their next attempt at once; the eldest is given up first.
+/// Maximum number of failed calls that wait for their next attempt; the oldest is given up first.
 const OPEN_MAX: usize = 64;
 
 /// A request with its calls.
@@ -35,12 +35,12 @@ impl<'a> Handled<'a> {
         Self { request, calls: calls(request, below) }
     }
 
-    /// How many requests it stands for.
+    /// Number of requests that it represents.
     pub(crate) fn weight(&self) -> f64 {
         self.request.trace.weight
     }
 
-    /// How long it took, at least 1 ns.
+    /// Latency, at least 1 ns.
     pub(crate) fn latency_ns(&self) -> f64 {
         self.request.entry.duration_ns().max(1) as f64
     }
@@ -69,7 +69,7 @@ pub(crate) fn median_of<T>(of: &[T], weighted: impl Fn(&T) -> (f64, f64)) -> f64
 pub(crate) struct Call<'a> {
     /// The statement's shape, or method, address and path without ids.
     pub(crate) kind: Rc<str>,
-    /// What was requested, values included.
+    /// The request, values included.
     pub(crate) request: String,
     /// The span that its author would name as its parent.
     pub(crate) parent: SpanId,
@@ -89,7 +89,7 @@ impl<'a> Call<'a> {
         self.attempts[self.attempts.len() - 1]
     }
 
-    /// Whether the program got a response in the end.
+    /// True if the program got a response in the end.
     pub(crate) fn succeeded(&self) -> bool {
         !went_wrong(self.last())
     }
@@ -107,12 +107,12 @@ impl<'a> Call<'a> {
         self.partition
     }
 
-    /// What was tried, as closely as the spans show it: the calls below one span, or the attempts.
+    /// The tries, as closely as the spans show them: the calls below one span, or the attempts.
     pub(crate) fn tries(&self) -> &[&'a Span] {
         if self.carried.is_empty() { &self.attempts } else { &self.carried }
     }
 
-    /// The server that it went to: address, port and database; none where no address is known.
+    /// The server that it went to: address, port and database; `None` if no address is known.
     pub(crate) fn server(&self) -> Option<(&'a str, Option<u16>, Option<&'a str>)> {
         let facts = &self.last().facts;
         Some((facts.server_address.as_deref()?, facts.server_port, facts.db_namespace.as_deref()))
@@ -153,7 +153,7 @@ impl<'a> Call<'a> {
 const REFUSALS: [&str; 5] =
     ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
 
-/// Whether an attempt was refused because the caller sends too much: status 429, `RESOURCE_EXHAUSTED` of gRPC, the
+/// True if an attempt was refused because the caller sends too much: status 429, `RESOURCE_EXHAUSTED` of gRPC, the
 /// types of error by which stores say it, or status 503 with a time to wait.
 pub(crate) fn is_throttled(span: &Span) -> bool {
     let facts = &span.facts;
@@ -171,7 +171,7 @@ pub(crate) fn is_throttled(span: &Span) -> bool {
         || has_retry_after(span)
 }
 
-/// Whether an attempt was put off: status 503 with a time to wait.
+/// True if an attempt was put off: status 503 with a time to wait.
 pub(crate) fn has_retry_after(span: &Span) -> bool {
     span.facts.http_status == Some(503) && span.facts.retry_after_ns.is_some()
 }
@@ -360,7 +360,7 @@ impl Times {
         Self(left)
     }
 
-    /// How long they are together, nanoseconds.
+    /// Total length, nanoseconds.
     pub(crate) fn length_ns(&self) -> f64 {
         self.0.iter().map(|(start, end)| end.saturating_sub(*start) as f64).sum()
     }

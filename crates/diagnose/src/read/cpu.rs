@@ -47,16 +47,16 @@ pub(crate) struct Saturation<'a> {
     pub(crate) replica: u32,
 }
 
-/// How often a replica's control group was throttled in an interval, medians; each none when not sampled.
+/// Throttling of a replica's control group in an interval, medians; each `None` if not sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Held {
     /// Periods in which its quota was used up, as a share of those in which something was runnable.
     pub(crate) throttled: Option<f64>,
-    /// Share of the time in which a task waited for a processor.
+    /// Share of the time when a task waited for a processor.
     pub(crate) waiting: Option<f64>,
 }
 
-/// A trial with what is needed to judge its CPU.
+/// A trial with the data to judge its CPU use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cpu<'a> {
     pub(crate) trial: &'a TrialEvidence,
@@ -74,13 +74,13 @@ impl<'a> Cpu<'a> {
         interval.median_of(self.trial, (name, service, replica), self.thresholds)
     }
 
-    /// Cores in use by all replicas together; none when one was not sampled.
+    /// Cores in use by all replicas together; `None` if one was not sampled.
     pub(crate) fn service_cores(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, interval)).sum()
     }
 
-    /// How busy a service's busiest replica is, as a share of what it may or can use, 0 to 1; none when not sampled.
+    /// CPU use of a service's busiest replica as a share of its limit, 0 to 1; `None` if not sampled.
     pub(crate) fn busy_share(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         let share = |instance: &ServiceInstance| {
@@ -99,7 +99,7 @@ impl<'a> Cpu<'a> {
         instance.cpu_limit_cores.or_else(found).filter(|cap| *cap > 0.0)
     }
 
-    /// How often a replica's control group was held.
+    /// Throttling of a replica's control group.
     pub(crate) fn held(&self, service: &str, replica: u32, interval: &Interval) -> Held {
         let of = |name: &str| self.cores_of(name, service, replica, interval);
         let periods = of(names::CGROUP_PERIODS).filter(|periods| *periods > 0.0);
@@ -258,7 +258,7 @@ impl<'a> Cpu<'a> {
     }
 }
 
-/// Whether a heavier load was carried as the lighter one was, though both find the same resource used up: then it is
+/// True if a heavier load was carried as the lighter one was, though both find the same resource used up: then it is
 /// used by something else, or used up only because there is no other work.
 pub(crate) fn carries_on(here: &Interval, lighter: &Interval) -> bool {
     let is_steady = here.is_steady && lighter.is_steady && lighter.rate > 0.0;
@@ -266,9 +266,9 @@ pub(crate) fn carries_on(here: &Interval, lighter: &Interval) -> bool {
     growth.is_some_and(|growth| here.rate / lighter.rate - 1.0 >= CARRIED_SHARE * (growth - 1.0))
 }
 
-/// What shows that requests wait.
+/// Proofs that requests wait.
 impl Cpu<'_> {
-    /// That throughput stopped growing in this interval, or that requests queue.
+    /// Proof that throughput stopped growing in this interval, or that requests queue.
     pub(crate) fn proof(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady)?;
         let below = self.lighter_than(here).max_by(|a, b| a.by_demand(b))?;
@@ -286,7 +286,7 @@ impl Cpu<'_> {
         flat.min_by(|(a, _), (b, _)| a.by_demand(b)).map(|(_, proof)| proof)
     }
 
-    /// That throughput did not follow the load from one steady interval to another with a heavier load.
+    /// Proof that throughput did not follow the load between two steady intervals, the second under heavier load.
     pub(crate) fn flat_between(&self, here: &Interval, lighter: &Interval) -> Option<Proof> {
         let is_open = here.offered.is_some();
         if is_open { self.flat_against_offered(here, lighter) } else { self.flat_against(here, lighter) }
@@ -298,7 +298,7 @@ impl Cpu<'_> {
         (rate < self.thresholds.flat_growth_share * users).then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 
-    /// What the generator held back proves nothing, so the requests sent must have grown too.
+    /// Requests that the generator held back prove nothing, so the requests sent must have grown too.
     fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<Proof> {
         let demanded = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
         let completed = here.rate / below.rate - 1.0;

@@ -67,7 +67,7 @@ impl<'a> Dark<'a> {
     }
 }
 
-/// Processor time of a service for each of these requests, nanoseconds; none when it was not sampled. `asked` are the
+/// Processor time of a service for each of these requests, nanoseconds; `None` if it was not sampled. `asked` are the
 /// service and the operations whose requests are counted, all operations when there is none.
 pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, caller: (&str, Option<&str>)) -> Option<f64> {
     ns_per_request(reading, (names::CPU_CORES, service), caller)

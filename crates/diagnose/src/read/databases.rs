@@ -36,9 +36,9 @@ impl SentQuery<'_> {
 pub(crate) struct Database<'a> {
     /// Its service or, failing that, what the spans call it.
     pub(crate) name: &'a str,
-    /// Whether it is a service of the trial.
+    /// True if it is a service of the trial.
     pub(crate) is_service: bool,
-    /// What its spans say it is: `db.system.name`.
+    /// Database system named by its spans: `db.system.name`.
     pub(crate) system: Option<&'a str>,
     /// In order of traces.
     pub(crate) queries: Vec<SentQuery<'a>>,
@@ -46,21 +46,21 @@ pub(crate) struct Database<'a> {
     pub(crate) refused_share: f64,
 }
 
-/// What the queries of one shape took in one interval.
+/// Durations of the queries of one shape in one interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Taken {
-    /// How many were seen, each as often as its trace stands for.
+    /// Number of queries, each weighted by its trace.
     pub(crate) count: f64,
-    /// How many spans that is.
+    /// Number of spans, unweighted.
     pub(crate) spans: usize,
     /// Median duration, nanoseconds.
     pub(crate) median_ns: f64,
-    /// Median rows that came back; none where spans do not say.
+    /// Median rows that came back; `None` if spans do not say.
     pub(crate) rows: Option<f64>,
 }
 
 impl<'a> Database<'a> {
-    /// What each shape of query took in an interval.
+    /// Durations of each query shape in an interval.
     pub(crate) fn taken(&self, interval: &Interval) -> BTreeMap<&'a str, Taken> {
         let mut shapes: BTreeMap<&str, Vec<&SentQuery<'a>>> = BTreeMap::new();
         for sent in self.queries.iter().filter(|sent| interval.contains(sent.span().start_ns)) {

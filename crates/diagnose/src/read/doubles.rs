@@ -9,14 +9,14 @@ use narrows_model::trace::{Span, SpanId};
 
 use crate::read::requests::{is_database, query_text};
 
-/// How long two spans were under way together, as a share of the shorter one, 0 to 1; 0 when that has no length.
+/// Overlap of two spans as a share of the shorter one, 0 to 1; 0 if that has no length.
 pub(crate) fn overlap_share(a: &Span, b: &Span) -> f64 {
     let together = a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns)).max(0);
     let shorter = a.duration_ns().min(b.duration_ns());
     if shorter > 0 { together as f64 / shorter as f64 } else { 0.0 }
 }
 
-/// Whether two calls request the same: statements that `is_one_shape` holds for one, one address, or one remote method.
+/// True if two calls request the same: statements that `is_one_shape` holds for one, one address, or one remote method.
 /// A database span without a statement is taken to be of the other's when it has the name of its operation.
 pub(crate) fn are_same_request<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl Fn(&'a str, &'a str) -> bool) -> bool {
     match (query_text(a), query_text(b)) {
@@ -31,7 +31,7 @@ pub(crate) fn are_same_request<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl 
     }
 }
 
-/// Whether two calls over HTTP or to a remote method, neither a query, are one call that two libraries report:
+/// True if two calls over HTTP or to a remote method, neither a query, are one call that two libraries report:
 /// siblings of two scopes that start together and share most of the shorter one's time, or one inside the other.
 /// `above` are the spans above `span`. A gRPC call and the HTTP request that carries it are one too.
 pub(crate) fn is_same_remote_call(known: &Span, span: &Span, above: &HashSet<SpanId>, limits: Limits) -> bool {
@@ -59,7 +59,7 @@ pub(crate) struct Limits {
     pub(crate) overlap_share_min: f64,
 }
 
-/// Whether an HTTP request carries remote calls: its address is that of a method, which gRPC sends as `POST`.
+/// True if an HTTP request carries remote calls: its address is that of a method, which gRPC sends as `POST`.
 fn carries(span: &Span) -> bool {
     let facts = &span.facts;
     facts.rpc_method.is_none()

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId, Trace};
 
-/// How far up the parents of a span are followed.
+/// Maximum number of parents of a span that are followed upwards.
 const DEPTH_MAX: usize = 64;
 /// Of a text that is searched, bytes.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -43,13 +43,13 @@ pub(crate) fn searched(text: &str) -> &str {
     &text[..end]
 }
 
-/// What a span says in words of its error.
+/// Texts of a span about its error.
 pub(crate) fn texts(span: &Span) -> impl Iterator<Item = &str> {
     let messages = exceptions(span).map(|one| one.message);
     messages.chain(std::iter::once(span.status_message.as_str())).filter(|text| !text.is_empty())
 }
 
-/// Whether a text has these words, apart from others.
+/// True if a text has these words, apart from others.
 pub(crate) fn says(text: &str, words: &str) -> bool {
     let is_apart = |beside: Option<char>| beside.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(words).any(|(at, found)| {
@@ -78,7 +78,7 @@ fn without_quoted(text: &str) -> Cow<'_, str> {
     if kept.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(kept + rest) }
 }
 
-/// Where the first quoted part begins and ends.
+/// Start and end of the first quoted part.
 fn quoted(text: &str) -> Option<(usize, usize)> {
     let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut quotes = text.match_indices('\'').map(|(at, _)| at);

@@ -34,11 +34,11 @@ const WITHOUT_THINK_TIME_SHARE: f64 = 0.95;
 pub(crate) struct Interval {
     /// For people, to stand after a preposition.
     pub(crate) label: String,
-    /// Whether the load is constant in it.
+    /// True if the load is constant in it.
     pub(crate) is_steady: bool,
     /// Virtual users of closed models, the most at any second of it.
     pub(crate) vus: u32,
-    /// Arrivals per second of open models; none when there is none.
+    /// Arrivals per second of open models; `None` if there is none.
     pub(crate) offered: Option<f64>,
     /// Requests sent per second.
     pub(crate) sent: f64,
@@ -52,28 +52,28 @@ pub(crate) struct Interval {
     pub(crate) start_ns: i64,
     /// First instant after.
     pub(crate) end_ns: i64,
-    /// Whether it is one step of several, too short for the usual number of points.
+    /// True if it is one step of several, too short for the usual number of points.
     is_short_step: bool,
 }
 
 impl Interval {
-    /// Whether an instant lies in it.
+    /// True if an instant lies in it.
     pub(crate) fn contains(&self, time_ns: i64) -> bool {
         (self.start_ns..self.end_ns).contains(&time_ns)
     }
 
-    /// How long it is, in seconds.
+    /// Length, seconds.
     pub(crate) fn seconds(&self) -> f64 {
         (self.end_ns - self.start_ns).max(0) as f64 / 1e9
     }
 
-    /// Which of two intervals demands more.
+    /// Compares the demand of two intervals.
     pub(crate) fn by_demand(&self, other: &Interval) -> Ordering {
         let offered = |interval: &Interval| interval.offered.unwrap_or(0.0);
         offered(self).total_cmp(&offered(other)).then(self.vus.cmp(&other.vus))
     }
 
-    /// How many times as much as another's this load demands; none when that is not known, because one is open and the
+    /// How many times as much as another's this load demands; `None` if that is not known, because one is open and the
     /// other is not, or because users and arrivals both differ.
     pub(crate) fn demand_over(&self, other: &Interval) -> Option<f64> {
         match (self.offered, other.offered) {
@@ -98,12 +98,12 @@ impl Interval {
         self.in_flight() / f64::from(self.vus.max(1))
     }
 
-    /// Whether the users of a closed load send again as soon as a response arrives.
+    /// True if the users of a closed load send again as soon as a response arrives.
     pub(crate) fn is_without_think_time(&self) -> bool {
         self.offered.is_none() && self.vus > 0 && self.share_under_way() >= WITHOUT_THINK_TIME_SHARE
     }
 
-    /// The load and what was carried of it.
+    /// The load, and the part of it that was carried.
     pub(crate) fn load_point(&self) -> LoadPoint {
         let request_ns = if self.offered.is_some() { self.service_ns } else { self.latency_ns };
         LoadPoint { level: self.load_level(), rate: finite(self.rate), request_ns: finite(request_ns) }
@@ -140,7 +140,7 @@ pub(crate) fn steps(trial: &TrialEvidence) -> Vec<Interval> {
     steady.flat_map(|window| parts_of_one(trial, window)).collect()
 }
 
-/// Whether the load has several different steps that are too short for the usual number of points, but not for fewer.
+/// True if the load has several different steps that are too short for the usual number of points, but not for fewer.
 fn has_short_steps(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);
     let long_enough = steady.filter(|window| window.end_ns - window.start_ns >= thresholds.step_span_ns);
@@ -149,7 +149,7 @@ fn has_short_steps(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     loads.len() >= thresholds.steps
 }
 
-/// How long these windows are together.
+/// Total length of these windows.
 fn length_ns(group: &[&Window]) -> i64 {
     group.iter().map(|window| window.end_ns - window.start_ns).sum()
 }
@@ -236,7 +236,7 @@ fn interval(trial: &TrialEvidence, bounds: &Window, label: String) -> Interval {
 }
 
 impl Interval {
-    /// The median of one replica's series here; none when there are too few points.
+    /// The median of one replica's series here; `None` if there are too few points.
     pub(crate) fn median_of(
         &self,
         trial: &TrialEvidence,
@@ -256,7 +256,7 @@ impl Interval {
         median(points.filter(|point| self.contains(point.time_ns)).map(|point| point.value).collect())
     }
 
-    /// The median of a series here; none when there are too few points, or too few that agree.
+    /// The median of a series here; `None` if there are too few points, or too few that agree.
     pub(crate) fn median_in(&self, series: &Series, thresholds: &Thresholds) -> Option<f64> {
         let points: Vec<_> = series.points.iter().filter(|point| self.contains(point.time_ns)).collect();
         let (first, last) = (points.first()?, points.last()?);
@@ -283,7 +283,7 @@ pub(crate) fn series_of<'t>(trial: &'t TrialEvidence, name: &str, service: &str,
     })
 }
 
-/// Whether the standard error of the mean is no more than this share of it.
+/// True if the standard error of the mean is no more than this share of it.
 fn agree(values: &[f64], share: f64) -> bool {
     mean_and_variance(values)
         .is_some_and(|(mean, variance)| (variance / values.len() as f64).sqrt() <= share * mean.abs())

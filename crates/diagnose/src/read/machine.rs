@@ -17,7 +17,8 @@ use crate::stats::finite;
 /// Threads of a service that run or wait for a processor, a mean, from which on one of them may do so nearly always.
 pub(crate) const RUNNABLE_MIN: f64 = 0.7;
 
-/// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none when
+/// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none
+/// when
 /// it was not sampled.
 pub(crate) fn foreign_share(trial: &TrialEvidence) -> Option<f64> {
     let mean = |name: &str, service: &str| trial.counted_usage(name, service);
@@ -60,13 +61,14 @@ impl Cpu<'_> {
     }
 }
 
-/// Whether programs outside the run fill the machine in an interval, by its place among all, so that the services wait for
+/// True if programs outside the run fill the machine in an interval, by its place among all, so that the services wait
+/// for
 /// processors and everything takes longer than it would.
 pub(crate) fn is_crowded_out(reading: &Reading<'_>, at: usize) -> bool {
     full(reading, at).is_some_and(|machine| machine.is_mostly_foreign()) && waits_for_cpu(reading, at)
 }
 
-/// Whether the machine's CPU may be what holds the load back: the run uses it up, or is crowded out.
+/// True if the machine's CPU may be what holds the load back: the run uses it up, or is crowded out.
 pub(crate) fn is_short_of_cpu(reading: &Reading<'_>, at: usize) -> bool {
     full(reading, at).is_some_and(|machine| !machine.is_mostly_foreign() || waits_for_cpu(reading, at))
 }
@@ -76,7 +78,8 @@ fn full(reading: &Reading<'_>, at: usize) -> Option<MachineCpu> {
     machine.filter(|machine| machine.used_share() >= reading.thresholds.cpu_host_share)
 }
 
-/// Whether threads of the services wait for a processor for a notable part of the requests' time, or one of them that all
+/// True if threads of the services wait for a processor for a notable part of the requests' time, or one of them that
+/// all
 /// requests may depend on, such as an event loop. Where they were not sampled they may.
 pub(crate) fn waits_for_cpu(reading: &Reading<'_>, at: usize) -> bool {
     let Some(services) = reading.spent().threads.get(at) else { return true };
@@ -87,7 +90,7 @@ pub(crate) fn waits_for_cpu(reading: &Reading<'_>, at: usize) -> bool {
         || services.iter().any(|service| may_be_one_thread(&service.threads))
 }
 
-/// Threads of the services that wait for a processor in an interval, a mean; none when they were not sampled.
+/// Threads of the services that wait for a processor in an interval, a mean; `None` if they were not sampled.
 pub(crate) fn threads_waiting(reading: &Reading<'_>, at: usize) -> Option<f64> {
     let services = reading.spent().threads.get(at).filter(|services| !services.is_empty())?;
     Some(services.iter().map(|service| service.threads.waiting_for_cpu).sum())

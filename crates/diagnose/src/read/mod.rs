@@ -53,24 +53,24 @@ pub(crate) type Operations<'a> = BTreeMap<(&'a str, String), Vec<Handled<'a>>>;
 /// One trial as detectors see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading<'a> {
-    /// What the run file says.
+    /// Evidence from the run file.
     pub(crate) trial: &'a TrialEvidence,
-    /// What to compare with.
+    /// Thresholds to compare with.
     pub(crate) thresholds: &'a Thresholds,
-    /// Parts of the trial in which a median means something, in order of time.
+    /// Parts of the trial with meaningful medians, in order of time.
     pub(crate) intervals: &'a [Interval],
     /// The traces cut into requests, one for each service that handled one.
     pub(crate) requests: &'a [Request<'a>],
     /// The same with their calls, by operation.
     pub(crate) operations: &'a Operations<'a>,
-    /// Whether the trial is one request, without a load.
+    /// True if the trial is one request, without a load.
     pub(crate) is_one_request: bool,
     /// See [`Reading::spent`].
     spent: &'a OnceCell<Spent>,
 }
 
 impl<'a> Reading<'a> {
-    /// What the time of the requests was spent on; their paths are walked once, when it is first needed.
+    /// Time of the requests by category; their paths are walked once, on first use.
     pub(crate) fn spent(&self) -> &'a Spent {
         self.spent.get_or_init(|| critical_path::spent(self))
     }

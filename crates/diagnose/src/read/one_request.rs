@@ -13,7 +13,7 @@ use crate::thresholds::Thresholds;
 /// Larger than any share.
 const NO_SHARE: f64 = f64::INFINITY;
 
-/// Whether a trial is one request: one trace, and no load beside it.
+/// True if a trial is one request: one trace, and no load beside it.
 pub(crate) fn is_one_request(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     trial.traces.len() == 1 && load.succeeded + load.errors.total() <= 1
@@ -34,7 +34,7 @@ pub(crate) fn of_one_request(thresholds: &Thresholds) -> Thresholds {
     }
 }
 
-/// A finding with what is to be said of it where there is one request only.
+/// A finding with the wording for a trial of only one request.
 pub(crate) fn marked(mut finding: Finding, reading: &Reading<'_>) -> Finding {
     if reading.is_one_request {
         finding.caveats.push(Caveat::OneRequest);

@@ -39,7 +39,7 @@ pub(crate) struct Outside<'a> {
 }
 
 impl Outside<'_> {
-    /// What no span covers, mean, nanoseconds, from 0.
+    /// Mean time that no span covers, nanoseconds, at least 0.
     pub(crate) fn gap_ns(&self) -> f64 {
         (self.client_ns - self.span_ns).max(0.0)
     }
@@ -50,12 +50,12 @@ impl Outside<'_> {
     }
 }
 
-/// Whether the load consists of one request, over and over.
+/// True if the load consists of one request, over and over.
 fn is_single(reading: &Reading<'_>) -> bool {
     reading.trial.requests_of_load().len() == 1
 }
 
-/// Where the requests of the load arrive; none when the load has several requests or the spans are not counted.
+/// The operation where the load's requests arrive; `None` if the load has several requests or spans are not counted.
 pub(crate) fn front<'a>(reading: &Reading<'a>) -> Option<Front<'a>> {
     if !is_single(reading) {
         return None;
@@ -79,7 +79,7 @@ pub(crate) fn front<'a>(reading: &Reading<'a>) -> Option<Front<'a>> {
 }
 
 impl Front<'_> {
-    /// An interval at both ends; none when the spans are too few, or not those of the responses.
+    /// An interval at both ends; `None` if the spans are too few, or not those of the responses.
     pub(crate) fn at<'i>(&self, interval: &'i Interval, requests_min: f64) -> Option<Outside<'i>> {
         let is_in = |second: &&OperationSecond| interval.contains(second.start_ns + 500_000_000);
         let (mut completed, mut sum_ns) = (0.0, 0.0);
@@ -96,7 +96,7 @@ impl Front<'_> {
 }
 
 /// The share of the users' wait that no span covers, by the counts over all spans or, without them, by this mean time
-/// of the operation over the whole trial, nanoseconds; none when the load has several requests.
+/// of the operation over the whole trial, nanoseconds; `None` if the load has several requests.
 pub(crate) fn share(reading: &Reading<'_>, mean_ns: f64, at: &Interval) -> Option<f64> {
     let counted = front(reading).and_then(|front| front.at(at, 1.0)).map(|outside| outside.span_ns);
     let share = 1.0 - counted.unwrap_or(mean_ns) / at.service_ns;

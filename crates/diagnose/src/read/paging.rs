@@ -13,7 +13,7 @@ const PAGE_WORDS: [(&str, &[&str]); 9] = [
     ("marker=", &[]),
 ];
 
-/// Whether an address reads on where an earlier call stopped. A first page follows nothing, and `per_page` is a length.
+/// True if an address reads on where an earlier call stopped. A first page follows nothing, and `per_page` is a length.
 pub(crate) fn is_page(request: &str) -> bool {
     let lower = request.to_ascii_lowercase();
     PAGE_WORDS.iter().any(|(word, first)| {

@@ -4,7 +4,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Period;
 
 /// From one instant to another. The label names the counted windows that it touches, the first and the last of them;
-/// none when there is nothing in between, or when it touches all of the trial's windows and so says nothing.
+/// `None` if there is nothing in between, or when it touches all of the trial's windows and so says nothing.
 pub(crate) fn period_of(trial: &TrialEvidence, start_ns: i64, end_ns: i64) -> Option<Period> {
     let is_touched = |from_ns: i64, to_ns: i64| from_ns < end_ns && to_ns > start_ns;
     let counted: Vec<_> = trial.counted_windows().collect();

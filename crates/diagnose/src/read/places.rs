@@ -24,7 +24,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) span: &'a Span,
     pub(crate) weight: f64,
-    /// What it requested, where that is recorded.
+    /// Its request, if recorded.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct Visit<'a> {
 pub(crate) struct Group<'a> {
     /// By name, those that nothing went to as well.
     pub(crate) places: BTreeMap<String, Vec<Visit<'a>>>,
-    /// What the visits requested, with how often, where that is recorded.
+    /// Requests of the visits with their frequencies, if recorded.
     pub(crate) keys: BTreeMap<&'a str, f64>,
     /// Visits by operation.
     pub(crate) operations: BTreeMap<&'a str, f64>,
 }
 
 impl Group<'_> {
-    /// Whether the fullest place has so many times the mean in the earlier and in the later half of all visits.
+    /// True if the fullest place has so many times the mean in the earlier and in the later half of all visits.
     pub(crate) fn is_lasting(&self, hot: &str, ratio_min: f64) -> bool {
         let starts = self.places.values().flatten().map(|visit| visit.span.start_ns);
         let mut starts: Vec<i64> = starts.collect();
@@ -80,7 +80,7 @@ pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
     gather.groups
 }
 
-/// How a span calls a store: port, system and address.
+/// A span's description of a store: port, system and address.
 type Called<'a> = (Option<u16>, Option<&'a str>, Option<&'a str>);
 
 struct Gather<'a> {
@@ -206,7 +206,7 @@ fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
     has_sisters(trial, instance).then_some((instance.service.as_str(), instance.replica))
 }
 
-/// What a call requests, where its values are recorded.
+/// Request of a call, if its values are recorded.
 fn key_of<'a>(call: &'a Call<'a>) -> Option<&'a str> {
     let is_recorded = match call.query {
         Some(query) => {

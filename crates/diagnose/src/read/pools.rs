@@ -10,7 +10,7 @@ use narrows_model::trace::Span;
 
 use crate::read::requests::is_database;
 
-/// How the names of spans end that stand for taking a connection from a pool.
+/// Endings of the names of spans that take a connection from a pool.
 const ENDINGS: [&str; 8] = [
     "pool.connect",
     "pool.acquire",
@@ -27,23 +27,23 @@ const PREFIXES: [&str; 2] = ["db.client.connection", "http.client.connection"];
 const HTTP_WAIT: &str = "http.client.request.time_in_queue";
 const STATE: &str = "db.client.connection.state";
 
-/// Whether a span stands for a connection that was taken from a pool. SQLAlchemy calls it `connect`, without a query.
+/// True if a span stands for a connection that was taken from a pool. SQLAlchemy calls it `connect`, without a query.
 pub(crate) fn is_taking(span: &Span) -> bool {
     let name = span.name.to_ascii_lowercase();
     span.facts.db_query.is_none() && (is_plain_connect(span) || ENDINGS.iter().any(|ending| name.ends_with(ending)))
 }
 
-/// Whether its name could as well mean that the connection is opened.
+/// True if its name could as well mean that the connection is opened.
 pub(crate) fn is_plain_connect(span: &Span) -> bool {
     span.name.eq_ignore_ascii_case("connect") && is_database(span) && span.facts.db_query.is_none()
 }
 
-/// What the pools of one service report over some time; pools of one service are taken together.
+/// Metrics of the pools of one service over some time; pools of one service are taken together.
 #[derive(Debug, Default)]
 pub(crate) struct PoolMetrics {
-    /// Share of the readings in which somebody waits for a connection.
+    /// Share of the readings with a task waiting for a connection.
     pub(crate) pending: Option<Readings>,
-    /// Share of the readings in which all connections are in use.
+    /// Share of the readings with all connections in use.
     pub(crate) full: Option<Readings>,
     /// The largest number of connections.
     pub(crate) max: Option<f64>,
@@ -152,7 +152,7 @@ fn never_falls(series: &Series) -> bool {
     series.points.len() > 1 && series.points.windows(2).all(|pair| pair[0].value <= pair[1].value)
 }
 
-/// What a series counted up in that time. Cumulative ones never fall, others report what was new each time.
+/// Increase of a series in that time. Cumulative series never fall; others report each increment.
 fn increase(within: &Within, series: &Series, is_cumulative: bool) -> f64 {
     let points = &series.points;
     if is_cumulative {

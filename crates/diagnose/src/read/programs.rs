@@ -6,7 +6,7 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::interpreter_lock::Interpreter;
 
-/// Programs that are databases, by the name of what is executed.
+/// Database programs, by the name of the executable.
 const DATABASES: [&str; 12] = [
     "postgres",
     "mysqld",
@@ -22,13 +22,13 @@ const DATABASES: [&str; 12] = [
     "cassandra",
 ];
 
-/// Programs that pass on and keep messages, by the name of what is executed.
+/// Message brokers, by the name of the executable.
 const BROKERS: [&str; 1] = ["nats-server"];
 
-/// Proxies that have no tracing of their own unless it is built in, by the name of what is executed.
+/// Proxies that have no tracing unless it is built in, by the name of the executable.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
 
-/// Programs that run Python, by the name of what is executed, without its version.
+/// Programs that run Python, by the name of the executable, without its version.
 const PYTHON: [&str; 8] = ["python", "pypy", "gunicorn", "uwsgi", "uvicorn", "hypercorn", "waitress-serve", "flask"];
 /// Programs that run Ruby.
 const RUBY: [&str; 5] = ["ruby", "puma", "rackup", "rails", "bundle"];
@@ -37,17 +37,17 @@ const PROGRAM_ARGUMENTS: usize = 3;
 /// Options that set the number of worker processes.
 const WORKER_FLAGS: [&str; 3] = ["-w", "--workers", "--processes"];
 
-/// Whether a service of the trial runs the program of a database.
+/// True if a service of the trial runs the program of a database.
 pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&DATABASES, trial, service)
 }
 
-/// Whether a service of the trial runs the program of a database or of a message broker, which has no spans of its own.
+/// True if a service of the trial runs the program of a database or of a message broker, which has no spans of its own.
 pub(crate) fn is_store_program(trial: &TrialEvidence, service: &str) -> bool {
     is_database_program(trial, service) || runs_one_of(&BROKERS, trial, service)
 }
 
-/// Whether a service of the trial runs the program of a proxy that only passes on what its callers trace.
+/// True if a service of the trial runs the program of a proxy that only passes on what its callers trace.
 pub(crate) fn is_proxy_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&PROXIES, trial, service)
 }
@@ -63,7 +63,7 @@ pub(crate) fn only_service(trial: &TrialEvidence) -> Option<&str> {
     others.next().filter(|_| others.next().is_none())
 }
 
-/// Whether the diagnosis knows what a program is, by the name of what is executed.
+/// True if the diagnosis knows a program, by the name of its executable.
 pub fn knows_program(name: &str) -> bool {
     DATABASES.iter().chain(&BROKERS).chain(&PROXIES).any(|known| *known == name)
 }
@@ -79,7 +79,7 @@ pub(crate) fn locking_interpreter(command: &[String]) -> Option<Interpreter> {
     })
 }
 
-/// Whether a command asks for more than one worker process. Each has an interpreter of its own.
+/// True if a command asks for more than one worker process. Each has an interpreter of its own.
 pub(crate) fn has_workers(command: &[String]) -> bool {
     let is_many = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 1);
     let is_flag = |argument: &str| WORKER_FLAGS.contains(&argument);

@@ -10,10 +10,10 @@ use narrows_model::trace::Span;
 
 use crate::thresholds::Thresholds;
 
-/// The length of the seconds in which calls are counted, nanoseconds.
+/// Length of the seconds over which calls are counted, nanoseconds.
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 
-/// What one second of the calls to one target came to.
+/// Outcome of one second of calls to one target.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Second {
     pub(crate) attempts: f64,
@@ -61,7 +61,7 @@ impl<'a> Refused<'a> {
         if self.attempts > 0.0 { self.throttled / self.attempts } else { 0.0 }
     }
 
-    /// What a call that is not refused is charged.
+    /// Charge for a call that is not refused.
     pub(crate) fn charge_of_one(&self) -> f64 {
         if self.succeeded > 0.0 { self.charge / self.succeeded } else { 0.0 }
     }
@@ -79,7 +79,7 @@ impl<'a> Refused<'a> {
     }
 }
 
-/// What a call went to, as the counts over all spans name it.
+/// Target of a call, as the counts over all spans name it.
 pub(crate) fn target_of(span: &Span) -> String {
     let facts = &span.facts;
     match (&facts.db_system, &facts.server_address, facts.server_port) {
@@ -108,7 +108,7 @@ impl Gap {
         self.end_ns.saturating_sub(self.start_ns) as f64
     }
 
-    /// Whether it is the wait that the response requested; none when the response requested none.
+    /// Whether it is the wait that the response requested; `None` if the response requested none.
     pub(crate) fn is_as_requested(&self, thresholds: &Thresholds) -> Option<bool> {
         let requested_ns = self.requested_ns?;
         let longest_ns = thresholds.retry_after_factor_max * requested_ns + thresholds.retry_after_slack_ns;

@@ -27,11 +27,11 @@ pub(crate) struct Repetition<'a> {
     pub(crate) queries: Vec<&'a Query<'a>>,
     /// The last query of another shape before the first of them; writes may have none.
     pub(crate) source: Option<&'a Query<'a>>,
-    /// Time in which at least one of them was under way, nanoseconds.
+    /// Time when at least one of them was under way, nanoseconds.
     pub(crate) busy_ns: u64,
     /// Time of the request that is theirs by the rule of this module, nanoseconds.
     pub(crate) cost_ns: u64,
-    /// Whether their values are known to differ; otherwise the values are not recorded.
+    /// True if their values are known to differ; otherwise the values are not recorded.
     pub(crate) values_differ: bool,
 }
 
@@ -78,7 +78,7 @@ fn repetition<'a>(
     Some(Repetition { source, busy_ns, cost_ns, values_differ, queries })
 }
 
-/// Whether the repeated queries select different rows; none when it is known that they do not.
+/// Whether the repeated queries select different rows; `None` if it is known that they do not.
 fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     let values: HashSet<String> = queries.iter().map(|query| values_of(query)).collect();
     // A query that is known only by its summary or name shows no values either.
@@ -91,7 +91,7 @@ fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     }
 }
 
-/// Whether each of these writes names the same row, by values that are written out after its `WHERE`.
+/// True if each of these writes names the same row, by values that are written out after its `WHERE`.
 fn has_one_row(queries: &[&Query<'_>]) -> bool {
     fn condition(text: &str) -> Option<&str> {
         text.to_ascii_lowercase().rfind("where ").map(|at| &text[at..])
@@ -101,7 +101,7 @@ fn has_one_row(queries: &[&Query<'_>]) -> bool {
         && queries.iter().all(|query| query.shape.placeholders == 0)
 }
 
-/// Whether the request mostly does something else between these, for longer than they take.
+/// True if the request mostly does something else between these, for longer than they take.
 fn pauses(queries: &[&Query<'_>], thresholds: &Thresholds) -> bool {
     let is_pause = |pair: &&[&Query<'_>]| {
         let idle_ns = pair[1].span.start_ns.saturating_sub(pair[0].span.end_ns);
@@ -110,14 +110,14 @@ fn pauses(queries: &[&Query<'_>], thresholds: &Thresholds) -> bool {
     2 * queries.windows(2).filter(is_pause).count() >= queries.len()
 }
 
-/// Whether the same text went once to each of several partitions: one question to many places, not many questions.
+/// True if the same text went once to each of several partitions: one question to many places, not many questions.
 fn is_fan_out(queries: &[&Query<'_>]) -> bool {
     let partitions: HashSet<&str> =
         queries.iter().filter_map(|query| query.span.facts.db_partition.as_deref()).collect();
     partitions.len() > 1 && partitions.len() == queries.len()
 }
 
-/// What distinguishes two queries of one shape: the text as sent and the values that were recorded.
+/// Key that distinguishes two queries of one shape: the text as sent and the recorded values.
 pub(crate) fn values_of(query: &Query<'_>) -> String {
     bound_values(query.span).fold(query.text.to_owned(), |text, (key, value)| format!("{text}\n{key}={value}"))
 }

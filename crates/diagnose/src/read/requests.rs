@@ -31,9 +31,9 @@ use crate::read::doubles::{Limits, is_same_remote_call};
 use crate::read::shapes::{Shape, Statement};
 use crate::thresholds::Thresholds;
 
-/// How far up the parents are followed; deeper nesting is cut off.
+/// Maximum number of parents that are followed upwards; deeper nesting is cut off.
 const DEPTH_MAX: usize = 64;
-/// How many earlier queries a span is compared with to find its double.
+/// Number of earlier queries that a span is compared with to find its double.
 const DOUBLES_LOOK_BACK: usize = 32;
 
 /// One request as one service handled it.
@@ -80,10 +80,10 @@ impl Request<'_> {
     }
 }
 
-/// How long after its request a call may end and still be taken to end with it, nanoseconds: libraries end spans late.
+/// Time after its request's end when a call still counts as ending with it, nanoseconds: libraries end spans late.
 const OVERHANG_NS: i64 = 1_000_000;
 
-/// Flags calls that go on after their requests; none when none does.
+/// Flags calls that go on after their requests; `None` if none does.
 pub(crate) fn cut_at_end<'r>(calls: impl Iterator<Item = (&'r Request<'r>, &'r Span)>) -> Option<Caveat> {
     let outlasts =
         |(request, call): &(&Request<'_>, &Span)| call.end_ns > request.entry.end_ns.saturating_add(OVERHANG_NS);
@@ -99,12 +99,12 @@ pub(crate) fn operation_of(span: &Span) -> String {
     }
 }
 
-/// Whether a span is a call or sends a message.
+/// True if a span is a call or sends a message.
 fn is_outgoing(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Client | SpanKind::Producer)
 }
 
-/// Whether a span is a call to a database.
+/// True if a span is a call to a database.
 pub(crate) fn is_database(span: &Span) -> bool {
     span.facts.db_system.is_some() || span.facts.db_query.is_some()
 }
@@ -320,7 +320,7 @@ impl<'a, 's> Cut<'a, 's> {
     }
 }
 
-/// Whether two spans of two libraries report one call: siblings that start together and overlap, or one inside the
+/// True if two spans of two libraries report one call: siblings that start together and overlap, or one inside the
 /// other.
 fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: i64) -> bool {
     let overlaps = span.start_ns < known.end_ns || span.start_ns == known.start_ns;
@@ -329,7 +329,7 @@ fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: 
     overlaps && (is_sibling || above.contains(&known.span_id))
 }
 
-/// Whether a span goes to a database and says neither its statement nor which operation it is.
+/// True if a span goes to a database and says neither its statement nor which operation it is.
 fn is_silent(span: &Span) -> bool {
     is_database(span) && (span.facts.db_operation.is_none() || query_text(span).is_some())
 }

@@ -17,7 +17,7 @@ pub(crate) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<
     found.into_iter().map(Some).reduce(|a, b| least(a?, b?)).flatten().filter(|_| is_sound)
 }
 
-/// The lesser of two; none for loads of two kinds.
+/// The lesser of two; `None` for loads of two kinds.
 pub(crate) fn least(one: Room, other: Room) -> Option<Room> {
     (one.of == other.of).then(|| Room { share: one.share.min(other.share), ..one })
 }

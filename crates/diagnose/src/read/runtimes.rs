@@ -1,4 +1,4 @@
-//! What runtimes report of themselves: how long their garbage collectors stop the program, and how full the heap is.
+//! Metrics that runtimes report: how long their garbage collectors stop the program, and how full the heap is.
 //!
 //! Nothing is judged here. One runtime is read from one metric: a process that reports the same under two names is not
 //! counted twice. Times are cumulative sums; a series that falls again and again is not one (several processes share it,
@@ -33,7 +33,7 @@ struct Source {
     counts: &'static str,
     /// Seconds, in the unit that it has when it says none.
     unit_seconds: f64,
-    /// Whether each time has a count with the same labels.
+    /// True if each time has a count with the same labels.
     is_by_kind: bool,
 }
 
@@ -66,7 +66,7 @@ const fn counter(runtime: Runtime, metric: &'static str, counts: &'static str, u
     Source { runtime, metric, times: metric, counts, unit_seconds, is_by_kind: false }
 }
 
-/// What a unit of time is in seconds; `otherwise` for one that is not known.
+/// A unit of time in seconds; `otherwise` if the unit is unknown.
 pub(crate) fn seconds_of_unit(unit: &str, otherwise: f64) -> f64 {
     match unit {
         "s" | "seconds" => 1.0,
@@ -94,13 +94,13 @@ struct Kind<'a> {
 /// Collections in an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Collections {
-    /// Share of the time in which they stopped the program.
+    /// Share of the time when they stopped the program.
     pub(crate) share: f64,
     /// The same without the reading that has most of it.
     pub(crate) share_without_most: f64,
     /// Readings that show any.
     pub(crate) readings: usize,
-    /// How many stopped it per second.
+    /// Number of collections per second that stopped the program.
     pub(crate) rate: Option<f64>,
     /// Mean length of these, nanoseconds.
     pub(crate) pause_ns: Option<f64>,
@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// How full the largest part of the heap is after collections.
+    /// Fill level of the largest part of the heap after collections.
     pub(crate) fn heap(&self, interval: &Interval) -> Option<Heap> {
         let (pool, used, limit) = self.heap?;
         let here = |series: &Series| {
@@ -184,7 +184,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// What a sum grew by in one step, as far as it lies in an interval.
+/// Growth of a sum in one step, as far as the step lies in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Increase {
     to_ns: i64,
@@ -243,7 +243,7 @@ fn is_sum(series: &Series) -> bool {
     falls as f64 <= FALLS_SHARE_MAX * series.points.len() as f64
 }
 
-/// Whether a collector of a JVM runs beside the program. The collectors of ZGC, Shenandoah and Zing are reported twice,
+/// True if a collector of a JVM runs beside the program. The collectors of ZGC, Shenandoah and Zing are reported twice,
 /// as cycles and as pauses; ZGC before Java 17 and CMS only as cycles. `G1 Concurrent GC` reports the pauses of a cycle.
 fn is_concurrent(series: &Series) -> bool {
     let label = |names: [&str; 2]| names.into_iter().find_map(|name| series.key.labels.get(name)).map(String::as_str);
@@ -268,7 +268,7 @@ fn largest_heap<'a>(all: &[&'a Series]) -> Option<(&'a str, &'a Series, &'a Seri
     Some((pool(limit)?, used, limit))
 }
 
-/// Whether requests of the load pass a service. Without traces only a lone service is known to be passed.
+/// True if requests of the load pass a service. Without traces only a lone service is known to be passed.
 pub(crate) fn serves(reading: &Reading<'_>, service: &str) -> bool {
     if reading.requests.is_empty() {
         return reading.trial.service_names() == [service];
@@ -276,7 +276,7 @@ pub(crate) fn serves(reading: &Reading<'_>, service: &str) -> bool {
     reading.requests.iter().any(|request| request.entry.service == service)
 }
 
-/// What of the machine makes the times that a runtime reports longer.
+/// Caveats for machine conditions that lengthen the times that a runtime reports.
 pub(crate) fn machine_caveats(cpu: &Cpu<'_>, interval: &Interval) -> Vec<Caveat> {
     let share = cpu.machine(interval).map(|machine| machine.used_share());
     let busy = share.filter(|share| *share >= cpu.thresholds.cpu_host_share);

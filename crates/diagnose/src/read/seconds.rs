@@ -22,7 +22,7 @@ const BLOCKS_MIN: usize = 3;
 pub(crate) struct Second {
     /// Its first instant.
     pub(crate) start_ns: i64,
-    /// How many seconds it stands for: more when several are joined.
+    /// Number of seconds that it represents: more if several are joined.
     pub(crate) seconds: f64,
     /// Requests sent.
     pub(crate) sent: f64,
@@ -87,7 +87,7 @@ pub(crate) fn blocks(seconds: &[Second], count: usize) -> Vec<Second> {
     (0..count).map(|i| total(&seconds[at(i)..at(i + 1)])).collect()
 }
 
-/// What is estimated.
+/// The estimated quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// Successful responses per second.
@@ -97,7 +97,7 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// Of one block; none for a latency of nothing. A block without a response counts as half a response, so that its
+    /// Of one block; `None` for a latency of nothing. A block without a response counts as half a response, so that its
     /// logarithm is some number.
     pub(crate) fn of(self, block: &Second) -> Option<f64> {
         match self {
@@ -115,7 +115,7 @@ pub(crate) struct Estimate {
     degrees: f64,
 }
 
-/// How much larger one mean is than another, as ratio − 1, with 95 % of confidence.
+/// Relative difference of two means, as ratio − 1, with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
     /// The best guess.
@@ -127,7 +127,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether noise does not explain it.
+    /// True if noise does not explain it.
     pub(crate) fn is_significant(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -168,7 +168,7 @@ fn widening(comparisons: usize) -> f64 {
     (1.0 + GROWTH * (comparisons.max(1) as f64).ln()).sqrt()
 }
 
-/// Whether these go one way: the slope of the least-squares line through their logarithms has an interval without zero.
+/// True if these go one way: the slope of the least-squares line through their logarithms has an interval without zero.
 /// What correlation is left of neighbours once the line is taken away widens it.
 pub(crate) fn has_slope(values: &[f64], comparisons: usize) -> bool {
     let n = values.len() as f64;

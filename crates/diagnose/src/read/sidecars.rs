@@ -17,7 +17,7 @@ use crate::read::programs::is_database_program;
 use crate::read::requests::is_database;
 use crate::stats::{median, weighted_median};
 
-/// How far up the parents are followed.
+/// Maximum number of parents that are followed upwards.
 const DEPTH_MAX: usize = 64;
 
 /// The services of a trial that have sidecars.
@@ -30,7 +30,7 @@ pub(crate) fn without_sidecars(trial: &TrialEvidence) -> BTreeSet<&str> {
     trial.service_names().into_iter().filter(|name| sidecar_of(name).is_none()).collect()
 }
 
-/// What the sidecars of a variant came to, medians over its trials; none when one of them has none or was not sampled.
+/// Sidecar figures of a variant, medians over its trials; `None` if a trial has no sidecars or was not sampled.
 pub(crate) fn summary(trials: &[&TrialEvidence]) -> Option<SidecarSummary> {
     let seen: Vec<SidecarSummary> = trials.iter().map(|trial| of_trial(trial)).collect::<Option<_>>()?;
     let of = |value: fn(&SidecarSummary) -> f64| median(seen.iter().map(value).collect());
@@ -44,7 +44,7 @@ pub(crate) fn summary(trials: &[&TrialEvidence]) -> Option<SidecarSummary> {
     })
 }
 
-/// What the sidecars of one trial came to.
+/// Sidecar figures of one trial.
 pub(crate) fn of_trial(trial: &TrialEvidence) -> Option<SidecarSummary> {
     let services = with_sidecars(trial);
     let used = |name: &str| trial.counted_usage(names::CPU_CORES, name);
@@ -71,7 +71,7 @@ pub(crate) fn of_trial(trial: &TrialEvidence) -> Option<SidecarSummary> {
     })
 }
 
-/// How often a request passes a sidecar in the mean, and what says so.
+/// Mean number of sidecars that a request passes, and the source of that count.
 fn traversals(trial: &TrialEvidence, services: &BTreeSet<&str>) -> (f64, TraversalCount) {
     let weight: f64 = trial.traces.iter().map(|trace| trace.weight).sum();
     let hops = sum_over(trial, hops_of);
@@ -123,7 +123,7 @@ fn database_calls_of(trace: &Trace, services: &BTreeSet<&str>, has_database: boo
     trace.spans.iter().filter(is_call).map(|span| out(span) + usize::from(has_database)).sum()
 }
 
-/// Whether a call goes to this machine: sidecars stand before services of the trial only.
+/// True if a call goes to this machine: sidecars stand before services of the trial only.
 fn is_here(span: &Span) -> bool {
     let address = span.facts.server_address.as_deref();
     address.is_none_or(|address| address == "localhost" || address == "::1" || address.starts_with("127."))
@@ -189,7 +189,7 @@ pub(crate) fn counterpart(run: &RunEvidence, at: usize) -> Option<usize> {
         .map(|(other, _)| other)
 }
 
-/// Whether arrivals come at a rate.
+/// True if arrivals come at a rate.
 pub(crate) fn is_open(trial: &TrialEvidence) -> bool {
     trial.counted_windows().any(|window| window.rate.is_some())
 }

@@ -103,17 +103,17 @@ impl<'a> Callers<'a> {
         listening.chain(named)
     }
 
-    /// Whether a call goes to this service.
+    /// True if a call goes to this service.
     pub(crate) fn goes_to(&self, call: &Span, service: &str) -> bool {
         self.called(call).any(|called| called == service)
     }
 
-    /// Whether any span is a call to it.
+    /// True if any span is a call to it.
     pub(crate) fn have_called(&self, service: &str) -> bool {
         self.calls.contains_key(service)
     }
 
-    /// Whether this share of the calls to it, at least, has no server span, while it begins traces of its own.
+    /// True if this share of the calls to it, at least, has no server span, while it begins traces of its own.
     pub(crate) fn are_torn_from(&self, service: &str, share: f64) -> bool {
         let (calls, served) = self.calls.get(service).copied().unwrap_or_default();
         let unserved = calls.saturating_sub(served) as f64;

@@ -1,4 +1,4 @@
-//! What two queries have in common when only their values differ.
+//! The shape of a SQL query: its text without the values.
 //!
 //! A scanner, not a parser: statements arrive truncated, in any dialect, sometimes not in SQL at all. Literals and
 //! placeholders of every style become `?`, a list of values after `IN` becomes `(?+)`, equal row groups after `VALUES`
@@ -15,17 +15,17 @@ use std::collections::HashSet;
 pub(crate) struct SqlShape {
     /// The statement with `?` for every value.
     pub text: String,
-    /// How many literal values were in it.
+    /// Number of literal values in the statement.
     pub literals: usize,
-    /// How many placeholders were in it.
+    /// Number of placeholders in the statement.
     pub placeholders: usize,
     /// The longest list of values after `IN` and the largest number of row groups after `VALUES`; 0 without either.
     pub values_max: usize,
     /// Its keywords and names without quotes, in capitals.
     pub words: HashSet<String>,
-    /// Whether it skips rows, as far as it says: an offset that is not written as 0.
+    /// True if it skips rows, as far as it says: an offset that is not written as 0.
     skips: bool,
-    /// Whether it selects by a value that a column must have.
+    /// True if it selects by a value that a column must have.
     selects_by_value: bool,
 }
 
@@ -42,12 +42,12 @@ impl SqlShape {
         Self { text: print(&tokens), literals, placeholders, values_max, words, skips, selects_by_value }
     }
 
-    /// Whether it selects several rows by a list of their keys, or writes several rows: a batch.
+    /// True if it selects several rows by a list of their keys, or writes several rows: a batch.
     pub(crate) fn is_batch(&self) -> bool {
         self.values_max > 1 || self.words.contains("ANY") || self.words.contains("UNNEST")
     }
 
-    /// Whether it reads on where an earlier statement stopped: by offset, by cursor, or past the last key seen. Object
+    /// True if it reads on where an earlier statement stopped: by offset, by cursor, or past the last key seen. Object
     /// mappers put an offset after look-ups too, so it counts where rows are ordered or nothing else selects them.
     pub(crate) fn is_page(&self) -> bool {
         let has = |word: &str| self.words.contains(word);
@@ -57,12 +57,12 @@ impl SqlShape {
         skips || self.first_word() == "FETCH" || (is_bounded && has("ORDER") && is_past_a_key)
     }
 
-    /// Whether it changes rows.
+    /// True if it changes rows.
     pub(crate) fn is_write(&self) -> bool {
         matches!(self.first_word().as_str(), "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "UPSERT")
     }
 
-    /// Whether it only steers the connection or the transaction, or checks whether the database is there.
+    /// True if it only steers the connection or the transaction, or checks whether the database is there.
     pub(crate) fn is_housekeeping(&self) -> bool {
         const WORDS: [&str; 16] = [
             "BEGIN",
@@ -120,7 +120,7 @@ struct Scanner {
     tokens: Vec<Token>,
     literals: usize,
     placeholders: usize,
-    /// Whether an offset is written as 0.
+    /// True if an offset is written as 0.
     begins_at_zero: bool,
 }
 
@@ -232,7 +232,7 @@ impl Scanner {
         self.push_literal(self.find(self.at + quote.len(), &quote))
     }
 
-    /// Whether a sign here belongs to the number after it rather than to a difference or a sum.
+    /// True if a sign here belongs to the number after it rather than to a difference or a sum.
     fn is_sign(&self) -> bool {
         self.tokens.last().is_some_and(|token| matches!(token.text.as_str(), "(" | "," | "=" | "<" | ">"))
     }
@@ -298,11 +298,11 @@ fn is_number_start(first: char, second: char) -> bool {
 
 /// A list of values at the head of some tokens.
 struct List {
-    /// How many tokens it takes.
+    /// Number of tokens in the list.
     tokens: usize,
-    /// How many values or row groups it has.
+    /// Number of values or row groups.
     values: usize,
-    /// What stands for it in the shape.
+    /// Tokens that replace the list in the shape.
     folded: Vec<Token>,
 }
 
@@ -383,12 +383,12 @@ fn group_length(tokens: &[Token]) -> Option<usize> {
     None
 }
 
-/// Whether an offset may follow: `OFFSET 20`, or MySQL's `LIMIT 20, 10`.
+/// True if an offset may follow: `OFFSET 20`, or MySQL's `LIMIT 20, 10`.
 fn is_before_offset(token: &Token) -> bool {
     token.kind == Kind::Word && ["OFFSET", "LIMIT"].iter().any(|word| token.text.eq_ignore_ascii_case(word))
 }
 
-/// Whether a number of rows to skip is given. A column may be named `offset`, so a value must follow.
+/// True if a number of rows to skip is given. A column may be named `offset`, so a value must follow.
 fn has_offset(tokens: &[Token]) -> bool {
     let is_offset = |pair: &[Token]| {
         pair[0].text.eq_ignore_ascii_case("offset") && is_before_offset(&pair[0]) && pair[1].kind == Kind::Value
@@ -399,7 +399,7 @@ fn has_offset(tokens: &[Token]) -> bool {
     tokens.windows(2).any(is_offset) || tokens.windows(4).any(is_pair)
 }
 
-/// Whether a name must equal a value; `1=1` selects nothing.
+/// True if a name must equal a value; `1=1` selects nothing.
 fn selects_by_value(tokens: &[Token]) -> bool {
     let is_name = |token: &Token| token.kind == Kind::Word || token.text.ends_with(['"', '`', ']']);
     tokens.windows(3).any(|three| is_name(&three[0]) && three[1].text == "=" && three[2].kind == Kind::Value)

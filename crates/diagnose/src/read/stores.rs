@@ -45,7 +45,7 @@ impl Store {
         self.partitions.iter().filter(is_there).count()
     }
 
-    /// What one partition may spend each second, the least of all; none when the store does not say.
+    /// What one partition may spend each second, the least of all; `None` if the store does not say.
     pub(crate) fn provisioned(&self) -> Option<f64> {
         self.partitions.iter().filter_map(|partition| partition.provisioned).min_by(f64::total_cmp)
     }

@@ -40,7 +40,7 @@ pub(crate) struct Shown {
     pub(crate) pool: f64,
     /// Requests that wait to retry.
     pub(crate) back_off: f64,
-    /// Calls under way, by what is called.
+    /// Calls under way, by target.
     pub(crate) calls: BTreeMap<String, f64>,
 }
 

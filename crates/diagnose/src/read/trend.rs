@@ -43,7 +43,7 @@ impl Quarters {
         self.floors[3] - self.floors[0]
     }
 
-    /// Whether each floor is above the one before, and the last above all that was read in the first quarter.
+    /// True if each floor is above the one before, and the last above all that was read in the first quarter.
     pub(crate) fn rise_steadily(&self) -> bool {
         self.floors.is_sorted_by(|one, next| one < next) && self.floors[3] > self.first_peak
     }

@@ -5,7 +5,7 @@
 use crate::read::Reading;
 use crate::read::machine::is_crowded_out;
 
-/// What one replica of a service shows.
+/// Reading of one replica of a service.
 #[derive(Debug)]
 pub(crate) struct Worst<T> {
     pub(crate) shown: T,

@@ -174,7 +174,7 @@ fn blocks_of(seconds: &[Block], count: usize) -> Vec<Block> {
     (0..count).map(|i| joined(&seconds[at(i)..at(i + 1)])).collect()
 }
 
-/// The half-width of the 95 % interval of the logarithm of new ÷ old; none when there are too few blocks for one.
+/// The half-width of the 95 % interval of the logarithm of new ÷ old; `None` if there are too few blocks for one.
 pub(crate) fn half_width(old: &[Stratum], new: &[Stratum], quantity: Quantity) -> Option<f64> {
     let joined = |strata: &[Stratum]| vec![strata.iter().flatten().cloned().collect::<Stratum>()];
     let by_window = if old.len() == new.len() { stratified(old, new, quantity) } else { None };

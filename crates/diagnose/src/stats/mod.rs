@@ -42,7 +42,7 @@ pub(crate) fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, if values.len() > 1 { squares / (n - 1.0) } else { 0.0 }))
 }
 
-/// The nearest value that can be stored: the largest or smallest for an infinite one, 0 for what is not a number.
+/// The nearest value that can be stored: the largest or smallest for infinities, 0 for NaN.
 pub(crate) fn finite(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) }
 }

@@ -16,9 +16,9 @@ pub(crate) struct Skew {
     pub(crate) hot: usize,
     /// Of all counts.
     pub(crate) share: f64,
-    /// That place's count as a multiple of the mean.
+    /// Count of that place as a multiple of the mean.
     pub(crate) ratio: f64,
-    /// Whether chance makes counts differ as much less than once in a thousand times.
+    /// True if chance makes counts differ as much less than once in a thousand times.
     pub(crate) is_significant: bool,
 }
 

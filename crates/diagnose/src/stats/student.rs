@@ -6,7 +6,7 @@
 
 /// Steps of a continued fraction, and of a bisection, at most.
 const STEPS_MAX: usize = 200;
-/// How near a point is found, as a share of it.
+/// Relative precision of a point.
 const PRECISION: f64 = 1e-9;
 /// The largest point that is looked for.
 const POINT_MAX: f64 = 1e12;

@@ -34,7 +34,7 @@ impl Unit {
     }
 }
 
-/// How values are laid along an axis.
+/// Scale of the values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
     Linear,
@@ -96,7 +96,7 @@ impl Axis {
         Self { unit, scale: Scale::Log, low, high, ticks }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end, never outside.
+    /// Position of a value: 0 at the low end, 1 at the high end, never outside.
     pub(super) fn position(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),

@@ -94,7 +94,7 @@ fn parameters(outcome: &Outcome) -> String {
     format!("<div class=\"scroll\"><table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
 }
 
-/// How much each trial rests on.
+/// Amount of data behind each trial.
 fn measured(outcome: &Outcome) -> String {
     let mut rows = String::new();
     for evidence in &outcome.evidence.trials {

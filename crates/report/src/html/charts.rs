@@ -18,7 +18,7 @@ const BOTTOM: f64 = 200.0;
 const NAME_HEIGHT: f64 = 15.5;
 /// Longest name at a line end.
 const NAME_CHARS_MAX: usize = 13;
-/// Where the left axis's name begins.
+/// Horizontal start of the left axis's name.
 const AXIS_NAME_LEFT: f64 = 4.0;
 /// About the width of a character of an axis's name.
 const CHAR_WIDTH: f64 = 6.4;
@@ -30,7 +30,7 @@ pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     pub(super) x: &'a Axis,
     pub(super) left: &'a Axis,
-    /// What stands above the left axis.
+    /// Name above the left axis.
     pub(super) left_name: &'a str,
     pub(super) right: Option<(&'a Axis, &'a str)>,
     pub(super) lines: Vec<Line<'a>>,
@@ -60,7 +60,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where a line's name is read.
+/// Place of a line's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Label {
     /// At the line's right end, and on hover.

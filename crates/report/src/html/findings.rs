@@ -76,18 +76,18 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
     )
 }
 
-/// What the finding is to its trial, above its title.
+/// Role of the finding in its trial, above its title.
 fn place(recurring: &Recurring<'_>) -> String {
     recurring.place().map_or(String::new(), |place| format!("<p class=\"place\">{}</p>", Esc(place)))
 }
 
-/// What the changes that the finding suggests would gain, below what to try.
+/// Predicted gains of the changes that the finding suggests, below the advice.
 fn would_gain(finding: &Finding) -> String {
     let line = |line: String| format!("<br><b>Would gain</b> {}", Esc(line));
     gains(finding).into_iter().map(line).collect()
 }
 
-/// What goes away with the finding, in brief.
+/// Effects that go away with the finding, in brief.
 fn effects(finding: &Finding) -> String {
     if finding.effects.is_empty() {
         return String::new();

@@ -19,7 +19,7 @@ const LEVEL_HEADROOM: f64 = 1.12;
 pub(super) struct Scales {
     operations: Axis,
     responses: Axis,
-    /// Whether any call of any trial got the response 429.
+    /// True if any call of any trial got the response 429.
     has_refusals: bool,
     throughput: Axis,
     provisioned_max: f64,

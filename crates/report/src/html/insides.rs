@@ -27,12 +27,12 @@ const PROVISIONED_MAX: usize = 3;
 const TARGETS_MAX: usize = 3;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What the charts of a run are about, the same for every trial.
+/// Subjects of a run's charts, the same for every trial.
 pub(super) struct Subjects<'a> {
     /// Service and name, slowest first.
     pub(super) operations: Vec<(&'a str, &'a str)>,
     calls: Calls,
-    /// What the calls went to, for a title.
+    /// Targets of the calls, for a title.
     pub(super) targets: String,
     partitions_max: usize,
 }
@@ -54,12 +54,12 @@ pub(super) struct Insides {
     pub(super) responses: [Vec<Xy>; 3],
     /// Average and maximum over replicas, per cent.
     pub(super) cpu: [Vec<Xy>; 2],
-    /// How busy the whole machine was, in percent.
+    /// CPU use of the whole machine, percent.
     pub(super) machine: Vec<Xy>,
     pub(super) throughput: Throughput,
 }
 
-/// What the partitions of a trial's stores spent, units each second.
+/// Throughput spent by the partitions of a trial's stores, units per second.
 #[derive(Debug, Default)]
 pub(super) struct Throughput {
     /// Name and line; empty when there are too many.
@@ -131,7 +131,7 @@ impl Insides {
         }
     }
 
-    /// How many lines there are to draw.
+    /// Number of lines to draw.
     pub(super) fn lines(&self) -> usize {
         self.operations.len() + self.responses.len() + self.cpu.len() + self.throughput.partitions.len() + 3
     }
@@ -180,7 +180,7 @@ fn responses(evidence: &TrialEvidence, calls: Calls, clock: &Clock) -> [Vec<Xy>;
     lines
 }
 
-/// Whether two instants lie in the same counted window.
+/// True if two instants lie in the same counted window.
 fn is_one_level(evidence: &TrialEvidence, first_ns: i64, second_ns: i64) -> bool {
     let holds = |window: &Window| [first_ns, second_ns].iter().all(|ns| (window.start_ns..window.end_ns).contains(ns));
     evidence.counted_windows().any(holds)
@@ -206,7 +206,7 @@ fn cpu_of_replicas(evidence: &TrialEvidence, clock: &Clock) -> [Vec<Xy>; 2] {
     over_instants(shares, clock)
 }
 
-/// How busy the whole machine was, in percent.
+/// CPU use of the whole machine, percent.
 fn cpu_of_machine(evidence: &TrialEvidence, clock: &Clock) -> Vec<Xy> {
     let of_host = evidence.series.iter().filter(|series| series.key.name == names::HOST_CPU_UTILIZATION);
     let points = of_host.flat_map(|series| &series.points);

@@ -34,7 +34,7 @@ impl Lanes {
         Self { of, count: free_from.len() }
     }
 
-    /// What a bar's style adds to its place; nothing when all bars are in one lane.
+    /// Style that places a bar in its lane; empty if all bars are in one lane.
     pub(super) fn style(&self, bar: usize) -> String {
         match self.of.get(bar) {
             Some(lane) if self.count > 1 => format!(";top:{}px;height:{BAR_PX}px", MARGIN_PX + lane * PITCH_PX),

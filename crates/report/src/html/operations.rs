@@ -83,7 +83,7 @@ pub(super) fn section(outcome: &Outcome) -> String {
     )
 }
 
-/// What the columns about calls count.
+/// Explains what the columns about calls count.
 fn note(known: Known) -> String {
     let counted = match (known.calls, known.attempts) {
         (false, _) => return String::new(),

@@ -8,7 +8,7 @@ use narrows_model::series::names;
 
 /// Services with a colour of their own.
 const OWN_COLOURS: usize = 7;
-/// What the others are called together.
+/// Name of the group of the others.
 const OTHERS: &str = "others";
 
 /// The services of a run in the order of their colours.
@@ -47,7 +47,7 @@ impl Palette {
         ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "gen"][self.index(service).min(OWN_COLOURS + 1)]
     }
 
-    /// Whether a service has a colour of its own.
+    /// True if a service has a colour of its own.
     pub(super) fn has(&self, service: &str) -> bool {
         self.index(service) < OWN_COLOURS
     }

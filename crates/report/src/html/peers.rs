@@ -25,7 +25,7 @@ pub(super) struct Peer<'a> {
     pub(super) of: usize,
 }
 
-/// One request for each variant, none for those without traces. All have the operation of the first one, and its
+/// One request for each variant, `None` for those without traces. All have the operation of the first one, and its
 /// percentile; a variant without that operation shows the one that took most time in it.
 pub(super) fn peers<'a>(variants: &[Candidates<'a>]) -> Vec<Option<Peer<'a>>> {
     let mut chosen: Option<(Operation<'a>, f64)> = None;
@@ -43,7 +43,7 @@ pub(super) fn peers<'a>(variants: &[Candidates<'a>]) -> Vec<Option<Peer<'a>>> {
     peers
 }
 
-/// What the root span of a trace stands for.
+/// The operation that the root span of a trace represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Operation<'a> {
     service: &'a str,

@@ -96,7 +96,7 @@ fn row(row: &Beside) -> String {
     format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>{remark}", Esc(&measures::name(row)))
 }
 
-/// What the measured value was made to come out by.
+/// The parameter that was fitted to reproduce the measured value.
 fn fitted(cell: &BesideCell) -> String {
     let by = cell.fitted.as_ref();
     by.map_or(String::new(), |by| format!("<small class=\"fitted\">fitted: {}</small>", Esc(cut(by, TEXT_CHARS_MAX))))

@@ -65,7 +65,7 @@ impl Clock {
         time_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
 
-    /// Whether an instant lies in the load.
+    /// True if an instant lies in the load.
     pub(super) fn is_drawn(&self, time_ns: i64) -> bool {
         (self.start_ns..=self.full_end_ns).contains(&time_ns)
     }
@@ -214,7 +214,7 @@ fn lines(
     lines
 }
 
-/// All caps of a service's replicas together; none when one of them is not capped.
+/// All caps of a service's replicas together; `None` if one of them is not capped.
 fn limit(evidence: &TrialEvidence, service: &str, cap: fn(&ServiceInstance) -> Option<f64>) -> Option<f64> {
     let caps: Option<Vec<f64>> = evidence.services.iter().filter(|s| s.service == service).map(cap).collect();
     caps.filter(|caps| !caps.is_empty()).map(|caps| caps.iter().sum())

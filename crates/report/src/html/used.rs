@@ -132,7 +132,7 @@ fn line(variant: &str, used: &Used, highest: [f64; 2]) -> String {
     )
 }
 
-/// What each sidecar that a request passes costs.
+/// Cost of each sidecar that a request passes.
 fn passed(outcome: &Outcome) -> String {
     let variants = outcome.comparison.variants.iter().zip(sidecars(outcome)).take(VARIANTS_MAX);
     let row = |(variant, sidecars): (&narrows_model::comparison::VariantSummary, Option<_>)| {

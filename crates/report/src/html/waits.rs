@@ -35,13 +35,13 @@ impl Waits {
         Self { after }
     }
 
-    /// Nanoseconds until the next attempt; none when the response requested no wait or nothing followed.
+    /// Nanoseconds until the next attempt; `None` if the response requested no wait or nothing followed.
     pub(super) fn after_ns(&self, span: &Span) -> Option<u64> {
         self.after.get(&span.span_id).copied()
     }
 }
 
-/// Whether the response was 429.
+/// True if the response was 429.
 pub(super) fn is_throttled(span: &Span) -> bool {
     span.facts.http_status == Some(TOO_MANY_REQUESTS)
         || span.facts.db_status.as_deref().and_then(|status| status.parse().ok()) == Some(TOO_MANY_REQUESTS)

@@ -277,7 +277,7 @@ fn failure(span: &Span) -> String {
     }
 }
 
-/// How many of the spans of one row were refused, and how many failed otherwise.
+/// Number of spans of one row that were refused, and number that failed otherwise.
 fn failures(spans: &[&Span]) -> String {
     let refused = spans.iter().filter(|span| is_throttled(span)).count();
     let failed = spans.iter().filter(|span| span.has_failed() && !is_throttled(span)).count();
@@ -288,7 +288,7 @@ fn failures(spans: &[&Span]) -> String {
         .collect()
 }
 
-/// What a span does: its name, and the statement of a call to a database, which some libraries use as the name.
+/// A span's name, and the statement of a call to a database, which some libraries use as the name.
 fn what(span: &Span, depth: usize, lead: &str) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let query = span.facts.db_query.as_deref().map(one_line);

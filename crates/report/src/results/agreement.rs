@@ -6,7 +6,7 @@ use narrows_model::published::{Beside, BesideCell, Measure};
 use super::Agreement;
 use crate::measures;
 
-/// How far a measured figure may be from the published one, as a share of it.
+/// Maximum deviation of a measured figure from the published one, as a share of it.
 const TOLERANCE: f64 = 0.2;
 
 /// The figures of these rows that nothing was fitted to, by whether they are within 20 % of what was published.
@@ -28,7 +28,7 @@ pub(super) fn of(rows: &[Beside]) -> Agreement {
 
 type Shown = fn(f64) -> String;
 
-/// What is compared of a cell, and how it is written.
+/// The compared value of a cell, and its format.
 fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, Shown)> {
     let is_cost =
         matches!(row.measure, Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation);

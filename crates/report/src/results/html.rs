@@ -3,7 +3,7 @@
 use super::{Cell, Results, Row, System};
 use crate::html::{Esc, STYLE};
 
-/// What reports do not have.
+/// Style that only results pages have.
 const OWN_STYLE: &str = ".scroll, section > ul { margin-top: 1.2rem }\n";
 
 pub(super) fn page(results: &Results) -> String {

@@ -5,7 +5,7 @@ use narrows_model::printable::is_obeyed;
 use super::{Cell, Results, Row, System};
 use crate::figures::plural;
 
-/// What the marks of cells mean.
+/// Meaning of the marks of cells.
 pub(super) const MARKS: &str = "Each cell has what was *published* (slanted) above what was **measured** (bold). A measured \
     cell that is marked *fitted* was made to come out: the parameter that it names was chosen for it, so it proves nothing. \
     Ratios are to the first variant, except where another one is named. `narrows sensitivity` shows what they do when a fitted \
@@ -21,7 +21,7 @@ pub(super) fn page(results: &Results) -> String {
     )
 }
 
-/// How many figures agree, a line for each system.
+/// Number of figures that agree, a line for each system.
 fn summary(results: &Results) -> String {
     let line = |system: &System| {
         let agreement = &system.agreement;

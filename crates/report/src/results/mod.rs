@@ -12,7 +12,7 @@ use narrows_model::comparison::Outcome;
 
 use crate::figures::plural;
 
-/// What a page of results is made from, and what it says about itself.
+/// Source of a results page, and the page's description of itself.
 #[derive(Debug)]
 pub struct Source<'a> {
     /// The run of each system.
@@ -44,17 +44,17 @@ struct System {
     /// When it ran, and how long its load was beside the experiment's.
     run: String,
     source: String,
-    /// What the team found who published the figures.
+    /// Bottleneck found by the team that published the figures.
     team: String,
-    /// Variant, and what Narrows found to be its bottleneck.
+    /// Variant, and the bottleneck that Narrows found.
     found: Vec<(String, String)>,
     variants: Vec<String>,
-    /// Which variants have ratios to another than the first; none where no variant has.
+    /// Variants with ratios to a variant other than the first; `None` if no variant has them.
     bases: Option<String>,
     rows: Vec<Row>,
     /// Change, predicted and measured throughput, predicted and measured mean: of predictions that are to be trusted.
     predictions: Vec<[String; 4]>,
-    /// How many others there are.
+    /// Number of others.
     untrusted: usize,
     agreement: Agreement,
 }
@@ -85,18 +85,18 @@ struct Row {
     pairs: String,
 }
 
-/// What was published and what was measured; texts, empty where there is nothing.
+/// Published and measured values as text, empty where there is no value.
 struct Cell {
     published: String,
     /// The published value ÷ that of another variant, mostly the first.
     published_ratio: String,
     measured: String,
     measured_ratio: String,
-    /// What was chosen so that it comes out.
+    /// The parameter that was chosen to reproduce the figure.
     fitted: Option<String>,
 }
 
-/// How many figures that nothing was fitted to agree.
+/// Number of agreeing figures to which nothing was fitted.
 #[derive(Default)]
 struct Agreement {
     within: usize,

@@ -14,7 +14,7 @@ const LEVEL: f64 = 0.05;
 /// A ratio has moved where it is further than this, as a share of it, from those of all runs without a change.
 const MOVED: f64 = 0.05;
 
-/// What does not hold.
+/// The conclusions that do not hold.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     /// Variants with another bottleneck: variant, the one without a change, the one now.
@@ -29,7 +29,7 @@ impl Changed {
     }
 }
 
-/// What of an experiment's conclusions does not hold at a point; none where there is nothing to compare it with.
+/// Conclusions of an experiment that do not hold at a point; `None` if there is nothing to compare with.
 pub(super) fn changed(examined: &Examined, point: &Point) -> Option<Changed> {
     let first = examined.as_is.first()?;
     let bottlenecks = point.variants.iter().filter_map(|now| {
@@ -54,7 +54,7 @@ pub(super) fn bottlenecks_of<'a>(examined: &'a Examined, variant: &str) -> Vec<&
     all
 }
 
-/// The pairs of a figure's variants that are not in their order now; none where all are.
+/// The pairs of a figure's variants that are not in their order now; `None` if all are.
 fn lost(examined: &Examined, first: &Point, figure: &PointFigure, now: &PointFigure) -> Option<String> {
     let name = |at: usize| first.variants.get(at).map_or("", |of| of.variant.as_str());
     let how = |(above, below): (usize, usize)| {
@@ -78,7 +78,7 @@ fn pairs(examined: &Examined, figure: &PointFigure) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Whether every run without a change sets one variant well above another.
+/// True if every run without a change sets one variant well above another.
 pub(super) fn is_above(examined: &Examined, figure: &str, above: usize, below: usize) -> bool {
     let ratio = |point: &Point| point.figure(figure).and_then(|figure| figure.ratio(above, below));
     !examined.as_is.is_empty()
@@ -94,12 +94,12 @@ pub(super) fn as_is(examined: &Examined, figure: &str, variant: usize) -> Option
     })
 }
 
-/// Whether two values are as good as the same.
+/// True if two values are as good as the same.
 pub(super) fn are_near(least: f64, largest: f64) -> bool {
     largest <= least * (1.0 + MOVED)
 }
 
-/// Where a ratio went from those of the runs without a change: `↑`, `↓` or nowhere.
+/// Direction of a ratio relative to the runs without a change: `↑`, `↓` or empty.
 pub(super) fn moved(ratio: f64, (least, largest): (f64, f64)) -> &'static str {
     if ratio > largest * (1.0 + MOVED) {
         "↑"

@@ -6,14 +6,14 @@ use narrows_model::units;
 
 use super::judged::{self, Changed, changed};
 
-/// What the marks in cells mean.
+/// Meaning of the marks in cells.
 pub(super) const MARKS: &str = "Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a \
     fitted value, which was made to come out as published. Each experiment ran twice as it is: where the two ratios differ by \
     more than 5 %, both are given, and `↑` and `↓` mark a ratio that is more than 5 % above or below both. `>` stands between \
     variants that both of these runs set more than 10 % apart, `≈` between others; an order is lost where less than 5 % is left. \
     Several values of a parameter are those of the variants.";
 
-/// What stands where nothing was measured.
+/// Placeholder for missing measurements.
 const NOTHING: &str = "–";
 const SAME: &str = "same";
 

@@ -57,7 +57,7 @@ fn rounded(value: f64) -> String {
     format!("{value:.*e}", digits - 1).parse::<f64>().unwrap_or(value).to_string()
 }
 
-/// Whether a column holds numbers, as far as it holds anything: such columns stand right.
+/// True if a column holds numbers, as far as it holds anything: such columns stand right.
 pub(super) fn is_numeric(table: &Table, column: usize) -> bool {
     let cells = || table.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::Null);
     cells().next().is_some() && cells().all(|cell| number(cell).is_some())

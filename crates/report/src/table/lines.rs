@@ -54,7 +54,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Whether a column's cells may be shortened.
+/// True if a column's cells may be shortened.
 fn is_elastic(table: &Table, column: usize) -> bool {
     table.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Text(_) | Cell::Bytes(_))))
 }

@@ -48,7 +48,7 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-/// How many were left out because they are the same.
+/// Number of items left out because they are the same.
 fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
     if count == 0 {
         String::new()
@@ -57,7 +57,7 @@ fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
     }
 }
 
-/// What the services' parts are of.
+/// The compared requests that begin traces, as a sentence.
 fn requests(diff: &Diff, width: usize) -> String {
     let Some(RequestsDiff { count, latency_ns }) = diff.requests else { return String::new() };
     let traced = |count: f64| units::count(count.round() as u64);
@@ -149,7 +149,7 @@ fn role(role: ServiceRole) -> &'static str {
     }
 }
 
-/// Whether something of the change begins in it.
+/// True if something of the change begins in it.
 fn is_origin(service: &ServiceDiff) -> bool {
     !matches!(service.role, ServiceRole::Waiting | ServiceRole::Unchanged)
 }

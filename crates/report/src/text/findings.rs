@@ -25,12 +25,12 @@ const EFFECTS_MAX: usize = 6;
 /// Trace ids shown for one finding.
 const EXEMPLARS_MAX: usize = 3;
 
-/// How much is reported about a finding.
+/// Level of detail about a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// All of it.
     Whole,
-    /// What it costs, its figures and what to try.
+    /// Its cost, its figures and the advice.
     Brief,
 }
 
@@ -89,7 +89,7 @@ fn heading(rank: usize, recurring: &Recurring<'_>, paint: Paint, width: usize) -
     title(rank, recurring.finding, paint, width) + &place.unwrap_or_default()
 }
 
-/// What goes away with the finding; how much is reported of each depends on the detail.
+/// Effects that go away with the finding; `detail` sets how much is reported of each.
 fn effects(finding: &Finding, detail: Detail, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     for (index, (line, why)) in finding.effects.iter().take(EFFECTS_MAX).map(effect).enumerate() {
@@ -158,7 +158,7 @@ fn closing(finding: &Finding, paint: Paint, width: usize) -> String {
     out + &fix(finding, paint, width)
 }
 
-/// What to change, and what that would gain.
+/// The advised change and its predicted gain.
 fn fix(finding: &Finding, paint: Paint, width: usize) -> String {
     let mut out = hanging("try", &paint.green("try"), &finding.advice, INDENT, width);
     for (index, line) in gains(finding).iter().enumerate() {

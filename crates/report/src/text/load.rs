@@ -26,7 +26,7 @@ fn header(left: &[&str], right: &[&str]) -> Vec<(String, Align)> {
     [of(left, Align::Left), of(right, Align::Right)].concat()
 }
 
-/// What was offered against what was achieved, of the variants with an open model.
+/// Offered and achieved load of the variants with an open model.
 fn arrivals_table(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let row = |(variant, load): (String, LoadTotals)| {
         vec![

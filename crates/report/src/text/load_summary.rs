@@ -29,10 +29,10 @@ const DECIMALS_MAX: usize = 9;
 /// The shares of the latency distribution, as `hey` prints them.
 const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 
-/// What a one-shot load came to.
+/// Results of a one-shot load.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadSummary {
-    /// What was requested.
+    /// The requested URL.
     pub url: String,
     /// From the first send to the last response.
     pub total: Duration,
@@ -52,17 +52,17 @@ pub struct LoadSummary {
     pub response_read: Spread,
     /// Responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong without a complete response.
+    /// Causes of failures without a complete response.
     pub causes: Vec<ErrorCause>,
-    /// What came of the iterations of an open model; none for a closed one.
+    /// Outcome of the iterations of an open model; `None` for a closed one.
     pub arrivals: Option<ArrivalsSummary>,
-    /// What each request came to; reported when there are several.
+    /// Results of each request; reported if there are several.
     pub requests: Vec<RequestOfLoad>,
     /// The generator's judgement on its own measurements.
     pub validity: Validity,
 }
 
-/// What came of the iterations of an open model.
+/// Outcome of the iterations of an open model.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ArrivalsSummary {
     /// Iterations due per second.

@@ -44,7 +44,7 @@ use paint::{Paint, clean, hanging, wrap};
 /// Narrower than this nothing is laid out; the text is then wider than requested.
 const WIDTH_MIN: usize = 40;
 
-/// How text is laid out.
+/// Layout of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Columns to fill, at least 40; meant for 80 to 120. Tables break cells rather than exceed it.
@@ -141,7 +141,7 @@ fn state(run: &Run, paint: Paint) -> String {
     }
 }
 
-/// Which trials are done and which are not, unless all are.
+/// Lists finished and unfinished trials, unless all are finished.
 fn progress(outcome: &Outcome, width: usize) -> String {
     let states = [
         (TrialState::Done, "done"),

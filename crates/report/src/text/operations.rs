@@ -14,7 +14,7 @@ use crate::operations::{Compared, calls, compared};
 
 /// The most operations reported.
 const OPERATIONS_MAX: usize = 2;
-/// What is reported of an operation.
+/// Columns reported for an operation.
 const COLUMNS: [&str; 10] = ["variant", "completed", "mean", "p50", "p95", "p99", CALLS, ATTEMPTS, REFUSALS, CHARGE];
 /// The columns about its calls.
 const CALLS: &str = "calls/op";

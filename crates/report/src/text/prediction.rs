@@ -81,7 +81,7 @@ fn levels(predictions: &[Prediction], paint: Paint, width: usize) -> String {
     render(&header, &one.levels.iter().map(row).collect::<Vec<_>>(), paint, width)
 }
 
-/// What was measured with each change beside what was predicted.
+/// Measured and predicted effects of each change.
 fn measured(predictions: &[Prediction], paint: Paint, width: usize) -> String {
     let compared = predictions.iter().enumerate().filter_map(|(at, one)| Some((at, one, one.measured.as_ref()?)));
     let rows: Vec<Vec<String>> = compared
@@ -132,7 +132,7 @@ fn limit(resource: Option<&Resource>) -> String {
     resource.map_or_else(|| NONE.to_owned(), |one| clean(&format!("{one} at {}", units::rate(one.rate_max))))
 }
 
-/// How well the model holds, what is doubted, what is taken for granted, and what is not predicted.
+/// Notes on how well the model holds, on doubts, on assumptions, and on effects that are not predicted.
 fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     let mut note = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), &clean(text), 0, width);
@@ -157,7 +157,7 @@ fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
     out
 }
 
-/// How closely the model reproduces the run.
+/// Accuracy with which the model reproduces the run.
 fn reproduced(baseline: &[BaselineLevel]) -> String {
     let off = |level: &BaselineLevel| (level.model_mean_ns / level.measured.mean_ns - 1.0).abs();
     let Some(worst) = baseline.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else { return String::new() };

@@ -28,7 +28,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
     sections.join("\n")
 }
 
-/// How they were measured, and how sure the verdict is.
+/// The design of the measurement, and the certainty of the verdict.
 fn design(proof: &Proof) -> String {
     let (before, after) = proof.design.trials;
     let mut facts = vec![match (proof.design.order, proof.design.planned) {
@@ -85,7 +85,7 @@ fn figures(proof: &Proof, paint: Paint, width: usize) -> String {
     render(&header, &rows, paint, width)
 }
 
-/// What a row amounts to: the deciding one has the verdict.
+/// Remark on a row: the deciding one has the verdict.
 fn remark(change: &QuantityChange, proof: &Proof) -> String {
     if change.quantity == proof.by {
         return "▶ decides".to_owned();

@@ -71,7 +71,7 @@ pub(super) fn figures(outcome: &Outcome, paint: Paint, width: usize) -> String {
     out + &fitted(outcome, paint, width)
 }
 
-/// What the marked figures were made to come out by; empty where none was.
+/// The parameters that were fitted to reproduce the marked figures; empty if there are none.
 fn fitted(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut by: Vec<&str> =
         outcome.beside.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.fitted.as_deref()).collect();

@@ -10,7 +10,7 @@ use narrows_model::units;
 use super::paint::{Paint, clean, wrap};
 use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, known, measured_once};
 
-/// What the line under the header is made of.
+/// Character of the line under the header.
 const RULE: char = '─';
 /// Columns between two columns of a table.
 const GAP: u16 = 2;
@@ -18,7 +18,7 @@ const GAP: u16 = 2;
 /// Columns of measured numbers.
 const MEASURED: usize = 7;
 
-/// How the text of a column stands.
+/// Alignment of a column's text.
 #[derive(Clone, Copy)]
 pub(crate) enum Align {
     Left,

@@ -88,7 +88,7 @@ fn replicas(outcome: &Outcome, paint: Paint, width: usize) -> String {
     render(&header, &all.iter().map(row).collect::<Vec<_>>(), paint, width)
 }
 
-/// What each replica has, its unit given once where it is the same: `31.2 30.9 31.0/s`.
+/// Values of the replicas, with the unit given once if it is the same: `31.2 30.9 31.0/s`.
 fn together(values: &[String]) -> String {
     let unit = ["/s", " %"].into_iter().find(|unit| values.iter().all(|value| value.ends_with(unit))).unwrap_or("");
     let bare: Vec<&str> = values.iter().map(|value| value.strip_suffix(unit).unwrap_or(value)).collect();

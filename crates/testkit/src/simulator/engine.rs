@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: u32 = 9;
 /// Events of one run.
 const EVENTS_MAX: usize = 20_000_000;
 
-/// What a task does next.
+/// The next operation of a task.
 #[derive(Debug, Clone)]
 pub(super) enum Op {
     /// A span begins, below the last that is open.

@@ -18,7 +18,7 @@ use engine::{Engine, Op};
 pub const WEB: &str = "web";
 /// The database's processes.
 pub const DATABASE: &str = "database";
-/// What is called over HTTP.
+/// The peer that is called over HTTP.
 pub const PEER: &str = "peer";
 /// The store with provisioned throughput.
 pub const STORE: &str = "store";
@@ -48,21 +48,21 @@ pub struct System {
     pub rows_one_by_one: u32,
     /// Connections to the database.
     pub pool: u32,
-    /// How long a connection is kept after its last query, milliseconds.
+    /// Time that a connection is kept after its last query, milliseconds.
     pub pool_held_ms: f64,
-    /// Whether the pool reports how it is used.
+    /// True if the pool reports how it is used.
     pub has_pool_metrics: bool,
     /// Calls to the peer, one for each region.
     pub peer_calls: u32,
-    /// Whether they wait for each other.
+    /// True if they wait for each other.
     pub is_serial: bool,
-    /// What the peer takes, mean, milliseconds, besides its CPU of a tenth of it.
+    /// Mean time that the peer takes, milliseconds, in addition to CPU time of a tenth of it.
     pub peer_ms: f64,
-    /// Partitions of the store; 0 when there is no store.
+    /// Number of partitions of the store; 0 without a store.
     pub partitions: u32,
-    /// What each may spend in a second, request units.
+    /// Limit of each partition, request units per second.
     pub provisioned: f64,
-    /// What a call to the store is charged.
+    /// Charge for a call to the store, request units.
     pub charge: f64,
     /// The share of calls that go to the first partition; even when 0.
     pub hot_share: f64,
@@ -94,7 +94,7 @@ impl Default for System {
     }
 }
 
-/// Where programs find their stations and pools.
+/// Indices of the stations and pools that programs use.
 const WEB_AT: usize = 0;
 const DATABASE_AT: usize = 1;
 const PEER_AT: usize = 2;

@@ -1,4 +1,4 @@
-//! What was seen of a simulation: evidence as a run file's reader would give it.
+//! Records a simulation as the evidence that a run file's reader would return.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) struct History {
     pub(super) requests: Vec<Request>,
     /// Busy nanoseconds of each station by second.
     pub(super) busy: Vec<Vec<f64>>,
-    /// What each partition spent, by second.
+    /// Throughput spent by each partition, by second.
     pub(super) spent: BTreeMap<(usize, u64), f64>,
     /// Connections in use and tasks that wait for one, on average in each second.
     pub(super) pool: [Vec<f64>; 2],

@@ -1,13 +1,13 @@
 //! `accept-queue`: connections wait before a service accepts them, or are dropped because too many wait.
 //!
-//! The kernel opens a connection before the program knows of it and keeps it in the accept queue of the listening socket.
-//! A program whose workers are all in use, or whose accepting thread is blocked, leaves it there; once the queue is full,
-//! further attempts are dropped and the client repeats them after a second. Neither is in any span.
+//! The kernel opens a connection before the program knows of it and keeps it in the accept queue of the listening
+//! socket. If all workers are in use, or the accepting thread is blocked, the connection stays there. Once the queue is
+//! full, the kernel drops further attempts and the client retries them after a second. No span records either wait.
 //!
-//! The length of the queue is sampled, so its median over an interval is the number of requests that wait at any time.
-//! With the drops, each of which costs a second, it is compared with the requests under way: by Little's law, that is
-//! the share of the users' time. A burst of connections, as at the start of a load, moves no median and is seen in few
-//! readings. Only ports at which the service is known to be called count: a port for operators may go unattended.
+//! The queue length is sampled, so its median over an interval is the number of requests waiting at any time. Each drop
+//! adds a second of waiting. The sum is compared with the requests under way: by Little's law, the ratio is the share
+//! of the users' time. A burst of connections, as at the start of a load, shows in few readings and does not move the
+//! median. Only ports at which the service is known to be called count: an operators' port may go unattended.
 
 use narrows_model::finding::evidence::accept_queue as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -30,8 +30,7 @@ mod words;
 #[derive(Debug)]
 pub struct AcceptQueue;
 
-/// How long a client waits before it repeats an attempt that was dropped, seconds. Later repetitions wait as long or
-/// longer.
+/// Delay before a client retries a dropped attempt, in seconds. Later retries wait as long or longer.
 const REPEATED_AFTER_SECONDS: f64 = 1.0;
 
 impl Detector for AcceptQueue {
@@ -60,7 +59,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Requests that wait for it at any time.
+    /// Number of requests waiting at any time: queued connections, and dropped attempts until their retry.
     fn waiting(&self) -> f64 {
         self.queued + self.drops.map_or(0.0, |drops| drops.per_second * REPEATED_AFTER_SECONDS)
     }
@@ -70,7 +69,8 @@ impl Queue {
     }
 }
 
-/// The interval in which connections wait for the largest share of the time; the replica with most of them in it.
+/// Returns the finding for the interval where connections wait for the largest share of the time, with the replica
+/// where most of them wait.
 fn of_service(detector: &AcceptQueue, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
     let instances: Vec<&ServiceInstance> =
@@ -92,7 +92,8 @@ fn of_service(detector: &AcceptQueue, reading: &Reading<'_>, service: &str) -> O
     Some(finding(detector, &cpu, reading, (service, counts), &longest))
 }
 
-/// The port of a replica at which most connections wait or are dropped; none when they do not do so most of the time.
+/// The port of a replica with the most waiting or dropped connections; `None` if no port has a median queue of 1 or
+/// drops in enough readings.
 fn longest(reading: &Reading<'_>, instance: &ServiceInstance, at: usize) -> Option<Queue> {
     let (trial, thresholds, interval) = (reading.trial, reading.thresholds, &reading.intervals[at]);
     let of_replica =

@@ -1,4 +1,4 @@
-//! Tests of `accept-queue`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `accept-queue`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Confidence, Evidence, Finding};
 use narrows_model::series::names;
@@ -7,7 +7,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Sixteen users, of whom two are served at any time.
+/// Sixteen users, two of whom are served at any time.
 fn trial() -> TrialBuilder {
     TrialBuilder::new("a").service("shop", None).steady(20, Load { vus: 16, rate: 40.0, latency_ms: 400.0 })
 }

@@ -1,4 +1,4 @@
-//! How `accept-queue` reads.
+//! Texts of `accept-queue` findings.
 
 use narrows_model::finding::evidence::accept_queue::{AcceptQueue, Drops};
 use narrows_model::finding::{Figure, Finding};

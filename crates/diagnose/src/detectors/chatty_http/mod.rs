@@ -1,18 +1,17 @@
 //! `chatty-http`: a request that calls another service once for each item of an earlier response.
 //!
-//! It is `n-plus-one` over HTTP or remote calls. Calls count together when they go to one endpoint of one host under
-//! one parent, each with another id, and one wave of them ends before the next begins: calls that all run together are a
-//! prefetch or a gathering, which waits for the slowest only. Many calls that begin together may still run a few at a
-//! time, where the client's connections are limited: `pace.rs` tells that apart. That the ids come from a response is shown by a
-//! call before them, with other ids in each request, or by a number that differs from request to request. A number that
-//! is always the same without that is a plan of the program, and `serial-fan-out`'s.
+//! This is `n-plus-one` over HTTP or remote calls. Calls form a group if they go to one endpoint of one host under one
+//! parent, each with a different id, and each wave ends before the next begins. Calls that all run together are a
+//! prefetch or a gather, which waits only for the slowest. Calls that begin together may still run a few at a time, if
+//! the client limits its connections: `pace.rs` tells the two apart. Evidence that the ids come from a response is an
+//! earlier call, with different ids in each request, or a number of calls that differs from request to request. A
+//! constant number without such a call is fixed in the program: `serial-fan-out` reports it.
 //!
-//! The same address called again and again counts too, when the request does nothing else meanwhile: the earlier
-//! response is thrown away. With pauses between the calls it is polling, which waits for something else and is left
-//! alone.
+//! Repeated calls to the same address count too, if the request does nothing else meanwhile: it throws the earlier
+//! response away. Pauses between the calls mean polling, which waits for something else and is ignored.
 //!
-//! Pages read on where the last one stopped and cannot be requested together; a list of ids in one address is a batch.
-//! Both are left alone, and stacked libraries count once.
+//! Paged reads continue where the last page stopped and cannot be requested together; a list of ids in one address is a
+//! batch. Both are ignored. Calls recorded by two stacked libraries count once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -37,7 +36,7 @@ mod words;
 #[derive(Debug)]
 pub struct ChattyHttp;
 
-/// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
+/// Share of the operation's traces from which the pattern counts as regular.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
 impl Detector for ChattyHttp {
     fn kind(&self) -> FindingKind {
@@ -69,7 +68,7 @@ impl Detector for ChattyHttp {
     }
 }
 
-/// How often each host is called, over all operations.
+/// Number of calls to each host over all operations, weighted by trace.
 fn calls_of_hosts(reading: &Reading<'_>) -> BTreeMap<String, f64> {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
     for handled in reading.operations.values().flatten() {
@@ -85,7 +84,7 @@ fn service_of(reading: &Reading<'_>, call: &Span) -> Option<String> {
     reading.trial.reached_at(call.facts.server_port).map(|instance| instance.service.clone())
 }
 
-/// The first spans of those calls of an operation that request the items of an earlier response, for all that is known.
+/// First spans of an operation's calls that, as far as known, request the items of an earlier response.
 pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> HashSet<SpanId> {
     let mut kinds: BTreeMap<(String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
     for sighting in all.iter().flat_map(|handled| sightings(handled, thresholds)) {
@@ -100,8 +99,8 @@ pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> Has
     calls.map(|call| call.attempts[0].span_id).collect()
 }
 
-/// Whether one request fetches other items than another: a plan of the program would fetch the same each time. Where one
-/// request must do, there is no other to compare it with.
+/// Whether requests fetch different items: a plan fixed in the program would fetch the same items each time. True if
+/// one request is enough evidence, because there is no other to compare it with.
 fn fetches_others(seen: &[Sighting<'_>], thresholds: &Thresholds) -> bool {
     if thresholds.chatty_traces == 1 && seen.len() == 1 {
         return true;
@@ -119,7 +118,7 @@ struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     host: String,
-    /// The dearest first.
+    /// Sightings, the costliest first.
     seen: Vec<Sighting<'a>>,
     trace_share: f64,
     callee_share: f64,
@@ -162,13 +161,13 @@ impl<'a> Candidate<'a> {
         2.0 * after > self.seen.iter().map(Sighting::weight).sum::<f64>()
     }
 
-    /// Whether in most of these requests all calls begin before the first ends.
+    /// Whether all calls begin before the first ends, in most of these requests.
     fn begin_together(&self) -> bool {
         let together: f64 = self.seen.iter().filter(|s| s.pace.begin_together).map(Sighting::weight).sum();
         2.0 * together > self.seen.iter().map(Sighting::weight).sum::<f64>()
     }
 
-    /// What all sightings have in common.
+    /// The kind of items that all sightings share, else `Unknown`.
     fn items(&self) -> Items {
         let all = |items: Items| self.seen.iter().all(|sighting| sighting.items == items);
         match (all(Items::Same), all(Items::Different)) {
@@ -239,8 +238,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// High when it is how the operation works, each call is known to request another item, and their number follows
-    /// what came before.
+    /// High if the operation regularly works this way, each call is known to request a different item, and the number
+    /// of calls varies or their cost is large.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
         let is_dear = self.cost_share() >= thresholds.chatty_latency_share;
         match (self.trace_share >= REGULAR_TRACE_SHARE, self.is_recorded(), self.counts().vary() || is_dear) {

@@ -1,9 +1,10 @@
-//! How many calls of one request run at a time.
+//! Number of one request's calls that run at a time.
 //!
-//! A client with a limited pool of connections lets few of many calls run at once. Libraries record that in two ways: the
-//! span of a call begins when the call is sent, or when the program asks for it, and then all begin together and each
-//! includes its wait. In the second case the spans of the service called show how many ran at once; without them, the
-//! lengths do: calls that wait in a queue take the longer the later they began, up to many times as long as the first. Calls that begin together and do neither are a prefetch, which waits for the slowest only.
+//! A client with a limited connection pool runs only a few of many calls at once. Libraries record this in two ways.
+//! Either a call's span begins when the call is sent, or it begins when the program makes the call: then all spans
+//! begin together and each includes its wait. In the second case the spans of the called service show how many ran at
+//! once. Without them, the lengths show it: among queued calls, the later a call begins the longer it takes, up to many
+//! times the first. Calls that begin together and show neither are a prefetch, which waits only for the slowest.
 
 use std::collections::HashMap;
 
@@ -11,25 +12,25 @@ use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
 use crate::read::calls::Call;
 
-/// Calls whose order says something; fewer are in order by chance.
+/// Minimum number of calls for their order to be evidence; fewer may be in order by chance.
 const ORDERED_CALLS_MIN: usize = 10;
-/// Share of them that must be in order.
+/// Share of the compared pairs that must be in order.
 const ORDERED_SHARE: f64 = 0.9;
-/// From a call to one of the other half, where the later one waits longer.
+/// Minimum ratio between the lengths of a call and the call half a list earlier, if calls queue.
 const WAITING_FACTOR: f64 = 1.2;
-/// From the shortest to the longest, where calls wait for one another.
+/// Minimum ratio of the longest call to the shortest, if calls queue.
 const QUEUED_FACTOR: f64 = 2.0;
 
-/// How calls follow one another.
+/// Concurrency of a group of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pace {
-    /// The most that run at once, from 1.
+    /// Most calls that run at once, from 1.
     pub(super) at_once: usize,
-    /// Whether all of their spans begin before the first ends, so that the waits are within them.
+    /// Whether all spans begin before the first ends; their waits are then inside the spans.
     pub(super) begin_together: bool,
 }
 
-/// The pace of these calls, in order of start; none when all run at once.
+/// The pace of these calls, given in order of start; `None` if all run at once.
 pub(super) fn pace_of(trace: &Trace, calls: &[&Call<'_>]) -> Option<Pace> {
     let times: Vec<(i64, i64)> = calls.iter().map(|call| (call.start_ns(), call.end_ns())).collect();
     if has_waves(&times) {
@@ -43,7 +44,7 @@ pub(super) fn pace_of(trace: &Trace, calls: &[&Call<'_>]) -> Option<Pace> {
     at_once.map(|at_once| Pace { at_once, begin_together: true })
 }
 
-/// Whether one begins after the first has ended.
+/// Whether a call begins after the first has ended.
 fn has_waves(times: &[(i64, i64)]) -> bool {
     let first = times.iter().min_by_key(|(start, _)| *start);
     first.is_some_and(|(_, first_end)| times.iter().any(|(start, _)| start >= first_end))
@@ -61,7 +62,7 @@ fn most_at_once(times: &[(i64, i64)]) -> usize {
     running.max().unwrap_or(0).max(1) as usize
 }
 
-/// When the services called were at work on these, as far as they say so.
+/// Time ranges of the called services' server spans, for the calls that have one.
 fn served(trace: &Trace, calls: &[&Call<'_>]) -> Vec<(i64, i64)> {
     let servers = trace.spans.iter().filter(|span| span.kind == SpanKind::Server);
     let by_call: HashMap<SpanId, &Span> = servers.filter_map(|span| Some((span.parent_id?, span))).collect();
@@ -69,7 +70,7 @@ fn served(trace: &Trace, calls: &[&Call<'_>]) -> Vec<(i64, i64)> {
     found.map(|span| (span.start_ns, span.end_ns)).collect()
 }
 
-/// How many run at once where calls take the longer the later they begin; none when they do not.
+/// Number of calls that run at once, derived from their lengths; `None` if later calls do not take longer.
 fn at_once_by_lengths(times: &[(i64, i64)]) -> Option<usize> {
     let half = times.len() / 2;
     let lengths: Vec<f64> = times.iter().map(|(start, end)| end.saturating_sub(*start) as f64).collect();
@@ -80,7 +81,7 @@ fn at_once_by_lengths(times: &[(i64, i64)]) -> Option<usize> {
     let is_queue = times.len() >= ORDERED_CALLS_MIN
         && in_order as f64 >= ORDERED_SHARE * (times.len() - half) as f64
         && longest >= QUEUED_FACTOR * shortest;
-    // In the time of the longest, each of those at once has done as many as the shortest fits into it.
+    // While the longest call lasts, each slot completes longest ÷ shortest calls.
     is_queue.then(|| (times.len() as f64 * shortest / longest).round().max(1.0) as usize)
 }
 
@@ -88,7 +89,7 @@ fn at_once_by_lengths(times: &[(i64, i64)]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// `count` calls that begin 0.1 ms apart, each with the length that its position gives, in milliseconds.
+    /// `count` calls that begin 0.1 ms apart. `length_ms` gives a call's length from its position, in milliseconds.
     fn together(count: i64, length_ms: impl Fn(i64) -> i64) -> Vec<(i64, i64)> {
         (0..count).map(|at| (at * 100_000, at * 100_000 + length_ms(at) * 1_000_000)).collect()
     }

@@ -11,21 +11,21 @@ use crate::read::calls::{Call, Handled, Times, went_wrong};
 use crate::read::paging::is_page;
 use crate::thresholds::Thresholds;
 
-/// What pages load beside themselves.
+/// File suffixes of page assets.
 const ASSETS: [&str; 11] = [".js", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".woff", ".woff2", ".webp"];
-/// Endpoints and parents of one request that are looked at: those with most calls.
+/// Maximum groups of calls (by endpoint and parent) examined per request, the largest first.
 const GROUPS_MAX: usize = 64;
 
-/// The calls of one endpoint that one request made, not all at once.
+/// One request's calls to one endpoint, not all at once.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
-    /// One for each id, in order of start.
+    /// One call per id, in order of start.
     pub(super) calls: Vec<&'a Call<'a>>,
-    /// Time of the request that is theirs and no other call's, that between them included, nanoseconds.
+    /// Request time from the start of the first call to the end of the last, without time in other calls, nanoseconds.
     pub(super) cost_ns: f64,
-    /// Time in the calls themselves, nanoseconds.
+    /// Time with at least one of the calls under way, nanoseconds.
     pub(super) busy_ns: f64,
-    /// Whether another call of the request ended before the first of them.
+    /// Whether a call to another endpoint ended before the first of these began.
     pub(super) is_after_another: bool,
     pub(super) items: Items,
     pub(super) pace: Pace,
@@ -37,7 +37,7 @@ impl Sighting<'_> {
     }
 }
 
-/// Who is called: the address and port, the host of the URL, or the remote service.
+/// Host of a call: its address and port, the URL's host, or the remote service.
 pub(super) fn host_of(span: &Span) -> String {
     let facts = &span.facts;
     let url = facts.url.as_deref().and_then(|url| url.split_once("://"));
@@ -50,7 +50,7 @@ pub(super) fn host_of(span: &Span) -> String {
     }
 }
 
-/// One sighting for each endpoint, the one that takes most time.
+/// One sighting per endpoint, the costliest.
 pub(super) fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
     let mut siblings: BTreeMap<(&str, String, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
     for call in handled.calls.iter().filter(|call| call.query.is_none() && may_be_item(call)) {
@@ -90,7 +90,8 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, pace, calls })
 }
 
-/// What these calls request; none when they wait for something else to happen.
+/// Items that the calls request: the same one, different ones, or unknown ones. `None` if they poll one address, or if
+/// a call to the same address is not a successful read.
 fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
     if calls.iter().any(|call| call.request.is_empty()) {
         return Some(Items::Unknown);
@@ -109,7 +110,7 @@ fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
     (pauses_ns < times.length_ns() && calls.iter().all(|call| is_read(call.last()))).then_some(Items::Same)
 }
 
-/// Whether a call can be one for a single item: no page, no batch, no asset, no message, and it says where it goes.
+/// Whether a remote call may fetch a single item: not a page, a batch or an asset.
 fn may_be_item(call: &Call<'_>) -> bool {
     let facts = &call.last().facts;
     let is_remote = facts.http_method.is_some() || facts.url.is_some() || facts.rpc_method.is_some();
@@ -118,7 +119,7 @@ fn may_be_item(call: &Call<'_>) -> bool {
     is_remote && !is_asset && !is_page(&call.request) && !is_batch(call)
 }
 
-/// Whether one address requests several items, or a call says that it does.
+/// Whether an address requests several items, or the call is a batch by its name or size.
 fn is_batch(call: &Call<'_>) -> bool {
     let lower = call.request.to_ascii_lowercase();
     let (path, parameters) = lower.split_once('?').unwrap_or((&lower, ""));

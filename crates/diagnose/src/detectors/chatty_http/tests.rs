@@ -1,4 +1,4 @@
-//! Tests of `chatty-http`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `chatty-http`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, internal, query, run_of, server};
@@ -30,7 +30,7 @@ fn detect(roots: impl IntoIterator<Item = SpanBuilder>) -> Vec<Finding> {
     let traces = roots.into_iter().zip(0..).map(|(root, number)| {
         let mut trace = root.trace(number);
         for url in trace.spans.iter_mut().filter_map(|span| span.facts.url.as_mut()) {
-            // Other parts in each request.
+            // Different parts in each request.
             *url = url.replace("/parts/1", &format!("/parts/{number}1"));
         }
         trace
@@ -169,7 +169,7 @@ fn few_traces_or_little_time_are_not_enough() {
 
 #[test]
 fn calls_that_begin_together_and_run_few_at_a_time_are_named() {
-    // The client's span begins with the call of the program, the callee's when the request arrives.
+    // The client's span begins when the program makes the call, the callee's when the request arrives.
     let waiting = |i: usize| part(i).at(10.0 + 0.01 * i as f64, 20.0 * (i / 6 + 1) as f64);
     let served = |i: usize| waiting(i).child(server("stock", "GET /parts/{id}").at(11.0 + 20.0 * (i / 6) as f64, 18.0));
     for (name, children) in [

@@ -1,4 +1,4 @@
-//! How `chatty-http` reads.
+//! Texts of `chatty-http` findings.
 
 use narrows_model::finding::evidence::chatty_http::{ChattyHttp, Items};
 use narrows_model::finding::{Figure, Finding};

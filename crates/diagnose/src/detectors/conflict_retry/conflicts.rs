@@ -1,11 +1,10 @@
-//! Transactions that met: how databases say that one of two had to give way, and what that cost a request.
+//! Conflicts between transactions: how databases report them, and the time they cost a request.
 //!
-//! Databases say it by a number or SQL state, drivers by the type of their exception, some only by its text. What a
-//! request loses is the time from the beginning of its first try to the beginning of its last one, which is the work
-//! that was thrown away and the wait before it is done again. Where nothing is done again, it is the time to the
-//! conflict, and the caller gets an error.
+//! Databases report a conflict by a number or SQL state, drivers by the type of their exception, some only by its text.
+//! A request loses the time from the start of its first try to the start of its last: the discarded work and the wait
+//! before the retry. Without a retry, it loses the time up to the conflict, and the caller gets an error.
 //!
-//! A row that exists already, or a document that does (409), is a result and no conflict.
+//! An existing row or document (409) is a result, not a conflict.
 
 use std::collections::HashMap;
 
@@ -15,10 +14,10 @@ use crate::read::calls::{Handled, went_wrong};
 use crate::read::errors::{bare_name, exceptions, searched};
 use crate::read::requests::{is_database, query_text};
 
-/// SQL states of PostgreSQL (and of all that follow the standard), numbers of MySQL, MariaDB and SQL Server, statuses of
-/// Cosmos DB.
+/// SQL states of PostgreSQL (and of databases that follow the standard), error numbers of MySQL, MariaDB and SQL
+/// Server, statuses of Cosmos DB.
 const CODES: [&str; 7] = ["40001", "40P01", "55P03", "1205", "1213", "412", "449"];
-/// Types of exceptions, without their packages.
+/// Exception types, without their packages.
 const TYPES: [&str; 12] = [
     "ER_LOCK_DEADLOCK",
     "ER_LOCK_WAIT_TIMEOUT",
@@ -33,7 +32,7 @@ const TYPES: [&str; 12] = [
     "TransactionConflictException",
     "TransactionCanceledException",
 ];
-/// Texts of errors, lower case.
+/// Error texts, lower case.
 const TEXTS: [&str; 6] = [
     "deadlock found",
     "deadlock detected",
@@ -42,10 +41,10 @@ const TEXTS: [&str; 6] = [
     "was deadlocked on lock",
     "wsrep detected deadlock",
 ];
-/// How far up the parents are followed.
+/// Maximum number of parents followed.
 const DEPTH_MAX: usize = 64;
 
-/// Whether a database had two transactions meet in this call, and this one lost.
+/// Whether a call lost a conflict between two transactions.
 pub(crate) fn is_conflict(span: &Span) -> bool {
     let facts = &span.facts;
     let says_so = |text: &Option<String>| text.as_deref().is_some_and(is_name_of_conflict);
@@ -56,7 +55,7 @@ pub(crate) fn is_conflict(span: &Span) -> bool {
             || went_wrong(span) && (is_text_of_conflict(&span.status_message) || has_exception(span)))
 }
 
-/// A query for free rows only, such as one on a queue of jobs, returns without a row when nothing is free.
+/// Whether a query takes only free rows (`NOWAIT`), as on a job queue: it returns no row if none is free.
 fn is_nowait(span: &Span) -> bool {
     query_text(span).is_some_and(|text| text.to_uppercase().contains("NOWAIT"))
 }
@@ -75,21 +74,21 @@ fn has_exception(span: &Span) -> bool {
     exceptions(span).any(|one| is_name_of_conflict(one.kind) || is_text_of_conflict(one.message))
 }
 
-/// What conflicts did to one request.
+/// Effect of conflicts on one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Met<'a> {
     pub(crate) handled: &'a Handled<'a>,
-    /// The calls that lost, in order of start, each once.
+    /// Calls that lost a conflict, in order of start, each once.
     pub(crate) conflicts: Vec<&'a Span>,
-    /// Whether its statements began again after the last of them.
+    /// Whether the request began its statements again after a conflict.
     pub(crate) began_again: bool,
     /// Whether the request itself failed.
     pub(crate) failed: bool,
-    /// Time that its caller would not have waited without, nanoseconds.
+    /// Time that the caller would not have waited without the conflicts, nanoseconds.
     pub(crate) lost_ns: u64,
 }
 
-/// None when the request met no conflict.
+/// The conflicts of a request; `None` if it met none.
 pub(crate) fn met<'a>(handled: &'a Handled<'a>) -> Option<Met<'a>> {
     let calls = database_calls(handled);
     let mut conflicts: Vec<&Span> = Vec::new();
@@ -126,7 +125,7 @@ fn is_rollback(span: &Span) -> bool {
     said.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("ROLLBACK"))
 }
 
-/// All calls to databases that this request's service made for it, transactions' own statements too, in order of start.
+/// All database calls that the service made for this request, including transaction statements, in order of start.
 fn database_calls<'a>(handled: &Handled<'a>) -> Vec<&'a Span> {
     let (entry, trace) = (handled.request.entry, handled.request.trace);
     if !trace.spans.iter().any(is_conflict) {
@@ -170,7 +169,7 @@ mod tests {
         query(text).failed().facts(|facts| facts.db_status = Some("1213".into()))
     }
 
-    /// Conflicts, whether it began again, whether it failed, milliseconds lost.
+    /// (number of conflicts, began again, failed, milliseconds lost).
     fn seen(root: SpanBuilder) -> Option<(usize, bool, bool, f64)> {
         let traces = [root.trace(1)];
         let requests = requests(&traces, &Thresholds::default());

@@ -1,12 +1,11 @@
-//! `conflict-retry`: transactions meet in a database, one has to give way, and its caller gets an error or does it again.
+//! `conflict-retry`: database transactions conflict, and the caller of the one that loses gets an error or retries.
 //!
-//! What a conflict costs depends on what follows it. Without another try it is an error to somebody; with one it is the
-//! time of all tries but the last. Both are reported, of each operation by itself, because the same deadlock may be
-//! retried in one place and forgotten in another. `retry-storm` looks at attempts that multiply while something fails;
-//! this looks at a rate of conflicts, which may be the same all the time.
+//! A conflict without a retry costs an error; a retried one costs the time of all tries but the last. Both are reported
+//! per operation, because one place may retry a deadlock that another does not handle. `retry-storm` looks at attempts
+//! that multiply while something fails; this detector looks at the rate of conflicts, which may be constant.
 //!
-//! A few conflicts that are retried cost nothing worth saying. Where no span says why a transaction failed, the store's
-//! own counters (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still show it.
+//! A few retried conflicts are too cheap to report. If no span shows why a transaction failed, the store's own counters
+//! (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +32,7 @@ mod words;
 #[derive(Debug)]
 pub struct ConflictRetry;
 
-/// What databases count of their conflicts, in the names of their own, with `_` between words.
+/// Databases' own names of conflict counters, with `_` between words.
 const COUNTERS: [&str; 5] =
     ["wsrep_local_bf_aborts", "wsrep_local_cert_failures", "innodb_deadlocks", "deadlocks", "postgresql_deadlocks"];
 
@@ -63,13 +62,13 @@ impl Detector for ConflictRetry {
     }
 }
 
-/// The requests of one operation that met a conflict, those that lost most first.
+/// The requests of one operation that met a conflict: failed requests first, then by time lost.
 struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
     met: Vec<Met<'a>>,
-    /// All requests, those that failed, and the time of them all, as often as their traces stand for.
+    /// Requests, failed requests and total time in nanoseconds of the whole operation, weighted by trace.
     requests: f64,
     failed: f64,
     time_ns: f64,
@@ -86,18 +85,18 @@ impl<'a> Candidate<'a> {
         (!met.is_empty()).then_some(Self { reading, service, operation, met, requests, failed, time_ns })
     }
 
-    /// Requests that met a conflict and are so, as often as their traces stand for.
+    /// Number of requests that met a conflict and satisfy `is_so`, weighted by trace.
     fn count(&self, is_so: impl Fn(&Met<'_>) -> bool) -> f64 {
-        // From 0, as the sum of none is -0.
+        // From 0, because an empty sum is -0.
         self.met.iter().filter(|met| is_so(met)).fold(0.0, |sum, met| sum + met.handled.weight())
     }
 
-    /// Of all requests of the operation.
+    /// Share of the operation's requests that met a conflict and satisfy `is_so`.
     fn share(&self, is_so: impl Fn(&Met<'_>) -> bool) -> f64 {
         self.count(is_so) / self.requests.max(f64::MIN_POSITIVE)
     }
 
-    /// Share of the operation's time that tries took which came to nothing.
+    /// Share of the operation's time lost to conflicts.
     fn lost_share(&self) -> f64 {
         let lost: f64 = self.met.iter().map(|met| met.handled.weight() * met.lost_ns as f64).sum();
         (lost / self.time_ns.max(1.0)).min(1.0)
@@ -124,7 +123,7 @@ impl<'a> Candidate<'a> {
         span.map_or_else(String::new, |span| Store::for_call(self.reading.trial, span).name)
     }
 
-    /// How the store said it, the most frequent first.
+    /// Codes by which the store reported conflicts, the three most frequent, most frequent first.
     fn codes(&self) -> Vec<&str> {
         let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
         for span in self.met.iter().flat_map(|met| &met.conflicts) {
@@ -170,7 +169,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Whether the counts over all spans show calls of this operation that failed.
+    /// Whether the counts over all spans show failed database calls of this service.
     fn is_counted(&self) -> bool {
         let is_its = |operation: &OperationEvidence| {
             operation.service == self.service
@@ -190,7 +189,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The counters of conflicts that grew in the counted time, each over its replicas, by store.
+/// Conflict counters that grew during counted time, by store, each summed over its replicas.
 fn counted_by_stores(trial: &TrialEvidence) -> BTreeMap<&str, Vec<Counter>> {
     let mut counted: BTreeMap<&str, Vec<Counter>> = BTreeMap::new();
     for series in trial.series.iter().filter(|series| is_counter(&series.key.name)) {
@@ -211,7 +210,7 @@ fn is_counter(name: &str) -> bool {
     COUNTERS.iter().any(|known| name == *known || name.ends_with(&format!("_{known}")))
 }
 
-/// How much a series grew in counted time; one whose unit is per second is a rate already.
+/// Growth of a series in counted time. A series with a unit per second is already a rate.
 fn grown(trial: &TrialEvidence, series: &Series) -> f64 {
     let counted = |points: &[Point]| {
         let pairs = points.windows(2).filter(|pair| trial.is_counted(pair[1].time_ns));
@@ -224,7 +223,7 @@ fn grown(trial: &TrialEvidence, series: &Series) -> f64 {
     counted(&first.into_iter().chain(series.rates()).collect::<Vec<_>>())
 }
 
-/// What the stores' own counters say, where no span does.
+/// Findings from the stores' own counters, for trials without a conflict in any span.
 fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> {
     let load = reading.trial.counted_load();
     let requests = (load.succeeded + load.errors.total()) as f64;

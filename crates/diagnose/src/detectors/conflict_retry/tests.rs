@@ -1,4 +1,4 @@
-//! Tests of `conflict-retry`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `conflict-retry`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -28,7 +28,7 @@ fn conflict(start_ms: f64) -> SpanBuilder {
     add(start_ms).failed().facts(|facts| facts.db_status = Some("40001".into()))
 }
 
-/// Of forty requests, every other one is this.
+/// Forty requests; every other one is `met`.
 fn traces(met: &SpanBuilder) -> Vec<Trace> {
     let fine = server("shop", "POST /order").at(0.0, 10.0).child(add(1.0));
     (0..40).map(|n| if n % 2 == 0 { met.clone().trace(50 * n) } else { fine.clone().trace(50 * n) }).collect()

@@ -1,4 +1,4 @@
-//! How `conflict-retry` reads.
+//! Texts of `conflict-retry` findings.
 
 use narrows_model::finding::evidence::conflict_retry::{ConflictRetry, Counter, Requests};
 use narrows_model::finding::{Figure, Finding};

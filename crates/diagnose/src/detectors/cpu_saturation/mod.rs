@@ -1,18 +1,18 @@
-//! `cpu-saturation`: a service that uses all the CPU it may or can use.
+//! `cpu-saturation`: a service uses all the CPU that it may or can use.
 //!
-//! Four limits are looked at, per replica and interval of load: the cap in force; a cap that bursts use up, so that the
-//! kernel holds the service again and again while its mean is lower; one core for the busiest thread (an event loop, an
-//! interpreter lock; for one without a cap, waiting for a processor counts as being busy); and, for a service without a
-//! cap, the whole machine, also where several of its threads use a core each. When no single service is at a limit but
-//! the host is, the host is named with its largest consumers. Medians over intervals count, so a peak or a start does
-//! not; where programs outside the run use most of it, that is a caveat and not a finding; and where another interval
-//! carried as much load with clearly less CPU, or throughput follows the load from one interval to another in which the
-//! CPU is used up alike, the CPU was not the limit.
+//! Four limits are checked per replica and load interval. The first is the cap in force. The second is a cap that
+//! bursts use up: the kernel throttles the service repeatedly although its mean is lower. The third is one core for the
+//! busiest thread (an event loop, an interpreter lock); without a cap, waiting for a processor counts as busy. The
+//! fourth, for a service without a cap, is the whole machine, also if several of its threads use a core each. If the
+//! host is at its limit but no single service is, the finding names the host and its largest consumers. Medians over
+//! intervals count, so peaks and starts do not. Heavy use by programs outside the run is a caveat, not a finding. The
+//! CPU was not the limit if another interval carried as much load with clearly less CPU, or if throughput follows the
+//! load between intervals that use up the CPU alike.
 //!
-//! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
-//! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
-//! by the time that requests take once sent where a rate is. Of a cap that only bursts use up, nothing is said without
-//! such a proof. The reading is in `cpu.rs`.
+//! CPU use alone does not prove that CPU limits the throughput. Confidence is high only if throughput stopped growing
+//! with users or with the offered rate, or if requests queue: by Little's law for a given number of users, by the time
+//! from sending to response for a given rate. A cap that only bursts use up is reported only with such a proof.
+//! `cpu.rs` reads the CPU series.
 
 use narrows_model::finding::evidence::cpu::{CpuConsumers, CpuLimit};
 use narrows_model::finding::evidence::cpu_saturation as evidence;

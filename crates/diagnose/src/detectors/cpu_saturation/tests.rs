@@ -1,4 +1,4 @@
-//! Tests of `cpu-saturation`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `cpu-saturation`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::cpu::ProofSign;
@@ -21,7 +21,7 @@ fn read(finding: &Finding) -> &evidence::CpuSaturation {
     evidence
 }
 
-/// Three steps of ten seconds in which throughput stops growing.
+/// Three steps of ten seconds; throughput stops growing.
 fn steps(cap: Option<f64>) -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", cap).warmup(10, load(1, 50.0, 20.0));
     trial.steady(10, load(1, 50.0, 20.0)).steady(10, load(4, 100.0, 40.0)).steady(10, load(8, 101.0, 79.0))
@@ -130,7 +130,7 @@ fn queueing_is_proof_where_throughput_still_grows_a_little() {
     assert!(findings[0].reasons[1].starts_with("Requests queue"), "{:?}", findings[0].reasons);
 }
 
-/// Eleven steps of two seconds; the busiest thread by step, as the samples of a short run show it.
+/// Eleven steps of two seconds, with the busiest thread's cores per step, as in the samples of a short run.
 fn short_steps(thread: [f64; 11]) -> TrialBuilder {
     let rates = (0..11).map(|step| load(1 + 4 * step, 20.0 + 3.0 * f64::from(step), 100.0));
     let trial = rates.fold(TrialBuilder::new("a").service("shop", None), |trial, load| trial.steady(2, load));
@@ -155,7 +155,7 @@ fn the_last_of_short_steps_are_enough() {
     }
 }
 
-/// Two levels of an open load: what is offered, what completes and how long it takes.
+/// Two levels of an open load: (offered rate, completed rate, latency in milliseconds).
 fn open(levels: [(f64, f64, f64); 2]) -> TrialBuilder {
     let step = |trial: TrialBuilder, (offered, rate, latency_ms): (f64, f64, f64)| {
         trial.arrivals(10, offered, load((rate * latency_ms / 1e3) as u32, rate, latency_ms))
@@ -238,7 +238,7 @@ fn a_thread_without_a_cap_that_waits_for_a_processor_is_busy_all_the_same() {
     assert_eq!(with(Some(2.0), 0.84, 0.1), [], "it waits for its cap");
 }
 
-/// The steps with a group that is held in so many of its 100 periods a second while it uses so many cores.
+/// The steps, with a control group throttled in `periods` of its 100 periods a second while it uses `cores`.
 fn bursts(periods: f64, cores: f64) -> TrialBuilder {
     let heavy = move |second: u32| if second < 20 { 0.3 * cores } else { cores };
     steps(Some(1.0)).cpu("shop", 0, heavy).series(names::CGROUP_PERIODS, "shop", 0, |_| 100.0).series(

@@ -1,4 +1,4 @@
-//! How `cpu-saturation` reads.
+//! Texts of `cpu-saturation` findings.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::cpu_saturation::{CpuSaturation, Held};
@@ -8,10 +8,10 @@ use narrows_model::units;
 
 use crate::detectors::words::{Words, proof};
 
-/// From this share of the machine on, what others than the run had of it comes before any other advice.
+/// Share of the machine from which programs outside the run come before any other advice.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 
-/// A service that uses less than this share of its limit on average uses it up in bursts alone.
+/// Mean use, as a share of the limit, below which only bursts use the limit up.
 const BURSTS_BELOW: f64 = 0.85;
 
 impl Words for CpuSaturation {
@@ -151,8 +151,8 @@ impl Words for CpuSaturation {
     }
 }
 
-/// Share of the periods in which bursts use up the quota of a service that uses less than its limit on average; none when
-/// its mean is at the limit, or when the kernel does not throttle it.
+/// Share of throttled periods, if bursts use up the quota of a service with a lower mean; `None` if the mean is at the
+/// limit or the kernel does not throttle.
 fn throttled_in_bursts(evidence: &CpuSaturation) -> Option<f64> {
     let held = &evidence.held;
     let throttled = held.throttled_share.filter(|share| *share >= held.throttled_share_min);
@@ -163,12 +163,12 @@ fn machine(evidence: &CpuSaturation) -> String {
     units::cores(f64::from(evidence.machine_cores))
 }
 
-/// The machine, when others than the run had a good part of it.
+/// The machine's CPU, if programs outside the run used a good part of it.
 fn foreign(evidence: &CpuSaturation) -> Option<&MachineCpu> {
     evidence.machine.as_ref().filter(|machine| machine.foreign() >= FOREIGN_SHARE_MIN * machine.all)
 }
 
-/// How often the kernel held the service, when it did.
+/// Sentence on how often the kernel throttled the service or made it wait; `None` if it did so rarely.
 fn held_back(held: &Held) -> Option<String> {
     let throttled = held
         .throttled_share

@@ -1,12 +1,13 @@
-//! `cross-partition-query`: a query that goes to every partition of a store, and for which most have no rows.
+//! `cross-partition-query`: a query goes to every partition of a store, and most of them return no rows.
 //!
-//! It is recognised by what happens: the partitions that responded to one query of one request, counted each once, are
-//! nearly all that the store has, the same number for every query, and most return nothing. Attempts that were refused
-//! do not count, nor does a call for a partition's next page. A query that finds rows everywhere needs all partitions
-//! and is left alone. Where each partition says as many rows as the others, rows show nothing (an aggregate gives one
-//! each); then only a query for what equals a value counts.
+//! The evidence is behaviour: the partitions that responded to one query of one request, each counted once, are nearly
+//! all of the store's, the same number for every query, and most return nothing. Refused attempts and calls for a
+//! partition's next page do not count. A query that finds rows everywhere needs all partitions and is ignored. If every
+//! partition reports the same number of rows, rows prove nothing (an aggregate returns one each); then only a query for
+//! an equal value counts.
 //!
-//! It spends more than needed. Whether it is also in the way now is what other detectors say; the ranking knows that.
+//! Such a query spends more than needed. Other detectors show whether it also limits the load now; the ranking accounts
+//! for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +61,7 @@ impl Detector for CrossPartitionQuery {
     }
 }
 
-/// The partitions of each database that any call of the trial went to, by what the spans call it.
+/// Partitions that any call of the trial went to, by database system as spans name it.
 fn partitions_seen(trial: &TrialEvidence) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for span in trial.traces.iter().flat_map(|trace| &trace.spans) {
@@ -77,7 +78,7 @@ struct Candidate<'a> {
     operation: &'a str,
     seen: Vec<Sighting<'a>>,
     trace_share: f64,
-    /// Partitions of the store.
+    /// Number of the store's partitions.
     partitions: usize,
     store: Store,
     peak_share: Option<f64>,
@@ -110,7 +111,7 @@ impl<'a> Candidate<'a> {
         (!known.is_empty()).then(|| median_of(&known, |pair| *pair))
     }
 
-    /// The mean over requests, each as often as it stands for.
+    /// Mean over requests, weighted by trace.
     fn mean(&self, value: impl Fn(&Sighting<'a>) -> Option<f64>) -> Option<f64> {
         let known = self.seen.iter().filter_map(|sighting| Some((value(sighting)?, sighting.handled.weight())));
         let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
@@ -125,7 +126,7 @@ impl<'a> Candidate<'a> {
         self.median(|sighting| Some(sighting.empty()? / sighting.partitions()))
     }
 
-    /// Share of the requests that touch exactly as many partitions as most do.
+    /// Share of the requests that touch exactly the median number of partitions.
     fn same_count_share(&self) -> f64 {
         let touched = self.touched();
         self.mean(|sighting| Some(if sighting.partitions() == touched { 1.0 } else { 0.0 })).unwrap_or(0.0)
@@ -145,12 +146,12 @@ impl<'a> Candidate<'a> {
             && self.same_count_share() >= thresholds.same_count_share
     }
 
-    /// Whether some requests got as many rows from each partition.
+    /// Whether some request got the same number of rows from every partition.
     fn is_alike(&self) -> bool {
         self.seen.iter().any(Sighting::is_alike)
     }
 
-    /// Whether the statement selects what equals a value: its rows lie together under a suitable key.
+    /// Whether the statement selects rows by an equal value: a suitable key would keep those rows together.
     fn is_look_up(&self) -> bool {
         self.example().query.is_some_and(|query| {
             let text = query.shape.text.to_ascii_uppercase();

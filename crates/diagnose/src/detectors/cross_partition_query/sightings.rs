@@ -1,4 +1,4 @@
-//! The partitions that responded to each query of one request, and what each returned.
+//! The partitions that responded to each query of one request, and their rows and charges.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::read::calls::{Call, Handled};
 /// One query of one request, with the rows and the charge of each partition that responded.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
-    /// In order of the first response.
+    /// One entry per partition, ordered by partition.
     pub(super) responses: Vec<(&'a Call<'a>, Response)>,
 }
 
-/// What one partition returned for one query, pages together.
+/// Rows and charge of one partition for one query, summed over pages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Response {
     rows: Option<u64>,
@@ -35,29 +35,29 @@ impl Sighting<'_> {
         self.responses.len() as f64
     }
 
-    /// The rows of each partition; none when a partition does not say.
+    /// Rows of each partition; `None` if a partition does not report them.
     fn rows(&self) -> Option<Vec<u64>> {
         self.responses.iter().map(|(_, response)| response.rows).collect()
     }
 
-    /// Whether all partitions say the same number of rows, as they do for an aggregate, or where a client library
-    /// repeats the whole result's: it says nothing about where the rows lie.
+    /// Whether all partitions report the same number of rows. Aggregates do, and client libraries that repeat the
+    /// total: it does not show where the rows are.
     pub(super) fn is_alike(&self) -> bool {
         self.rows().is_some_and(|rows| rows.iter().all(|count| *count > 0 && *count == rows[0]))
     }
 
-    /// Partitions without any row; none when that is not known.
+    /// Number of partitions without rows; `None` if unknown.
     pub(super) fn empty(&self) -> Option<f64> {
         let rows = self.rows().filter(|_| !self.is_alike())?;
         Some(rows.iter().filter(|rows| **rows == 0).count() as f64)
     }
 
-    /// Charged in all; none when no partition says a charge.
+    /// Total charge; `None` if no partition reports one.
     pub(super) fn charge(&self) -> Option<f64> {
         self.responses.iter().filter_map(|(_, response)| response.charge).reduce(|a, b| a + b)
     }
 
-    /// Charged by partitions that had rows.
+    /// Charge of the partitions that returned rows; `None` if the rows or the charge are unknown.
     pub(super) fn useful_charge(&self) -> Option<f64> {
         self.empty()?;
         let with_rows = self.responses.iter().filter(|(_, response)| response.rows.is_some_and(|rows| rows > 0));
@@ -65,8 +65,8 @@ impl Sighting<'_> {
     }
 }
 
-/// For each query of a request, values included, the partitions that responded to it. Of several of one statement the
-/// one that touched most.
+/// The partitions that responded to each query of a request, by statement. Of several queries with one statement but
+/// different values, the one that touched most partitions is kept.
 pub(super) fn sightings<'a>(handled: &'a Handled<'a>) -> Vec<Sighting<'a>> {
     let mut found: BTreeMap<(&str, &str), ResponsesByPartition<'a>> = BTreeMap::new();
     let succeeded = handled.calls.iter().filter(|call| call.query.is_some() && call.succeeded());

@@ -1,4 +1,4 @@
-//! Tests of `cross-partition-query`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `cross-partition-query`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, document_query, run_of, server};
@@ -14,7 +14,7 @@ fn evidence_of(finding: &Finding) -> &evidence::CrossPartitionQuery {
     evidence
 }
 
-/// The response of partition `i` to a query whose rows lie in partition `home`.
+/// Response of partition `i` to a query whose rows are in partition `home`.
 fn response(i: usize, home: usize) -> SpanBuilder {
     let rows = u64::from(i == home);
     document_query(TEXT, &i.to_string()).rows(rows).charge(if rows > 0 { 3.0 } else { 3.25 })

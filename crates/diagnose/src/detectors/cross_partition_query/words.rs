@@ -1,4 +1,4 @@
-//! How `cross-partition-query` reads.
+//! Texts of `cross-partition-query` findings.
 
 use narrows_model::finding::evidence::cross_partition_query::{CrossPartitionQuery, Measure};
 use narrows_model::finding::{Figure, Finding};

@@ -1,5 +1,5 @@
-//! Queries that take longer the more of them there are: the time of each shape under the lightest and the heaviest load,
-//! and whether something other than the database explains it.
+//! Queries that slow down under load: the time of each query shape under the lightest and the heaviest load, and checks
+//! for causes outside the database.
 
 use narrows_model::series::{SeriesKey, names};
 
@@ -9,10 +9,10 @@ use crate::read::intervals::Interval;
 use crate::read::machine::RUNNABLE_MIN;
 use crate::read::threads::mean;
 
-/// Threads that wait for a processor this many times as long as they run are held up by others.
+/// Ratio of waiting for a processor to running from which other threads hold a service up.
 const WAITING_PER_RUNNING: f64 = 0.5;
 
-/// A shape of query in both loads.
+/// A query shape's times under both loads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grown<'a> {
     pub(crate) shape: &'a str,
@@ -29,7 +29,7 @@ impl Grown<'_> {
         self.heavy.count * self.heavy.median_ns
     }
 
-    /// What its queries would take if each took as long as under the lightest load.
+    /// Time that the heavy load's queries would take at the light load's median, nanoseconds.
     fn alone_ns(&self) -> f64 {
         self.heavy.count * self.light.median_ns
     }
@@ -40,30 +40,30 @@ impl Grown<'_> {
 pub(crate) struct Inflation<'a> {
     pub(crate) light: &'a Interval,
     pub(crate) heavy: &'a Interval,
-    /// The shapes with enough queries in both, most time first; at least one.
+    /// Shapes with enough queries under both loads, most time first; at least one.
     pub(crate) grown: Vec<Grown<'a>>,
 }
 
 impl<'a> Inflation<'a> {
-    /// How many times as long the queries take.
+    /// Ratio of the queries' time under the heavy load to their time at the light load's medians.
     pub(crate) fn factor(&self) -> f64 {
         let alone: f64 = self.grown.iter().map(Grown::alone_ns).sum();
         let heavy: f64 = self.grown.iter().map(Grown::heavy_ns).sum();
         if alone > 0.0 { heavy / alone } else { 1.0 }
     }
 
-    /// The shape with most time.
+    /// The shape with the most time.
     pub(crate) fn worst(&self) -> &Grown<'a> {
         &self.grown[0]
     }
 
-    /// Whether spans say that the rows are the same.
+    /// Whether spans show that the numbers of rows are the same under both loads.
     pub(crate) fn has_rows(&self) -> bool {
         self.grown.iter().all(|grown| grown.heavy.rows.is_some() && grown.light.rows.is_some())
     }
 }
 
-/// How a database's queries grow with the load; none when they do not, or when something else explains it.
+/// Growth of a database's query times with the load; `None` if they do not grow, or if something else explains it.
 pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<Inflation<'a>> {
     let thresholds = cpu.thresholds;
     let steady = || cpu.intervals.iter().filter(|interval| interval.is_steady && interval.rate > 0.0);
@@ -93,14 +93,15 @@ pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<In
     is_shown.then_some(found)
 }
 
-/// Queries that take no locks that others wait for.
+/// Whether a query takes no locks that others wait for.
 fn reads(shape: &str) -> bool {
     let text = shape.trim_start().to_ascii_lowercase();
     let writes = ["insert", "update", "delete", "merge", "replace", "upsert", "lock", "call", "exec", "set "];
     !writes.iter().any(|word| text.starts_with(word)) && !text.contains(" for update") && !text.contains(" for share")
 }
 
-/// The callers are known to have CPU to spare; else a span may be long because its own program waits for a processor.
+/// Whether all callers are known to have spare CPU; otherwise a span may be long because its own program waits for a
+/// processor.
 fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let has_cpu =
         |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
@@ -111,8 +112,8 @@ fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) ->
     !clients.is_empty() && clients.into_iter().all(is_idle)
 }
 
-/// Whether a service's threads wait for a processor so often that one of them, such as an event loop, may be late for
-/// every response it reads.
+/// Whether a service's threads wait for a processor so often that one of them, such as an event loop, may read every
+/// response late.
 fn waits_for_cpu(cpu: &Cpu<'_>, service: &str, interval: &Interval) -> bool {
     let Some(running) = cpu.service_cores(service, interval) else { return false };
     let is_wait = |key: &SeriesKey| key.name == names::CPU_WAIT && key.service == service;
@@ -120,13 +121,13 @@ fn waits_for_cpu(cpu: &Cpu<'_>, service: &str, interval: &Interval) -> bool {
     waiting >= WAITING_PER_RUNNING * running && running + waiting >= RUNNABLE_MIN
 }
 
-/// A database with CPU to spare waits for locks, disks or its own clients.
+/// Whether the database is not known to have spare CPU. With spare CPU, it waits for locks, disks or its own clients.
 fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let share = cpu.busy_share(database.name, heavy).filter(|_| database.is_service);
     share.is_none_or(|share| share >= cpu.thresholds.database_busy_share)
 }
 
-/// On a machine full of other programs everything takes longer.
+/// Whether the machine is full or the hypervisor takes much of its CPU, which slows everything down.
 fn is_crowded(cpu: &Cpu<'_>, heavy: &Interval) -> bool {
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, heavy).unwrap_or(0.0);
     let is_full = cpu.machine(heavy).is_some_and(|machine| machine.used_share() >= cpu.thresholds.cpu_host_share);

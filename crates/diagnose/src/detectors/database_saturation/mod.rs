@@ -1,13 +1,13 @@
-//! `database-saturation`: a database that has no room left, so that every query waits for others.
+//! `database-saturation`: a database has no capacity left, and every query waits for others.
 //!
-//! Two readings. A database that is a service of the trial stands at a CPU limit (the rule of `cpu.rs`) while queries
-//! are sent to it: then its CPU for each request gives, by the utilisation law U = X · D, the most requests that it can
-//! carry. Or, wherever it runs, the same queries with the same rows take several times as long under more load, while
-//! its callers have CPU to spare: then they wait inside the database.
+//! There are two signs. The first: a database that is a service of the trial is at a CPU limit (the rule of `cpu.rs`)
+//! while it receives queries. Its CPU time per request then gives, by the utilisation law U = X · D, the highest
+//! request rate it can carry. The second, wherever the database runs: the same queries with the same rows take several
+//! times as long under more load, while the callers have spare CPU. They then wait inside the database.
 //!
-//! What else makes queries long is checked first: refusals, clients without CPU, more rows, a machine full of others;
-//! locks when only writing queries grow; a database whose CPU is known to be idle waits for something else. A wait for
-//! a connection passes before a query's span begins.
+//! Other causes of long queries are ruled out first: refusals, clients without CPU, more rows, a machine full of other
+//! programs, locks (only writing queries slow down), and a database with idle CPU, which waits for something else. A
+//! wait for a connection ends before a query's span begins.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::database_saturation as evidence;
@@ -30,7 +30,7 @@ mod words;
 #[derive(Debug)]
 pub struct DatabaseSaturation;
 
-/// Systems that a program calls over a connection that it has before the span of a query begins.
+/// Systems whose clients obtain a connection before the span of a query begins.
 const CONNECTED: [&str; 6] = ["postgresql", "mysql", "mariadb", "microsoft.sql_server", "mssql", "oracle.db"];
 
 impl Detector for DatabaseSaturation {
@@ -102,7 +102,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
     }
 }
 
-/// What both readings have in common. `shown` are queries that show it, the longest first.
+/// The parts of a finding that both signs share. `shown` are example queries, the longest first.
 fn finding(
     cpu: &Cpu<'_>,
     (database, interval): (&Database<'_>, &Interval),
@@ -150,7 +150,7 @@ fn slowed(grown: &Inflation<'_>) -> evidence::SlowedQueries {
     }
 }
 
-/// The callers and how busy they are; none when that was not sampled or one of them is busy.
+/// The callers with their CPU use; `None` if it was not sampled or a caller is busy.
 fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> Option<Vec<evidence::ClientCpu>> {
     let mut clients: Vec<&str> = database.queries.iter().map(|sent| sent.client).collect();
     clients.sort_unstable();
@@ -162,7 +162,7 @@ fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> 
     known.collect()
 }
 
-/// The queries of the shape that most of the database's time goes to, the longest first.
+/// Queries of the shape that takes most of the database's time, the longest first.
 fn dearest<'a>(database: &Database<'a>, interval: &Interval) -> Vec<SentQuery<'a>> {
     let shapes = database.taken(interval);
     let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));

@@ -1,4 +1,4 @@
-//! Tests of `database-saturation`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `database-saturation`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::series::names;
@@ -24,7 +24,7 @@ fn steps() -> TrialBuilder {
     trial.steady(10, load(32, 250.0, 128.0)).cpu("shop", 0, |second| 0.1 + 0.01 * f64::from(second))
 }
 
-/// One request with this call in each half second of the first and the last ten.
+/// A request with this call every half second, in the first and the last ten seconds.
 fn traces(call: impl Fn(f64) -> SpanBuilder, light_ms: f64, heavy_ms: f64) -> Vec<Trace> {
     let request = |ms: f64| server("shop", "GET /item").at(0.0, ms + 4.0).child(call(ms).at(2.0, ms));
     let light = (0..20).map(|n| request(light_ms).trace(50 * n));

@@ -1,4 +1,4 @@
-//! How `database-saturation` reads.
+//! Texts of `database-saturation` findings.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::database_saturation::{

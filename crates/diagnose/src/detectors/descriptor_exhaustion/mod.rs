@@ -1,11 +1,11 @@
-//! `descriptor-exhaustion`: a process has opened nearly all the files and connections that it may.
+//! `descriptor-exhaustion`: a process has nearly as many open files and connections as its limit allows.
 //!
-//! A process without a free descriptor can neither accept nor open a connection or a file. Two things are found. A
-//! service that is short of descriptors now: its errors say so (`reports.rs`), or its open descriptors stand at the limit
-//! while requests fail. And one that will be: under one load the number grows steadily, in quarters (`read/trend.rs`),
-//! and would reach the limit before it levels off.
+//! A process without a free descriptor can neither accept nor open a connection or a file. Two cases are found. In the
+//! first, a service is short of descriptors now: its errors report it (`reports.rs`), or its open descriptors are at
+//! the limit while requests fail. In the second, it will be: under one load the number grows steadily over four
+//! quarters (`read/trend.rs`) and would reach the limit before it levels off.
 //!
-//! Many open descriptors alone are no finding. Servers size their pools and caches by the limit, and stay below it.
+//! Many open descriptors alone are not a finding. Servers size their pools and caches by the limit, and stay below it.
 
 use narrows_model::finding::evidence::descriptor_exhaustion as evidence;
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -60,7 +60,7 @@ struct Affected<'a> {
     replica: Replica<'a>,
     interval: &'a Interval,
     descriptors: evidence::Descriptors,
-    /// Requests of the load that fail meanwhile, as a share; none while it only grows.
+    /// Share of the load's requests that fail meanwhile; `None` if the number only grows.
     failing: Option<f64>,
     growth: Option<evidence::Growth>,
 }
@@ -87,7 +87,7 @@ impl<'a> Replica<'a> {
         self.utilization.iter().filter(is_in).copied().collect()
     }
 
-    /// The limit in an interval, the last reading.
+    /// Last reading of the limit in an interval.
     fn limit(&self, interval: &Interval) -> Option<f64> {
         let here = self.limits.iter().rev().find(|point| interval.contains(point.time_ns));
         here.map(|point| point.value).filter(|limit| limit.is_finite() && *limit >= 1.0)
@@ -99,13 +99,14 @@ impl<'a> Replica<'a> {
         Some(evidence::Descriptors { open: finite(share * limit), limit: finite(limit) })
     }
 
-    /// The interval in which it stands closest to the limit; none when it was not sampled.
+    /// The interval with the most descriptors relative to the limit; `None` if they were not sampled.
     fn fullest(&self) -> Option<(&'a Interval, evidence::Descriptors)> {
         let all = self.reading.intervals.iter().filter_map(|interval| Some((interval, self.most(interval)?)));
         all.max_by(|(_, a), (_, b)| (a.open / a.limit).total_cmp(&(b.open / b.limit)))
     }
 
-    /// At its limit while requests fail, or while the service's errors say so.
+    /// The interval where the replica is at its limit while requests fail, or while the service's errors report it; the
+    /// one with most failures.
     fn short(&self, is_reported: bool) -> Option<Affected<'a>> {
         let thresholds = self.reading.thresholds;
         let at_limit = |interval: &&'a Interval| {
@@ -128,8 +129,9 @@ impl<'a> Replica<'a> {
         all.max_by(|a, b| a.failing.unwrap_or(0.0).total_cmp(&b.failing.unwrap_or(0.0)))
     }
 
-    /// Requests that fail, as a share of those that ended. A service without a descriptor cannot open connections of its
-    /// own, so a status counts too; but not one below 500, where spans say which it was.
+    /// Share of requests that fail. Statuses count too, because a service without a descriptor cannot open connections
+    /// of its own. If there are spans, failed server spans count instead, which excludes statuses below 500; or broken
+    /// connections, if they are more.
     fn failing(&self, interval: &Interval) -> f64 {
         let load = self.reading.trial.load_between(interval.start_ns, interval.end_ns);
         let broken = load.errors.connect + load.errors.reset + load.errors.timeout;
@@ -137,7 +139,7 @@ impl<'a> Replica<'a> {
         self.failed_operations().map_or_else(|| load.error_rate(), |failed| failed.max(broken))
     }
 
-    /// The share of the service's server spans that failed; none without spans.
+    /// Share of the service's server spans that failed; `None` without spans.
     fn failed_operations(&self) -> Option<f64> {
         let operations = self.reading.trial.operations.iter();
         let of_service = operations.filter(|operation| operation.service == self.instance.service);
@@ -156,8 +158,8 @@ impl<'a> Replica<'a> {
         Some(Affected { replica: *self, interval, descriptors, failing: None, growth: Some(growth) })
     }
 
-    /// Steady growth towards the limit. What a database keeps open is its own affair, and what waits in an overloaded
-    /// service keeps its connection open.
+    /// Steady growth towards the limit. Databases manage their own descriptors and are skipped, as are overloaded
+    /// services, where each waiting request keeps its connection open.
     fn growth_in(&self, interval: &Interval) -> Option<evidence::Growth> {
         let (trial, thresholds) = (self.reading.trial, self.reading.thresholds);
         let is_long = interval.is_steady && interval.end_ns - interval.start_ns >= thresholds.memory_span_ns;
@@ -185,21 +187,21 @@ impl<'a> Replica<'a> {
         })
     }
 
-    /// Whether an open load offers more than is responded to.
+    /// Whether an open load offers more requests than complete.
     fn is_behind(&self, interval: &Interval) -> bool {
         let least = 1.0 - self.reading.thresholds.offered_rate_share;
         let ended = self.ended(interval.start_ns, interval.end_ns) / interval.seconds().max(1.0);
         interval.offered.is_some_and(|offered| ended < least * offered)
     }
 
-    /// Requests of the load that ended in the seconds between two instants.
+    /// Number of the load's requests that ended between two instants, counted in whole seconds.
     fn ended(&self, start_ns: i64, end_ns: i64) -> f64 {
         let rows = self.reading.trial.seconds.iter().filter(|row| (start_ns..end_ns).contains(&row.start_ns));
         rows.map(|row| (row.succeeded + row.errors.total()) as f64).sum()
     }
 }
 
-/// The replica that is closest to its limit speaks for the service.
+/// The finding for a service. The replica closest to its limit represents the service.
 fn of_service<'a>(
     detector: &DescriptorExhaustion,
     reading: &'a Reading<'a>,
@@ -224,7 +226,8 @@ fn of_service<'a>(
     }
 }
 
-/// Errors that say so, without readings at the limit: peaks between two readings, or no readings at all.
+/// The finding for reported errors without readings at the limit: the peaks fell between two readings, or nothing was
+/// sampled.
 fn only_reported(
     detector: &DescriptorExhaustion,
     service: &str,

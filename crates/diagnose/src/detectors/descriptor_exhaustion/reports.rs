@@ -1,12 +1,12 @@
-//! How errors report that no descriptor is left: `EMFILE` for the process, `ENFILE` for the machine.
+//! Error reports of exhausted descriptors: `EMFILE` for the process, `ENFILE` for the machine.
 //!
-//! Linux also reports `EMFILE` when no instance of inotify is left. That is another limit.
+//! Linux also reports `EMFILE` if no inotify instance is left. That is another limit.
 
 use narrows_model::trace::Span;
 
 use crate::read::error_words::ErrorWords;
 
-/// Its words. `others` are other uses of the same codes.
+/// Types and texts of such errors. `others` are other uses of the same codes.
 const WORDS: ErrorWords = ErrorWords {
     types: &["EMFILE", "ENFILE"],
     texts: &[
@@ -24,7 +24,7 @@ const WORDS: ErrorWords = ErrorWords {
     others: &["inotify", "file watchers", "watch"],
 };
 
-/// What a span reports of exhausted descriptors, and the text of the error if there is one; none when it reports nothing
+/// The name of the exhaustion error that a span reports, and its text if it has one; `None` if the span reports nothing
 /// or something else.
 pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
     WORDS.reported(span)

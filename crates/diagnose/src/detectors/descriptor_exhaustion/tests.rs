@@ -1,4 +1,4 @@
-//! Tests of `descriptor-exhaustion`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `descriptor-exhaustion`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, Role};
 use narrows_model::series::names;
@@ -31,7 +31,7 @@ fn failing(trial: TrialBuilder, timeouts: u64) -> narrows_model::evidence::Trial
     evidence
 }
 
-/// Of ten requests so many meet an error of this text.
+/// Requests of which `failed` in ten fail with this text.
 fn requests(trial: TrialBuilder, failed: u32, text: &'static str) -> TrialBuilder {
     let request = move |n: u32| {
         let call = client("GET").at(1.0, 5.0);

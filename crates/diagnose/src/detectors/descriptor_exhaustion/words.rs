@@ -1,4 +1,4 @@
-//! How `descriptor-exhaustion` reads.
+//! Texts of `descriptor-exhaustion` findings.
 
 use narrows_model::finding::evidence::descriptor_exhaustion::{DescriptorExhaustion, Descriptors, Failures, Growth};
 use narrows_model::finding::{Figure, Finding};
@@ -108,7 +108,7 @@ impl Words for DescriptorExhaustion {
     }
 }
 
-/// `shop`, or `shop[1]` of several.
+/// Name of the replica: `shop`, or `shop[1]` if there are several.
 fn name(evidence: &DescriptorExhaustion, finding: &Finding) -> String {
     let service = &finding.resource;
     if evidence.replicas > 1 { format!("{service}[{}]", evidence.replica) } else { service.clone() }

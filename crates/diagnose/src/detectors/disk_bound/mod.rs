@@ -1,11 +1,11 @@
-//! `disk-bound`: requests wait for a disk, and more load brings no more throughput, or a single user waits for each
-//! response.
+//! `disk-bound`: requests wait for a disk, and either more load brings no more throughput, or a single user waits for
+//! each response.
 //!
-//! Threads that are blocked at a disk are sampled, and requests in the service's own time follow from Little's law
-//! (`read/threads.rs`). Where one thread is at the disk nearly all the time, requests that wait for a lock wait for it: a
-//! log that one thread writes and syncs. CPU that is used up explains the throughput otherwise, and a disk that is busy
-//! in the background holds nothing back while throughput follows the load. Under a single user nothing tells such a disk
-//! from one that requests wait for, so the finding is less sure.
+//! Threads blocked at a disk are sampled; Little's law turns them into requests in the service's own time
+//! (`read/threads.rs`). If one thread is at the disk nearly all the time, requests that wait for a lock wait for that
+//! thread: for example, a log that one thread writes and syncs. A used-up CPU is another explanation of the throughput,
+//! and a disk that is busy in the background limits nothing while throughput follows the load. Under a single user,
+//! nothing distinguishes such a disk from one that requests wait for, so confidence is lower.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::evidence::TrialEvidence;
@@ -23,11 +23,11 @@ use crate::stats::finite;
 
 mod words;
 
-/// From this share of the time on, tasks that wait for a disk agree with the finding.
+/// Share of time with tasks waiting for a disk that confirms the finding.
 const PRESSURE_MIN: f64 = 0.2;
 
-/// Share of the time in which the request of a single user is under way from which on throughput is what the latency
-/// allows. Where an interval has few requests, those that its ends cut off are a tenth of it.
+/// With one user: busy share above which latency alone sets throughput. In an interval with few requests, those cut off
+/// at its ends are a tenth of it.
 const UNDER_WAY_MIN: f64 = 0.8;
 
 /// See the module.
@@ -48,13 +48,13 @@ impl Detector for DiskBound {
     }
 }
 
-/// Requests that wait for the disk, and those that wait for a lock behind them; none when they are too few.
+/// Number of requests waiting for the disk, and number waiting for a lock behind them; `None` if they are too few.
 pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f64, f64)> {
     let thresholds = reading.thresholds;
     let at_disk = service.doing(&OwnTime::Disk);
     let is_always = service.threads.threads.disk >= thresholds.disk_threads;
     let behind = if is_always { service.doing(&OwnTime::Lock) } else { 0.0 };
-    // The only user waits for everything that its request does.
+    // A single user waits for everything that its request does.
     let own_share = if is_one_user(service.interval) { 0.0 } else { thresholds.disk_request_share };
     let is_most = |waiting: f64| {
         waiting >= own_share * service.requests
@@ -64,7 +64,7 @@ pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f6
     [alone, (at_disk, behind)].into_iter().find(|(at_disk, behind)| *at_disk > 0.0 && is_most(at_disk + behind))
 }
 
-/// A closed load of one user, whose requests take nearly all of the time.
+/// Whether this is a closed load of one user whose requests take nearly all of the time.
 fn is_one_user(interval: &Interval) -> bool {
     interval.vus == 1 && interval.offered.is_none() && interval.share_under_way() >= UNDER_WAY_MIN
 }
@@ -110,7 +110,7 @@ fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>)
     })
 }
 
-/// Share of the time in which a task waited for a disk: in the service's own control group, else on the host.
+/// Share of time with a task waiting for a disk: in the service's own control group, else on the host.
 fn pressure(trial: &TrialEvidence, service: &Loaded<'_>) -> Option<f64> {
     let of = |name: &str, whose: &str| {
         let is_meant = |key: &SeriesKey| {

@@ -1,4 +1,4 @@
-//! Tests of `disk-bound`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `disk-bound`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::series::ThreadState;
@@ -7,7 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// One user, then 16, of a service with idle CPU.
+/// A service with idle CPU under one user, then 16.
 fn trial(rates: (f64, f64)) -> TrialBuilder {
     let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
     let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.2);

@@ -1,4 +1,4 @@
-//! How `disk-bound` reads.
+//! Texts of `disk-bound` findings.
 
 use narrows_model::finding::evidence::disk_bound::DiskBound;
 use narrows_model::finding::{Figure, Finding};
@@ -84,7 +84,7 @@ impl Words for DiskBound {
     }
 }
 
-/// Of the time of all requests, what they wait for the disk.
+/// Share of the requests' time spent waiting for the disk.
 fn share(disk: &DiskBound) -> String {
     units::percent(((disk.at_disk + disk.behind) / disk.in_flight).min(1.0))
 }

@@ -1,8 +1,8 @@
 //! `disk-full`: operations of a service, or of a database or broker that it calls, fail because a disk is full.
 //!
-//! The errors say so themselves, so the rule is about what they mean (`reports`) and whose disk it is (`origin`). Each
-//! place with a full disk is one finding, whichever operations meet it there. What matters is how many requests meet it:
-//! one error in thousands of requests is a temporary file, and what no request meets is a background job's.
+//! The errors report it themselves, so the rule interprets them (`reports`) and finds whose disk it is (`origin`). Each
+//! place with a full disk is one finding, whichever operations it affects. The number of affected requests decides: one
+//! error in thousands of requests is a temporary file, and an error outside any request belongs to a background job.
 //!
 //! Log records are not part of a trial's evidence, so a full disk that only a log reports is not found.
 
@@ -24,9 +24,9 @@ mod origin;
 mod reports;
 mod words;
 
-/// Operations listed with a finding.
+/// Maximum operations listed with a finding.
 const OPERATIONS_MAX: usize = 5;
-/// Reports listed with a finding.
+/// Maximum reports listed with a finding.
 const REPORTS_MAX: usize = 3;
 
 /// See the module.
@@ -54,13 +54,13 @@ impl Detector for DiskFull {
     }
 }
 
-/// The traces that hold a request.
+/// The traces that contain a request.
 fn traces_of_requests<'a>(reading: &Reading<'a>) -> Vec<&'a Trace> {
     let ids: BTreeSet<TraceId> = reading.requests.iter().map(|request| request.trace.id).collect();
     reading.trial.traces.iter().filter(|trace| ids.contains(&trace.id)).collect()
 }
 
-/// The requests that entered the system, as often as their traces stand for.
+/// Number of requests that entered the system, and of those that failed, weighted by trace.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     requests: f64,
@@ -76,7 +76,7 @@ impl Load {
 }
 
 fn weight_of<'a>(traces: impl Iterator<Item = &'a Trace>) -> f64 {
-    // From 0, as the sum of none is -0.
+    // From 0, because an empty sum is -0.
     traces.fold(0.0, |sum, trace| sum + trace.weight)
 }
 
@@ -84,7 +84,7 @@ fn has_failed(trace: &Trace) -> bool {
     trace.root().is_some_and(went_wrong)
 }
 
-/// One place whose disk is full.
+/// A place with a full disk.
 struct Case<'a> {
     reading: &'a Reading<'a>,
     load: Load,
@@ -92,7 +92,7 @@ struct Case<'a> {
     place: &'a str,
     /// In order of start; at least one.
     origins: Vec<Origin<'a>>,
-    /// The traces of these, each once.
+    /// The traces of the origins, each once.
     traces: BTreeMap<TraceId, &'a Trace>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What the errors report, the most frequent first.
+    /// Errors that report the full disk, the most frequent first.
     fn reports(&self) -> Vec<Report> {
         let mut counts: BTreeMap<(DiskCause, &str), usize> = BTreeMap::new();
         for origin in &self.origins {
@@ -181,7 +181,7 @@ impl<'a> Case<'a> {
         reports
     }
 
-    /// The operations that met it, in the services that report it, the most frequent first.
+    /// The affected operations of the reporting services, the most frequent first.
     fn operations(&self) -> Vec<AffectedOperation> {
         let mut failed: BTreeMap<(&str, String), f64> = BTreeMap::new();
         for origin in &self.origins {
@@ -206,7 +206,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether the counts over all spans show failures of the services that report it.
+    /// Whether the counts over all spans show failures in the services that report the error.
     fn is_counted(&self) -> bool {
         let services: BTreeSet<&str> = self.origins.iter().map(|origin| origin.entry.service.as_str()).collect();
         self.reading.trial.operations.iter().any(|operation| {
@@ -223,7 +223,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The first traces that show it.
+    /// The first traces with the error.
     fn exemplars(&self) -> Vec<Exemplar> {
         let mut shown: Vec<&Trace> = Vec::new();
         for origin in &self.origins {

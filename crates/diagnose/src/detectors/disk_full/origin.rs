@@ -1,8 +1,8 @@
-//! Where in a trace the error began, and whose disk is full.
+//! The origin of an error in a trace, and the owner of the full disk.
 //!
-//! Callers pass errors on, so the deepest span that reports one counts. A call reports the error of the one that it
-//! calls when that one failed too; a call whose callee succeeded, or which got no response, failed in the caller, which
-//! has a disk as well. Where a callee gives no reason of its own for a failure, its caller's text gives it.
+//! Callers pass errors on, so the deepest span that reports one counts. A call reports its callee's error if the callee
+//! failed too. If the callee succeeded, or the call got no response, the failure is in the caller, which has a disk as
+//! well. If a callee gives no reason for its failure, the caller's text gives it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,9 +16,9 @@ use crate::read::databases::name_of;
 use crate::read::errors::{deepest, exceptions};
 use crate::read::requests::is_database;
 
-/// How far from the span that reports an error its origin is looked for.
+/// Maximum distance from the span that reports an error to its origin.
 const DEPTH_MAX: usize = 64;
-/// Databases that live in the process of the service that queries them.
+/// Databases that run in the process of the service that queries them.
 const EMBEDDED: [&str; 5] = ["sqlite", "duckdb", "h2", "derby", "rocksdb"];
 
 /// An operation that failed because a disk is full.
@@ -29,9 +29,9 @@ pub(super) struct Origin<'a> {
     pub(super) span: &'a Span,
     pub(super) report: Reported<'a>,
     pub(super) owner: Owner,
-    /// The service or server whose disk it is.
+    /// The service or server that has the disk.
     pub(super) place: &'a str,
-    /// The request that met it, in the service that reports it.
+    /// Server or consumer span of the affected request, in the service that reports the error.
     pub(super) entry: &'a Span,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Ori
     for span in spans {
         let Some(report) = reported(span) else { continue };
         let (owner, place) = tree.place(span, DEPTH_MAX);
-        // Two libraries that report one call overlap.
+        // Spans of one call from two libraries overlap.
         let is_double = |known: &&Origin<'_>| {
             let is_same = known.place == place && known.span.service == span.service;
             is_same && known.span.scope != span.scope && span.start_ns < known.span.end_ns
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> {
         self.below.get(&span.span_id).into_iter().flatten().copied()
     }
 
-    /// The nearest server or consumer span at or above this one; without one, the topmost that is reached.
+    /// The nearest server or consumer span at or above this one; without one, the topmost span reached.
     fn entry(&self, span: &'a Span) -> &'a Span {
         let parent = |span: &&'a Span| span.parent_id.and_then(|parent| self.by_id.get(&parent).copied());
         let mut path = std::iter::successors(Some(span), parent).take(DEPTH_MAX);
@@ -92,7 +92,7 @@ impl<'a> Tree<'a> {
         .unwrap_or(top)
     }
 
-    /// Whose disk is full where this span reports it.
+    /// Owner and name of the full disk that this span reports.
     fn place(&self, span: &'a Span, depth_max: usize) -> (Owner, &'a str) {
         let here = (Owner::Service, span.service.as_str());
         if depth_max == 0 {
@@ -113,7 +113,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Of the calls below a span, in its own service, that failed without a reason, the last.
+    /// The last call below a span, in the span's own service, that failed without a reason.
     fn silent_call(&self, span: &'a Span) -> Option<&'a Span> {
         let mut seen: HashSet<SpanId> = HashSet::new();
         let mut open = vec![span];
@@ -149,12 +149,12 @@ fn is_call(span: &Span) -> bool {
     is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer)
 }
 
-/// Databases such as SQLite write to the disk of the service itself.
+/// Whether a database, such as SQLite, writes to the disk of the service itself.
 fn is_embedded(span: &Span) -> bool {
     span.facts.db_system.as_deref().is_some_and(|system| EMBEDDED.contains(&system))
 }
 
-/// Whether the one that is called reported the failure.
+/// Whether the callee reported the failure.
 fn is_refused(span: &Span) -> bool {
     let facts = &span.facts;
     let is_broker =
@@ -165,7 +165,7 @@ fn is_refused(span: &Span) -> bool {
                 || facts.rpc_status.as_deref().is_some_and(|status| status != "OK"))
 }
 
-/// Whether a span says more of its failure than the status of a response.
+/// Whether a span gives more reason for its failure than a response status.
 fn gives_reason(span: &Span) -> bool {
     let facts = &span.facts;
     let status = facts.http_status.map(|status| status.to_string());

@@ -1,10 +1,10 @@
-//! How errors report a full disk: by codes, by types of errors and by texts.
+//! Error reports of a full disk: codes, error types and texts.
 //!
-//! Texts are read only where the span failed, and only in the words of the error itself: what it quotes (statements,
-//! values, names of tables) and the URLs in it are left out. An SQL state of another class says more than a text.
+//! Texts are read only in failed spans, and only the error's own words: quoted parts (statements, values, table names)
+//! and URLs are left out. An SQL state of another class outweighs a text.
 //!
-//! Linux reports `ENOSPC` also when no file watcher is left, and PostgreSQL `53100` when shared memory is too small. No
-//! disk is full then.
+//! Linux also reports `ENOSPC` if no file watcher is left, and PostgreSQL reports `53100` if shared memory is too
+//! small. Neither is a full disk.
 
 use narrows_model::finding::evidence::disk_full::DiskCause;
 use narrows_model::trace::Span;
@@ -15,7 +15,7 @@ use crate::read::requests::is_database;
 
 use DiskCause::{NoSpace, QuotaExceeded, StorageFailed, TableFull};
 
-/// Codes of databases, with the systems that use them; any database where none is named.
+/// Error codes with the database systems that use them; an empty list means any database.
 const CODES: [(&str, &[&str], DiskCause); 6] = [
     ("53100", &[], NoSpace),
     ("1021", MYSQL, NoSpace),
@@ -25,7 +25,7 @@ const CODES: [(&str, &[&str], DiskCause); 6] = [
     ("13", &["sqlite"], NoSpace),
 ];
 const MYSQL: &[&str] = &["mysql", "mariadb"];
-/// Types of errors, without their packages.
+/// Error types, without their packages.
 const TYPES: [(&str, DiskCause); 11] = [
     ("ENOSPC", NoSpace),
     ("EDQUOT", QuotaExceeded),
@@ -39,7 +39,7 @@ const TYPES: [(&str, DiskCause); 11] = [
     ("KafkaStorageException", StorageFailed),
     ("KAFKA_STORAGE_ERROR", StorageFailed),
 ];
-/// Texts of errors, lower case, with the name that they are reported by.
+/// Error texts, lower case, with the name under which they are reported.
 const TEXTS: [(&str, &str, DiskCause); 16] = [
     ("no space left on device", "no space left on device", NoSpace),
     ("enospc", "ENOSPC", NoSpace),
@@ -58,27 +58,26 @@ const TEXTS: [(&str, &str, DiskCause); 16] = [
     ("os error 122", "errno 122", QuotaExceeded),
     ("kafkastorageexception", "KafkaStorageException", StorageFailed),
 ];
-/// MySQL's text for 1114. Tables of other kinds are full too, so the code or the system must agree.
+/// MySQL's text for error 1114. Other kinds of tables are full too, so the code or the system must agree.
 const TABLE_FULL: &str = "the table '' is full";
-/// Texts that come with the same codes and mean no disk, lower case.
+/// Texts with the same codes but another meaning, lower case.
 const OTHERS: [&str; 4] = ["inotify", "file watchers", ", watch", "shared memory"];
-/// Classes of SQL states that a full disk may come with: insufficient resources, system errors, internal and general
-/// errors.
+/// SQL state classes that a full disk can have: insufficient resources, system errors, internal and general errors.
 const CLASSES: [&str; 4] = ["53", "58", "XX", "HY"];
-/// Length of an SQL state.
+/// Length of an SQL state in bytes.
 const SQL_STATE_BYTES: usize = 5;
 
 /// A report of a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reported<'a> {
-    /// The code, the type or the words.
+    /// The reported code, type or words.
     pub(super) name: &'static str,
     pub(super) cause: DiskCause,
-    /// The text of the error, when there is one.
+    /// Text of the error, if any.
     pub(super) text: Option<&'a str>,
 }
 
-/// What a span reports of a full disk; none when it reports nothing or something else.
+/// The full disk that a span reports; `None` if it reports nothing or something else.
 pub(super) fn reported(span: &Span) -> Option<Reported<'_>> {
     let facts = &span.facts;
     let failed = went_wrong(span).then_some(span);
@@ -115,7 +114,7 @@ fn by_text(span: &Span, words: &str) -> Option<(&'static str, DiskCause)> {
     known.or_else(|| is_table().then_some(("the table is full", TableFull)))
 }
 
-/// Whether an SQL state says that it is something else, such as a value that a type or a key does not allow.
+/// Whether an SQL state reports something else, such as a value that a type or a key does not allow.
 fn has_other_state(span: &Span) -> bool {
     let state = span.facts.db_status.as_deref().filter(|state| state.len() == SQL_STATE_BYTES && state.is_ascii());
     state.is_some_and(|state| !CLASSES.contains(&&state[..2]))

@@ -1,4 +1,4 @@
-//! Tests of `disk-full`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `disk-full`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::operation::OperationEvidence;
@@ -22,7 +22,7 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&DiskFull, &trial.build(), &Thresholds::default())
 }
 
-/// Of so many requests through the gateway, 10 ms apart, the last few fail in the media service like this.
+/// `all` requests through the gateway, 10 ms apart; the last `failing` fail in the media service with `failed`.
 fn requests(all: u32, failing: u32, failed: &SpanBuilder) -> Vec<Trace> {
     let handled = |child: SpanBuilder| client("POST").at(1.0, 30.0).child(child.at(2.0, 28.0));
     let fine = server("gateway", "POST /photos").at(0.0, 32.0).child(handled(server("media", "POST /photos")));

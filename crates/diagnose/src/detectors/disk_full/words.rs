@@ -1,4 +1,4 @@
-//! How `disk-full` reads.
+//! Texts of `disk-full` findings.
 
 use narrows_model::finding::evidence::disk_full::{AffectedOperation, DiskCause, DiskFull, Owner, Report};
 use narrows_model::finding::{Figure, Finding};
@@ -87,7 +87,7 @@ impl Words for DiskFull {
     }
 }
 
-/// What is wrong with a place.
+/// Fault of a place, as a verb phrase.
 fn condition(cause: DiskCause) -> &'static str {
     match cause {
         DiskCause::NoSpace => "has a full disk",

@@ -1,9 +1,9 @@
 //! `dns`: requests wait while a service looks up the addresses of names.
 //!
-//! A look-up precedes a new connection, so its time is small where connections are kept. It is found by the spans of
-//! look-ups, as far as they are on the critical path of requests from outside: in Node.js `dns.lookup`, in Go `http.dns`,
-//! elsewhere whatever has the attribute `dns.question.name`. Without such spans the metric `dns.lookup.duration` says how
-//! much time passes with look-ups, though not whether a request waits for it.
+//! A look-up precedes a new connection, so it costs little if connections are kept open. It is found by look-up spans
+//! on the critical path of external requests: `dns.lookup` in Node.js, `http.dns` in Go, elsewhere any span with the
+//! attribute `dns.question.name`. Without such spans, the metric `dns.lookup.duration` gives the time spent in
+//! look-ups, but not whether a request waits for it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,13 +27,13 @@ mod words;
 pub struct Dns;
 
 const QUESTION: &str = "dns.question.name";
-/// Names of spans without that attribute.
+/// Names of look-up spans without that attribute.
 const SPANS: [&str; 2] = ["dns.lookup", "http.dns"];
-/// How .NET's begin.
+/// Prefix of .NET's look-up spans.
 const SPAN_PREFIX: &str = "DNS lookup";
 const METRIC: &str = "dns.lookup.duration";
 const NAMES_MAX: usize = 3;
-/// Of a name that is looked up.
+/// Maximum characters of a looked-up name.
 const NAME_CHARS_MAX: usize = 80;
 
 impl Detector for Dns {
@@ -61,19 +61,19 @@ fn is_lookup(span: &Span) -> bool {
     span.attributes.contains_key(QUESTION) || SPANS.contains(&span.name.as_str()) || span.name.starts_with(SPAN_PREFIX)
 }
 
-/// The service that looks up, and the operation of the requests that wait for it.
+/// The service that looks up a name, and the operation whose requests wait for it.
 type Place<'r> = (&'r str, &'r str);
 
-/// How requests of one operation wait for look-ups of one service.
+/// Waits of one operation's requests for one service's look-ups.
 #[derive(Default)]
 struct Waits<'r> {
-    /// Of the critical paths, each as often as its trace stands for, nanoseconds.
+    /// Look-up time on critical paths, weighted by trace, nanoseconds.
     waited_ns: f64,
-    /// The look-ups on them, with the weights of their traces.
+    /// Look-ups on critical paths, with the weights of their traces.
     lookups: Vec<(&'r Span, f64)>,
     shown: Vec<(&'r Trace, &'r Span)>,
     requests: usize,
-    /// Of all requests of that operation.
+    /// Latency of all requests of that operation, weighted by trace, nanoseconds.
     whole_ns: f64,
     weight: f64,
 }
@@ -158,7 +158,7 @@ impl<'r> Waits<'r> {
     }
 }
 
-/// The look-ups that a request waits for, and how long for each, nanoseconds.
+/// Look-ups that a request waits for, with the wait for each in nanoseconds.
 fn lookups_on_path<'r>(tree: &Tree<'r>, entry: usize) -> Vec<(&'r Span, f64)> {
     let mut waited: BTreeMap<usize, f64> = BTreeMap::new();
     for section in tree.path(entry).sections {
@@ -169,7 +169,7 @@ fn lookups_on_path<'r>(tree: &Tree<'r>, entry: usize) -> Vec<(&'r Span, f64)> {
     waited.into_iter().map(|(at, ns)| (tree.span(at), ns)).collect()
 }
 
-/// The interval in which look-ups take the largest share of the time that requests are under way.
+/// The finding for the interval where look-ups take the largest share of the requests' time.
 fn by_metric(detector: &Dns, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let thresholds = reading.thresholds;
     let found = reading.intervals.iter().filter(|interval| interval.rate > 0.0).filter_map(|interval| {

@@ -1,4 +1,4 @@
-//! Tests of `dns`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `dns`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Confidence, Evidence, Finding};
 use narrows_testkit::spans::{SpanBuilder, client, internal, server};
@@ -11,7 +11,7 @@ fn trial() -> TrialBuilder {
     TrialBuilder::new("a").service("shop", None).steady(20, Load { vus: 8, rate: 80.0, latency_ms: 100.0 })
 }
 
-/// Ten requests of 100 ms with these spans below their entry.
+/// Ten requests of 100 ms with these spans under their entry.
 fn requests(below: impl Fn(u32) -> Vec<SpanBuilder>) -> TrialBuilder {
     trial().traces((0..10).map(|n| server("shop", "GET /").at(0.0, 100.0).children(below(n)).trace(n)))
 }

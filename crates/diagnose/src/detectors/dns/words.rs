@@ -1,4 +1,4 @@
-//! How `dns` reads.
+//! Texts of `dns` findings.
 
 use narrows_model::finding::evidence::dns::{Dns, DnsSign};
 use narrows_model::finding::{Figure, Finding};
@@ -6,11 +6,11 @@ use narrows_model::units;
 
 use crate::detectors::words::{Words, operation};
 
-/// A resolver repeats a question after this time where nothing else is set, nanoseconds.
+/// Default timeout after which a resolver repeats a query, nanoseconds.
 const REPEATED_AFTER_NS: f64 = 5e9;
-/// From this part of it on, that is the likely reason for slow look-ups.
+/// Fraction of the timeout from which it is the likely reason for slow look-ups.
 const REPEATED_PART: f64 = 0.9;
-/// Look-ups per request from which most requests do one.
+/// Look-ups per request from which most requests make one.
 const EACH: f64 = 0.5;
 
 impl Words for Dns {

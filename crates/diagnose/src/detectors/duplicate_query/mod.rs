@@ -1,10 +1,10 @@
-//! `duplicate-query`: a request sends a query again whose result it already has.
+//! `duplicate-query`: a request repeats a query whose result it already has.
 //!
-//! The user is loaded by the filter, the check of permissions and the handler; an object mapper loads an entity in each
-//! of its sessions. That the values are the same must be known: the text has none or holds them, or they are recorded,
-//! or else the numbers of rows agree in every request and differ from request to request. One query for each of several
-//! rows is `n-plus-one`. What only some requests do, or only those at the beginning, is no finding, nor are repeats that
-//! take a small part of the time: each request pays for them, but they are not where it waits.
+//! For example, the filter, the permission check and the handler each load the user, or an object mapper loads an
+//! entity in each of its sessions. The values must be known to be the same: the text has none or contains them, or they
+//! are recorded, or the row counts agree in every request and differ between requests. One query per row of several is
+//! `n-plus-one`. Repeats that only some requests have, or only those at the beginning, are not a finding. Nor are
+//! repeats that take a small part of the time: each request pays for them, but they are not where it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,9 +30,9 @@ mod words;
 #[derive(Debug)]
 pub struct DuplicateQuery;
 
-/// Requests in which numbers of rows must agree, where nothing else shows that values are the same.
+/// Minimum number of requests whose row counts must agree, if nothing else shows that the values are the same.
 const AGREEING_REQUESTS: usize = 10;
-/// Largest probability that the numbers of rows of two requests agree by chance.
+/// Maximum probability that the row counts of two requests agree by chance.
 const AGREEING_BY_CHANCE: f64 = 0.5;
 
 impl Detector for DuplicateQuery {
@@ -54,7 +54,7 @@ impl Detector for DuplicateQuery {
     }
 }
 
-/// A request and what it repeats.
+/// A request and the queries that it repeats.
 struct Seen<'a> {
     handled: &'a Handled<'a>,
     repeated: Vec<Repeated<'a>>,
@@ -69,7 +69,7 @@ impl Seen<'_> {
         self.repeated.iter().map(|one| one.repeats.len()).sum()
     }
 
-    /// Time of the request with at least one repeat under way, nanoseconds.
+    /// Time with at least one repeat under way, nanoseconds.
     fn repeats_ns(&self) -> f64 {
         let end_ns = self.handled.request.entry.end_ns;
         let spans = self.repeated.iter().flat_map(|one| &one.repeats);
@@ -77,18 +77,18 @@ impl Seen<'_> {
     }
 }
 
-/// What the requests of one operation regularly repeat.
+/// Queries that the requests of one operation regularly repeat.
 struct Candidate<'a> {
-    /// The requests that show it, those first that spend most in repeats.
+    /// Requests with repeats, those with most time in repeats first.
     seen: Vec<Seen<'a>>,
-    /// Of the operation's requests that query a database.
+    /// Share of requests with repeats, among the operation's requests that query a database.
     request_share: f64,
-    /// The time of all requests of the operation, each as often as it stands for.
+    /// Time of all requests of the operation, weighted by trace, nanoseconds.
     whole_ns: f64,
 }
 
 impl<'a> Candidate<'a> {
-    /// None when nothing is repeated regularly.
+    /// Returns `None` if nothing is repeated regularly.
     fn new(all: &'a [Handled<'a>], thresholds: &Thresholds) -> Option<Self> {
         let repeated_in = |handled: &'a Handled<'a>| {
             let is_request = matches!(handled.request.entry.kind, SpanKind::Server | SpanKind::Consumer);
@@ -114,7 +114,7 @@ impl<'a> Candidate<'a> {
         median_of(&self.seen, |seen| (value(seen), seen.weight()))
     }
 
-    /// Of the operation's time.
+    /// Share of the operation's time spent in repeats.
     fn share(&self) -> f64 {
         let spent: f64 = self.seen.iter().map(|seen| seen.repeats_ns() * seen.weight()).sum();
         if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
@@ -133,7 +133,7 @@ impl<'a> Candidate<'a> {
         self.seen.iter().flat_map(|seen| seen.repeated.iter().map(|one| (seen.weight(), one)))
     }
 
-    /// Time in the repeats of each statement, nanoseconds, by its shape.
+    /// Time in the repeats of each statement, by shape, weighted by trace, nanoseconds.
     fn by_shape(&self) -> BTreeMap<&str, f64> {
         let mut spent: BTreeMap<&str, f64> = BTreeMap::new();
         for (weight, one) in self.all_repeated() {
@@ -197,7 +197,7 @@ impl<'a> Candidate<'a> {
 struct Asking {
     weight: f64,
     late_weight: f64,
-    /// Those that begin from here on are in the later half of the time.
+    /// Start of the later half of the time.
     late_from_ns: i64,
 }
 
@@ -211,7 +211,7 @@ impl Asking {
         Self { weight: asking().map(Handled::weight).sum(), late_weight: late.map(Handled::weight).sum(), late_from_ns }
     }
 
-    /// Whether most requests repeat this statement, in the later half of the time as well.
+    /// Whether most requests repeat this statement, also in the later half of the time.
     fn is_regular(&self, seen: &[Seen<'_>], shape: &str, thresholds: &Thresholds) -> bool {
         let is_it = |one: &&Repeated<'_>| one.first.shape.text == shape;
         let with = || seen.iter().filter(|seen| seen.repeated.iter().any(|one| is_it(&one)));
@@ -226,7 +226,7 @@ impl Asking {
     }
 }
 
-/// Whether the values are known to be the same, or else that the numbers of rows cannot agree by chance.
+/// Whether the values are known to be the same, or the row counts cannot agree by chance.
 fn are_same(repeated: &[&Repeated<'_>]) -> bool {
     let unknown: Vec<&&Repeated<'_>> = repeated.iter().filter(|one| one.sameness == Sameness::Rows).collect();
     let mut requests_by_rows: BTreeMap<Option<u64>, f64> = BTreeMap::new();

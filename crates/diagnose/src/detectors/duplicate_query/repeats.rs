@@ -1,9 +1,9 @@
-//! The queries of one request whose result it already has.
+//! Queries of a request whose result it already has.
 //!
-//! A repeat is the same read at the same place with nothing in between that can make its result another one: no write
-//! to a table that it mentions, no failure or rollback after which work starts again, no call that may write elsewhere,
-//! and no pause, as between two looks at a state that somebody else changes. A query that starts while the one before
-//! is under way may be the same one, reported by a second library, and is no repeat.
+//! A repeat is the same read at the same place, with nothing in between that can change its result: no write to a table
+//! that it mentions, no failure or rollback after which work starts again, no call that may write elsewhere, and no
+//! pause, as when polling a state that another process changes. A query that starts while the previous one is under way
+//! may be the same query, reported by a second library, and is not a repeat.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,18 +16,18 @@ use crate::read::repetition::values_of;
 use crate::read::requests::{Query, Request, is_database};
 use crate::thresholds::Thresholds;
 
-/// One query that a request sends several times.
+/// A query that a request sends several times.
 #[derive(Debug)]
 pub(super) struct Repeated<'a> {
     pub(super) first: &'a Query<'a>,
-    /// At least one, in order of start.
+    /// The repeats after the first query: at least one, in order of start.
     pub(super) repeats: Vec<&'a Span>,
     pub(super) sameness: Sameness,
-    /// Whether all of them report one number of rows.
+    /// Whether all of them report the same number of rows.
     pub(super) rows_agree: bool,
 }
 
-/// What a request repeats, in no particular order. Those whose values are not known are among them.
+/// Queries that a request repeats, in no particular order, including those whose values are unknown.
 pub(super) fn repeated<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Repeated<'a>> {
     let groups: Vec<Vec<&Query<'_>>> = groups(request, thresholds);
     if groups.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn repeated<'a>(request: &'a Request<'a>, thresholds: &Thresholds) ->
     groups.into_iter().filter_map(|queries| course.repeated(&queries)).collect()
 }
 
-/// The reads that the request sends at least twice with one text, one set of recorded values, and to one place.
+/// Reads that the request sends at least twice with the same text and recorded values to the same place.
 fn groups<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Vec<&'a Query<'a>>> {
     let mut by_shape: BTreeMap<&str, Vec<&Query<'_>>> = BTreeMap::new();
     for query in request.queries.iter().filter(|query| !went_wrong(query.span) && is_read(query)) {
@@ -50,7 +50,7 @@ fn groups<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Vec<&'a 
             by_values.entry((values_of(query), place_of(query.span))).or_default().push(query);
         }
         let are_unlike = by_values.len() > 1 || sameness_of(queries[0]) == Sameness::Rows;
-        // One query for each of several rows: `n-plus-one`.
+        // One query per row of several: `n-plus-one`.
         if !are_unlike || queries.len() < thresholds.n_plus_one_queries {
             found.extend(by_values.into_values().filter(|queries| queries.len() > 1));
         }
@@ -66,10 +66,10 @@ fn place_of(span: &Span) -> Place<'_> {
     (namespace, facts.server_address.as_deref(), facts.server_port, facts.db_partition.as_deref())
 }
 
-/// What else happens during a request.
+/// Events of a request that end the validity of earlier results.
 struct Course<'a> {
     request: &'a Request<'a>,
-    /// Starts of what went wrong or was rolled back, and of calls that may write, in order.
+    /// Starts of failures, rollbacks and calls that may write, in order.
     breaks: Vec<i64>,
     pause_ns: i64,
 }
@@ -132,7 +132,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Whether a call changes nothing by the meaning of its method.
+/// Whether a call is safe by its HTTP method.
 fn is_safe(span: &Span) -> bool {
     !is_database(span) && matches!(span.facts.http_method.as_deref(), Some("GET" | "HEAD" | "OPTIONS"))
 }

@@ -1,8 +1,8 @@
-//! Which statements return the same rows each time they are sent, until somebody writes.
+//! Statements that return the same rows each time, until another statement writes.
 //!
-//! Told from the text alone and on the safe side: a statement that may lock, count up, draw a random number, or call a
-//! function for its effect is no read here, nor is one about the database itself, which libraries send as they connect.
-//! Of stores with a language of their own, the commands are known that read.
+//! The text alone decides, conservatively: a statement that may lock, increment, draw a random number, or call a
+//! function for its effect is not a read here, nor is one about the database itself, which libraries send when they
+//! connect. For stores with their own language, the reading commands are known.
 
 use narrows_model::finding::evidence::duplicate_query::Sameness;
 use narrows_model::trace::Span;
@@ -11,7 +11,7 @@ use crate::read::repetition::bound_values;
 use crate::read::requests::Query;
 use crate::read::shapes::{Effect, Shape};
 
-/// Systems whose drivers send one text once, however many rows it has. Others send it again for each page.
+/// Systems whose drivers send a text once, whatever the number of rows. Others send it again for each page.
 const SYSTEMS: [&str; 19] = [
     "postgresql",
     "mysql",
@@ -33,7 +33,7 @@ const SYSTEMS: [&str; 19] = [
     "trino",
     "other_sql",
 ];
-/// Words of statements that do more than read stored rows, or read the database's own state.
+/// Words of statements that do more than read stored rows, or that read the database's own state.
 const NO_READ: [&str; 22] = [
     "INSERT",
     "UPDATE",
@@ -58,14 +58,14 @@ const NO_READ: [&str; 22] = [
     "SQLITE_MASTER",
     "SYS",
 ];
-/// Beginnings of such words: functions and catalogs of PostgreSQL, generators of ids.
+/// Prefixes of such words: PostgreSQL functions and catalogs, id generators.
 const NO_READ_STARTS: [&str; 4] = ["PG_", "UUID", "GEN_RANDOM", "LAST_INSERT"];
-/// Lengths, in characters, at which instrumentation and collectors commonly cut a text off.
+/// Lengths, in characters, at which instrumentation and collectors commonly truncate texts.
 const CUT_AT: [usize; 16] = [128, 255, 256, 500, 512, 1000, 1023, 1024, 2000, 2048, 4000, 4095, 4096, 8000, 8191, 8192];
-/// Texts that stand in the place of values.
+/// Texts that replace values.
 const MASKS: [&str; 6] = ["REDACTED", "'?'", "\"?\"", "'***'", "'%s'", "'xxxxx'"];
 
-/// Whether a query only reads rows of tables, and its text is known to its end.
+/// Whether a query only reads rows of tables, and its text is complete.
 pub(super) fn is_read(query: &Query<'_>) -> bool {
     let facts = &query.span.facts;
     let is_relational = || facts.db_system.as_deref().is_some_and(|system| SYSTEMS.contains(&system));
@@ -87,7 +87,7 @@ fn sql_reads_only(shape: &Shape) -> bool {
         && !reads_a_function(&shape.text)
 }
 
-/// Whether something after a `FROM` or `JOIN` is called like a function.
+/// Whether a `FROM` or `JOIN` reads from a function call.
 fn reads_a_function(text: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
     let mut words = text.split(' ');
@@ -109,8 +109,8 @@ fn is_cut(text: &str) -> bool {
     text.ends_with("...") || text.ends_with('…') || is_open || CUT_AT.contains(&text.chars().count())
 }
 
-/// What shows that queries with this text and these recorded values are one query; `Rows` when nothing does but,
-/// perhaps, what they return.
+/// Evidence that queries with this text and these recorded values are the same; `Rows` if only the returned rows may
+/// show it.
 pub(super) fn sameness_of(query: &Query<'_>) -> Sameness {
     let shape = &query.shape;
     let is_masked = |text: &str| MASKS.iter().any(|mask| text.contains(mask));
@@ -125,13 +125,13 @@ pub(super) fn sameness_of(query: &Query<'_>) -> Sameness {
     }
 }
 
-/// Whether as many values were recorded as a text has places for.
+/// Whether every placeholder of a text has a recorded value.
 fn are_recorded(span: &Span, places: usize) -> bool {
     bound_values(span).count() >= places || bound_values(span).any(|(key, _)| key == "db.statement.parameters")
 }
 
-/// Whether a query between two reads leaves the rows of the read as they were: another read, or a write to a table that
-/// the read does not mention. A relational database writes nothing into a store of another language.
+/// Whether a query between two reads leaves the read's rows unchanged: it is another read, or it writes to a table that
+/// the read does not mention. A relational database does not write to a store with another language.
 pub(super) fn leaves_alone(between: &Query<'_>, read: &Shape) -> bool {
     let writes_elsewhere = match (between.shape.is_sql(), read.is_sql()) {
         (true, true) => written_table(&between.shape).is_some_and(|table| !mentions(&read.text, table)),
@@ -141,7 +141,7 @@ pub(super) fn leaves_alone(between: &Query<'_>, read: &Shape) -> bool {
     writes_elsewhere || reads_only(&between.shape)
 }
 
-/// The table that a statement writes, without schema and quotes; none when that cannot be read off it.
+/// The table that a statement writes, without schema and quotes; `None` if the text does not show it.
 fn written_table(shape: &Shape) -> Option<&str> {
     let mut words = shape.text.split(' ');
     let first = words.next()?;

@@ -1,4 +1,4 @@
-//! Tests of `duplicate-query`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `duplicate-query`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -27,7 +27,7 @@ fn detect_in_each(children: Vec<SpanBuilder>) -> Vec<Finding> {
     detect((0..20).map(|number| request(children.clone()).trace(number)))
 }
 
-/// A query, something, and the query again.
+/// A query, another span, and the query again.
 fn around(text: &str, between: SpanBuilder) -> Vec<SpanBuilder> {
     vec![query(text).at(2.0, 8.0), between.at(11.0, 4.0), query(text).at(16.0, 8.0)]
 }

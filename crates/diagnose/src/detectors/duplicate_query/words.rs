@@ -1,4 +1,4 @@
-//! How `duplicate-query` reads.
+//! Texts of `duplicate-query` findings.
 
 use narrows_model::finding::evidence::duplicate_query::{DuplicateQuery, Sameness};
 use narrows_model::finding::{Figure, Finding};
@@ -7,7 +7,7 @@ use narrows_model::units;
 use crate::detectors::words::{Words, operation};
 use crate::exemplars::clipped;
 
-/// Enough of a statement to know it by; more of it is in the source text.
+/// Maximum characters of a statement in a title; the source text has more of it.
 const STATEMENT_CHARS_MAX: usize = 60;
 
 impl Words for DuplicateQuery {

@@ -1,13 +1,13 @@
-//! `event-loop-lag`: callbacks block the event loop of a service, and every request waits for it.
+//! `event-loop-lag`: callbacks block a service's event loop, and every request waits for it.
 //!
-//! Read are the delays of the loop of Node.js (`read/event_loops.rs`), per replica and interval of load, medians of the
-//! readings, so that a single long turn does not count. The mean wait of an event for the loop is estimated from them
-//! and compared with the latency of the load. A request waits at least once, so this is a lower limit.
+//! The input is the loop delays of Node.js (`read/event_loops.rs`), per replica and load interval. Medians of the
+//! readings count, so a single long turn does not. They give an estimate of an event's mean wait for the loop, which is
+//! compared with the latency of the load. A request waits at least once, so this is a lower limit.
 //!
-//! A loop in full use that turns quickly does not lag: that is one thread at its limit, which `cpu-saturation` reports.
-//! A loop that lags because its thread is full is listed below that. A thread that the machine, its quota or the
-//! hypervisor keeps from running looks blocked too: nothing is said where the thread waits for a processor, where its
-//! control group is throttled, where other programs fill the machine, or where the loop itself reports to be idle.
+//! A fully used loop that turns quickly does not lag: that is one thread at its limit, which `cpu-saturation` reports.
+//! A loop that lags because its thread is full is listed below that finding. A thread that the machine, its quota or
+//! the hypervisor keeps from running looks blocked too, so there is no finding if the thread waits for a processor, its
+//! control group is throttled, other programs fill the machine, or the loop itself reports that it is idle.
 
 use narrows_model::finding::evidence::event_loop_lag as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -29,12 +29,12 @@ mod words;
 #[derive(Debug)]
 pub struct EventLoopLag;
 
-/// Share of the time that a thread may wait for a processor.
+/// Share of time waiting for a processor from which the thread counts as kept from running.
 const THREAD_WAIT_MAX: f64 = 0.15;
-/// A loop runs callbacks for at least this part of the time in which it is blocked.
+/// Minimum ratio of the time a loop runs callbacks to the time it is blocked.
 const ACTIVE_PART: f64 = 0.5;
 
-/// A replica whose loop lags, in one interval.
+/// A replica with a lagging loop, in one interval.
 struct Lag {
     replica: u32,
     at: usize,
@@ -72,7 +72,7 @@ fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag>
     (is_long && interval.rate > 0.0 && is_own).then_some(Lag { replica, at, delay })
 }
 
-/// Whether the thread is ready and does not run, because of others or of its quota.
+/// Whether the thread is ready but cannot run, because of other threads or its quota.
 fn is_kept_from_running(cpu: &Cpu<'_>, (service, replica): (&str, u32), interval: &Interval) -> bool {
     let waiting = cpu.cores_of(names::BUSIEST_THREAD_WAIT, service, replica, interval);
     let throttled = cpu.held(service, replica, interval).throttled;

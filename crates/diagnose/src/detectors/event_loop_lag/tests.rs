@@ -1,4 +1,4 @@
-//! Tests of `event-loop-lag`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `event-loop-lag`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Caveat, Evidence};
 use narrows_testkit::spans::server;
@@ -12,7 +12,7 @@ fn trial() -> TrialBuilder {
     trial.busiest_thread("shop", 0, |_| 0.78).steady(20, Load { vus: 8, rate: 80.0, latency_ms: 100.0 })
 }
 
-/// A loop whose turns take this long, mean and standard deviation in milliseconds.
+/// Delays of a loop by mean and standard deviation, in milliseconds.
 fn delays(trial: TrialBuilder, mean_ms: f64, deviation_ms: f64) -> TrialBuilder {
     let of = |part: &str| format!("nodejs.eventloop.delay.{part}");
     trial

@@ -1,4 +1,4 @@
-//! How `event-loop-lag` reads.
+//! Texts of `event-loop-lag` findings.
 
 use narrows_model::finding::evidence::event_loop_lag::EventLoopLag;
 use narrows_model::finding::{Figure, Finding};

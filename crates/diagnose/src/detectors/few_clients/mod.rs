@@ -1,15 +1,13 @@
-//! `few-clients`: replicas that get uneven load because the load has so few clients that a hash of them cannot do
-//! better.
+//! `few-clients`: replicas get uneven load, because hashing so few clients cannot spread it better.
 //!
-//! A finding on the experiment: a balancer that keeps a client at its replica, by its address or by a cookie, spreads
-//! clients and not requests. With a handful of clients some replicas get several of them and some none, and the real
-//! load, which has thousands, does nothing of the kind.
+//! This finding is about the experiment. A balancer that keeps a client at its replica, by address or by cookie,
+//! spreads clients, not requests. With a handful of clients, some replicas get several and some none; the real load has
+//! thousands of clients and no such skew.
 //!
-//! Three sources say how many clients there are, in this order: addresses that the replicas' own spans name, addresses
-//! that the load is configured to use, and its users. An address that is seen at several replicas is not what the
-//! balancer goes by. Where addresses are only configured, or only users are known, the shares of the replicas must be
-//! what so few clients make: each about a whole number of clients' part. That is why weights that are set on purpose, a
-//! replica that is slow and one that only stands by are not taken for it.
+//! The number of clients comes from three sources, in this order: addresses in the replicas' own spans, addresses that
+//! the load is configured to use, and its users. If an address is seen at several replicas, the balancer does not go by
+//! address. If addresses are only configured, or only users are known, each replica's share must be about that of a
+//! whole number of clients. This excludes weights set on purpose, slow replicas and standbys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,13 +29,14 @@ mod words;
 #[derive(Debug)]
 pub struct FewClients;
 
-/// In each half of the trial the fullest must have this share of the ratio that all of it must show.
+/// Share of the required ratio that the busiest replica must reach in each half of the trial.
 const HALF_RATIO_SHARE: f64 = 0.8;
-/// Share of the requests that must name their client.
+/// Minimum share of requests with a named client.
 const NAMED_SHARE: f64 = 0.9;
-/// Share of a client's requests that must go to one replica.
+/// Minimum share of a client's requests that go to one replica.
 const STICKY_SHARE: f64 = 0.95;
-/// Replicas from which a single client that only one of them serves is worth saying: of two, one may stand by.
+/// Minimum number of replicas for a finding about a single client served by only one of them: of two, one may be a
+/// standby.
 const REPLICAS_OF_ONE_CLIENT: usize = 3;
 
 impl Detector for FewClients {
@@ -59,11 +58,11 @@ impl Detector for FewClients {
     }
 }
 
-/// A service whose replicas get uneven load.
+/// A service with unevenly loaded replicas.
 struct Candidate<'a> {
     service: &'a str,
     group: &'a Group<'a>,
-    /// Requests at each replica, each as often as its trace stands for.
+    /// Share of requests at each replica, weighted by trace.
     shares: BTreeMap<&'a str, f64>,
     requests: usize,
     skew: Skew,
@@ -131,16 +130,16 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The part of all requests that each replica handled.
+/// Share of all requests that each replica handled, weighted by trace.
 fn shares_of<'a>(group: &'a Group<'a>) -> BTreeMap<&'a str, f64> {
-    // From 0, as the sum of none is -0.
+    // From 0, because an empty sum is -0.
     let weight = |visits: &[Visit<'_>]| visits.iter().fold(0.0, |sum, visit| sum + visit.weight);
     let sum: f64 = group.places.values().map(|visits| weight(visits)).sum();
     let share = |visits: &[Visit<'_>]| if sum > 0.0 { weight(visits) / sum } else { 0.0 };
     group.places.iter().map(|(replica, visits)| (replica.as_str(), share(visits))).collect()
 }
 
-/// The few clients that make shares such as these; none where there are many, or where they do not explain them.
+/// The few clients that explain these shares; `None` if there are many, or if they do not explain the shares.
 fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64>) -> Option<Clients> {
     let replicas = shares.len();
     let least = |count: usize| count > 0 && (count as f64) < reading.thresholds.few_clients_each * replicas as f64;
@@ -151,7 +150,7 @@ fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64
         Seen::Sticky(count) if count > 1 => return Some(Clients::SeenAddresses(count)).filter(|_| least(count)),
         // One address may be a proxy's own.
         Seen::Sticky(count) => return users().or_else(|| Some(Clients::GivenAddresses(count)).filter(|_| fits(count))),
-        // Addresses do not decide; sessions still may.
+        // The balancer does not go by address, but may go by session.
         Seen::Everywhere => return users(),
         Seen::Unknown => {}
     }
@@ -159,7 +158,7 @@ fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64
     given.filter(|count| fits(*count)).map(Clients::GivenAddresses).or_else(users)
 }
 
-/// The users of a closed load that has one level only: their number is that of its sessions.
+/// Number of users of a closed load with a single level: each user has one session.
 fn users(reading: &Reading<'_>) -> Option<usize> {
     let levels: BTreeSet<u32> = reading.trial.counted_windows().map(|window| window.vus).collect();
     let is_even = reading.trial.counted_windows().all(|window| window.kind == WindowKind::Steady);
@@ -167,10 +166,10 @@ fn users(reading: &Reading<'_>) -> Option<usize> {
     usize::try_from(*users).ok().filter(|users| *users > 0)
 }
 
-/// What the replicas' spans say of addresses.
+/// Client addresses according to the replicas' spans.
 enum Seen {
     Unknown,
-    /// So many, each at one replica.
+    /// Number of addresses, each at one replica.
     Sticky(usize),
     Everywhere,
 }
@@ -189,11 +188,11 @@ fn seen(group: &Group<'_>) -> Seen {
         }
     }
     let at_home: f64 = by_client.values().map(|replicas| replicas.values().copied().fold(0.0, f64::max)).sum();
-    // A proxy in between gives all requests its own address, which then is everywhere.
+    // A proxy in between gives all requests its own address, which then appears at every replica.
     if at_home >= STICKY_SHARE * named { Seen::Sticky(by_client.len()) } else { Seen::Everywhere }
 }
 
-/// Whether each share is about that of a whole number of clients, of which there are so many in all.
+/// Whether each replica's share is about that of a whole number of the `clients`.
 fn is_of_whole_clients(shares: &BTreeMap<&str, f64>, clients: usize, tolerance: f64) -> bool {
     let busy = shares.values().filter(|share| **share > 0.0).count();
     if clients == 1 && shares.len() < REPLICAS_OF_ONE_CLIENT || busy > clients {

@@ -1,4 +1,4 @@
-//! Tests of `few-clients`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `few-clients`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{client, server};
@@ -7,7 +7,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Four users of three replicas: three of them at the first, one at the second.
+/// Four users of three replicas: three users at the first, one at the second.
 #[test]
 fn few_users_that_a_balancer_keeps_at_their_replica_are_named() {
     let request = |n: u32| {

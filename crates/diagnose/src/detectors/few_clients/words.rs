@@ -1,4 +1,4 @@
-//! How `few-clients` reads.
+//! Texts of `few-clients` findings.
 
 use narrows_model::finding::evidence::few_clients::{Clients, FewClients};
 use narrows_model::finding::{Figure, Finding};
@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::detectors::words::Words;
 
-/// With so many clients per replica, a hash of them spreads requests about evenly.
+/// Clients per replica from which a hash spreads requests about evenly.
 const CLIENTS_PER_REPLICA: usize = 10;
 
 impl Words for FewClients {

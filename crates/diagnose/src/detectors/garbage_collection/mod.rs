@@ -1,12 +1,12 @@
-//! `garbage-collection`: a runtime's collector stops a service for much of the time, or for so long that requests which
-//! meet a pause are the slowest.
+//! `garbage-collection`: a runtime's collector stops a service for much of the time, or for so long that the slowest
+//! requests are those that meet a pause.
 //!
-//! Read are the times that runtimes report (`read/runtimes.rs`): collections that stop the program, per replica and
-//! interval of load. What runs beside the program is not counted. The share of time must hold without the reading that
-//! has most of it, so that one full collection does not count; a share of long pauses counts only when the latency of
-//! the load shows them: the 99th percentile is about as long as a pause, and half of the requests are much faster.
+//! The input is the times that runtimes report (`read/runtimes.rs`) for collections that stop the program, per replica
+//! and load interval. Concurrent collection does not count. The share of time must hold without the largest reading, so
+//! that one full collection does not count. A share of long pauses counts only if the latency of the load shows it: the
+//! 99th percentile is about as long as a pause, and half of the requests are much faster.
 //!
-//! A pause of a service that handles no request of the load delays nothing. Where programs outside the run fill the
+//! A pause of a service that handles no request of the load delays nothing. If programs outside the run fill the
 //! machine, they decide how long a pause lasts, so there is no finding.
 
 use std::collections::BTreeMap;
@@ -31,14 +31,14 @@ mod words;
 #[derive(Debug)]
 pub struct GarbageCollection;
 
-/// Part of the share of time that must be left without the reading that has most of it.
+/// Fraction of the required time share that must remain without the largest reading.
 const LEFT_WITHOUT_MOST: f64 = 0.5;
-/// A latency is about as long as a pause from this part of it on.
+/// Fraction of a pause from which a latency counts as about as long.
 const AS_LONG: f64 = 0.5;
-/// The most that a stopped program can be stopped; more is a metric that does not say what it should.
+/// Maximum plausible share of time that a program is stopped; a metric with more does not measure that.
 const SHARE_MAX: f64 = 1.05;
 
-/// A replica that is stopped, in one interval.
+/// A replica that its collector stops, in one interval.
 struct Stopped<'a> {
     collector: &'a Collector<'a>,
     at: usize,
@@ -86,7 +86,7 @@ fn is_large(collections: &Collections, thresholds: &Thresholds) -> bool {
         && collections.share_without_most >= LEFT_WITHOUT_MOST * thresholds.gc_share
 }
 
-/// Whether long pauses come again and again, and the slowest requests take as long as one.
+/// Whether long pauses recur, and the slowest requests take about as long as one.
 fn is_felt(reading: &Reading<'_>, interval: &Interval, collections: &Collections) -> bool {
     let thresholds = reading.thresholds;
     let is_frequent =
@@ -135,9 +135,9 @@ fn finding(
     }
 }
 
-/// The share of the time, or what long pauses add to the mean latency of arrivals: a request that is under way waits for
-/// all of a pause P, one that arrives in it for half of it on average, so share × (P ÷ 2 + latency without pauses).
-/// Users that wait for a response send nothing during a pause, so there the share of the time is the cost.
+/// Share of the load's latency that pauses cost. For users who wait for a response, it is the share of time, since they
+/// send nothing during a pause. For arrivals, long pauses add share × (P ÷ 2 + latency without pauses) to the mean
+/// latency: a request under way waits for the whole pause P, one that arrives during it waits for half on average.
 fn cost(sign: PauseSign, collections: &Collections, interval: &Interval) -> f64 {
     let long = collections.long.filter(|_| sign == PauseSign::Length && interval.offered.is_some());
     let of_latency = long.map_or(0.0, |long| {

@@ -1,4 +1,4 @@
-//! Tests of `garbage-collection`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `garbage-collection`: evidence that must make it fire, and evidence that must not.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn trial() -> TrialBuilder {
     trial.steady(SECONDS, Load { vus: 8, rate: 100.0, latency_ms: 80.0 })
 }
 
-/// A series with one point every `step` seconds: the sum of what `each` says of the seconds so far.
+/// A cumulative series with one point every `step` seconds: the sum of `each` over the seconds so far.
 fn sum(name: &str, unit: &str, labels: &[(&str, &str)], step: usize, each: impl Fn(usize) -> f64) -> Series {
     let labels: BTreeMap<String, String> = labels.iter().map(|(l, v)| ((*l).to_owned(), (*v).to_owned())).collect();
     let key =
@@ -31,7 +31,7 @@ fn sum(name: &str, unit: &str, labels: &[(&str, &str)], step: usize, each: impl 
     Series { key, points: (0..=SECONDS).step_by(step).map(|s| Point { time_ns: at(s), value: value(s) }).collect() }
 }
 
-/// Collections of one kind of a JVM: seconds and number per second.
+/// One kind of JVM collection: seconds and number per second.
 fn jvm(labels: &[(&str, &str)], seconds: f64, count: f64) -> [Series; 2] {
     [
         sum("jvm.gc.duration.sum", "s", labels, 5, move |_| seconds),

@@ -1,4 +1,4 @@
-//! How `garbage-collection` reads.
+//! Texts of `garbage-collection` findings.
 
 use narrows_model::finding::evidence::garbage_collection::{GarbageCollection, PauseSign, Runtime};
 use narrows_model::finding::{Figure, Finding};
@@ -133,7 +133,7 @@ impl Words for GarbageCollection {
     }
 }
 
-/// The setting that gives a runtime more memory.
+/// Setting that gives a runtime more memory.
 fn larger_heap(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Jvm => " (`-Xmx`)",

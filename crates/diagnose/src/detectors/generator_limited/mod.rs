@@ -1,13 +1,13 @@
 //! `generator-limited`: the load generator, not the system, shaped the numbers.
 //!
-//! A finding on the experiment. Five signs are read: the generator's own verdict; the iterations of an open model that
-//! never began or had to wait, because `max_vus` users were all busy; the part of the mean latency that requests spent
-//! waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
-//! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
+//! This finding is about the experiment. It reads five signs: the generator's own verdict; iterations of an open model
+//! that never began or had to wait because all `max_vus` users were busy; the share of the mean latency that requests
+//! spent waiting to be sent; the CPU of the busiest load thread; and the generator's share of a full machine.
+//! Confidence is high if a sign makes the figures invalid, medium if it makes them doubtful; the ranking relies on it.
 //!
-//! Users that are all busy speak for too few of them only where the system responds as fast as under less load. Where
-//! it responds later, it is beyond its capacity, and more users would only wait with the others. Where every request
-//! fails, only the CPU speaks: the rest is what failing requests do to any generator.
+//! Busy users mean too few users only if the system responds as fast as under less load. If it responds later, it is
+//! beyond its capacity, and more users would only wait with the others. If every request fails, only the CPU signs
+//! count: failing requests cause the other signs in any generator.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::generator_limited::{self as evidence, Sign, SignKind, share_of};
@@ -47,14 +47,14 @@ impl Detector for GeneratorLimited {
     }
 }
 
-/// Whether every request failed: then the figures are invalid and users wait because of the system, whatever the
-/// generator does. Its use of the CPU still speaks for itself.
+/// Whether every request failed. The figures are then invalid and users wait because of the system, whatever the
+/// generator does; only its CPU use is still a sign.
 pub(crate) fn all_failed(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.succeeded == 0 && load.errors.total() > 0
 }
 
-/// A doubt is printed beside the figures; only a verdict that nothing holds is a finding by itself.
+/// The generator's own verdict, if it is invalid. A doubtful verdict is only printed next to the figures.
 fn verdict(trial: &TrialEvidence) -> Option<Sign> {
     let validity = &trial.trial.validity;
     (validity.verdict == Verdict::Invalid)
@@ -69,18 +69,18 @@ fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
     }
 }
 
-/// The share of the iterations due that never began; 0 in closed models.
+/// Share of due iterations that never began, 0 to 1; 0 in closed models.
 fn dropped_share(load: &LoadTotals) -> f64 {
     share_of(load.dropped, load.due)
 }
 
-/// The share of the iterations due that found every user busy; 0 in closed models.
+/// Share of due iterations that found every user busy, 0 to 1; 0 in closed models.
 fn waited_share(load: &LoadTotals) -> f64 {
     share_of(load.late, load.due)
 }
 
-/// Whether so many iterations of an open load never began that the system was not given it, though the generator had
-/// CPU to spare: with a full thread users are busy because of the generator itself.
+/// Whether the system did not get an open load, because too many iterations never began although the generator had
+/// spare CPU. With a full thread, users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
         && !all_failed(trial)
@@ -88,8 +88,9 @@ pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bo
         && !has_full_thread(trial, thresholds)
 }
 
-/// Whether users were busy because the system responds later: under the heaviest load requests take, once sent, several
-/// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
+/// Whether users were busy because the system responds later: from sending to response, requests under the heaviest
+/// load take several times as long as under the lightest. More users would only wait too, so the throughput is the
+/// system's own.
 fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
     let completed = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
     let heavy = completed().max_by(|a, b| a.by_demand(b));
@@ -104,7 +105,7 @@ fn has_full_thread(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     sign.is_some_and(|sign| sign.verdict == Verdict::Invalid)
 }
 
-/// In an open model an iteration waits, and in the end is dropped, only when all users it may have are busy.
+/// Iterations that waited or were dropped. In an open model this happens only if all permitted users are busy.
 fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
     if is_slow_system(intervals, thresholds) {
         return None;
@@ -123,7 +124,7 @@ fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
     Some(Sign { verdict, kind })
 }
 
-/// The part of the mean latency that passed before sending, 0 to 1; 0 without load.
+/// Share of the mean latency that passed before sending, 0 to 1; 0 without load.
 fn late_share(trial: &TrialEvidence) -> f64 {
     let load = trial.counted_load();
     if load.latency.mean_ns() > 0.0 { (load.lateness.mean_ns() / load.latency.mean_ns()).min(1.0) } else { 0.0 }

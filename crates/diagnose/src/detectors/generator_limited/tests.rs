@@ -1,4 +1,4 @@
-//! Tests of `generator-limited`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `generator-limited`: evidence that must make it fire, and evidence that must not.
 
 use narrows_testkit::trial::{Load, TrialBuilder};
 

@@ -1,4 +1,4 @@
-//! How `generator-limited` reads.
+//! Texts of `generator-limited` findings.
 
 use narrows_model::finding::evidence::generator_limited::{GeneratorLimited, SignKind, share_of};
 use narrows_model::finding::{Figure, Finding};

@@ -1,11 +1,12 @@
-//! `hot-partition`: one of several alike places (partitions, replicas, servers) gets far more than its share and feels it.
+//! `hot-partition`: one of several equivalent places (partitions, replicas, servers) gets far more than its share and
+//! is strained by it.
 //!
-//! Three things must come together: counts that differ by more than chance, in the earlier and the later half of the
-//! trial; a fullest place that uses more of what it may than the others, or responds later; and enough different keys
-//! that a hash would have spread them. With few keys or few clients the load itself makes the skew: that is said, with
-//! low confidence, because it is the test that needs fixing.
+//! Three things must coincide: counts that differ by more than chance, in both halves of the trial; a fullest place
+//! that uses more of its limit than the others or responds later; and enough different keys for a hash to spread them.
+//! With few keys or few clients the load itself causes the skew: this is reported with low confidence, because the test
+//! needs fixing.
 //!
-//! Where spans do not say which partition they went to, what the store spent on each is counted instead.
+//! If spans do not name the partition of a call, the store's consumption per partition is counted instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +30,11 @@ mod words;
 #[derive(Debug)]
 pub struct HotPartition;
 
-/// Units that one call is taken to spend, where only what was spent is known: few calls spend more.
+/// Units assumed per call if only the consumption is known: few calls spend more.
 const UNITS_OF_A_CALL: f64 = 10.0;
-/// In each half of the trial the fullest must have this share of the ratio that all of it must show.
+/// Share of the required ratio that the fullest place must reach in each half of the trial.
 const HALF_RATIO_SHARE: f64 = 0.8;
-/// One key with this share of the fullest place's visits is what makes it full.
+/// Share of the fullest place's visits from which one key explains its load.
 const HOT_KEY_SHARE: f64 = 0.5;
 
 impl Detector for HotPartition {
@@ -60,7 +61,8 @@ impl Detector for HotPartition {
     }
 }
 
-/// Of several groups of the same places, such as two statements to the same servers, the one with most visits.
+/// Keeps one of several groups of the same places, such as two statements to the same servers: the one with most
+/// visits.
 fn one_for_the_same_places(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     candidates.sort_by(|a, b| b.count.total_cmp(&a.count));
     let mut seen: BTreeSet<(PlaceKind, Vec<String>)> = BTreeSet::new();
@@ -70,7 +72,7 @@ fn one_for_the_same_places(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<
     candidates
 }
 
-/// What the partitions of each store spent in counted time: in all, and in the earlier half of it.
+/// (partition, units in counted time, units in its earlier half), by store. Values are sums of readings.
 type Spent = BTreeMap<String, Vec<(String, f64, f64)>>;
 
 fn spent(trial: &TrialEvidence) -> Spent {
@@ -89,7 +91,7 @@ fn spent(trial: &TrialEvidence) -> Spent {
     stores
 }
 
-/// Alike places, and the fullest of them.
+/// Equivalent places, and the fullest of them.
 struct Candidate<'a> {
     reading: &'a Reading<'a>,
     kind: PlaceKind,
@@ -97,12 +99,12 @@ struct Candidate<'a> {
     places: Vec<String>,
     skew: Skew,
     is_lasting: bool,
-    /// Visits, or calls that what was spent stands for.
+    /// Number of visits, or of calls estimated from the consumption.
     count: f64,
     strain: Strain,
-    /// Different keys; none when they are not recorded.
+    /// Number of different keys; `None` if they are not recorded.
     keys: Option<usize>,
-    /// The largest share of one key among the visits of the fullest.
+    /// Largest share of one key among the fullest place's visits.
     top_key_share: Option<f64>,
     operation: Option<&'a str>,
     visits: Vec<Visit<'a>>,
@@ -172,7 +174,7 @@ impl<'a> Candidate<'a> {
         is_uneven && is_felt && self.count >= thresholds.hot_calls
     }
 
-    /// Whether so few keys fall so by chance.
+    /// Whether so few keys can cause this skew by chance.
     fn is_artefact(&self) -> bool {
         self.keys.is_some_and(|keys| {
             chance(keys, self.places.len(), self.skew.share) >= self.reading.thresholds.hot_chance
@@ -180,7 +182,8 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    /// Whether one of many keys is requested far more often than the others: that is the data's, not the number's.
+    /// Whether one of many keys is requested far more often than the others: the data causes that, not the number of
+    /// keys.
     fn has_hot_key(&self, keys: usize) -> bool {
         keys >= 2 * self.places.len() && self.top_key_share.is_some_and(|share| share >= HOT_KEY_SHARE)
     }
@@ -239,13 +242,13 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// How many clients call, where places are chosen by client or connection: the users of the load.
+/// Number of clients for places chosen by client or connection: the users of the load.
 fn clients(trial: &TrialEvidence, kind: PlaceKind) -> Option<usize> {
     let users = trial.counted_windows().map(|window| window.vus).max().filter(|users| *users > 0);
     users.filter(|_| kind == PlaceKind::Replica).and_then(|users| usize::try_from(users).ok())
 }
 
-/// What a call to a store is charged in the mean, at least one unit.
+/// Mean charge of a call to a store, at least one unit.
 fn charge_of_a_call(trial: &TrialEvidence) -> f64 {
     let calls = || trial.operations.iter().flat_map(|operation| &operation.calls).filter(|call| call.charge.is_some());
     let charge: f64 = calls().filter_map(|call| call.charge).sum();

@@ -1,4 +1,4 @@
-//! Whether the fullest of several places feels it: how much it uses and how long calls to it take.
+//! Strain on the fullest of several places: its use, and the latency of calls to it.
 
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
 use narrows_model::finding::evidence::hot_partition::{PlaceKind, PlaceLatency, PlaceUse};
@@ -9,19 +9,20 @@ use crate::read::places::Group;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
-/// How the fullest place fares beside the others.
+/// The fullest place compared with the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Strain {
-    /// Its use and the mean of the others', of what each may use; or in units when that is not known.
+    /// Use of the fullest place and mean use of the others, as shares of their limits, or in units if a limit is
+    /// unknown.
     pub(super) used: Option<(f64, f64)>,
-    /// Whether the use is a share of a limit.
+    /// Whether the uses are shares of a limit.
     pub(super) is_share: bool,
-    /// Median length of a visit there and elsewhere, nanoseconds.
+    /// Median length of a visit to the fullest place and to the others, nanoseconds.
     pub(super) latency_ns: Option<(f64, f64)>,
 }
 
 impl Strain {
-    /// Whether the fullest uses so much more that it is a sign of strain.
+    /// Whether the fullest place uses so much more that it is a sign of strain.
     pub(super) fn is_used(&self, thresholds: &Thresholds) -> bool {
         self.used.is_some_and(|(hot, others)| {
             let is_material = !self.is_share || hot >= thresholds.hot_use_share;
@@ -29,7 +30,7 @@ impl Strain {
         })
     }
 
-    /// Whether the fullest is so much slower that it is a sign of strain.
+    /// Whether the fullest place is so much slower that it is a sign of strain.
     pub(super) fn is_slow(&self, thresholds: &Thresholds) -> bool {
         self.latency_ns.is_some_and(|(hot, others)| {
             hot >= thresholds.hot_strain_ratio * others && hot - others >= thresholds.hot_latency_ns
@@ -51,7 +52,7 @@ impl Strain {
     }
 }
 
-/// Median length of a visit at the fullest place and elsewhere.
+/// Median length of a visit to the fullest place and to the others, nanoseconds.
 pub(super) fn latency(group: &Group<'_>, hot: &str) -> Option<(f64, f64)> {
     let of = |is_meant: &dyn Fn(&str) -> bool| {
         let places = group.places.iter().filter(|(place, _)| is_meant(place));
@@ -62,7 +63,7 @@ pub(super) fn latency(group: &Group<'_>, hot: &str) -> Option<(f64, f64)> {
     Some((of(&|place| place == hot)?, of(&|place| place != hot)?))
 }
 
-/// What the fullest place and the others use, in the mean.
+/// Mean use of the fullest place and of the others.
 pub(super) fn used(trial: &TrialEvidence, (kind, name): (PlaceKind, &str), hot: &str, places: &[String]) -> Strain {
     let of_place: Vec<(bool, f64, Option<f64>)> = match kind {
         PlaceKind::Partition => {

@@ -1,4 +1,4 @@
-//! Tests of `hot-partition`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `hot-partition`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -9,7 +9,7 @@ use super::*;
 
 const LOAD: Load = Load { vus: 40, rate: 50.0, latency_ms: 20.0 };
 
-/// A look-up of one of `keys` owners in a partition, as long as given.
+/// A look-up of an owner in a partition, with this length in milliseconds.
 fn look_up(partition: usize, key: usize, ms: f64) -> SpanBuilder {
     document_query(&format!("SELECT * FROM c WHERE c.owner = {key}"), &partition.to_string()).at(2.0, ms)
 }
@@ -19,7 +19,7 @@ fn traces(count: u32, call: impl Fn(usize) -> SpanBuilder) -> Vec<Trace> {
     (0..count).map(|n| request(n).trace(n * 10)).collect()
 }
 
-/// Of ten requests six go to partition 0, one to each of the others.
+/// Partition of request `n`: of ten requests, six go to partition 0 and one to each of the others.
 fn uneven(n: usize) -> usize {
     (n % 10).saturating_sub(5)
 }
@@ -149,7 +149,7 @@ fn even_or_harmless_loads_are_left_alone() {
 
 #[test]
 fn a_hot_key_of_another_partition_is_not_taken_for_this_ones() {
-    // Half of the calls go to partition 0, each with a key of its own; all to partition 1 are for one key.
+    // Half of the calls go to partition 0, each with a different key; all calls to partition 1 have the same key.
     let partition = |n: usize| [0, 0, 0, 0, 0, 1, 1, 1, 2, 3][n % 10];
     let key = |n: usize| if partition(n) == 1 { 7777 } else { n };
     let findings = detect(with_readings(trial(traces(200, |n| look_up(partition(n), key(n), 5.0))), hot));

@@ -1,4 +1,4 @@
-//! How `hot-partition` reads.
+//! Texts of `hot-partition` findings.
 
 use narrows_model::finding::evidence::hot_partition::{Counted, HotPartition, Keys, PlaceKind};
 use narrows_model::finding::{Figure, Finding};

@@ -1,12 +1,13 @@
-//! `instrumentation-gap`: an operation whose time cannot be broken down, because what it waits for sends no spans.
+//! `instrumentation-gap`: an operation's time cannot be broken down, because something that it waits for sends no
+//! spans.
 //!
-//! A finding on the experiment: no cause can be named before more is seen. Time under no span proves nothing by itself,
-//! for a program may sleep and be in order. So something must say that there is a thing to see: a database or a busy
-//! service is known to be there and no span shows it; or just this time grows with the load, as a wait in a queue does.
-//! Time in a call is explained by the call, unless a service of this very trial handles it and no span of that service
-//! is below: because it sends none, or because it begins traces of its own.
+//! This finding is about the experiment: no cause can be named without more data. Time under no span proves nothing
+//! alone, because a program may sleep on purpose. There must be a sign of something hidden: a database or a busy
+//! service is known to exist and no span shows it, or exactly this time grows with the load, as a wait in a queue does.
+//! A call explains the time in it, unless a service of this trial handles the call without any span below it: because
+//! the service sends no spans, or because it begins separate traces.
 //!
-//! Where another finding explains the operation's time, the ranking drops this one.
+//! If another finding explains the operation's time, the ranking drops this one.
 
 use narrows_model::finding::evidence::instrumentation_gap::{self as evidence, GapSign};
 use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind};
@@ -25,7 +26,7 @@ use crate::stats::{finite, weighted_median};
 
 mod words;
 
-/// How the names of metrics begin that a database client reports, all generations being renamed to the newest.
+/// Prefix of the metrics that a database client reports. All generations of names are renamed to the newest.
 pub(crate) const CLIENT_METRICS: &str = "db.client.";
 
 /// See the module.
@@ -50,19 +51,19 @@ impl Detector for InstrumentationGap {
     }
 }
 
-/// For each request, nanoseconds.
+/// CPU work per request, nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Work {
-    /// On a processor.
+    /// Time on a processor.
     cpu_ns: f64,
-    /// Waiting for one.
+    /// Time waiting for a processor.
     wait_ns: f64,
 }
 
-/// Why there is something to see.
+/// A sign that something is hidden.
 struct Hint<'a> {
     sign: GapSign,
-    /// Where only the requests of this interval count.
+    /// The only interval whose requests count; `None` if all requests count.
     interval: Option<&'a Interval>,
 }
 
@@ -72,11 +73,11 @@ impl From<GapSign> for Hint<'_> {
     }
 }
 
-/// An operation's time that is not to be seen into, medians.
+/// Time of an operation that no span shows, as medians.
 struct Gap<'a> {
     evidence: evidence::InstrumentationGap,
     operation: &'a str,
-    /// Where only the requests of this interval count.
+    /// The only interval whose requests count; `None` if all requests count.
     interval: Option<&'a Interval>,
     examples: Vec<&'a Request<'a>>,
 }
@@ -85,12 +86,12 @@ struct Scene<'r, 'a> {
     reading: &'r Reading<'a>,
     dark: Dark<'a>,
     callers: Callers<'a>,
-    /// Services without spans, and databases that nobody shows.
+    /// Services without spans (`silent`), and databases that no span shows (`unseen`).
     silent: Vec<&'a str>,
     unseen: Vec<&'a str>,
 }
 
-/// What of a request counts, nanoseconds.
+/// Function for the part of a request that counts, nanoseconds.
 type Part<'p> = &'p dyn Fn(&Request<'_>) -> f64;
 
 impl<'r, 'a> Scene<'r, 'a> {
@@ -103,7 +104,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         self.reading.operations.iter().map(|((service, name), requests)| (*service, name.as_str(), &requests[..]))
     }
 
-    /// The longest time of an operation of this service that passes in itself and is not to be seen.
+    /// The service's longest gap: time within the service that no span shows.
     fn within(&self, service: &'a str) -> Option<Gap<'a>> {
         let operations = || self.operations().filter(|(of, _, _)| *of == service);
         let speaking = operations().find(|(_, _, requests)| speaks(requests)).map(|(_, name, _)| name);
@@ -127,7 +128,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         longest(gaps)
     }
 
-    /// A service that nobody calls as far as spans show, and that works all the same while requests complete.
+    /// A busy service that no span calls: it works while requests complete.
     fn busy(&self, (service, operation): (&str, &str)) -> Option<Hint<'a>> {
         let uncalled = self.silent.iter().copied().filter(|silent| !self.callers.have_called(silent));
         let used = uncalled
@@ -137,7 +138,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         is_busy.then(|| GapSign::BusyService { service: service.to_owned(), cpu_ns: finite(cpu_ns) }.into())
     }
 
-    /// The longest time that an operation spends in calls to a service of which no span shows what it did.
+    /// The callee's longest gap: time in calls to a service whose work no span shows.
     fn behind(&self, callee: &'a str) -> Option<Gap<'a>> {
         let is_silent = self.silent.contains(&callee);
         if !is_silent && !self.callers.are_torn_from(callee, self.reading.thresholds.regular_trace_share) {
@@ -155,14 +156,14 @@ impl<'r, 'a> Scene<'r, 'a> {
         longest(gaps)
     }
 
-    /// What a service worked for each request of its caller; none when its CPU was not sampled.
+    /// CPU work of a service per request of its caller; `None` if its CPU was not sampled.
     fn work(&self, service: &str, caller: (&str, Option<&str>)) -> Option<Work> {
         let cpu_ns = cpu_ns_per_request(self.reading, service, caller)?;
         Some(Work { cpu_ns, wait_ns: cpu_wait_ns_per_request(self.reading, service, caller) })
     }
 
-    /// None when the time is too short, is explained by the processor, or there are too few requests to tell. Where it
-    /// grew, the requests under the heaviest load count.
+    /// Returns `None` if the time is too short, the processor explains it, or there are too few requests. If the time
+    /// grew with the load, only requests under the heaviest load count.
     fn gap(
         &self,
         (service, operation, requests): (&'a str, &'a str, &'a [Handled<'a>]),
@@ -192,13 +193,13 @@ impl<'r, 'a> Scene<'r, 'a> {
         })
     }
 
-    /// Whether this part of the requests grows with the load, as what waits in a queue does.
+    /// A sign if this part of the requests grows with the load, as a wait in a queue does.
     fn grown(&self, requests: &[Handled<'_>], part: Part<'_>) -> Option<Hint<'a>> {
         let thresholds = self.reading.thresholds;
         let steady = || self.reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
         let (at, heavy) = steady().max_by(|(_, a), (_, b)| a.by_demand(b))?;
         let (_, light) = steady().min_by(|(_, a), (_, b)| a.by_demand(b))?;
-        // Where others fill the machine, everything takes longer.
+        // If other programs fill the machine, everything takes longer.
         if light.by_demand(heavy).is_ge() || is_crowded_out(self.reading, at) {
             return None;
         }
@@ -232,18 +233,18 @@ fn longest<'a>(gaps: impl Iterator<Item = Gap<'a>>) -> Option<Gap<'a>> {
     gaps.max_by(|a, b| a.evidence.time_ns.total_cmp(&b.evidence.time_ns))
 }
 
-/// Whether a finding says that this service's time, or the time in its calls, is not to be seen into.
+/// Whether a finding reports that this service's time, or the time in calls to it, cannot be broken down.
 pub(crate) fn is_gap_of(finding: &Finding, service: &str) -> bool {
     finding.kind() == FindingKind::InstrumentationGap && finding.resource == service
 }
 
-/// Whether such a finding names this service as what is there and not to be seen.
+/// Whether such a finding names this service as existing but hidden.
 pub(crate) fn is_missed_by(finding: &Finding, service: &str) -> bool {
     let Evidence::InstrumentationGap(evidence) = &finding.evidence else { return false };
     finding.resource == service || evidence.names_unseen(service)
 }
 
-/// Whether any of these requests shows its database.
+/// Whether any of these requests has spans of its database.
 pub(crate) fn speaks(requests: &[Handled<'_>]) -> bool {
     requests.iter().any(|handled| !handled.request.queries.is_empty() || handled.request.housekeeping > 0)
 }

@@ -1,4 +1,4 @@
-//! Tests of `instrumentation-gap`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `instrumentation-gap`: evidence that must make it fire, and evidence that must not.
 
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::operation;
@@ -12,7 +12,7 @@ fn orders(length_ms: f64) -> SpanBuilder {
     server("shop", "GET /orders").at(0.0, length_ms)
 }
 
-/// Ten seconds with 2 users and ten with 20, thirty traces in each.
+/// Ten seconds with 2 users, then ten with 20; thirty traces in each.
 fn trial(light: &SpanBuilder, heavy: &SpanBuilder, cores: f64) -> TrialBuilder {
     let load = |vus| Load { vus, rate: 10.0, latency_ms: 40.0 };
     let at = |second: u32| TRIAL_START_NS + i64::from(second) * 1_000_000_000;
@@ -150,7 +150,7 @@ fn a_call_that_two_libraries_report_has_its_server_span_below_the_inner_one() {
     let inner = client("GET").scope("inner").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.5, 79.0);
     let outer = client("GET").scope("outer").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.0, 80.0);
     let stacked = steady(&orders(84.0).child(outer.child(inner.child(callee()))));
-    // Somebody looks now and then whether it is up.
+    // Occasional health checks.
     let checks = (300..310).map(|n| server("stock", "GET /healthz").at(0.0, 1.0).trace(n));
     assert_eq!(detect(stacked.service("stock", None).cpu("stock", 0, |_| 0.05).traces(checks)), []);
 }

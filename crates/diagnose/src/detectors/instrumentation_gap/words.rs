@@ -1,4 +1,4 @@
-//! How `instrumentation-gap` reads.
+//! Texts of `instrumentation-gap` findings.
 
 use narrows_model::finding::evidence::instrumentation_gap::{GapSign, InstrumentationGap};
 use narrows_model::finding::{Figure, Finding};

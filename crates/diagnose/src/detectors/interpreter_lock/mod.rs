@@ -1,18 +1,19 @@
-//! `interpreter-lock`: a process whose threads take turns at one lock, so that together they use one core and no more.
+//! `interpreter-lock`: the threads of a process take turns at one lock, so together they use one core and no more.
 //!
-//! An interpreter with a global lock (CPython's GIL, the GVL of Ruby) runs one thread at a time; so does any program with
-//! one lock around its work. Such a process uses about one core over all threads, no thread uses most of it, the threads
-//! do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is required.
-//! One busy thread is `cpu-saturation`; so is a cap.
+//! An interpreter with a global lock (CPython's GIL, Ruby's GVL) runs one thread at a time; so does any program with
+//! one lock around its work. Such a process uses about one core over all threads, no thread uses most of it, the
+//! threads do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is
+//! required. One busy thread is `cpu-saturation`; so is a cap.
 //!
-//! A machine that others fill has no idle cores. There, most requests must wait for a lock while hardly a thread waits for
-//! a processor: without the others too, they would find the lock taken.
+//! A machine that other programs fill has no idle cores. There, most requests must wait for a lock while hardly any
+//! thread waits for a processor: even without the other programs, they would find the lock taken.
 //!
-//! That the use is near one core may be chance where something else limits throughput. So the service's requests must
-//! spend time outside their calls, since that is where they wait for the lock, and the use must be the same under two
-//! loads; with one load, only a known interpreter counts, very close to one core or with threads that wait for a lock.
-//! Nothing is said while any service is at a CPU limit, which would explain the throughput. Another program than an
-//! interpreter is named by exclusion only: the ranking drops it beside any other finding that is in the way.
+//! Use near one core may be chance if something else limits throughput. So the service's requests must spend time
+//! outside their calls, because that is where they wait for the lock, and the use must be the same under two loads.
+//! With one load, only a known interpreter counts, and only if it uses very nearly one core or has threads that wait
+//! for a lock. There is no finding while any service is at a CPU limit, which would explain the throughput. A program
+//! that is not a known interpreter is named by exclusion only: the ranking drops that finding if any other one names a
+//! bottleneck.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
@@ -33,12 +34,12 @@ use crate::stats::finite;
 
 mod words;
 
-/// From this share of the requests in a service's own time on, threads that wait for a lock are most of them.
+/// Minimum share of the requests in a service's own time that must wait for a lock, for the lock to be evidence.
 const LOCKED_SHARE: f64 = 0.5;
-/// Threads that may wait for a processor on a full machine: the holder of the lock, or the one that takes it next, and now
-/// and then one of the runtime.
+/// Maximum threads waiting for a processor on a full machine: the lock's holder or the next one to take it, and
+/// occasionally a thread of the runtime.
 const WAITING_FOR_CPU_MAX: f64 = 1.25;
-/// An interval does not count when another one carried more by this factor.
+/// An interval does not count if another one carried more by this factor.
 const CARRIED_MORE: f64 = 1.25;
 
 /// See the module.
@@ -66,7 +67,7 @@ impl Detector for InterpreterLock {
     }
 }
 
-/// The steady interval with the heaviest load, unless a lighter one carried more.
+/// The steady interval with the heaviest load; `None` if a lighter one carried clearly more.
 fn heaviest<'a>(cpu: &Cpu<'a>) -> Option<&'a Interval> {
     let steady = || cpu.intervals.iter().filter(|interval| interval.is_steady);
     let heaviest = steady().max_by(|a, b| a.by_demand(b))?;
@@ -103,12 +104,12 @@ fn of_service(
     })
 }
 
-/// What is known of a service's own time.
+/// Evidence about a service's own time.
 #[derive(Debug, Clone, Copy)]
 struct Own {
-    /// Its share of the time of requests; none without spans.
+    /// Share of the requests' time, 0 to 1; `None` without spans.
     share: Option<f64>,
-    /// The requests in it, where most of them wait for a lock.
+    /// Requests in the service's own time, if most of them wait for a lock.
     locked: Option<LockWaits>,
 }
 
@@ -124,7 +125,7 @@ fn waits_for_lock(reading: &Reading<'_>, service: &str, interval: &Interval) -> 
     (waits.requests > 0.0 && waits.waiting_for_lock >= LOCKED_SHARE * waits.requests).then_some(waits)
 }
 
-/// The share of the time of a service's requests in which none of their calls is under way; none without spans of it.
+/// Share of a service's request time without a call under way, 0 to 1; `None` without spans of the service.
 fn own_share(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<f64> {
     let of_service = reading.operations.iter().filter(|((name, _), _)| *name == service);
     let all = of_service.flat_map(|(_, all)| all);
@@ -164,7 +165,7 @@ fn of_replica(
     let Room { idle_cores, crowded } = room(cpu, interval, own.locked)?;
 
     let interpreter = locking_interpreter(&replica.command);
-    // Threads in a lock show it too, so that the few samples of a lighter load need not agree then.
+    // Threads in a lock are evidence too, so a rough median is enough for the few samples of a lighter load.
     let rough = |interval: &Interval| {
         let series = (names::CPU_CORES, replica.service.as_str(), replica.replica);
         own.locked.and_then(|_| interval.rough_median_of(cpu.trial, series))
@@ -200,15 +201,15 @@ fn of_replica(
     })
 }
 
-/// What the threads could have used more of.
+/// Capacity that the threads could have used.
 struct Room {
-    /// Cores of the machine that were idle, from 0.
+    /// Idle cores of the machine, from 0.
     idle_cores: f64,
-    /// What shows that threads would not have used more, where others filled the machine.
+    /// Evidence that the threads would not have used more, if other programs filled the machine.
     crowded: Option<LockWaits>,
 }
 
-/// None where the machine had no room for the threads, and nothing shows that they would not have used it.
+/// Returns `None` if the machine had no room for the threads, and nothing shows that they would not have used it.
 fn room(cpu: &Cpu<'_>, interval: &Interval, waits: Option<LockWaits>) -> Option<Room> {
     let (thresholds, machine) = (cpu.thresholds, cpu.machine(interval)?);
     let idle_cores = machine.all * (1.0 - machine.used_share());
@@ -220,15 +221,15 @@ fn room(cpu: &Cpu<'_>, interval: &Interval, waits: Option<LockWaits>) -> Option<
     Some(Room { idle_cores, crowded: Some(crowded) })
 }
 
-/// The mean of a replica's series. Which thread is the busiest changes from reading to reading, and with it how busy it is.
+/// Mean of a replica's series. The busiest thread changes from reading to reading, and with it the value.
 fn mean_of(cpu: &Cpu<'_>, replica: &ServiceInstance, name: &str, interval: &Interval) -> Option<f64> {
     mean(cpu.trial, interval, |key| {
         (key.name.as_str(), key.service.as_str(), key.replica) == (name, replica.service.as_str(), replica.replica)
     })
 }
 
-/// The lightest load with the same use from which on throughput did not follow the load, with that use; else the heaviest
-/// load from which on it did not.
+/// The lightest load with the same CPU use from which throughput did not follow the load, with that use; else the
+/// heaviest load from which it did not, without a use.
 fn proven(
     cpu: &Cpu<'_>,
     interval: &Interval,
@@ -243,7 +244,7 @@ fn proven(
     same.or_else(|| flat.last().map(|(_, proof)| (*proof, None)))
 }
 
-/// Context switches of a replica per second, of all types together; none when not sampled.
+/// Context switches of a replica per second, summed over all types; `None` if not sampled.
 fn switches(cpu: &Cpu<'_>, replica: &ServiceInstance, interval: &Interval) -> Option<f64> {
     let is_of_replica = |service: &str, number: u32| (service, number) == (&*replica.service, replica.replica);
     let series = cpu.trial.series.iter().filter(|series| {

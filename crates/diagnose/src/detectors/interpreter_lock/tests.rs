@@ -1,4 +1,4 @@
-//! Tests of `interpreter-lock`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `interpreter-lock`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::interpreter_lock::Interpreter;
@@ -17,19 +17,19 @@ fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
     Load { vus, rate, latency_ms }
 }
 
-/// Three steps of ten seconds, of which the last two carry the same.
+/// Three steps of ten seconds; the last two have the same throughput.
 fn steps(cap: Option<f64>) -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", cap);
     trial.steady(10, load(1, 50.0, 20.0)).steady(10, load(8, 99.0, 80.0)).steady(10, load(32, 100.0, 320.0))
 }
 
-/// The steps with many threads that use so many cores in each.
+/// The steps with many threads that together use `cores` in each step.
 fn threads(cap: Option<f64>, cores: [f64; 3]) -> TrialBuilder {
     let trial = steps(cap).cpu("shop", 0, move |second| cores[second as usize / 10]);
     trial.busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4).traces([request(100.0)])
 }
 
-/// A request of 320 ms under the heaviest load, which calls something for so long.
+/// A request of 320 ms under the heaviest load, with a call of `call_ms`.
 fn request(call_ms: f64) -> Trace {
     let call = client("GET").url("http://partner.example/stock").at(25_010.0, call_ms);
     server("shop", "GET /items").at(25_000.0, 320.0).child(call).trace(1)
@@ -135,7 +135,8 @@ fn other_limits_of_the_cpu_are_not_a_lock() {
     assert_eq!(detect(threads(None, full), "/usr/sbin/mysqld"), [], "a database has findings of its own");
 }
 
-/// The steps on a machine that other programs fill, with threads in locks and threads that wait for a processor.
+/// The steps on a machine filled by other programs, with threads waiting for a lock and threads waiting for a
+/// processor.
 fn crowded(waiting_for_lock: f64, waiting_for_cpu: f64) -> TrialBuilder {
     let trial = steps(None).cpu("shop", 0, |second| if second < 10 { 0.5 } else { 0.97 }).host_cpu(|_| 1.0);
     let trial = trial.busiest_thread("shop", 0, |_| 0.15).traces([request(100.0)]);

@@ -1,4 +1,4 @@
-//! How `interpreter-lock` reads.
+//! Texts of `interpreter-lock` findings.
 
 use narrows_model::finding::evidence::interpreter_lock::{Interpreter, InterpreterLock};
 use narrows_model::finding::{Figure, Finding};
@@ -99,7 +99,7 @@ impl Words for InterpreterLock {
     }
 }
 
-/// That the threads could have used more of the machine.
+/// Sentence showing that the threads could have used more of the machine.
 fn room(evidence: &InterpreterLock) -> String {
     let machine = units::cores(f64::from(evidence.machine_cores));
     match evidence.crowded {

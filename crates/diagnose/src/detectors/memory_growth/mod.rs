@@ -1,13 +1,14 @@
-//! `memory-growth`: a service whose memory grows steadily towards its limit, or that was killed there.
+//! `memory-growth`: a service's memory grows steadily towards its limit, or the service was killed there.
 //!
-//! Growth is judged in the last long interval under one load, in quarters (`read/trend.rs`): the lowest reading of each must
-//! be higher than that of the one before, and the last quarter's higher than all of the first, so neither a saw-tooth nor
-//! one that follows the users is growth. Where it slows down, it must still reach the limit before it would level off.
-//! Memory that has another owner does not count: the page cache, which only the control group's figure has; pages that
-//! several processes share, by the proportional set size; a heap that is not collected yet, by what the runtime says of
-//! its last collection; the buffers of a database; requests that an overloaded service has not responded to.
+//! Growth is judged in the last long interval under one load, over four quarters (`read/trend.rs`). The lowest reading
+//! of each quarter must be higher than that of the one before, and the last quarter's higher than all readings of the
+//! first, which excludes a saw-tooth and growth that follows the users. If growth slows down, it must still reach the
+//! limit before it would level off. Memory that is not the service's own data does not count: the page cache, which
+//! only the control group's figure includes; pages shared by several processes, excluded by the proportional set size;
+//! an uncollected heap, excluded by the runtime's report of its last collection; a database's buffers; requests that an
+//! overloaded service has not responded to.
 //!
-//! A kill for lack of memory needs no growth: the kernel counts it (`readings.rs`).
+//! A kill for lack of memory does not require growth: the kernel counts it (`readings.rs`).
 
 use narrows_model::finding::evidence::memory_growth::{self as evidence, Growth, Limit, LimitOf};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -52,7 +53,7 @@ struct Affected<'a> {
     kills: Kills,
 }
 
-/// The replica that was killed most often, then the fullest, speaks for the service.
+/// The finding for a service. The replica killed most often represents it, else the fullest.
 fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
     let replicas: Vec<Replica<'_>> = instances.map(|instance| Replica::new(reading, instance)).collect();
@@ -92,7 +93,7 @@ impl Affected<'_> {
     }
 }
 
-/// One replica with its memory.
+/// A replica and its memory readings.
 struct Replica<'a> {
     reading: &'a Reading<'a>,
     instance: &'a ServiceInstance,
@@ -109,7 +110,7 @@ impl<'a> Replica<'a> {
         (growth.is_some() || kills.count > 0).then_some(Affected { replica: self, growth, kills })
     }
 
-    /// None when its memory does not grow steadily towards a limit.
+    /// Returns `None` if the memory does not grow steadily towards a limit.
     fn growth(&self) -> Option<(Growth, &'a Interval)> {
         let thresholds = self.reading.thresholds;
         let is_long = |one: &&Interval| one.is_steady && one.end_ns - one.start_ns >= thresholds.memory_span_ns;
@@ -142,8 +143,8 @@ impl<'a> Replica<'a> {
         Some((growth, interval))
     }
 
-    /// Its readings in an interval and, where its runtime says so, by what share the heap that is in use grew with them.
-    /// None when there are none, or when other readings show that something else than its own data grows.
+    /// Memory readings of an interval and, if the runtime reports it, the heap's growth as a share of theirs. `None`
+    /// without readings, or if other readings show that something other than the service's own data grows.
     fn own_points(&self, interval: &Interval) -> Option<(Vec<Point>, Option<f64>)> {
         let least = self.reading.thresholds.memory_confirmed_share;
         let proportional = within(self.readings.proportional, interval);
@@ -158,20 +159,20 @@ impl<'a> Replica<'a> {
         heap.is_none_or(|share| share >= least).then_some((points, heap))
     }
 
-    /// Whether an open load offers more than is responded to.
+    /// Whether an open load offers more requests than complete.
     fn is_behind(&self, interval: &Interval) -> bool {
         let least = 1.0 - self.reading.thresholds.offered_rate_share;
         let ended = self.ended(interval.start_ns, interval.end_ns) / interval.seconds().max(1.0);
         interval.offered.is_some_and(|offered| ended < least * offered)
     }
 
-    /// Requests of the load that ended in the seconds between two instants.
+    /// Number of the load's requests that ended between two instants, counted in whole seconds.
     fn ended(&self, start_ns: i64, end_ns: i64) -> f64 {
         let rows = self.reading.trial.seconds.iter().filter(|row| (start_ns..end_ns).contains(&row.start_ns));
         rows.map(|row| (row.succeeded + row.errors.total()) as f64).sum()
     }
 
-    /// Its own limit, else what it uses and what the machine has left.
+    /// The replica's own limit, else its use plus the machine's available memory.
     fn limit(&self, used: f64, interval: &Interval) -> Option<Limit> {
         self.own_limit().or_else(|| {
             let available = within(self.readings.available, interval).last()?.value;
@@ -180,7 +181,7 @@ impl<'a> Replica<'a> {
         })
     }
 
-    /// The cap that Narrows set, else the one that the sampler found.
+    /// The cap that Narrows set, else the cap that the sampler found.
     fn own_limit(&self) -> Option<Limit> {
         let set = self.instance.memory_limit_bytes.map(|bytes| bytes as f64);
         let bytes = set.or_else(|| self.readings.limit()).filter(|bytes| bytes.is_finite() && *bytes > 0.0)?;

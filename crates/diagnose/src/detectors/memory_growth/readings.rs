@@ -1,4 +1,4 @@
-//! The series about one replica's memory, and the kills.
+//! The series of one replica's memory, and its kills.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::ServiceInstance;
@@ -6,18 +6,17 @@ use narrows_model::series::{Point, Series, names};
 
 use crate::read::intervals::series_of;
 
-/// What runtimes report of their heap as it was after the last collection, or at any time (V8): series in bytes, by
-/// pool, generation or space.
+/// Runtimes' series of heap size after the last collection, or at any time (V8): bytes, by pool, generation or space.
 const HEAPS: [&str; 3] =
     ["jvm.memory.used_after_last_gc", "dotnet.gc.last_collection.heap.size", "v8js.memory.heap.used"];
 
-/// The series about one replica's memory; none of those that were not sampled.
+/// The series of one replica's memory; `None` for those not sampled.
 pub(super) struct Readings<'a> {
     trial: &'a TrialEvidence,
     instance: &'a ServiceInstance,
     pub(super) resident: Option<&'a [Point]>,
     pub(super) proportional: Option<&'a [Point]>,
-    /// Of the machine.
+    /// Available memory of the machine.
     pub(super) available: Option<&'a [Point]>,
 }
 
@@ -25,7 +24,7 @@ pub(super) struct Readings<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kills {
     pub(super) count: u64,
-    /// From the start of the load to the first, from 0.
+    /// Time from the start of the load to the first kill, nanoseconds, from 0.
     pub(super) first_ns: Option<i64>,
 }
 
@@ -45,12 +44,12 @@ impl<'a> Readings<'a> {
         points(self.trial, name, &self.instance.service, self.instance.replica).unwrap_or_default()
     }
 
-    /// The limit of its control group, as it was read last.
+    /// The last reading of its control group's limit.
     pub(super) fn limit(&self) -> Option<f64> {
         self.of(names::CGROUP_MEMORY_LIMIT).last().map(|point| point.value)
     }
 
-    /// The highest reading while the load counted.
+    /// Highest reading in counted time.
     pub(super) fn most(&self) -> Option<f64> {
         let (from_ns, until_ns) = self.counted()?;
         let points = self.proportional.or(self.resident).unwrap_or_default().iter();
@@ -58,21 +57,22 @@ impl<'a> Readings<'a> {
         counted.map(|point| point.value).max_by(f64::total_cmp)
     }
 
-    /// The parts of its runtime's heap.
+    /// Series of the parts of its runtime's heap.
     pub(super) fn heap(&self) -> impl Iterator<Item = &'a Series> {
         let (service, replica) = (&self.instance.service, self.instance.replica);
         let is_its = move |series: &&Series| series.key.service == *service && series.key.replica == replica;
         self.trial.series.iter().filter(is_its).filter(|series| HEAPS.contains(&series.key.name.as_str()))
     }
 
-    /// Those that its control group counted or the run noted, whichever are more: both may have seen the same.
+    /// Kills that the control group counted or the run noted, whichever are more, because both may have seen the same
+    /// kill.
     pub(super) fn kills(&self) -> Kills {
         let Some((from_ns, _)) = self.counted() else { return Kills::default() };
         let load_ns = self.trial.windows.first().map_or(from_ns, |window| window.start_ns);
         let sampled = counts(self.of(names::CGROUP_MEMORY_OOM_KILLS));
         let noted = self.of(names::REPLICA_OUT_OF_MEMORY).iter().map(|point| (point.time_ns, point.value));
         let of = |events: Vec<(i64, f64)>| {
-            // The last one may end the trial, and is noted after it.
+            // The last kill may end the trial, and is then noted after it.
             let is_counted = |(time_ns, count): &(i64, f64)| *time_ns >= from_ns && *count > 0.0;
             let counted: Vec<(i64, f64)> = events.into_iter().filter(is_counted).collect();
             let count = counted.iter().map(|(_, count)| count).sum::<f64>().round() as u64;
@@ -82,7 +82,7 @@ impl<'a> Readings<'a> {
         if noted.count > sampled.count { noted } else { sampled }
     }
 
-    /// From when to when the load counts.
+    /// Start and end of the counted load.
     fn counted(&self) -> Option<(i64, i64)> {
         let from_ns = self.trial.counted_windows().next()?.start_ns;
         Some((from_ns, self.trial.windows.last()?.end_ns))
@@ -93,7 +93,7 @@ fn points<'a>(trial: &'a TrialEvidence, name: &str, service: &str, replica: u32)
     series_of(trial, name, service, replica).map(|series| &series.points[..])
 }
 
-/// What a rate per second counted up to each of its points since the one before; the first has none before it.
+/// Events between each point of a per-second rate and the point before; the first point has none before it.
 fn counts(rate: &[Point]) -> Vec<(i64, f64)> {
     let pairs = rate.windows(2).filter(|pair| pair[1].value.is_finite());
     pairs

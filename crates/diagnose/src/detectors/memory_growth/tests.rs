@@ -1,4 +1,4 @@
-//! Tests of `memory-growth`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `memory-growth`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Evidence;
@@ -15,8 +15,7 @@ fn load(vus: u32, rate: f64) -> Load {
     Load { vus, rate, latency_ms: 10.0 }
 }
 
-/// Ten seconds of warm-up and two minutes of a shop with 256 MiB, whose resident memory is so many MiB after so many
-/// seconds.
+/// Ten seconds of warm-up and two minutes of a shop with 256 MiB. `memory` gives its resident memory in MiB by second.
 fn shop(memory: impl Fn(f64) -> f64 + 'static) -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", None).warmup(10, load(4, 100.0)).steady(120, load(4, 100.0));
     capped(trial).series(names::MEMORY_BYTES, "shop", 0, move |s| memory(f64::from(s)) * MIB)
@@ -94,7 +93,7 @@ fn the_fullest_replica_speaks_for_all() {
     assert!(found[0].title.starts_with("the memory of shop[1] grows "), "{}", found[0].title);
 }
 
-/// A point of 1 at these seconds.
+/// Notes a kill at each of these seconds.
 fn noted(mut trial: TrialEvidence, seconds: &[i64]) -> TrialEvidence {
     let key = SeriesKey { name: names::REPLICA_OUT_OF_MEMORY.into(), service: "shop".into(), ..SeriesKey::default() };
     let at = |second: &i64| Point { time_ns: TRIAL_START_NS + second * 1_000_000_000, value: 1.0 };

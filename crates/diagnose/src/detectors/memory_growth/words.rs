@@ -1,4 +1,4 @@
-//! How `memory-growth` reads.
+//! Texts of `memory-growth` findings.
 
 use narrows_model::finding::evidence::memory_growth::{Growth, Limit, LimitOf, MemoryGrowth};
 use narrows_model::finding::{Figure, Finding};
@@ -86,7 +86,7 @@ impl Words for MemoryGrowth {
     }
 }
 
-/// `shop`, or `shop[1]` of several.
+/// Name of the replica: `shop`, or `shop[1]` if there are several.
 fn name(evidence: &MemoryGrowth, finding: &Finding) -> String {
     let service = &finding.resource;
     if evidence.replicas > 1 { format!("{service}[{}]", evidence.replica) } else { service.clone() }

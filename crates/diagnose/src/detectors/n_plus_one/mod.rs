@@ -1,11 +1,11 @@
-//! `n-plus-one`: a request that queries the database once for each row of an earlier result, or writes rows one at a time.
+//! `n-plus-one`: a request queries the database once for each row of an earlier result, or writes rows one at a time.
 //!
-//! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
-//! odd request is no cause and because what saturates a database under load is the number of queries, even where each
-//! is fast. What only the first requests of a trial do, to fill a cache, is no way to work: the later half of the
-//! requests must show it as well. Requests without a query, such as those that a cache serves, are no sign against it:
-//! the share is of those that do. The cost is the share of the operation's latency that the repetition takes, the
-//! program's own work between the queries included. It is no promise: the query that replaces them takes time too.
+//! Repetitions are found per request, and judged per operation and statement over all traces of the trial: one odd
+//! request is not a cause, and the number of queries saturates a database under load even if each is fast. Repetitions
+//! of the first requests only, which fill a cache, do not count: the later half of the requests must show them too.
+//! Requests without a query, such as those served by a cache, are no evidence against it: the share is of requests with
+//! queries. The cost is the share of the operation's latency that the repetition takes, including the program's own
+//! work between the queries. The gain is smaller, because the replacing query takes time too.
 
 use std::collections::BTreeMap;
 
@@ -29,9 +29,9 @@ mod words;
 #[derive(Debug)]
 pub struct NPlusOne;
 
-/// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
+/// Share of the operation's traces from which the pattern counts as regular.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
-/// Share of all requests of the operation that must show it, those without a query included.
+/// Minimum share of all requests of the operation, including those without a query, that must show the repetition.
 const TRACE_SHARE_MIN: f64 = 0.05;
 
 impl Detector for NPlusOne {
@@ -62,7 +62,7 @@ impl Detector for NPlusOne {
     }
 }
 
-/// A repetition and the request it was seen in.
+/// A repetition and its request.
 struct Sighting<'a> {
     request: &'a Request<'a>,
     repetition: Repetition<'a>,
@@ -91,11 +91,11 @@ struct Candidate<'a> {
     service: &'a str,
     operation: String,
     seen: Vec<Sighting<'a>>,
-    /// Of the operation's requests that query a database.
+    /// Share of requests with the repetition, among the operation's requests that query a database.
     trace_share: f64,
-    /// The same in the later half of the time.
+    /// The same share in the later half of the time.
     late_share: f64,
-    /// Of all its requests.
+    /// Share of requests with the repetition, among all requests of the operation.
     share_of_all: f64,
     query_share: f64,
 }
@@ -205,8 +205,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// High when most requests show it and a second sign agrees: values differ, the number follows the result, or the
-    /// queries fill a good part of the latency.
+    /// High if most requests show it and a second sign agrees: values differ, the number of queries varies, or the
+    /// queries take much of the latency.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
         let has_second_sign =
             self.values_differ() || self.counts().vary() || self.busy_share() >= thresholds.n_plus_one_latency_share;

@@ -1,4 +1,4 @@
-//! Tests of `n-plus-one`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `n-plus-one`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;

@@ -1,10 +1,10 @@
-//! What requests of each operation there are, and how many of them query a database: what repetitions are a share of.
+//! Numbers of requests and of requests with queries, by operation: the totals for the shares of repetitions.
 
 use std::collections::BTreeMap;
 
 use crate::read::requests::Request;
 
-/// What the trial's traces hold altogether, weighted.
+/// Totals over the trial's traces, weighted by trace.
 pub(super) struct Totals {
     pub(super) queries: f64,
     pub(super) by_operation: BTreeMap<(String, String), Requests>,
@@ -14,9 +14,9 @@ pub(super) struct Totals {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requests {
     pub(super) weight: f64,
-    /// Those that query a database.
+    /// Weight of the requests that query a database.
     pub(super) asking_weight: f64,
-    /// Those of them that began in the later half of the time.
+    /// Weight of those that began in the later half of the time.
     pub(super) late_weight: f64,
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,

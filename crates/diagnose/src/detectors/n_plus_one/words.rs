@@ -1,4 +1,4 @@
-//! How `n-plus-one` reads.
+//! Texts of `n-plus-one` findings.
 
 use narrows_model::finding::evidence::n_plus_one::{Access, NPlusOne, Values};
 use narrows_model::finding::{Figure, Finding};
@@ -7,7 +7,7 @@ use narrows_model::units;
 use crate::detectors::words::{Words, operation};
 use crate::exemplars::clipped;
 
-/// Enough of a statement to know it by; more of it is in the source text.
+/// Maximum characters of a statement in a title; the source text has more of it.
 const STATEMENT_CHARS_MAX: usize = 60;
 
 impl Words for NPlusOne {
@@ -107,7 +107,7 @@ impl Words for NPlusOne {
     }
 }
 
-/// What does the work of many statements, in the words of the system.
+/// Replacement for many statements, in the terms of the database system.
 fn replacement(system: &str, access: Access) -> &'static str {
     match (system, access) {
         ("redis" | "valkey", Access::Read) => {

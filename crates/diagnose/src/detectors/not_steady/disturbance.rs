@@ -1,10 +1,9 @@
-//! Whether an outside disturbance explains a change: the hypervisor, other programs, or the load generator.
+//! Explains a change by an outside disturbance, if there is one: the hypervisor, other programs, or the load generator.
 //!
 //! The window is cut into tenths. The disturbance must differ between them by a share of the machine's CPU; for the
-//! generator, its delay must make up a share of the change in latency. The tenths with more disturbance must be those
-//! in which the system did worse. Then the calm tenths are judged alone. If the figures are steady there, the system is
-//! steady. If they change there too and do not follow the disturbance, the system itself changes and nothing is
-//! explained.
+//! generator, its delay must make up a share of the change in latency. The system must do worse in the tenths with more
+//! disturbance. Then the calm tenths are judged alone. If the figures are steady there, the system is steady. If they
+//! change there too and do not follow the disturbance, the system itself changes and nothing is explained.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! `not-steady`: a window that is declared steady but is not, so its mean depends on when it is measured.
 //!
-//! A finding on the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, and a wave of
-//! which the window holds too few. Of several windows, the worst one is reported. An open load that offers more than
-//! the system completes has no steady state at all; then that is reported.
+//! This finding is about the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, and a
+//! wave that fits into the window too few times. Of several windows, the worst one is reported. An open load that
+//! offers more than the system completes has no steady state; the finding then reports that instead.
 //!
 //! A change that the hypervisor, other programs or the generator explain is named as such (`disturbance.rs`). If a part
 //! of the window is free of the disturbance and steady, so is the system.
@@ -29,11 +29,11 @@ mod words;
 #[derive(Debug)]
 pub struct NotSteady;
 
-/// What the finding is about.
+/// Resource of the finding.
 const EXPERIMENT: &str = "experiment";
-/// Share of the counted time from which its windows are most of the trial.
+/// Share of the counted time from which unsteady windows count as most of the trial.
 const MOST: f64 = 0.5;
-/// An open load offers more than completes when no more than this share of what it offers completes.
+/// An open load is beyond the capacity if at most this share of it completes.
 const COMPLETED_SHARE: f64 = 0.95;
 
 impl Detector for NotSteady {

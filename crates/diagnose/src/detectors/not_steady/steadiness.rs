@@ -1,8 +1,9 @@
-//! Whether the figures of a window that is called steady stay the same from its beginning to its end.
+//! Tests whether the figures of a window declared steady stay the same from its start to its end.
 //!
-//! Three ways not to: a *trend* (the halves differ, a line through the blocks has a slope that beats noise, and Mann's and
-//! Kendall's test sees them go one way), a *start* (the first fifth differs from the rest, which has no trend), and a *wave* (the seconds repeat
-//! themselves after a time of which the window holds few). Each alone must beat noise; small changes do not count.
+//! There are three ways to be unsteady: a *trend* (the halves differ, a line through the blocks has a slope that
+//! exceeds noise, and the Mann-Kendall test finds one direction), a *start* (the first fifth differs from the rest,
+//! which has no trend), and a *wave* (the seconds repeat after a period that fits into the window few times). Each must
+//! exceed noise; small changes do not count.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::not_steady::{Disturbance, Unrest};
@@ -13,30 +14,32 @@ use crate::read::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope
 use crate::stats::mean_and_variance;
 use crate::thresholds::Thresholds;
 
-/// Blocks that the test for a trend looks at.
+/// Number of blocks for the trend test.
 const TREND_BLOCKS: usize = 10;
-/// With fewer responses in a window, chance makes its blocks differ.
+/// Minimum responses in a window; with fewer, its blocks differ by chance.
 pub(super) const RESPONSES_MIN: f64 = 100.0;
-/// The start is one part of so many.
+/// The start is the window's length divided by this.
 const START_PART: usize = 5;
-/// The shortest wave that is looked for, in seconds: shorter ones are what queues and timers do.
+/// Shortest wave sought, in seconds: queues and timers cause shorter ones.
 const WAVE_SECONDS_MIN: usize = 5;
-/// A longer window is cut into this many parts; a wave that fits only a few times is longer than one part.
+/// Maximum number of parts a window is cut into to find a wave. In a longer window, a wave that fits only a few times
+/// is longer than a part.
 const WAVE_PARTS_MAX: usize = 1_200;
-/// Standard errors, 1 ÷ √n, that the correlation of n pairs of values has by chance at one of several lags.
+/// Correlation of n pairs of values that chance reaches at one of several lags, in standard errors of 1 ÷ √n.
 const WAVE_ERRORS: f64 = 3.5;
-/// A window that holds more whole waves is long enough for its mean to be the same whichever part is cut off.
+/// Numbers of whole waves in a window that make it unsteady. With more, its mean is the same whichever part is cut off.
 const WAVES: std::ops::RangeInclusive<usize> = 3..=10;
-/// Between two crests there must be a trough: seconds that have nothing in common with those now.
+/// Maximum correlation of a trough. A trough must lie between two crests: its seconds have nothing in common with those
+/// now.
 const TROUGH_CORRELATION: f64 = 0.2;
 
-/// One window's unrest in one quantity.
+/// Unrest of one window in one quantity.
 #[derive(Debug, Clone)]
 pub(crate) struct Unsteady<'a> {
     pub(crate) interval: &'a Interval,
     pub(crate) quantity: Quantity,
     pub(crate) unrest: Unrest,
-    /// How large it is, as a share of the quantity.
+    /// Size of the unrest, as a share of the quantity.
     pub(crate) share: f64,
     /// The outside disturbance that explains it.
     pub(crate) disturbance: Option<Disturbance>,
@@ -49,7 +52,7 @@ impl Unsteady<'_> {
     }
 }
 
-/// Every steady window long enough to tell, each with its largest unrest in each quantity.
+/// The unsteady windows among those long enough to tell, each with its unrest in each quantity.
 pub(crate) fn unsteady<'a>(
     trial: &TrialEvidence,
     intervals: &'a [Interval],
@@ -75,7 +78,7 @@ pub(super) struct Look<'a, 's> {
     pub(super) interval: &'a Interval,
     pub(super) seconds: &'s [Second],
     pub(super) quantity: Quantity,
-    /// At how many we look in all.
+    /// Number of windows times quantities examined in the trial.
     pub(super) looks: usize,
     pub(super) thresholds: &'s Thresholds,
 }
@@ -87,12 +90,12 @@ impl<'a> Look<'a, '_> {
         Some(Unsteady { interval: self.interval, quantity: self.quantity, unrest, share, disturbance })
     }
 
-    /// The way in which the window is not steady, and the size of the change.
+    /// Kind of unrest of the window, and the size of the change.
     pub(super) fn unrest(&self) -> Option<(Unrest, f64)> {
         self.trend().or_else(|| self.start()).or_else(|| self.wave())
     }
 
-    /// From one part to another; none unless noise does not explain it.
+    /// Change from one part to another; `None` if noise explains it or it is smaller than `least`.
     fn change(&self, before: &[Second], after: &[Second], least: f64) -> Option<Change> {
         let of = |part| Estimate::from_seconds(part, self.quantity);
         let change = of(before)?.change_to(&of(after)?, self.looks);
@@ -137,8 +140,8 @@ impl<'a> Look<'a, '_> {
     }
 }
 
-/// The standard normal quantile of Mann's and Kendall's statistic (Mann 1945, Kendall 1955); 0 with fewer than four
-/// values. Equal values count for neither side.
+/// Standard normal score of the Mann-Kendall statistic (Mann 1945, Kendall 1955); 0 with fewer than four values. Equal
+/// values count for neither side.
 fn mann_kendall(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 4 {
@@ -150,8 +153,8 @@ fn mann_kendall(values: &[f64]) -> f64 {
     if s == 0.0 { 0.0 } else { (s - s.signum()) / deviation }
 }
 
-/// After how many values they repeat themselves: the first crest of their correlation that is this high, with a trough
-/// before it; none when there is none.
+/// Period of the values: the lag of the first crest of their correlation that reaches `least` and has a trough before
+/// it. `None` without such a crest.
 fn period(values: &[f64], least: f64) -> Option<usize> {
     let longest = values.len() / WAVES.start();
     let correlations: Vec<f64> = (0..=longest + 1).map(|lag| correlation_at(values, lag)).collect();
@@ -165,7 +168,7 @@ fn period(values: &[f64], least: f64) -> Option<usize> {
     (WAVE_SECONDS_MIN..=longest).find(|lag| is_crest(*lag) && has_trough(*lag))
 }
 
-/// The correlation of each value with the one `lag` later; 0 when there are too few or all are equal.
+/// Correlation of each value with the one `lag` later; 0 if there are too few values or all are equal.
 fn correlation_at(values: &[f64], lag: usize) -> f64 {
     let Some((mean, variance)) = mean_and_variance(values).filter(|_| values.len() > lag + 1) else { return 0.0 };
     let pairs = values.iter().zip(&values[lag..]);

@@ -1,4 +1,4 @@
-//! Tests of `not-steady`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `not-steady`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::run::WindowKind;
 use narrows_testkit::trial::{Load, TrialBuilder};
@@ -10,7 +10,7 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&NotSteady, &trial.build(), &Thresholds::default())
 }
 
-/// A window of so many seconds with a rate (per second) and a latency (milliseconds) for each, and a little noise.
+/// A window of `seconds` with a rate (per second) and a latency (milliseconds) for each, and a little noise.
 fn window(trial: TrialBuilder, seconds: usize, of: impl Fn(f64) -> (f64, f64)) -> TrialBuilder {
     let noise = [1.0, 0.97, 1.04, 0.99, 1.02, 0.98, 1.0];
     let each = (0..seconds).map(move |s| {

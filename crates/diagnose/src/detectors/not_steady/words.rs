@@ -1,4 +1,4 @@
-//! How `not-steady` reads.
+//! Texts of `not-steady` findings.
 
 use narrows_model::finding::evidence::not_steady::{
     Change, Disturbance, DisturbanceSource, NotSteady, Quantity, Unrest,

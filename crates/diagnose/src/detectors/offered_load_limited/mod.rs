@@ -1,14 +1,15 @@
-//! `offered-load-limited`: a load that is too small to show what the system can carry.
+//! `offered-load-limited`: the load is too small to show the system's capacity.
 //!
-//! A finding on the experiment, in two places. In a trial whose load rises in steps, as one does to find a limit: every
-//! step completes in full, takes as long as the first, and no service is near a limit. And between variants: where one
-//! changes the latency, or the CPU for each request, and the throughput is the same because each completes all that the
-//! load offers, somebody will read "no gain" from the throughput. A trial of one step that completes all requests is
-//! healthy, and nothing is reported of it; so is a closed load whose users do not think, for its throughput follows
-//! from the latency.
+//! This finding is about the experiment, and has two cases. In the first, a trial's load rises in steps, as in a search
+//! for the limit, and every step completes in full, takes as long as the first, and leaves no service near a limit. In
+//! the second, a variant changes the latency or the CPU per request, but the throughput is the same because each
+//! variant completes the whole offered load: a reader of the throughput would see "no gain". A trial of one step that
+//! completes all requests is healthy and not reported. Nor is a closed load without think times, because its throughput
+//! follows from the latency.
 //!
-//! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput
-//! hardly grows even if requests take no time, or when nearly every arrival of an open one completes, in all intervals.
+//! A closed load leaves room if nearly all its users think at any time (Little's law): throughput would hardly grow
+//! even if requests took no time. An open load leaves room if nearly every arrival completes. This must hold in all
+//! intervals.
 
 use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -31,7 +32,7 @@ mod words;
 #[derive(Debug)]
 pub struct OfferedLoadLimited;
 
-/// What the finding is about.
+/// Resource of the finding.
 const EXPERIMENT: &str = "experiment";
 
 impl Detector for OfferedLoadLimited {
@@ -67,7 +68,7 @@ impl Detector for OfferedLoadLimited {
     }
 }
 
-/// Steps that found no limit.
+/// The finding for steps without a limit.
 fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Finding> {
     let thresholds = reading.thresholds;
     let room = room_in(reading.trial, thresholds)?;
@@ -99,7 +100,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     Some(finding(detector, room, Hidden::Capacity(steps)))
 }
 
-/// The finding of the first variant: its throughput hides how the `hidden` variants differ. `None` without any.
+/// The finding of the first variant: its throughput hides differences from the `hidden` variants. `None` without any.
 fn of_first(
     detector: &OfferedLoadLimited,
     first: &VariantSummary,
@@ -111,8 +112,8 @@ fn of_first(
     Some(finding(detector, room, Hidden::Others { first, others }))
 }
 
-/// What a later variant says beside the first, with the least room of both; none when its throughput differs or nothing
-/// else does.
+/// The finding of a later variant compared with the first, with the smaller room of the two. `None` if its throughput
+/// differs or nothing else does.
 fn of_later(
     detector: &OfferedLoadLimited,
     (first, variant): (&VariantSummary, &VariantSummary),

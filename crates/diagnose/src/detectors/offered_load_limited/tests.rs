@@ -1,4 +1,4 @@
-//! Tests of `offered-load-limited`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `offered-load-limited`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::offered_load_limited::RoomOf;
@@ -81,7 +81,7 @@ fn in_trial(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&OfferedLoadLimited, &trial.build(), &Thresholds::default())
 }
 
-/// Two steps with so many users (or arrivals) and what they came to.
+/// Two steps: (users, throughput per second, latency in milliseconds).
 fn steps(levels: [(u32, f64, f64); 2]) -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", Some(1.0)).cpu("shop", 0, |_| 0.2);
     levels.into_iter().fold(trial, |trial, (vus, rate, latency_ms)| trial.steady(20, Load { vus, rate, latency_ms }))

@@ -1,4 +1,4 @@
-//! How `offered-load-limited` reads.
+//! Texts of `offered-load-limited` findings.
 
 use narrows_model::finding::evidence::offered_load_limited::{Hidden, OfferedLoadLimited, Pair, Room, RoomOf, Steps};
 use narrows_model::finding::evidence::variant::VariantFigures;

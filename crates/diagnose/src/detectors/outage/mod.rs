@@ -1,10 +1,9 @@
-//! `outage`: a replica was down while the load ran, and requests failed or got no response until the load was as
-//! before.
+//! `outage`: a replica was down under load, and requests failed or got no response until the load recovered.
 //!
-//! When a replica was up is what the run wrote down, because an experiment killed, paused or restarted it or because it
-//! ended by itself. What came of it is counted in the load's seconds (`recovery`). An outage that the load did not feel
-//! is none. The traces show too whose fault the failures are: of the calls that failed meanwhile, those with no failed
-//! call below them should have gone to the replica's service.
+//! The run records when a replica was up: it goes down because an experiment kills, pauses or restarts it, or because
+//! it exits. The effect is counted in the load's seconds (`recovery`). An outage that the load did not feel is not
+//! reported. Traces also show the cause of the failures: the failed calls meanwhile that have no failed call below them
+//! should be calls to the replica's service.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::outage::{self as evidence, Spell};
@@ -43,18 +42,18 @@ impl Detector for Outage {
     }
 }
 
-/// One replica that was down.
+/// A replica that was down.
 struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     replica: u32,
-    /// Those that the load felt, none within what came of another; at least one.
+    /// Outages that the load felt, without those that began during the recovery from an earlier one; at least one.
     spells: Vec<Spell>,
     end_ns: i64,
 }
 
 impl<'a> Candidate<'a> {
-    /// None when the load did not feel it, or not while it counted.
+    /// Returns `None` if the load did not feel an outage, or not in counted time.
     fn new(reading: &'a Reading<'a>, up: &'a Series) -> Option<Self> {
         let trial = reading.trial;
         let end_ns = trial.windows.last()?.end_ns;
@@ -104,7 +103,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// High where the traces say that it was this, or where the load itself could not reach it.
+    /// High if the traces attribute the failures to this service, or if the load itself could not reach it.
     fn confidence(&self, evidence: &evidence::Outage) -> Confidence {
         let failed = evidence.failed();
         let unreached = failed.connect + failed.reset;
@@ -119,7 +118,7 @@ fn is_felt(recovery: &Recovery) -> bool {
     recovery.end != RecoveryEnd::Unfelt && (is_fallen || recovery.errors.total() > 0)
 }
 
-/// From when to when a replica was down.
+/// Start and end of each time a replica was down; the end is `None` if it stayed down.
 fn down(up: &Series) -> Vec<(i64, Option<i64>)> {
     let (mut spells, mut since) = (Vec::new(), None);
     for point in &up.points {
@@ -136,12 +135,13 @@ fn down(up: &Series) -> Vec<(i64, Option<i64>)> {
     spells
 }
 
-/// The calls that failed while the load felt an outage, without those that failed because of one below them.
+/// Failed calls while the load felt an outage, without those that failed because of a call below them. Weighted by
+/// trace.
 struct Failures<'a> {
     all: f64,
-    /// Of them, those to the service that was down.
+    /// Failed calls to the service that was down.
     its: f64,
-    /// Some of its.
+    /// Examples of failed calls to the service.
     shown: Vec<(&'a Trace, &'a Span)>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Failures<'a> {
         failures
     }
 
-    /// None without any.
+    /// Share of failed calls that went to the service; `None` without failed calls.
     fn share(&self) -> Option<f64> {
         (self.all > 0.0).then(|| self.its / self.all)
     }

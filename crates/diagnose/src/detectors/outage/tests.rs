@@ -1,4 +1,4 @@
-//! Tests of `outage`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `outage`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::run::WindowKind;
@@ -10,8 +10,8 @@ use narrows_testkit::trial::{FIRST_PORT, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Twenty seconds of a shop (port 9000) and its store (9001), in which so many requests of a hundred succeed each
-/// second from the tenth on, and the others fail by their status.
+/// Twenty seconds of a shop (port 9000) and its store (9001). From the tenth second on, `succeeded` of a hundred
+/// requests succeed in each second, and the others fail by their status.
 fn trial(succeeded: &'static [u32]) -> TrialEvidence {
     let of = move |second: usize| succeeded.get(second.wrapping_sub(10)).copied().unwrap_or(100);
     let trial = TrialBuilder::new("a").service("shop", None).service("store", None);
@@ -23,7 +23,7 @@ fn trial(succeeded: &'static [u32]) -> TrialEvidence {
     trial
 }
 
-/// The same with a replica that is up or down from so many seconds on.
+/// Adds a replica that goes up or down at the given seconds.
 fn up(mut trial: TrialEvidence, service: &str, points: &[(f64, f64)]) -> TrialEvidence {
     let key = SeriesKey { name: names::REPLICA_UP.into(), service: service.into(), ..SeriesKey::default() };
     let at = |seconds: f64| TRIAL_START_NS + (seconds * 1e9) as i64;

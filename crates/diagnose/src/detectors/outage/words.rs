@@ -1,4 +1,4 @@
-//! How `outage` reads.
+//! Texts of `outage` findings.
 
 use narrows_model::finding::evidence::outage::{Outage, Spell};
 use narrows_model::finding::{Figure, Finding};
@@ -7,7 +7,7 @@ use narrows_model::units;
 
 use crate::detectors::words::Words;
 
-/// Spells that are reported one by one.
+/// Maximum outages reported one by one.
 const NAMED_MAX: usize = 5;
 
 impl Words for Outage {
@@ -60,7 +60,7 @@ impl Words for Outage {
     }
 }
 
-/// `store`, or `store[1]` of several.
+/// Name of the replica: `store`, or `store[1]` if there are several.
 fn name(outage: &Outage, finding: &Finding) -> String {
     let service = &finding.resource;
     if outage.replicas > 1 { format!("{service}[{}]", outage.replica) } else { service.clone() }

@@ -1,13 +1,13 @@
 //! `pool-wait`: requests wait for a connection, while their calls over it return quickly.
 //!
-//! The wait lies outside the database's spans, so from these alone it looks like the program's own time. It is named
-//! only where something says what the time is: spans of the pool, or metrics of its state. Of a pool's span, the part in
-//! which a connection is opened is no wait, nor is time in which another call of the request is under way.
+//! The wait is outside the database's spans, which makes it look like the program's own time. It is named only if there
+//! is evidence: pool spans, or metrics of the pool's state. Within a pool span, time spent opening a connection is not
+//! a wait, nor is time with another call of the request under way.
 //!
-//! Each part of the trial under one load is judged for itself, and the worst speaks.
+//! Each part of the trial under one load is judged separately, and the worst is reported.
 //!
-//! Where queries themselves take longer than the wait for them, the queries are the matter: connections are held because
-//! of them, and this detector is silent.
+//! If queries take longer than the wait for them, the queries are the problem: connections are held because of them,
+//! and this detector reports nothing.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ mod words;
 #[derive(Debug)]
 pub struct PoolWait;
 
-/// The part of the takings that count as the shortest ones.
+/// Quantile of the lengths of pool spans that counts as short.
 const SHORT_SHARE: f64 = 0.1;
 
 impl Detector for PoolWait {
@@ -67,14 +67,15 @@ impl Detector for PoolWait {
     }
 }
 
-/// The parts of the trial that are judged one by one, since a pool that suffices for few users hides in a median over all.
+/// Parts of the trial that are judged separately, because a median over all hides a pool that suffices only for few
+/// users.
 fn parts(reading: &Reading<'_>) -> Vec<Within> {
     let parts: Vec<Within> = reading.intervals.iter().map(|interval| interval.start_ns..interval.end_ns).collect();
     let all = i64::MIN..i64::MAX;
     if parts.is_empty() { Vec::from([all]) } else { parts }
 }
 
-/// One request that waited.
+/// A request and its wait.
 struct Wait<'a> {
     handled: &'a Handled<'a>,
     wait_ns: f64,
@@ -88,7 +89,7 @@ struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     sign: PoolSign,
-    /// All its requests, the longest wait first.
+    /// All requests of the operation, the longest wait first.
     waits: Vec<Wait<'a>>,
     part: Within,
 }
@@ -133,7 +134,7 @@ impl<'a> Candidate<'a> {
         self.median(|wait| wait.query_ns)
     }
 
-    /// Of the time of all requests.
+    /// Share of the time of all requests spent waiting.
     fn wait_share(&self) -> f64 {
         let sum = |value: &dyn Fn(&Wait<'a>) -> f64| -> f64 {
             self.waits.iter().map(|wait| value(wait) * wait.handled.weight()).sum()
@@ -201,7 +202,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Time in which a request calls other services between its first and its last query.
+/// Time with calls to other services between a request's first and last query, nanoseconds.
 fn other_calls_ns(wait: &Wait<'_>) -> f64 {
     let spans = || wait.handled.request.queries.iter().map(|query| query.span);
     let first = spans().map(|span| span.end_ns).min().unwrap_or(0);
@@ -210,7 +211,7 @@ fn other_calls_ns(wait: &Wait<'_>) -> f64 {
     Times::union_of(others.map(|call| (call.start_ns.max(first), call.end_ns.min(last)))).length_ns()
 }
 
-/// What a request waited by the spans of its pool.
+/// Wait of a request according to its pool spans.
 fn taken<'a>(handled: &'a Handled<'a>, takings: &Takings<'a>) -> Wait<'a> {
     let shown = takings.within(handled);
     let openings = shown.iter().flat_map(|span| takings.openings(span));
@@ -219,7 +220,7 @@ fn taken<'a>(handled: &'a Handled<'a>, takings: &Takings<'a>) -> Wait<'a> {
     Wait { wait_ns: wait.without(&Times::union_of(busy)).length_ns(), query_ns: query_ns(handled), handled, shown }
 }
 
-/// What a request may have waited before its queries, and no more than a wait for each.
+/// Time that a request may have waited before its queries, at most `wait_ns` per query.
 fn gap<'a>(handled: &'a Handled<'a>, wait_ns: Option<f64>) -> Wait<'a> {
     let queries = || handled.request.queries.iter().map(|query| query.span);
     let last_ns = queries().map(|span| span.start_ns).max().unwrap_or(handled.request.entry.start_ns);
@@ -234,13 +235,14 @@ fn query_ns(handled: &Handled<'_>) -> f64 {
     Times::union_of(handled.request.queries.iter().map(|query| (query.span.start_ns, query.span.end_ns))).length_ns()
 }
 
-/// When the calls of a request were under way.
+/// Start and end of the attempts of a request's calls, without pool spans.
 fn calls_of<'a>(handled: &'a Handled<'a>) -> impl Iterator<Item = (i64, i64)> + 'a {
     let calls = handled.calls.iter().flat_map(|call| &call.attempts).filter(|span| !is_taking(span));
     calls.map(|span| (span.start_ns, span.end_ns))
 }
 
-/// Whether these spans can be waits: their name says so, or some are much shorter than most, which opening is not.
+/// Whether these spans can be waits: their name says so, or some are much shorter than the mean, which openings are
+/// not.
 fn waits_at_all(shown: &[&Span], spread_share: f64) -> bool {
     if shown.iter().any(|span| !is_plain_connect(span)) {
         return true;

@@ -1,4 +1,4 @@
-//! Which spans of pools are part of which request.
+//! Assignment of pool spans to requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +8,17 @@ use crate::read::Reading;
 use crate::read::calls::Handled;
 use crate::read::pools::is_taking;
 
-/// How far up the parents of a pool's span are followed.
+/// Maximum number of parents of a pool span followed.
 const DEPTH_MAX: usize = 64;
 
-/// The spans of pools, by what they are below, and what was opened below them.
+/// Pool spans by request, with the connections opened under them.
 pub(super) struct Takings<'a> {
-    /// By trace and the span of the request.
+    /// Pool spans by trace and request span.
     by_request: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
-    /// Those below no request, by trace and service, in order of start: only their time says whose they are.
+    /// Pool spans under no request, by trace and service, in order of start: only their time shows which request they
+    /// belong to.
     strays: HashMap<(TraceId, &'a str), Vec<&'a Span>>,
-    /// By the span of the pool, from and to.
+    /// Start and end of openings, by pool span.
     openings: HashMap<SpanId, Vec<(i64, i64)>>,
 }
 
@@ -31,7 +32,7 @@ impl<'a> Takings<'a> {
         takings
     }
 
-    /// When connections were opened below a span of a pool, from and to.
+    /// Start and end of connection openings under a pool span.
     pub(super) fn openings(&self, span: &Span) -> impl Iterator<Item = (i64, i64)> {
         self.openings.get(&span.span_id).into_iter().flatten().copied()
     }
@@ -54,7 +55,7 @@ impl<'a> Takings<'a> {
         }
     }
 
-    /// The spans of pools that are part of a request.
+    /// The pool spans that are part of a request.
     pub(super) fn within(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
         let (entry, trace_id) = (handled.request.entry, handled.request.trace.id);
         let own = self.by_request.get(&(trace_id, entry.span_id)).into_iter().flatten();
@@ -65,8 +66,8 @@ impl<'a> Takings<'a> {
     }
 }
 
-/// The span that stands for the request that this one is in: the nearest server or consumer span above it in its
-/// service, else the topmost.
+/// The span of the request that contains this span: the nearest server or consumer span above it in its service, else
+/// the topmost.
 fn entry_above<'a>(by_id: &HashMap<SpanId, &'a Span>, span: &Span) -> Option<&'a Span> {
     let above = |of: &Span| of.parent_id.and_then(|id| by_id.get(&id).copied()).filter(|up| up.service == of.service);
     let is_entry = |span: &Span| matches!(span.kind, SpanKind::Server | SpanKind::Consumer);

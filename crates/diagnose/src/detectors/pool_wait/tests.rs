@@ -1,4 +1,4 @@
-//! Tests of `pool-wait`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `pool-wait`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, database, internal, query, server};
@@ -14,7 +14,7 @@ fn request(children: Vec<SpanBuilder>) -> SpanBuilder {
     server("shop", "GET /orders").at(0.0, 100.0).children(children)
 }
 
-/// A wait of this length and a query of 4 ms after it.
+/// A wait of this length, followed by a query of 4 ms.
 fn waiting(name: SpanBuilder, wait_ms: f64) -> Vec<SpanBuilder> {
     vec![name.at(5.0, wait_ms), query(TEXT).at(5.0 + wait_ms, 4.0)]
 }

@@ -1,4 +1,4 @@
-//! How `pool-wait` reads.
+//! Texts of `pool-wait` findings.
 
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolSign, PoolWait};
 use narrows_model::finding::{Figure, Finding};
@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::detectors::words::{Words, operation};
 
-/// A connection that is held for more than this many times the time in queries is held for other work.
+/// Ratio from which a connection is held for other work: the time it is held to the time in queries.
 const HELD_FACTOR: f64 = 2.0;
 
 impl Words for PoolWait {
@@ -113,7 +113,7 @@ fn reported(pool: &PoolMetrics) -> Vec<String> {
     reported
 }
 
-/// For what a connection is held, and what to do instead.
+/// Advice by what holds the connection.
 fn held(evidence: &PoolWait) -> String {
     if evidence.other_calls_ns > evidence.query_ns {
         return format!(

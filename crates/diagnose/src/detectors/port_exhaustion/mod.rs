@@ -1,9 +1,9 @@
-//! `port-exhaustion`: a service cannot open connections because no local port is left for them.
+//! `port-exhaustion`: a service cannot open connections because no local port is free.
 //!
-//! A connection to one peer needs a local port of its own, and a closed one keeps its port in the state TIME_WAIT for a
-//! minute. A program that opens a connection for each request so uses up the range within seconds. The errors say so
-//! (`reports.rs`), and only they count: many connections in TIME_WAIT alone do no harm, as they may belong to many peers,
-//! and the kernel gives ports to another peer again.
+//! Each connection to a peer needs its own local port, and a closed connection keeps its port in the state TIME_WAIT
+//! for a minute. A program that opens a connection per request therefore uses up the range within seconds. Only errors
+//! count as evidence (`reports.rs`): many connections in TIME_WAIT alone do no harm, because they may belong to many
+//! peers, and the kernel reuses ports for other peers.
 
 use narrows_model::finding::evidence::port_exhaustion as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind};

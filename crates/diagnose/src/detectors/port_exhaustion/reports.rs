@@ -1,12 +1,12 @@
-//! How errors report that no local port is left: `EADDRNOTAVAIL`.
+//! Error reports of exhausted local ports: `EADDRNOTAVAIL`.
 //!
-//! A server gets the same code when it binds to an address that the machine does not have. That fails once, at its start.
+//! A server gets the same code if it binds to an address that the machine does not have. That fails once, at its start.
 
 use narrows_model::trace::Span;
 
 use crate::read::error_words::ErrorWords;
 
-/// Its words. `others` are those of a server that cannot listen.
+/// Types and texts of such errors. `others` are those of a server that cannot listen.
 const WORDS: ErrorWords = ErrorWords {
     types: &["EADDRNOTAVAIL"],
     texts: &[
@@ -22,8 +22,8 @@ const WORDS: ErrorWords = ErrorWords {
     others: &["bind", "listen"],
 };
 
-/// What a span reports of exhausted ports, and the text of the error if there is one; none when it reports nothing or
-/// something else.
+/// The name of the exhaustion error that a span reports, and its text if it has one; `None` if the span reports nothing
+/// or something else.
 pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
     WORDS.reported(span)
 }

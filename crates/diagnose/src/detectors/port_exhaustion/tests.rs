@@ -1,4 +1,4 @@
-//! Tests of `port-exhaustion`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `port-exhaustion`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Confidence, Evidence, Finding};
 use narrows_model::series::names;
@@ -8,7 +8,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Of ten requests so many fail with this text.
+/// Requests of which `failed` in ten fail with this text.
 fn trial(failed: u32, text: &'static str) -> TrialBuilder {
     let request = move |n: u32| {
         let call = client("GET").at(1.0, 5.0).facts(|facts| {

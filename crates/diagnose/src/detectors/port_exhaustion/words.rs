@@ -1,4 +1,4 @@
-//! How `port-exhaustion` reads.
+//! Texts of `port-exhaustion` findings.
 
 use narrows_model::finding::evidence::port_exhaustion::PortExhaustion;
 use narrows_model::finding::{Figure, Finding};

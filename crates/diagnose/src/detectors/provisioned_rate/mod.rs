@@ -1,11 +1,11 @@
-//! `provisioned-rate`: a store's partition spends nearly all that it may, second after second.
+//! `provisioned-rate`: a store's partition spends nearly all its provisioned rate, second after second.
 //!
-//! What is provisioned is a rate for each second, so it is read second by second: readings closer together are joined
-//! to seconds, readings further apart are taken for what they are, a mean that hides peaks. What decides is the time at
-//! the top, not the single highest second, which a burst makes in any long run.
+//! The provisioned rate is per second, so it is compared second by second. Readings closer together are joined to
+//! seconds; readings further apart are means that hide peaks. The time at the top decides, not the single highest
+//! second, which a burst causes in any long run.
 //!
-//! Where attempts are refused in those seconds, either requests wait for them, which `throttling` names and this explains,
-//! or they do not: a store that refuses a little is used well, and nothing is said.
+//! If attempts are refused in those seconds, there are two cases. Requests wait for them: `throttling` reports that,
+//! and this finding explains it. Or they do not: a store that refuses a little is used well, and there is no finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ impl Detector for ProvisionedRate {
         }
         let refusing: BTreeSet<String> =
             Throttling.detect(reading).into_iter().map(|finding| finding.resource).collect();
-        // What refuses without anybody waiting for it is used well.
+        // A store whose refusals no request waits for is used well.
         let candidates =
             candidates.iter().filter(|candidate| candidate.refused == 0.0 || refusing.contains(&candidate.store));
         candidates.map(|candidate| candidate.finding(self)).collect()
@@ -64,7 +64,7 @@ impl Detector for ProvisionedRate {
 struct Candidate<'a> {
     reading: &'a Reading<'a>,
     store: String,
-    /// The fullest first.
+    /// Partitions, the fullest first.
     partitions: Vec<Partition>,
     refused: f64,
 }
@@ -96,7 +96,7 @@ impl<'a> Candidate<'a> {
             && self.fullest().full_seconds(self.full_share()) >= thresholds.provisioned_seconds
     }
 
-    /// How far apart its readings are, seconds.
+    /// Mean time between readings, seconds.
     fn step(&self) -> f64 {
         let fullest = self.fullest();
         fullest.seconds() / fullest.parts.len() as f64
@@ -173,7 +173,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// How many attempts were refused in these parts of the trial, by any database.
+/// Number of attempts that any database refused in these parts of the trial.
 fn refused_in<'a>(trial: &TrialEvidence, parts: impl Iterator<Item = &'a Part>) -> f64 {
     let calls = trial.operations.iter().flat_map(|operation| &operation.calls);
     let refused: BTreeMap<i64, f64> = calls

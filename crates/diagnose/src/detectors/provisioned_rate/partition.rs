@@ -1,4 +1,4 @@
-//! What a partition spends of what it may, second by second.
+//! A partition's use of its provisioned rate, second by second.
 
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
 use narrows_model::series::{SeriesKey, names};
@@ -6,17 +6,17 @@ use narrows_model::series::{SeriesKey, names};
 use crate::read::Reading;
 use crate::read::stores::readings;
 
-/// Readings are joined until they are this long, nanoseconds: a second, less what a timer is early.
+/// Minimum length of joined readings, nanoseconds: a second, less the time by which a timer may be early.
 const JOINED_NS: i64 = 900_000_000;
 /// Nanoseconds in a second.
 pub(super) const NS: f64 = 1e9;
 
-/// What one partition spent of what it may, in counted time.
+/// One partition's use of its provisioned rate, in counted time.
 pub(super) struct Partition {
     pub(super) name: String,
     pub(super) provisioned: f64,
     pub(super) is_fixed: bool,
-    /// Of about a second each, or longer where the store reports less often.
+    /// Parts of about a second each, or longer if the store reports less often.
     pub(super) parts: Vec<Part>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Partition {
 pub(super) struct Part {
     pub(super) from_ns: i64,
     pub(super) to_ns: i64,
-    /// Of what is provisioned.
+    /// Share of the provisioned rate.
     share: f64,
 }
 
@@ -35,7 +35,7 @@ impl Part {
 }
 
 impl Partition {
-    /// None when it is not known what it may spend.
+    /// Returns `None` if the provisioned rate is unknown.
     pub(super) fn new(reading: &Reading<'_>, reported: &PartitionThroughput) -> Option<Self> {
         let trial = reading.trial;
         let (least, most) = provisioned(trial, reported)?;
@@ -62,7 +62,7 @@ impl Partition {
         self.parts.iter().map(Part::seconds).sum()
     }
 
-    /// The use that is exceeded in no more than this share of the time.
+    /// Use that is exceeded for at most this share of the time, as a share of the provisioned rate.
     pub(super) fn top(&self, left_out: f64) -> f64 {
         let mut parts = self.parts.clone();
         parts.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -91,7 +91,7 @@ impl Partition {
     }
 }
 
-/// The least and the most that a partition may spend each second, over the trial.
+/// Lowest and highest provisioned rate of a partition over the trial, per second.
 fn provisioned(trial: &TrialEvidence, reported: &PartitionThroughput) -> Option<(f64, f64)> {
     let is_its = |key: &SeriesKey| {
         key.name == names::THROUGHPUT_PROVISIONED

@@ -1,4 +1,4 @@
-//! Tests of `provisioned-rate`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `provisioned-rate`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::series::{Point, Series, names};

@@ -1,4 +1,4 @@
-//! How `provisioned-rate` reads.
+//! Texts of `provisioned-rate` findings.
 
 use narrows_model::finding::evidence::provisioned_rate::ProvisionedRate;
 use narrows_model::finding::{Figure, Finding};

@@ -1,10 +1,10 @@
-//! Throughput that falls while the load grows: whether it does, by how much, and what else could make it look so.
+//! Falling throughput under growing load: its detection, its size, and the exclusion of other causes.
 //!
-//! Judged on the way up to the heaviest steady level: the best of the lighter levels before it against it, with the
-//! interval that noise leaves, wider for the choice of the best of several. The fall must hold in the second half of the
-//! heaviest level, so that the start of a step is none. Nothing is said when the generator may have made it, when an
-//! open load was not given, when throughput falls within the levels as it does between them (a drift over time), or when
-//! a later level with the load of the peak does not bring the throughput back.
+//! The levels before the heaviest steady level are the way up. The best of the lighter ones is compared with the
+//! heaviest, with an interval for noise that is wider because it is the best of several. The fall must hold in the
+//! second half of the heaviest level, which excludes the start of a step. There is no fall if the generator may have
+//! caused it, if an open load was not given, if throughput falls within the levels as it does between them (a drift
+//! over time), or if a later level with the load of the peak does not restore the throughput.
 
 use narrows_model::run::Verdict;
 use narrows_model::scalability::{self, Fit};
@@ -16,34 +16,34 @@ use crate::read::intervals::Interval;
 use crate::read::levels::{Level, levels};
 use crate::read::seconds::Change;
 
-/// The load must grow by this factor from the peak to the fall.
+/// Minimum growth factor of the load from the peak to the fall.
 const DEMAND_GROWTH_MIN: f64 = 1.25;
-/// A later level has the load of the peak when it is within this factor of it.
+/// Maximum factor between two loads that count as the same.
 const SAME_DEMAND: f64 = 1.25;
-/// The share of a fall that must come back, and the share of it within levels that makes it a drift.
+/// Share of a fall that must come back, and share of it within levels from which it is a drift.
 const HALF: f64 = 0.5;
-/// Requests sent at the fall, as a share of those at the peak, from which an open load was given.
+/// Minimum share of the requests sent at the peak that must be sent at the fall, for an open load to count as given.
 const SENT_SHARE: f64 = 0.95;
 
-/// A fall with what it was read from.
+/// A fall and its evidence.
 #[derive(Debug)]
 pub(crate) struct Fall<'a> {
     /// Levels with less load before the heaviest, in order of time.
     pub(crate) way_up: Vec<Level<'a>>,
-    /// The best of them.
+    /// The level of these with the highest throughput.
     pub(crate) peak: Level<'a>,
-    /// The heaviest.
+    /// The heaviest level.
     pub(crate) last: Level<'a>,
-    /// From the peak to it.
+    /// Change of throughput from the peak to the heaviest level.
     pub(crate) change: Change,
-    /// A later level with the load of the peak that brought the throughput back.
+    /// A later level with the load of the peak that restored the throughput.
     pub(crate) back: Option<Level<'a>>,
-    /// The universal scalability law through the way up and the heaviest, and κ's interval.
+    /// The universal scalability law fitted to the way up and the heaviest level, and κ's interval.
     pub(crate) law: Option<(Fit, Option<(f64, f64)>)>,
 }
 
 impl<'a> Fall<'a> {
-    /// None when there is none, or when it may not be the system's.
+    /// Returns `None` without a fall, or if the system may not be its cause.
     pub(crate) fn find(reading: &Reading<'a>) -> Option<Self> {
         let all = levels(reading);
         let last_at = (0..all.len()).max_by(|a, b| all[*a].interval.by_demand(all[*b].interval).then(a.cmp(b)))?;
@@ -70,7 +70,7 @@ impl<'a> Fall<'a> {
     }
 }
 
-/// Requests under way and the time each takes, seconds.
+/// (requests under way, seconds per request).
 fn point(level: &Level<'_>) -> (f64, f64) {
     (level.interval.in_flight(), level.interval.service_ns / 1e9)
 }
@@ -91,13 +91,13 @@ fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change) -> boo
     demands.len() + 1 >= thresholds.fall_steps && -change.ratio >= thresholds.fall_share && change.high < 0.0
 }
 
-/// In its second half, the heaviest level is still that much below the peak.
+/// Whether the second half of the heaviest level is still below the peak by the required share.
 fn holds_at_its_end(reading: &Reading<'_>, peak: &Level<'_>, last: &Level<'_>) -> bool {
     last.halves().1.rate() <= (1.0 - reading.thresholds.fall_share) * peak.interval.rate
 }
 
-/// A closed load is given by its users. Of an open one, no fewer requests must have been sent, or no fewer be under way:
-/// what was held back before it was sent is no fall of the system's.
+/// Whether the load was given. A closed load is, by its users. An open load is if no fewer requests were sent, or no
+/// fewer are under way: requests held back before sending are not the system's fall.
 fn was_given(peak: &Interval, last: &Interval) -> bool {
     last.offered.is_none() || last.sent >= SENT_SHARE * peak.sent || last.in_flight() >= peak.in_flight()
 }
@@ -117,7 +117,7 @@ fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
         (late + row.lateness.sum_ns() as f64, sent + row.lateness.count() as f64)
     });
     let late_ns = if sent > 0.0 { late / sent } else { 0.0 };
-    // In an open model the wait for a free user counts as lateness too, and follows from the fall.
+    // In an open model, lateness includes the wait for a free user, which the fall causes.
     let is_late = last.offered.is_none() && late_ns >= thresholds.generator_lateness_doubtful * last.latency_ns;
     trial.trial.validity.verdict != Verdict::Invalid && !has_full_thread && !takes_much && !is_late
 }

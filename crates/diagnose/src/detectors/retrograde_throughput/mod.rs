@@ -1,11 +1,12 @@
-//! `retrograde-throughput`: more load, less done.
+//! `retrograde-throughput`: throughput falls under more load.
 //!
-//! Throughput peaks and falls while users, or the rate offered, go on growing. The rule is in `fall.rs`; here it is said
-//! what grows at the fall: failed requests, refusals, CPU at its limit, CPU for each request, waiting. Which of these is
-//! the cause is not decided here: where another detector names one, the ranking puts this finding below it.
+//! Throughput peaks and falls while users, or the offered rate, keep growing. The rule is in `fall.rs`; this module
+//! lists the quantities that grow at the fall: failed requests, refusals, CPU at its limit, CPU per request, waiting.
+//! It does not decide which of them is the cause: if another detector names one, the ranking puts this finding below
+//! it.
 //!
-//! Confidence is high when the throughput came back as the load went down again, or when the universal scalability law
-//! fits and its κ, what requests cost each other, is above zero with its whole interval.
+//! Confidence is high if the throughput came back when the load went down again, or if the universal scalability law
+//! fits and the whole interval of its κ, the cost that requests impose on each other, is above zero.
 
 use narrows_model::finding::evidence::retrograde_throughput::{
     self as evidence, CpuPerRequest, Growing, Law, Recovered,
@@ -29,11 +30,11 @@ mod words;
 #[derive(Debug)]
 pub struct RetrogradeThroughput;
 
-/// A share of failed or refused requests grows when it grows by this much.
+/// Minimum growth of the share of failed or refused requests that counts as growth.
 const SHARE_GROWTH_MIN: f64 = 0.01;
-/// The time of a request and its CPU grow when they grow by this factor.
+/// Minimum growth factor of a request's time, and of its CPU, that counts as growth.
 const GROWTH_MIN: f64 = 1.25;
-/// The resource when nothing says which service the load is sent to.
+/// Resource of the finding if the service that receives the load is unknown.
 const WHOLE: &str = "the system";
 
 impl Detector for RetrogradeThroughput {
@@ -111,7 +112,7 @@ fn errors(fall: &Fall<'_>) -> Option<Growing> {
     (now - before >= SHARE_GROWTH_MIN).then_some(Growing::Errors { before, now })
 }
 
-/// The store or service that refuses most of its attempts.
+/// The store or service that refuses the largest share of its attempts.
 fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Growing> {
     let share = |target: &str, interval: &Interval| {
         let calls = reading.trial.operations.iter().flat_map(|operation| &operation.calls);
@@ -138,7 +139,7 @@ fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Growing> {
     (now - before >= SHARE_GROWTH_MIN).then(|| Growing::Rejections { target: worst.to_owned(), before, now })
 }
 
-/// The services that are at the limit of their CPU at the fall, the fullest first.
+/// Services at their CPU limit at the fall, the fullest first.
 fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Growing> {
     let cpu = Cpu::new(reading);
     let (peak, last) = (fall.peak.interval, fall.last.interval);
@@ -171,7 +172,7 @@ fn caveats(fall: &Fall<'_>) -> Vec<Caveat> {
     only_grew.into_iter().chain(of_law).collect()
 }
 
-/// The service that most traces begin in.
+/// The service where most traces begin.
 fn entry(reading: &Reading<'_>) -> String {
     let mut counts: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
     for trace in &reading.trial.traces {

@@ -1,4 +1,4 @@
-//! Tests of `retrograde-throughput`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `retrograde-throughput`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::run::{Verdict, WindowKind};
@@ -18,7 +18,7 @@ fn evidence(finding: &Finding) -> &evidence::RetrogradeThroughput {
     evidence
 }
 
-/// Ten seconds with a little noise, as many users as keep `rate` × latency in flight.
+/// Ten seconds with a little noise and `vus` users, whose latency follows from `rate` by Little's law.
 fn level(trial: TrialBuilder, vus: u32, rate: f64) -> TrialBuilder {
     let latency_ms = 1e3 * f64::from(vus) / rate;
     let noise = [1.0, 0.98, 1.02, 0.99, 1.01];

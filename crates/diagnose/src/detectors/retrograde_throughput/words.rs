@@ -1,4 +1,4 @@
-//! How `retrograde-throughput` reads.
+//! Texts of `retrograde-throughput` findings.
 
 use narrows_model::finding::evidence::retrograde_throughput::{Growing, Law, Level, RetrogradeThroughput};
 use narrows_model::finding::{Figure, Finding};
@@ -117,7 +117,7 @@ fn grown(evidence: &RetrogradeThroughput, growing: &Growing) -> String {
     }
 }
 
-/// What to do about it.
+/// Advice against one of the growing quantities.
 fn against(growing: &Growing) -> String {
     match growing {
         Growing::Rejections { target, .. } => {

@@ -1,14 +1,14 @@
-//! `retry-storm`: calls that fail are made again and again, so that what already fails gets more load.
+//! `retry-storm`: failing calls are retried again and again, which loads a failing service more.
 //!
-//! Counted are attempts for each call, part by part of the trial. Retries that are few and always there are healthy; what
-//! makes a storm is that their number grows, from hardly any in a calm part to half again as many calls or more. Where
-//! several services of one trace try again, their factors multiply.
+//! Attempts per call are counted in each part of the trial. Few and constant retries are healthy. A storm is their
+//! growth, from hardly any in a calm part to 1.5 attempts per call or more. If several services of a trace retry, their
+//! factors multiply.
 //!
-//! Transactions that lost to another one and begin again are such calls too, with another advice.
+//! Transactions that lost a conflict and begin again are such calls too, with different advice.
 //!
-//! Only what failed and had ended is made again: hedged calls overlap, polling gets responses, and attempts that were
-//! refused and waited as long as the refusal requested are `throttling`'s. A response that the caller is at fault
-//! (status 400 to 499) is no reason to call again and does not count either.
+//! Only attempts after a failed one that has ended count as retries: hedged calls overlap, polling gets responses, and
+//! refused attempts that waited as long as requested belong to `throttling`. A response that blames the caller (status
+//! 400 to 499) is no reason to retry and does not count either.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ mod words;
 #[derive(Debug)]
 pub struct RetryStorm;
 
-/// Share of the attempts in the storm that must have failed in the counts over all spans, to agree with the traces.
+/// Minimum share of failed attempts in the storm, in the counts over all spans, that confirms the traces.
 const FAILED_SHARE_MIN: f64 = 0.1;
 impl Detector for RetryStorm {
     fn kind(&self) -> FindingKind {
@@ -64,7 +64,7 @@ impl Detector for RetryStorm {
     }
 }
 
-/// A call, and how often it was made again.
+/// A call and the number of its retries.
 struct Seen<'a> {
     handled: &'a Handled<'a>,
     call: &'a Call<'a>,
@@ -76,14 +76,14 @@ struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
-    /// Those made again in the storm, most often first.
+    /// Calls retried in the storm, those with most retries first.
     seen: Vec<Seen<'a>>,
     calm: Count,
     storm: Count,
     bounds_ns: (i64, i64),
-    /// Of calls that succeeded at once in the calm, and of failed attempts in the storm, nanoseconds.
+    /// Median lengths of calls that succeeded at once in the calm, and of failed attempts in the storm, nanoseconds.
     lengths_ns: (f64, f64),
-    /// Services below it that try again too, and by how much.
+    /// Services below that retry too, with their attempts per call.
     layers: Vec<Layer>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Candidate<'a> {
         self.seen.iter().map(|seen| seen.handled.request.trace.id).collect()
     }
 
-    /// What it is to a service above it.
+    /// This candidate as a layer of a service above it.
     fn layer(&self) -> Layer {
         Layer { service: self.service.to_owned(), attempts_per_call: self.storm.amplification() }
     }
@@ -142,7 +142,7 @@ impl<'a> Candidate<'a> {
             .map_or_else(String::new, |seen| Store::for_call(self.reading.trial, seen.call.tries()[0]).name)
     }
 
-    /// Share of the attempts to what is called that failed in the storm, by the counts over all spans.
+    /// Share of the attempts at these calls that failed in the storm, from the counts over all spans.
     fn failed_share(&self) -> Option<f64> {
         let names: BTreeSet<&str> =
             self.seen.iter().flat_map(|seen| seen.call.tries()).map(|span| span.name.as_str()).collect();
@@ -200,7 +200,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Share of the failed attempts in the storm that lost to another transaction.
+    /// Share of the failed attempts in the storm that lost a conflict with another transaction.
     fn conflict_share(&self) -> f64 {
         let failed = || self.seen.iter().flat_map(|seen| seen.call.tries()).filter(|span| is_retryable(span));
         failed().filter(|span| is_conflict(span)).count() as f64 / failed().count().max(1) as f64
@@ -215,7 +215,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Median length of calls that succeeded at once outside the storm, and of failed attempts in it.
+/// Median length of calls that succeeded at once outside the storm, and of failed attempts in it, nanoseconds.
 fn lengths(seen: &[Seen<'_>], is_storm: impl Fn(&Seen<'_>) -> bool) -> (f64, f64) {
     let length = |span: &Span, weight: f64| (span.duration_ns() as f64, weight);
     let (mut fine, mut failed) = (Vec::new(), Vec::new());
@@ -231,7 +231,7 @@ fn lengths(seen: &[Seen<'_>], is_storm: impl Fn(&Seen<'_>) -> bool) -> (f64, f64
     (median_of(&fine, |pair| *pair), median_of(&failed, |pair| *pair))
 }
 
-/// Cases of other services in the same traces become layers of the one that begins first.
+/// Turns candidates of other services in the same traces into layers of the one that begins first.
 fn layered(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     let begins = |candidate: &Candidate<'_>| {
         let depths = candidate

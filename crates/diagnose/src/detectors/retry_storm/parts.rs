@@ -1,10 +1,10 @@
-//! The parts of a trial, the attempts in each, and where among them a storm is.
+//! The parts of a trial, the attempts in each, and the location of a storm.
 
 use super::Seen;
 use crate::read::Reading;
 use crate::thresholds::Thresholds;
 
-/// The counted time is cut into so many parts.
+/// Number of parts of the counted time.
 const PARTS: usize = 12;
 
 /// The counted time in equal parts.
@@ -47,7 +47,7 @@ impl Count {
         self.attempts += other.attempts;
     }
 
-    /// Attempts for each call; 1 without calls.
+    /// Attempts per call; 1 without calls.
     pub(super) fn amplification(self) -> f64 {
         if self.calls > 0.0 { self.attempts / self.calls } else { 1.0 }
     }
@@ -64,8 +64,8 @@ pub(super) fn counts(parts: &Parts, seen: &[Seen<'_>]) -> Vec<Count> {
     counts
 }
 
-/// The first and the last of the parts in a row that together hold most attempts of a storm; parts without calls do not
-/// interrupt it.
+/// First and last part of the storm: the run of amplified parts with the most retries. Parts without calls do not
+/// interrupt a run.
 pub(super) fn storm_in(counts: &[Count], thresholds: &Thresholds) -> Option<(usize, usize)> {
     let mut runs: Vec<(usize, usize, f64)> = Vec::new();
     let mut is_open = false;

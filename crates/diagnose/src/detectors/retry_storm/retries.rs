@@ -1,4 +1,4 @@
-//! Which attempts count as retries of a failed one.
+//! Attempts that count as retries of a failed one.
 
 use narrows_model::trace::Span;
 
@@ -7,8 +7,8 @@ use crate::read::refusals::Gap;
 use crate::read::requests::is_database;
 use crate::thresholds::Thresholds;
 
-/// How databases say that two transactions met, of which one must begin again: SQL states of PostgreSQL, numbers of
-/// MySQL and SQL Server, status of Cosmos DB, types of DynamoDB.
+/// Database codes for a conflict of two transactions, one of which must begin again: SQL states of PostgreSQL, numbers
+/// of MySQL and SQL Server, statuses of Cosmos DB, types of DynamoDB.
 const CONFLICTS: [&str; 10] = [
     "40001",
     "40P01",
@@ -22,26 +22,26 @@ const CONFLICTS: [&str; 10] = [
     "TransactionCanceledException",
 ];
 
-/// How often a call was made again because it failed.
+/// Number of times that a call was retried because it failed.
 pub(super) fn retries(call: &Call<'_>, thresholds: &Thresholds) -> usize {
     let again = |pair: &&[&Span]| is_retryable(pair[0]) && !is_patient(pair[0], pair[1], thresholds);
     call.tries().windows(2).filter(again).count()
 }
 
-/// Whether an attempt failed for a reason that may be gone at the next attempt.
+/// Whether an attempt failed for a reason that may have passed at the next attempt.
 pub(super) fn is_retryable(span: &Span) -> bool {
     let is_callers_fault =
         span.facts.http_status.is_some_and(|status| (400..500).contains(&status) && status != 408 && status != 429);
     went_wrong(span) && (!is_callers_fault || is_conflict(span))
 }
 
-/// Whether a database had two transactions meet in it.
+/// Whether a database call lost a conflict between two transactions.
 pub(super) fn is_conflict(span: &Span) -> bool {
     let says_so = |text: &Option<String>| text.as_deref().is_some_and(|text| CONFLICTS.contains(&text));
     is_database(span) && (says_so(&span.facts.db_status) || says_so(&span.facts.error_type))
 }
 
-/// Whether an attempt was refused and the next one waited for it.
+/// Whether an attempt was refused and the next one backed off.
 fn is_patient(refused: &Span, next: &Span, thresholds: &Thresholds) -> bool {
     let gap = Gap::between((refused, next));
     let is_backed_off = match gap.requested_ns {

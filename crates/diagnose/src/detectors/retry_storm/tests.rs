@@ -1,4 +1,4 @@
-//! Tests of `retry-storm`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `retry-storm`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -23,14 +23,14 @@ fn unavailable(start_ms: f64) -> SpanBuilder {
     get(start_ms, 20.0).facts(|facts| facts.http_status = Some(503)).failed()
 }
 
-/// Tries that fail and a last one that does not.
+/// Tries that fail, and a last one that succeeds.
 fn tried(failures: usize) -> Vec<SpanBuilder> {
     let mut tries: Vec<SpanBuilder> = (0..failures).map(|i| unavailable(5.0 + 25.0 * i as f64)).collect();
     tries.push(get(5.0 + 25.0 * failures as f64, 15.0));
     tries
 }
 
-/// Sixty seconds with a request in each half, the storm from the fortieth on.
+/// Sixty seconds with a request every half second; the storm begins at second 40.
 fn traces(each: impl Fn(bool) -> SpanBuilder) -> Vec<Trace> {
     (0..120).map(|n| each(n >= 80).trace_from(n, TRIAL_START_NS + i64::from(n) * 500_000_000)).collect()
 }

@@ -1,4 +1,4 @@
-//! How `retry-storm` reads.
+//! Texts of `retry-storm` findings.
 
 use narrows_model::finding::evidence::retry_storm::RetryStorm;
 use narrows_model::finding::{Figure, Finding};

@@ -1,13 +1,13 @@
-//! `serial-fan-out`: a request makes several similar calls one after another that could be under way at once.
+//! `serial-fan-out`: a request makes several similar calls one after another that could run at once.
 //!
-//! What distinguishes it from a chain in which each call needs the response of the one before: the calls send the same
-//! query to different partitions; or, where destinations are not recorded, their number is the same in nearly all
-//! requests. Pages come to one partition again, calls for the rows of an earlier response send other values
-//! (`n-plus-one` names those), a transaction holds one connection: all three are left alone, as are calls that overlap.
-//! What is tried again counts as one call. Calls for the items of an earlier response of a service are `chatty-http`'s.
+//! Two signs distinguish it from a chain where each call needs the previous response: the calls send the same query to
+//! different partitions or, if destinations are not recorded, their number is the same in nearly all requests. Three
+//! patterns are ignored, as are calls that overlap: pages, which call one partition again; calls for the rows of an
+//! earlier response, which send other values (`n-plus-one` reports those); and transactions, which hold one connection.
+//! Retries count as one call. Calls for the items of an earlier response of a service belong to `chatty-http`.
 //!
-//! The saving is what the request would gain if the calls were under way together: their time without the longest of
-//! them, as far as no other call of the request is under way in it.
+//! The saving is the time that the request would gain if the calls ran at once: their time without the longest of them,
+//! not counting time with another call of the request under way.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Detector for SerialFanOut {
 struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
-    /// Dearest first.
+    /// Sightings, the largest saving first.
     seen: Vec<Sighting<'a>>,
     trace_share: f64,
     latency_ns: f64,
@@ -97,14 +97,14 @@ impl<'a> Candidate<'a> {
         (self.saving_ns() / self.latency_ns.max(1.0)).min(1.0)
     }
 
-    /// Share of the requests that make exactly as many calls as most do.
+    /// Share of the requests that make exactly the median number of calls.
     fn same_count_share(&self) -> f64 {
         let count = self.count();
         let same = self.seen.iter().filter(|sighting| sighting.calls.len() == count);
         same.map(Sighting::weight).sum::<f64>() / self.seen.iter().map(Sighting::weight).sum::<f64>()
     }
 
-    /// Whether in nearly all requests each call is known to go to another partition.
+    /// Whether, in nearly all requests, each call is known to go to a different partition.
     fn is_spread(&self, thresholds: &Thresholds) -> bool {
         let spread: f64 = self.seen.iter().filter(|sighting| sighting.is_spread).map(Sighting::weight).sum();
         spread >= thresholds.same_count_share * self.seen.iter().map(Sighting::weight).sum::<f64>()

@@ -1,4 +1,4 @@
-//! The similar calls of one request that follow one another and may be independent.
+//! Similar calls of one request that follow one another and may be independent.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,18 +11,19 @@ use crate::read::paging::is_page;
 use crate::read::requests::{is_database, query_text};
 use crate::thresholds::Thresholds;
 
-/// Kinds and parents of one request that are looked at: those with most calls.
+/// Maximum groups of calls (by kind and parent) examined per request, the largest first.
 const GROUPS_MAX: usize = 64;
 
-/// The calls of one kind that one request made one after another.
+/// One request's calls of one kind, made one after another.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
     pub(super) kind: String,
     pub(super) calls: Vec<&'a Call<'a>>,
-    /// Time that none of the request's other calls shares, of all of them together and of the longest.
+    /// Time of all the calls together, and of the longest, without time shared with the request's other calls,
+    /// nanoseconds.
     pub(super) sum_ns: f64,
     pub(super) longest_ns: f64,
-    /// Whether it is known that each went to another partition.
+    /// Whether each call is known to go to a different partition.
     pub(super) is_spread: bool,
 }
 
@@ -36,7 +37,7 @@ impl Sighting<'_> {
     }
 }
 
-/// One sighting for each kind of call in a request, the one that would save most.
+/// One sighting per kind of call in a request: the one with the largest saving.
 pub(super) fn sightings<'a>(
     handled: &'a Handled<'a>,
     (chat, routes): (&HashSet<SpanId>, &Routes<'_>),
@@ -63,7 +64,7 @@ pub(super) fn sightings<'a>(
     best.into_values().collect()
 }
 
-/// The endpoints that handled calls, as their services name them, by the spans of the calls.
+/// Endpoints that handled calls, as their services name them, by the spans of the calls.
 pub(super) type Routes<'a> = HashMap<(TraceId, SpanId), &'a str>;
 
 pub(super) fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
@@ -73,7 +74,7 @@ pub(super) fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
     routes.filter(|(_, route)| is_endpoint(route)).collect()
 }
 
-/// Whether a route is that of one endpoint with items that have names: it begins with a fixed part and catches no rest.
+/// Whether a route is a single endpoint with named items: it begins with a fixed part and has no catch-all.
 fn is_endpoint(route: &str) -> bool {
     let is_item = |part: &str| part.starts_with([':', '{', '<']);
     let parts: Vec<&str> = route.split('/').filter(|part| !part.is_empty()).collect();
@@ -82,8 +83,7 @@ fn is_endpoint(route: &str) -> bool {
         && !parts.iter().any(|part| part.contains(['*', '(']) || part.starts_with("<path:") || part.ends_with(":path}"))
 }
 
-/// What distinguishes calls: their own kind, or the endpoint that handled them, where items have names instead of
-/// numbers.
+/// Key that groups calls: their own kind, or the endpoint that handled them if items have names instead of numbers.
 fn kind(call: &Call<'_>, routes: &Routes<'_>) -> String {
     let facts = &call.last().facts;
     match routes.get(&(call.last().trace_id, call.last().span_id)).filter(|_| call.query.is_none()) {
@@ -119,19 +119,19 @@ fn sighting<'a>(
     Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
 }
 
-/// The time in a call's attempts. Waits between them are another cause's.
+/// Time in a call's attempts. The waits between them have another cause.
 fn busy(handled: &Handled<'_>, call: &Call<'_>) -> Times {
     Times::union_of(call.attempts.iter().map(|span| handled.request.time_of(span)))
 }
 
-/// Whether hardly any time passes with two of these under way.
+/// Whether these calls hardly overlap.
 fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
     let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
     let together = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
     each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
 }
 
-/// Whether nothing shows that the calls hang together.
+/// Whether nothing shows that the calls depend on each other.
 fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: bool) -> bool {
     let is_one_question = calls.iter().all(|call| call.request == calls[0].request);
     match calls[0].query {

@@ -1,4 +1,4 @@
-//! Tests of `serial-fan-out`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `serial-fan-out`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, document_query, query, run_of, server};

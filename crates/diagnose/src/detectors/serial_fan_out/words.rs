@@ -1,4 +1,4 @@
-//! How `serial-fan-out` reads.
+//! Texts of `serial-fan-out` findings.
 
 use narrows_model::finding::evidence::serial_fan_out::{Destinations, SerialFanOut, Target};
 use narrows_model::finding::{Figure, Finding};

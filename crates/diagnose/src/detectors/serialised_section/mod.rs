@@ -1,11 +1,12 @@
-//! `serialised-section`: requests of a service take turns, so that one is at work at a time, however many there are.
+//! `serialised-section`: requests of a service take turns, with only one at work at a time, however many there are.
 //!
-//! Throughput must be flat from a lighter load on, with CPU to spare on all services and on the machine. Then either the
-//! threads of most requests wait for a lock and about one request remains at work (`read/threads.rs`), or throughput ×
-//! latency of a single user is about one and no thread waits: a lock of an asynchronous program, or a single worker.
+//! Throughput must be flat from a lighter load on, with spare CPU on all services and on the machine. In addition,
+//! either the threads of most requests wait for a lock and about one request remains at work (`read/threads.rs`), or
+//! throughput × latency of a single user is about one and no thread waits: an asynchronous program's lock, or a single
+//! worker.
 //!
-//! A semaphore or a pool of several is left to the verdict on the limit, since several requests are at work. A lock whose
-//! holder is at a disk is `disk-bound`, one whose holder computes `interpreter-lock` or `cpu-saturation`.
+//! A semaphore or a pool of several is left to the verdict on the limit, because several requests are at work. A lock
+//! whose holder is at a disk is `disk-bound`; one whose holder computes is `interpreter-lock` or `cpu-saturation`.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
@@ -22,18 +23,18 @@ use crate::stats::finite;
 
 mod words;
 
-/// From this many cores on, the request at work may compute all the time.
+/// Cores in use from which the request at work may be computing all the time.
 const CORES_MAX: f64 = 0.8;
-/// Throughput × latency of a single user is one request within this.
+/// Range of throughput × latency of a single user that counts as one request.
 const ONE_REQUEST: std::ops::RangeInclusive<f64> = 0.75..=1.25;
-/// The request at work waits for a peer at least so much of the time to be named with it.
+/// Minimum share of time that the request at work must wait for a peer, for the finding to name the peer.
 const PEER_MIN: f64 = 0.5;
 
 /// See the module.
 #[derive(Debug)]
 pub struct SerialisedSection;
 
-/// Requests that wait for their turn, and those at work.
+/// Numbers of requests that wait for their turn and that are at work.
 struct Turns {
     waiting: f64,
     at_work: f64,
@@ -96,12 +97,12 @@ fn turns(reading: &Reading<'_>, service: &Loaded<'_>, proof: &Proof) -> Option<T
     let is_most = |waiting: f64| {
         in_flight >= thresholds.serial_requests && waiting >= thresholds.serial_waiting_share * in_flight
     };
-    // Little's law, as if none waited: as many requests as one user has at a time.
+    // Little's law without waiting: as many requests as a single user has under way.
     let by_law = proof.heavier.rate * proof.lighter.request_ns / 1e9;
     let has_single_user = proof.lighter.level.users == 1;
     let locked = service.doing(&OwnTime::Lock);
     let at_work = in_flight - locked;
-    // Some runtimes sleep where others wait for a lock, so that threads alone may show too few at work.
+    // Some runtimes sleep instead of waiting for a lock, so threads alone may show too few requests at work.
     let are_several = has_single_user && by_law > *ONE_REQUEST.end();
     if is_most(locked) && at_work <= thresholds.serial_at_work && !are_several {
         return Some(Turns { waiting: locked, at_work, by_threads: true });

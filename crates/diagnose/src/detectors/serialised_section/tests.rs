@@ -1,4 +1,4 @@
-//! Tests of `serialised-section`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `serialised-section`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::series::ThreadState;
@@ -7,7 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Steps of users and rates, of a service that uses this much CPU.
+/// Steps of (users, rate), for a service with this CPU use.
 fn trial(steps: &[(u32, f64)], cores: f64) -> TrialBuilder {
     let load = |(vus, rate): &(u32, f64)| Load { vus: *vus, rate: *rate, latency_ms: 1e3 * f64::from(*vus) / rate };
     let trial = TrialBuilder::new("a").cores(4).service("shop", None).cpu("shop", 0, move |_| cores).host_cpu(|_| 0.3);

@@ -1,4 +1,4 @@
-//! How `serialised-section` reads.
+//! Texts of `serialised-section` findings.
 
 use narrows_model::finding::evidence::serialised_section::SerialisedSection;
 use narrows_model::finding::{Figure, Finding};

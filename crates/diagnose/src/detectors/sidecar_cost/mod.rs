@@ -1,9 +1,9 @@
-//! `sidecar-cost`: what the proxies beside the services take of CPU and time, for each time that a request passes one.
+//! `sidecar-cost`: CPU and time that the services' sidecar proxies take each time a request passes one.
 //!
-//! In one trial the sidecars' share of all CPU and CPU per traversal are known, and where the sidecars send spans the
-//! time of one hop. What they add to the latency shows only beside the same system without them, and only at the same
-//! rate: at another one the services themselves cost something else. So rates that differ are refused, and
-//! `unequal-rates` says so in its place.
+//! One trial gives the sidecars' share of all CPU and their CPU per traversal and, if they send spans, the time of one
+//! hop. The latency that they add shows only in comparison with the same system without them, and only at the same
+//! rate: at another rate the services' own cost differs. So unequal rates are rejected here, and `unequal-rates`
+//! reports them.
 
 use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -23,7 +23,7 @@ mod words;
 #[derive(Debug)]
 pub struct SidecarCost;
 
-/// What the finding is about.
+/// Resource of the finding.
 const SIDECARS: &str = "sidecars";
 
 impl Detector for SidecarCost {
@@ -51,7 +51,7 @@ impl Detector for SidecarCost {
     }
 }
 
-/// What one trial says by itself.
+/// The finding of a single trial.
 fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: SidecarSummary) -> Finding {
     Finding {
         resource: SIDECARS.into(),
@@ -65,7 +65,7 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: SidecarSummary) -
     }
 }
 
-/// A variant with sidecars beside the same without, at one rate.
+/// A variant with sidecars and the same variant without them, at the same rate.
 struct Pair<'a> {
     without: VariantFigures,
     with: VariantFigures,
@@ -75,7 +75,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// None when they responded at different rates.
+    /// Returns `None` if the two responded at different rates.
     fn new(
         run: &RunEvidence,
         comparison: &'a Comparison,
@@ -93,7 +93,7 @@ impl<'a> Pair<'a> {
         Some(Self { without, with, seen, hop_ns, thresholds }).filter(|_| is_equal)
     }
 
-    /// How much longer a request takes, as a share: of its median, of its 95 %.
+    /// Relative increase of the median latency and of the 95th percentile.
     fn added(&self) -> (f64, f64) {
         let share = |a: f64, b: f64| if a > 0.0 { b / a - 1.0 } else { 0.0 };
         (share(self.without.p50_ns, self.with.p50_ns), share(self.without.p95_ns, self.with.p95_ns))

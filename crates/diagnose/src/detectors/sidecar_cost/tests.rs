@@ -1,4 +1,4 @@
-//! Tests of `sidecar-cost`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `sidecar-cost`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::comparison::{SidecarSummary, TraversalCount};
 use narrows_model::finding::Evidence;
@@ -7,14 +7,14 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 use super::*;
 use crate::compare;
 
-/// Two services that use a core together, and respond at this rate.
+/// Two services that together use a core and respond at this rate.
 fn plain(rate: f64, latency_ms: f64) -> TrialBuilder {
     let trial = TrialBuilder::new("plain").service("shop", None).service("stock", None);
     let trial = trial.steady(20, Load { vus: 8, rate, latency_ms });
     trial.cpu("shop", 0, |_| 0.5).cpu("stock", 0, |_| 0.5)
 }
 
-/// The same with a sidecar beside each, which use a core together.
+/// The same services, each with a sidecar; the sidecars together use a core.
 fn meshed(rate: f64, latency_ms: f64) -> TrialBuilder {
     let trial = TrialBuilder::new("meshed").service("shop", None).service("stock", None);
     let trial = trial.service("shop.sidecar", None).service("stock.sidecar", None);

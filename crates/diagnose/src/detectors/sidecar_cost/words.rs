@@ -1,4 +1,4 @@
-//! How `sidecar-cost` reads.
+//! Texts of `sidecar-cost` findings.
 
 use narrows_model::comparison::{SidecarSummary, TraversalCount};
 use narrows_model::finding::evidence::sidecar_cost::{Compared, SidecarCost};
@@ -95,7 +95,7 @@ impl Words for SidecarCost {
     }
 }
 
-/// How a count of traversals came about.
+/// Sentence on the sidecars per request and the source of that count.
 fn counted(seen: &SidecarSummary) -> String {
     let number = match units::number(seen.traversals_per_request).as_str() {
         "1" => "1 sidecar".to_owned(),
@@ -116,7 +116,7 @@ fn each(seen: &SidecarSummary) -> Option<String> {
     seen.cpu_seconds_per_traversal.map(|seconds| units::duration(seconds * 1e9))
 }
 
-/// By how much they multiply the CPU of a request; none where it was not sampled.
+/// Factor by which the sidecars multiply the CPU of a request, as a phrase; `None` if it was not sampled.
 fn multiplied(compared: &Compared) -> Option<String> {
     let (without, with) = compared.cpu_seconds_per_request()?;
     let [from, to] = [without, with].map(|seconds| units::duration(seconds * 1e9));
@@ -150,7 +150,7 @@ fn latency(compared: &Compared) -> String {
     )
 }
 
-/// `+3.20 ms`, `−0.10 ms`.
+/// Duration with its sign: `+3.20 ms`, `−0.10 ms`.
 fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "−" } else { "+" }, units::duration(ns.abs()))
 }

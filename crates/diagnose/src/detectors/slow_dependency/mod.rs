@@ -1,13 +1,14 @@
-//! `slow-dependency`: a dependency that sends no spans, known by its address, on which requests spend most of their time.
+//! `slow-dependency`: requests spend most of their time on a dependency that sends no spans and is known by its
+//! address.
 //!
-//! Only time of the critical path counts, so a call that delays no response does not count, however long it is. The path is
-//! that of the requests that arrive from outside; a dependency several services away counts with the time that they
-//! wait for it. Two things are said: that it is slow by itself, read under the lightest load, or that it has no
-//! capacity left, because its calls take several times as long under the heaviest. A caller that is short of CPU sees
-//! late ends of quick calls, so growth counts only where it is not. Many quick calls are not a slow dependency.
+//! Only time on the critical path counts: a call that delays no response does not count, however long it is. The path
+//! is that of requests from outside; a dependency several services away counts with the time that they wait for it.
+//! There are two claims: the dependency is slow even under the lightest load, or it has no capacity left, because its
+//! calls take several times as long under the heaviest. A caller short of CPU sees quick calls end late, so growth
+//! counts only if the caller has spare CPU. Many quick calls are not a slow dependency.
 //!
-//! Services with spans of their own explain their time themselves, and queries with a text belong to `slow-query` and
-//! `database-saturation`. What another finding explains about the same calls is dropped by the ranking.
+//! Services with their own spans explain their time, and queries with a text belong to `slow-query` and
+//! `database-saturation`. The ranking drops this finding if another one explains the same calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ use walked::{Spent, Walked, by_operation};
 mod walked;
 mod words;
 
-/// Calls take as long under the heaviest load as under the lightest when they take less than this multiple.
+/// Growth factor of call time from the lightest to the heaviest load below which it counts as constant.
 const CONSTANT_FACTOR_MAX: f64 = 1.5;
 const LEVELS_MAX: usize = 12;
 const STATUSES_MAX: usize = 3;
@@ -65,15 +66,15 @@ struct Candidate<'r> {
     requests: &'r [Walked<'r>],
 }
 
-/// The requests of one load, or of all.
+/// The requests under one load, or under all.
 struct Part<'r> {
     interval: Option<&'r Interval>,
     requests: Vec<&'r Walked<'r>>,
-    /// Of the time of these requests, 0 to 1.
+    /// Share of these requests' time spent on the dependency, 0 to 1.
     share: f64,
-    /// Mean per request, nanoseconds.
+    /// Mean time on the dependency per request, nanoseconds.
     request_ns: f64,
-    /// One call, median, nanoseconds.
+    /// Median length of a call, nanoseconds.
     call_ns: f64,
 }
 
@@ -93,7 +94,7 @@ impl<'r> Candidate<'r> {
         is_found.then(|| self.of_part(detector, operation, &part, growth, levels))
     }
 
-    /// The parts of the load that show enough requests, the lightest first.
+    /// Parts of the load with enough requests, the lightest first.
     fn parts(&self) -> Vec<Part<'r>> {
         let steady = self.reading.intervals.iter().filter(|interval| interval.is_steady);
         let parts = steady.map(|interval| self.part(Some(interval)));
@@ -224,7 +225,7 @@ fn level(part: &Part<'_>) -> Option<DependencyLevel> {
     Some(DependencyLevel { load: interval.load_level(), rate: finite(interval.rate), call_ns: part.call_ns })
 }
 
-/// How calls ended, most frequent first, and the share that failed.
+/// Statuses of calls, most frequent first, and the share of calls that failed.
 fn statuses(calls: &[(&Walked<'_>, &Spent<'_>)]) -> (Vec<DependencyStatus>, f64) {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
     let (mut failed, mut all) = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Tests of `slow-dependency`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `slow-dependency`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::{SpanKind, Trace};
@@ -12,7 +12,7 @@ fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
     Load { vus, rate, latency_ms }
 }
 
-/// Ten seconds of one user and ten of eight, who get no more.
+/// Ten seconds of one user and ten of eight, with about the same throughput.
 fn steps() -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", Some(2.0)).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.2);
     trial.steady(10, load(1, 25.0, 40.0)).steady(10, load(8, 26.0, 307.0))
@@ -31,7 +31,7 @@ fn call(at_ms: f64, length_ms: f64) -> SpanBuilder {
     client("GET").url("https://partner.example/stock").at(at_ms, length_ms)
 }
 
-/// Six requests in each of the two steps, with calls of these lengths and 10 ms beside them.
+/// Six requests in each of the two steps, with calls of these lengths and 10 ms of other time.
 fn traces(lengths_ms: [f64; 2], call: impl Fn(f64, f64) -> SpanBuilder) -> Vec<Trace> {
     let request = |number: u32, length_ms: f64| {
         let at_ms = if number < 6 { 1_000.0 } else { 11_000.0 } + 100.0 * f64::from(number);

@@ -1,4 +1,4 @@
-//! The requests that arrive from outside, with the time that each spent on dependencies without spans.
+//! Requests from outside, with the time that each spent on dependencies without spans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +12,28 @@ use crate::read::Reading;
 use crate::read::calls::Handled;
 use crate::read::requests::{is_database, query_text};
 
-/// Characters of a dependency's name at most.
+/// Maximum characters of a dependency's name.
 const NAME_CHARS_MAX: usize = 80;
-/// Spans looked at to find out whether any service responded to a call.
+/// Maximum spans examined to find out whether a service responded to a call.
 const BELOW_MAX: usize = 64;
 
-/// A request with what it spent on each dependency.
+/// A request with its time on each dependency.
 pub(super) struct Walked<'r> {
     pub(super) handled: &'r Handled<'r>,
-    /// By name.
+    /// Time and calls by name of the dependency.
     pub(super) spent: BTreeMap<String, Spent<'r>>,
 }
 
-/// What one request spent on one dependency.
+/// One request's time on one dependency.
 #[derive(Default)]
 pub(super) struct Spent<'r> {
-    /// Of its critical path, nanoseconds.
+    /// Time on the critical path, nanoseconds.
     pub(super) ns: f64,
     /// The calls, in order of their end.
     pub(super) calls: Vec<&'r Span>,
 }
 
-/// The requests of each operation that arrive from outside, by service and operation.
+/// Requests from outside, by service and operation.
 pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &'r str), Vec<Walked<'r>>> {
     let names = Names::new(reading.trial);
     let traces = reading.trial.traces.iter();
@@ -80,12 +80,12 @@ impl<'r> Dependencies<'_, 'r> {
         spent
     }
 
-    /// What a span calls, if it is a call that only its caller has a span of.
+    /// Name of the dependency that a span calls, if only the caller has a span of the call.
     fn dependency(&self, at: usize) -> Option<String> {
         let span = self.tree.span(at);
         let is_query = query_text(span).is_some() || self.carries_query(at);
         let is_message = span.facts.messaging_system.is_some() || span.facts.messaging_destination.is_some();
-        // Its caller did not wait for its end.
+        // The caller did not wait for its end.
         if self.tree.placed(at).role == Role::Outlives {
             return None;
         }
@@ -97,7 +97,7 @@ impl<'r> Dependencies<'_, 'r> {
         (!self.traced.contains(name.as_str())).then_some(name)
     }
 
-    /// As the trial names it, else its address, else what the caller calls it.
+    /// Name in the trial, else the address, else the caller's name for it.
     fn name(&self, at: usize) -> String {
         let span = self.tree.span(at);
         let is_outside = self.trial.reached_at(span.facts.server_port).is_none() && !is_database(span);
@@ -105,7 +105,7 @@ impl<'r> Dependencies<'_, 'r> {
         address.map_or_else(|| self.names.callee(self.tree, at), |address| clipped(address, NAME_CHARS_MAX))
     }
 
-    /// Whether it carries a query of a span above it in the same service.
+    /// Whether the span carries a query of a span above it in the same service.
     fn carries_query(&self, at: usize) -> bool {
         let service = &self.tree.span(at).service;
         let above = std::iter::successors(self.tree.parent(at), |at| self.tree.parent(*at));
@@ -113,7 +113,7 @@ impl<'r> Dependencies<'_, 'r> {
         own.any(|span| query_text(span).is_some())
     }
 
-    /// Whether a span of another service, or of a server, is below it.
+    /// Whether a span of another service, or a server span, is below it.
     fn has_response_span(&self, at: usize) -> bool {
         let service = &self.tree.span(at).service;
         let mut open: Vec<u32> = self.tree.children(at).to_vec();

@@ -1,4 +1,4 @@
-//! How `slow-dependency` reads.
+//! Texts of `slow-dependency` findings.
 
 use narrows_model::finding::evidence::slow_dependency::{DependencyGrowth, DependencyLevel, SlowDependency};
 use narrows_model::finding::{Figure, Finding};
@@ -92,7 +92,7 @@ impl Words for SlowDependency {
     }
 }
 
-/// The lightest and the heaviest load, where calls take longer under the second.
+/// The lightest and the heaviest load, if calls take longer under the heaviest.
 fn extremes(evidence: &SlowDependency) -> Option<(&DependencyLevel, &DependencyLevel)> {
     let grows = evidence.growth == DependencyGrowth::Grows;
     evidence.levels.first().zip(evidence.levels.last()).filter(|_| grows)

@@ -1,8 +1,8 @@
-//! `slow-query`: a request waits for one query that takes long by itself, whatever else queries the database.
+//! `slow-query`: a request waits for one query that is slow even without other load on the database.
 //!
-//! It is read under the lightest load that was measured: a query that is quick there and long later waits for others,
-//! which is `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection passes before the
-//! query's span begins. Queries that failed say nothing of how long one takes.
+//! It is measured under the lightest load: a query that is quick there and slow later waits for others, which is
+//! `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection ends before the query's span
+//! begins. Failed queries do not show how long a query takes.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ impl Detector for SlowQuery {
     }
 }
 
-/// The requests of an operation under the lightest load with enough of them; all when no part has enough.
+/// The requests of an operation under the lightest load with enough of them; all requests if no load has enough.
 fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'a Interval>, Vec<&'r Handled<'a>>) {
     let within = |interval: &Interval| -> Vec<&'r Handled<'a>> {
         all.iter().filter(|handled| interval.contains(handled.request.entry.start_ns)).collect()
@@ -66,7 +66,7 @@ fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'
 struct RequestQueries<'a> {
     handled: &'a Handled<'a>,
     spans: Vec<&'a Span>,
-    /// Together, nanoseconds.
+    /// Time with at least one of these queries under way, nanoseconds.
     time_ns: f64,
 }
 
@@ -76,9 +76,9 @@ struct Candidate<'a> {
     part: Option<&'a Interval>,
     shape: &'a str,
     query: &'a Query<'a>,
-    /// The requests that made one, the slowest first.
+    /// Requests with such a query, the slowest first.
     requests: Vec<RequestQueries<'a>>,
-    /// The time of all requests of the operation, each as often as it stands for.
+    /// Time of all requests of the operation, weighted by trace, nanoseconds.
     whole_ns: f64,
 }
 
@@ -100,17 +100,17 @@ impl<'a> Candidate<'a> {
         median_of(&self.requests, |request| (value(request), request.handled.weight()))
     }
 
-    /// How long one takes, median, nanoseconds.
+    /// Median time of one query, nanoseconds.
     fn one_ns(&self) -> f64 {
         self.median(|request| request.time_ns / request.spans.len() as f64)
     }
 
-    /// How often a request that makes one makes it, median.
+    /// Median number of these queries per request that makes any.
     fn times(&self) -> f64 {
         self.median(|request| request.spans.len() as f64)
     }
 
-    /// Of the operation's time.
+    /// Share of the operation's time spent in these queries.
     fn share(&self) -> f64 {
         let spent: f64 = self.requests.iter().map(|request| request.time_ns * request.handled.weight()).sum();
         if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
@@ -124,7 +124,7 @@ impl<'a> Candidate<'a> {
             && self.share() >= thresholds.slow_query_share
     }
 
-    /// How busy the database's CPU is meanwhile; none when that was not sampled.
+    /// Busy share of the database's CPU meanwhile, 0 to 1; `None` if it was not sampled.
     fn busy(&self, database: &str) -> Option<f64> {
         Cpu::new(self.reading).busy_share(database, self.part?)
     }
@@ -174,7 +174,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The queries of a shape in one request; none when none of them got a response.
+/// The queries of a shape in one request; `None` if none of them succeeded.
 fn queries_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<RequestQueries<'a>> {
     let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
     let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();

@@ -1,4 +1,4 @@
-//! Tests of `slow-query`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `slow-query`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, query, server};
@@ -20,7 +20,7 @@ fn steps() -> TrialBuilder {
     trial.steady(10, load(2)).steady(10, load(8)).cpu("store", 0, |_| 0.2)
 }
 
-/// One request in each half second, with a call that takes so long in the first ten seconds, and so in the others.
+/// A request every half second, with a call of `light_ms` in the first ten seconds and of `heavy_ms` in the others.
 fn traces(call: impl Fn(f64) -> SpanBuilder, light_ms: f64, heavy_ms: f64) -> Vec<Trace> {
     let request = |ms: f64| server("shop", "GET /find").at(0.0, ms + 6.0).child(call(ms).at(2.0, ms));
     let light = (0..20).map(|n| request(light_ms).trace(50 * n));

@@ -1,4 +1,4 @@
-//! How `slow-query` reads.
+//! Texts of `slow-query` findings.
 
 use narrows_model::finding::evidence::slow_query::SlowQuery;
 use narrows_model::finding::{Figure, Finding};
@@ -7,7 +7,7 @@ use narrows_model::units;
 use crate::detectors::words::{Words, level, operation};
 use crate::exemplars::clipped;
 
-/// Characters of the query in a title.
+/// Maximum characters of the query in a title.
 const TITLE_CHARS_MAX: usize = 60;
 
 impl Words for SlowQuery {

@@ -1,4 +1,4 @@
-//! What distinguishes the branches of a request.
+//! Keys and descriptions of a request's branches.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::critical_path::category::{Names, is_work};
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::calls::{Call, Handled, endpoint};
 
-/// A branch: what distinguishes it, and what it does.
+/// A branch: its key, its work or call, and its text.
 pub(super) struct Branch {
     pub(super) key: String,
     pub(super) does: evidence::Branch,
@@ -31,7 +31,7 @@ impl Branch {
         Self { key, does, text }
     }
 
-    /// Adds what a call requests, where its callee alone does not distinguish it.
+    /// Adds the call's request, for calls that the callee alone does not distinguish.
     pub(super) fn add_request(&mut self, span: &Span) {
         let evidence::Branch::Call { request, .. } = &mut self.does else { return };
         let path = span.facts.url.as_deref().map(endpoint).filter(|path| !path.is_empty());
@@ -40,7 +40,7 @@ impl Branch {
     }
 }
 
-/// What the calls of a request send, by their spans.
+/// Kinds of a request's calls, with the partition, by span.
 pub(super) fn kinds<'r>(handled: &'r Handled<'r>) -> HashMap<SpanId, String> {
     let calls = handled.calls.iter();
     let of_call = |call: &'r Call<'r>| {

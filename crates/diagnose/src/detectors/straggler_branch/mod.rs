@@ -1,11 +1,12 @@
-//! `straggler-branch`: of what a request does at the same time, one branch is nearly always the last, and by far.
+//! `straggler-branch`: one of a request's parallel branches nearly always ends last, and by far.
 //!
-//! The branch that ended last is the one on the critical path, and what the request would gain without it is its drag:
-//! its lead over the branch that ended next, as far as the request waits for either. So a child that goes on after its
-//! parent, which nobody waits for, is no branch; nor are calls in turn, whatever clocks say of their ends.
+//! The branch that ended last is on the critical path. The time that the request would gain without it is its drag: its
+//! lead over the branch that ended next, as far as the request waits for either. So a child that outlives its parent,
+//! for which the request does not wait, is not a branch. Nor are sequential calls, whatever the clocks say of their
+//! ends.
 //!
-//! A branch is known by what it calls: the kind of its call and the partition, or the name of a span of the program's
-//! own. Where all calls under way together send the same to the same callee, branches cannot be distinguished.
+//! A branch is identified by its call: the call's kind and partition, or the name of a span of the program's own work.
+//! If all concurrent calls send the same to the same callee, branches cannot be distinguished.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -63,26 +64,26 @@ impl Detector for StragglerBranch {
     }
 }
 
-/// What is known of one operation.
+/// Requests and branches of one operation.
 #[derive(Default)]
 struct Operation<'r> {
     requests: Vec<&'r Handled<'r>>,
-    /// Where each branch was the last.
+    /// Requests where each branch was the last, by the branch's key.
     branches: BTreeMap<String, Vec<Sighting<'r>>>,
 }
 
-/// A request in which a branch was the last of several.
+/// A request with several branches, where this one was the last.
 struct Sighting<'r> {
     handled: &'r Handled<'r>,
     trace: &'r Trace,
     branch: Branch,
-    /// The branch and those that ended before it.
+    /// Spans of the branch and of those that ended before it.
     spans: Vec<&'r Span>,
     drag_ns: f64,
     length_ns: f64,
 }
 
-/// The branches that were the last in this request, each once.
+/// The branches that ended last in this request, each once.
 fn sightings<'r>(
     tree: &Tree<'r>,
     handled: &'r Handled<'r>,
@@ -122,7 +123,7 @@ fn on_path(path: &CriticalPath) -> impl Iterator<Item = (usize, i64)> {
     })
 }
 
-/// What was under way together with each span on the path that the request's own service began.
+/// Spans concurrent with each span on the path, among those that the request's own service began.
 fn beside(tree: &Tree<'_>, path: &CriticalPath, entry: usize, thresholds: &Thresholds) -> HashMap<usize, Vec<usize>> {
     let service = &tree.span(entry).service;
     let is_own = |at: usize| tree.span(at).service == *service && is_work(tree.span(at));
@@ -155,7 +156,7 @@ fn is_together(tree: &Tree<'_>, first: usize, last: usize, thresholds: &Threshol
 struct Candidate<'r> {
     service: &'r str,
     operation: &'r str,
-    /// Longest drag first; at least one.
+    /// Sightings, the longest drag first; at least one.
     seen: Vec<Sighting<'r>>,
     last_share: f64,
     cost_share: f64,

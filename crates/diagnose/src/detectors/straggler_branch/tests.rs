@@ -1,4 +1,4 @@
-//! Tests of `straggler-branch`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `straggler-branch`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};

@@ -1,4 +1,4 @@
-//! How `straggler-branch` reads.
+//! Texts of `straggler-branch` findings.
 
 use narrows_model::finding::evidence::straggler_branch::{Branch, StragglerBranch};
 use narrows_model::finding::{Figure, Finding};
@@ -7,7 +7,7 @@ use narrows_model::units;
 use crate::detectors::words::{Words, operation};
 use crate::exemplars::clipped;
 
-/// Characters of a branch's name in a title.
+/// Maximum characters of a branch's name in a title.
 const NAME_CHARS_MAX: usize = 80;
 
 impl Words for StragglerBranch {

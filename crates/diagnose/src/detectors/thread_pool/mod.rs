@@ -1,12 +1,12 @@
-//! `thread-pool`: all threads of a pool work, and requests wait for one.
+//! `thread-pool`: all threads of a pool are busy, and requests wait for one.
 //!
-//! Read are the metrics of pools that handle requests (`read/thread_pools.rs`), per replica and interval of load, medians
-//! of the readings. A pool is full when nearly all its threads work. How many requests wait is what it reports as its
-//! queue; Tomcat reports none, so there it is the requests under way beyond its threads, where all of the load's requests
-//! pass this one pool. .NET adds threads as long as items wait, so that a lasting queue is enough.
+//! The input is the metrics of pools that handle requests (`read/thread_pools.rs`), per replica and load interval, as
+//! medians of the readings. A pool is full if nearly all its threads are busy. The number of waiting requests is the
+//! pool's reported queue. Tomcat reports none: there it is the requests under way beyond its threads, if all requests
+//! of the load pass this pool. .NET adds threads as long as items wait, so a lasting queue is enough.
 //!
-//! An executor of a JVM may as well do what no request waits for. It counts only where the load itself shows that
-//! requests wait, its queue grew with the load, and no more wait in it than requests are under way.
+//! A JVM executor may also do work that no request waits for. It counts only if the load itself shows that requests
+//! wait, the queue grew with the load, and no more wait in it than requests are under way.
 
 use narrows_model::finding::evidence::thread_pool::{self as evidence, PoolRuntime};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -28,7 +28,7 @@ mod words;
 #[derive(Debug)]
 pub struct ThreadPool;
 
-/// How much the queue of an executor must have grown from the lightest load.
+/// Minimum growth factor of an executor's queue from the lightest load.
 const GROWTH: f64 = 2.0;
 
 impl Detector for ThreadPool {
@@ -46,7 +46,7 @@ impl Detector for ThreadPool {
     }
 }
 
-/// A pool that is full, in one interval.
+/// A full pool, in one interval.
 struct Full<'a> {
     runtime: PoolRuntime,
     pool: Option<&'a str>,
@@ -56,7 +56,8 @@ struct Full<'a> {
     waiting: f64,
 }
 
-/// The interval that demands most among those in which a pool is full; the pool with most requests in it.
+/// The finding for the interval with the heaviest load among those with a full pool, with the pool where most requests
+/// wait.
 fn of_service(detector: &ThreadPool, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
     let instances: Vec<&ServiceInstance> =
@@ -77,7 +78,7 @@ fn of_service(detector: &ThreadPool, reading: &Reading<'_>, service: &str) -> Op
     Some(finding(detector, &cpu, (service, counts), &worst))
 }
 
-/// Whether every request of the load is handled by this service first.
+/// Whether this service is the first to handle every request of the load.
 fn is_entrance(reading: &Reading<'_>, service: &str) -> bool {
     let mut roots = reading.trial.traces.iter().filter_map(|trace| trace.root());
     reading.trial.traces.is_empty() || roots.all(|root| root.service == service)
@@ -102,12 +103,12 @@ fn fullest<'a>(reading: &Reading<'_>, cpu: &Cpu<'_>, pools: &[Pool<'a>], at: usi
 fn is_full(runtime: PoolRuntime, state: &State, full_share: f64) -> bool {
     match (state.busy, state.size) {
         (Some(busy), Some(size)) => size > 0.0 && busy >= full_share * size,
-        // A pool that has requests waiting for a thread has none free.
+        // A pool with requests waiting for a thread has no free thread.
         _ => matches!(runtime, PoolRuntime::DotNet | PoolRuntime::Puma),
     }
 }
 
-/// Whether what waits for an executor are requests of the load.
+/// Whether the items waiting for an executor are requests of the load.
 fn holds_requests(reading: &Reading<'_>, cpu: &Cpu<'_>, pool: &Pool<'_>, at: usize, waiting: f64) -> bool {
     let here = &reading.intervals[at];
     let lightest = cpu.lightest_below(here);
@@ -151,7 +152,7 @@ fn finding(
     }
 }
 
-/// Of the users' time, by Little's law.
+/// Share of the users' time spent waiting, by Little's law.
 fn share(waiting: f64, interval: &Interval) -> f64 {
     finite(waiting / interval.in_flight().max(f64::MIN_POSITIVE)).min(1.0)
 }

@@ -1,4 +1,4 @@
-//! Tests of `thread-pool`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `thread-pool`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Confidence, Evidence, Finding};
 use narrows_testkit::spans::server;
@@ -7,7 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 use super::*;
 use crate::thresholds::Thresholds;
 
-/// Ten users, then forty; no more than 160 requests are carried each second.
+/// Ten users, then forty; throughput is at most 160 requests per second.
 fn trial() -> TrialBuilder {
     TrialBuilder::new("a")
         .service("shop", None)
@@ -15,7 +15,7 @@ fn trial() -> TrialBuilder {
         .steady(20, Load { vus: 40, rate: 160.0, latency_ms: 250.0 })
 }
 
-/// What is reported under the first load, and under the second.
+/// Adds a series with these values under the first and the second load.
 fn with(trial: TrialBuilder, name: &str, values: (f64, f64)) -> TrialBuilder {
     trial.series(name, "shop", 0, move |s| if s < 20 { values.0 } else { values.1 })
 }

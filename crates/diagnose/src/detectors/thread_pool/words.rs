@@ -1,4 +1,4 @@
-//! How `thread-pool` reads.
+//! Texts of `thread-pool` findings.
 
 use narrows_model::finding::evidence::thread_pool::{PoolRuntime, ThreadPool};
 use narrows_model::finding::{Figure, Finding};
@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::detectors::words::{Words, level, proof};
 
-/// Below this share of its CPU, a service has room for more threads.
+/// Share of its CPU below which a service has room for more threads.
 const CPU_ROOM: f64 = 0.7;
 
 impl Words for ThreadPool {
@@ -94,7 +94,7 @@ impl Words for ThreadPool {
     }
 }
 
-/// `the thread pool of Tomcat`, `the executor mail`.
+/// Name of the pool: `Tomcat's thread pool`, `the executor mail`.
 fn pool(evidence: &ThreadPool) -> String {
     let of = match evidence.runtime {
         PoolRuntime::Tomcat => "Tomcat's thread pool",

@@ -1,12 +1,12 @@
-//! `throttling`: a store refuses attempts because calls request more than it may spend, and requests wait for another
-//! attempt.
+//! `throttling`: a store refuses attempts because calls request more than its provisioned rate, and requests wait to
+//! retry.
 //!
-//! Refusals alone are healthy: a store that refuses one attempt in a hundred is used well. What counts is the time that
-//! requests pass waiting, with no other call of theirs under way, and only as far as the gap is the wait that the
-//! response requested. It is judged in the slow half of the operation's requests, because refusals come in bursts.
+//! Refusals alone are healthy: a store that refuses one attempt in a hundred is used well. Only the time that requests
+//! wait with no other call under way counts, as far as the gap is the wait that the response requested. It is judged in
+//! the slower half of the operation's requests, because refusals come in bursts.
 //!
-//! A mean hides them: a partition can spend 61 of 100 units in the mean and refuse in its hot seconds. So consumption
-//! is read in the seconds in which attempts were refused, and set beside the mean, not the other way round.
+//! A mean hides refusals: a partition can spend 61 of 100 units on average and refuse in its hot seconds. So
+//! consumption is read in the seconds with refused attempts, and the mean is only shown for comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +57,8 @@ impl Detector for Throttling {
     }
 }
 
-/// Of the failed attempts of an operation that were not refused outright, the share that got a time to wait (status 503
-/// with a time), by target, as far as the traces show.
+/// Share of failed attempts that got a time to wait (status 503 with a time), by target, among an operation's failed
+/// attempts that were not refused outright. Only traces are counted.
 fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BTreeMap<String, f64> {
     let of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
     let meant = of_service.flat_map(|(_, all)| all).filter(|h| h.request.entry.name == operation.name);
@@ -74,7 +74,7 @@ fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BT
     failed.into_iter().map(|(target, (put_off, all))| (target, put_off / all.max(f64::MIN_POSITIVE))).collect()
 }
 
-/// Of the operations that one store refuses, the one that waits most, with the names of the others.
+/// Keeps, for each store, the refused operation that waits most, and adds the names of the others to it.
 fn one_for_each_store(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     candidates.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
     let mut worst: Vec<Candidate<'_>> = Vec::new();
@@ -87,7 +87,7 @@ fn one_for_each_store(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> 
     worst
 }
 
-/// One operation whose calls to one store are refused.
+/// An operation whose calls to one store are refused.
 struct Candidate<'a> {
     trial: &'a TrialEvidence,
     thresholds: &'a Thresholds,
@@ -95,15 +95,15 @@ struct Candidate<'a> {
     others: Vec<String>,
     refused: Refused<'a>,
     store: Store,
-    /// Its requests with a refusal, the longest wait first.
+    /// Requests with a refusal, the longest wait first.
     seen: Vec<&'a Handled<'a>>,
     gaps: Vec<(Gap, f64)>,
-    /// Share of the time of the slow half that passed waiting.
+    /// Share of the slower half's time spent waiting.
     wait_share: f64,
 }
 
 impl<'a> Candidate<'a> {
-    /// None when no request of this operation was refused in the traces.
+    /// Returns `None` if the traces show no refused request of this operation.
     fn new(
         trial: &'a TrialEvidence,
         thresholds: &'a Thresholds,
@@ -116,7 +116,7 @@ impl<'a> Candidate<'a> {
         let refusals =
             |handled: &'a Handled<'a>| handled.calls.iter().filter(move |call| is_meant(call)).flat_map(Call::refusals);
         let wait_ns = |handled: &'a Handled<'a>| {
-            // What happens after the response makes nobody wait.
+            // Nobody waits for calls after the response.
             let end_ns = handled.request.entry.end_ns;
             let gaps = refusals(handled).filter_map(|pair| Gap::between(pair).explained(thresholds));
             let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
@@ -142,7 +142,7 @@ impl<'a> Candidate<'a> {
         is_common && self.wait_share >= self.thresholds.throttled_wait_share
     }
 
-    /// Share of the gaps with a requested time that are that time; none when no response requested one.
+    /// Share of the gaps that match the requested time, among those with one; `None` if no response requested a time.
     fn requested_share(&self) -> Option<f64> {
         let gaps = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_as_requested(self.thresholds)?, *weight)));
         let (kept, all) = gaps.fold((0.0, 0.0), |(kept, all), (is_as_requested, weight)| {
@@ -155,7 +155,7 @@ impl<'a> Candidate<'a> {
         (self.refused.succeeded > 0.0).then(|| self.refused.attempts / self.refused.succeeded)
     }
 
-    /// The most that a partition spent in a hot second, and what it may.
+    /// Highest use of a partition in a hot second, and its provisioned rate.
     fn hot_use(&self) -> Option<(f64, f64)> {
         let peak = self.store.peak(|from_ns, to_ns| self.refused.is_hot(from_ns, to_ns))?;
         Some((peak, self.store.provisioned().filter(|provisioned| *provisioned > 0.0)?))
@@ -175,8 +175,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The demand on the hottest partition in its hottest second: what it spent and what it refused, each call counted
-    /// once in a second. None when the store does not report what its partitions spend.
+    /// Demand on the hottest partition in its hottest second: units spent and units refused, with each call counted
+    /// once per second. `None` if the store does not report its partitions' consumption.
     fn demand(&self) -> Option<f64> {
         let demands = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
             let spent = self.store.spent_between(partition, second, second + SECOND_NS)?;
@@ -186,7 +186,7 @@ impl<'a> Candidate<'a> {
         demands.max_by(f64::total_cmp)
     }
 
-    /// How many calls each partition refused in each second, as far as the traces show.
+    /// Number of calls that each partition refused in each second, as far as the traces show.
     fn refused_calls(&self) -> BTreeMap<(i64, &'a str), f64> {
         let mut refused: BTreeMap<(i64, &str), f64> = BTreeMap::new();
         for (handled, call) in
@@ -201,7 +201,7 @@ impl<'a> Candidate<'a> {
         refused
     }
 
-    /// The second in which an attempt ended, by its first instant.
+    /// Start of the second when an attempt ended.
     fn second_of(&self, span: &Span) -> Option<i64> {
         self.refused
             .seconds
@@ -247,7 +247,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// From the first to the last second in which attempts were refused.
+    /// Period from the first to the last second with refused attempts.
     fn period(&self) -> Option<Period> {
         let (first_ns, _) = self.refused.hot().next()?;
         let (last_ns, _) = self.refused.hot().last()?;
@@ -272,7 +272,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// What part of the time of the slower half of these requests passed in some way; 0 without requests.
+/// Share of these requests' time in their slower half that `passed_ns` accounts for; 0 without requests.
 fn share_of_slow_half<'a>(all: &[&'a Handled<'a>], passed_ns: impl Fn(&'a Handled<'a>) -> f64) -> f64 {
     let mut slowest_first = all.to_vec();
     slowest_first.sort_by(|a, b| b.latency_ns().total_cmp(&a.latency_ns()));

@@ -1,4 +1,4 @@
-//! Tests of `throttling`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `throttling`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::operation::CallEvidence;
 use narrows_model::trace::Trace;
@@ -15,7 +15,7 @@ fn attempt(partition: &str, start_ms: f64) -> SpanBuilder {
     document_query(TEXT, partition).charge(3.0).to_port(FIRST_PORT + 1).at(start_ms, 40.0)
 }
 
-/// A request that is refused once, waits as long, and calls again.
+/// Calls of a request that is refused once, waits `waits_ms`, and calls again.
 fn refused(told_ms: Option<f64>, waits_ms: f64) -> Vec<SpanBuilder> {
     let no = document_query(TEXT, "1").throttled(told_ms).to_port(FIRST_PORT + 1).at(50.0, 4.0);
     vec![attempt("0", 5.0), no, attempt("1", 54.0 + waits_ms).resent(1)]
@@ -26,13 +26,13 @@ fn request(children: Vec<SpanBuilder>) -> SpanBuilder {
     server("drones", OPERATION).at(0.0, length_ms).children(children)
 }
 
-/// As many traces with these calls as without a refusal.
+/// Traces; half of them have these calls, the others have no refusal.
 fn half(children: &[SpanBuilder]) -> Vec<Trace> {
     let fine = || vec![attempt("0", 5.0), attempt("1", 50.0)];
     (0..20).map(|n| request(if n % 2 == 0 { children.to_vec() } else { fine() }).trace(n * 50)).collect()
 }
 
-/// Ten seconds, of which two are full; about 10 % of all attempts are refused there.
+/// Ten seconds, two of them full; about 10 % of all attempts are refused there.
 fn busy() -> CallEvidence {
     store_calls("query", (0..10).map(|s| if s % 5 == 0 { (36.0, 20.0, 108.0) } else { (36.0, 0.0, 108.0) }))
 }

@@ -1,4 +1,4 @@
-//! How `throttling` reads.
+//! Texts of `throttling` findings.
 
 use narrows_model::finding::evidence::throttling::Throttling;
 use narrows_model::finding::{Figure, Finding};

@@ -1,11 +1,11 @@
 //! `time-outside-spans`: users wait much longer than the service's own spans last.
 //!
-//! Such time passes in the queue of a socket whose service accepts too slowly, in a proxy without spans, in connections
-//! that are set up anew, between small packets that wait for acknowledgements, or while a body is sent after its span
-//! ended. How it changes with the load tells some of these apart. It is read from the means of both ends over all
-//! requests of one kind, from their actual send on: neither the wait for a free user of an open load nor traces that are
-//! a sample distort it. Where the generator, the machine or the service is short of CPU, everything waits, outside of
-//! spans as well, and that is no finding of its own. Neither is what the service's own CPU for a request can explain.
+//! Such time passes in the queue of a socket whose service accepts too slowly, in a proxy without spans, in new
+//! connections, between small packets that wait for acknowledgements, or while a body is sent after its span ended. Its
+//! change with the load distinguishes some of these. It is computed from the means at both ends over all requests of
+//! one kind, from their actual sending on: neither the wait for a free user of an open load nor the sampling of traces
+//! distorts it. If the generator, the machine or the service is short of CPU, everything waits, also outside spans;
+//! that is not a finding here. Nor is time that the service's own CPU per request can explain.
 
 use narrows_model::finding::evidence::time_outside_spans::{self as evidence, EndToEnd, GapPattern};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -30,11 +30,12 @@ mod words;
 #[derive(Debug)]
 pub struct TimeOutsideSpans;
 
-/// How much the gap must grow from the lightest load to the heaviest to be a queue.
+/// Minimum growth factor of the gap from the lightest to the heaviest load that indicates a queue.
 const GROWTH: f64 = 2.0;
-/// How close the gaps of two loads must be to be the same: the larger one as a multiple of the smaller.
+/// Maximum ratio of the largest gap to the smallest for the gap to be constant.
 const SAMENESS: f64 = 1.25;
-/// Linux acknowledges after 40 ms at the soonest, and by its clock's ticks a little later, nanoseconds.
+/// Range of Linux's delayed acknowledgements, nanoseconds: 40 ms at the soonest, and a little later by its clock's
+/// ticks.
 const DELAYED_ACKNOWLEDGEMENT_NS: std::ops::RangeInclusive<f64> = 38e6..=46e6;
 
 impl Detector for TimeOutsideSpans {
@@ -55,7 +56,7 @@ impl Detector for TimeOutsideSpans {
     }
 }
 
-/// The loads under which nothing is short of CPU, timed at both ends.
+/// The loads without a shortage of CPU, timed at both ends.
 struct Candidate<'r, 'a> {
     reading: &'r Reading<'a>,
     front: Front<'a>,
@@ -89,8 +90,8 @@ impl<'r, 'a> Candidate<'r, 'a> {
         waited_ns / self.heaviest.client_ns >= thresholds.outside_share && waited_ns >= thresholds.outside_ns
     }
 
-    /// CPU that the service uses for each request, nanoseconds. All of it may pass outside of the span: in the reading of
-    /// requests, in middleware, in exporting the span.
+    /// CPU that the service uses per request, nanoseconds. All of it may pass outside the span: in reading requests, in
+    /// middleware, in exporting the span.
     fn service_cpu_ns(&self) -> f64 {
         let interval = self.heaviest.interval;
         let service = &self.front.counted.service;
@@ -99,7 +100,7 @@ impl<'r, 'a> Candidate<'r, 'a> {
         cores.map_or(0.0, |cores| cores / interval.rate * 1e9)
     }
 
-    /// Services that may stand before the first one that has spans.
+    /// Services that may be in front of the first one with spans.
     fn in_front(&self) -> Vec<String> {
         let trial = self.reading.trial;
         let callers = Callers::new(self.reading);
@@ -153,7 +154,7 @@ fn end_to_end(outside: &Outside<'_>) -> EndToEnd {
     }
 }
 
-/// What the gap looks like over these loads, the lightest first.
+/// Pattern of the gap over these loads, given lightest first.
 fn pattern(read: &[Outside<'_>]) -> GapPattern {
     let gaps = || read.iter().map(Outside::gap_ns);
     let (least, most) = (gaps().fold(f64::INFINITY, f64::min), gaps().fold(0.0, f64::max));
@@ -167,7 +168,7 @@ fn pattern(read: &[Outside<'_>]) -> GapPattern {
     }
 }
 
-/// Whether neither the machine, nor the service, nor one of its threads is known to be short of CPU.
+/// Whether none of the machine, the service and its threads is known to be short of CPU.
 fn has_cpu(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {
     let thresholds = reading.thresholds;
     let cpu = Cpu::new(reading);

@@ -1,4 +1,4 @@
-//! Tests of `time-outside-spans`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `time-outside-spans`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_model::histogram::Histogram;
@@ -23,7 +23,7 @@ fn evidence_of(finding: &Finding) -> &evidence::TimeOutsideSpans {
     evidence
 }
 
-/// Users, and what users and spans measure in milliseconds.
+/// (users, mean latency at the users, mean span length), times in milliseconds.
 type Level = (u32, f64, f64);
 
 fn rate((vus, client_ms, _): Level) -> f64 {
@@ -84,7 +84,7 @@ fn a_queue_before_the_service_is_named_with_its_evidence() {
 
 #[test]
 fn a_gap_that_the_services_cpu_explains_is_not_reported() {
-    // 10 ms of 20 ms are outside of the span, at 100 requests per second: each core is 10 ms of CPU for a request.
+    // 10 ms of 20 ms are outside the span, at 100 requests per second: each core is 10 ms of CPU per request.
     let level = [(2, 20.0, 10.0)];
     let with_cores = |cores: f64| {
         let trial = TrialBuilder::new("a").service("shop", Some(2.0)).cpu("shop", 0, move |_| cores).host_cpu(|_| 0.5);

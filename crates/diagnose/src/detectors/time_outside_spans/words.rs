@@ -1,4 +1,4 @@
-//! How `time-outside-spans` reads.
+//! Texts of `time-outside-spans` findings.
 
 use narrows_model::finding::evidence::time_outside_spans::{EndToEnd, GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Figure, Finding};
@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::detectors::words::{Words, level, operation};
 
-/// Responses from this size on may take long to send, bytes.
+/// Response size from which sending may take long, bytes.
 const LARGE_BYTES: f64 = 100_000.0;
 
 impl Words for TimeOutsideSpans {

@@ -1,11 +1,11 @@
-//! `unequal-rates`: two variants are compared that responded at different rates, so differences of CPU and latency are
-//! not what one of them costs.
+//! `unequal-rates`: two compared variants responded at different rates, so their differences in CPU and latency are not
+//! the cost of either.
 //!
-//! A finding on the experiment. A closed load without pauses calls as fast as it gets responses: the slower variant
-//! gets fewer calls, uses less CPU and memory in all, and its requests wait behind fewer others. What each request
-//! costs can still be compared; what an addition costs in latency cannot. It is reported only where somebody would read
-//! a cost: one variant has sidecars or services more than the other, or completes fewer requests and spends more on
-//! each. A variant that completes more for less is a gain, and the table says that already.
+//! This finding is about the experiment. A closed load without pauses calls as fast as it gets responses: the slower
+//! variant gets fewer calls, uses less CPU and memory in total, and its requests wait behind fewer others. The cost per
+//! request can still be compared; the latency that an addition costs cannot. It is reported only if a reader would see
+//! a cost: one variant has more sidecars or services than the other, or completes fewer requests and spends more on
+//! each. A variant that completes more for less is a gain, which the table already shows.
 
 use narrows_model::comparison::{Comparison, Difference};
 use narrows_model::evidence::RunEvidence;
@@ -48,24 +48,25 @@ impl Detector for UnequalRates {
     }
 }
 
-/// What a reader compares a variant with: the same without sidecars, else the first variant; none for the first.
+/// The trial that a reader compares a variant with: the same variant without sidecars, else the first variant; `None`
+/// for the first.
 fn compared_with(run: &RunEvidence, trials: &[usize], at: usize) -> Option<usize> {
     let first = trials.first().copied().filter(|first| *first != at);
     if with_sidecars(&run.trials[at]).is_empty() { first } else { counterpart(run, at).or(first) }
 }
 
-/// How much the throughput of two variants differs, as a share of the smaller; infinite when one completes nothing.
+/// Relative difference of two throughputs, as a share of the smaller; effectively infinite if one completes nothing.
 pub(crate) fn apart(first: f64, other: f64) -> f64 {
     first.max(other) / first.min(other).max(f64::MIN_POSITIVE) - 1.0
 }
 
-/// A variant beside the one it is compared with.
+/// A variant and the one it is compared with.
 struct Pair<'a> {
     first: VariantFigures,
     other: VariantFigures,
     /// The difference to the first of all variants, if this variant is compared with that one.
     against_first: Option<&'a Difference>,
-    /// Whether the other has sidecars where the first has none.
+    /// Whether the other has sidecars that the first lacks.
     adds_sidecars: bool,
     /// Services that only the other has.
     added_services: Vec<String>,
@@ -107,7 +108,7 @@ impl<'a> Pair<'a> {
         is_apart && is_sure && (has_more || self.is_dearer())
     }
 
-    /// Whether a closed load got fewer responses, each of which cost more.
+    /// Whether a closed load got fewer responses, each at a higher cost.
     fn is_dearer(&self) -> bool {
         let cpu = self.first.cpu_seconds_per_request.zip(self.other.cpu_seconds_per_request);
         let is_dearer = cpu.is_some_and(|(a, b)| b >= (1.0 + self.thresholds.unequal_cpu_share) * a);

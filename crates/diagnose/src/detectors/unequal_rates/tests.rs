@@ -1,4 +1,4 @@
-//! Tests of `unequal-rates`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `unequal-rates`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
@@ -6,7 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 use super::*;
 use crate::compare;
 
-/// A variant with these services, of which each uses a quarter of a core.
+/// A variant with these services, each of which uses a quarter of a core.
 fn variant(name: &str, services: &[&str], rate: f64) -> TrialBuilder {
     let trial = TrialBuilder::new(name).steady(20, Load { vus: 8, rate, latency_ms: 8e3 / rate });
     services.iter().fold(trial, |trial, service| trial.service(service, None).cpu(service, 0, |_| 0.25))

@@ -1,4 +1,4 @@
-//! How `unequal-rates` reads.
+//! Texts of `unequal-rates` findings.
 
 use narrows_model::finding::evidence::unequal_rates::UnequalRates;
 use narrows_model::finding::evidence::variant::VariantFigures;
@@ -64,7 +64,8 @@ impl Words for UnequalRates {
     }
 }
 
-/// `it costs`, `sidecars cost`, `gateway costs`, `sidecars, gateway and cache cost`.
+/// Subject and verb for the added parts: `it costs`, `sidecars cost`, `gateway costs`, `sidecars, gateway and cache
+/// cost`.
 fn costs(evidence: &UnequalRates) -> String {
     let sidecars = evidence.adds_sidecars.then_some("sidecars");
     let added: Vec<&str> = sidecars.into_iter().chain(evidence.added_services.iter().map(String::as_str)).collect();

@@ -1,8 +1,8 @@
-//! How many partitions each replica of a service reports to have.
+//! Number of partitions that each replica of a service reports.
 //!
-//! Sources: `durable.node.partitions` of this project's orchestration engine, and a consumer's `assigned-partitions` of
-//! Apache Kafka as OpenTelemetry's instrumentation for Java, Micrometer and the JMX exporter for Prometheus call it. A
-//! replica may have several consumers, whose partitions are added.
+//! Sources: `durable.node.partitions` of this project's orchestration engine, and `assigned-partitions` of Apache Kafka
+//! consumers, under the names of OpenTelemetry's Java instrumentation, Micrometer and the Prometheus JMX exporter. A
+//! replica may have several consumers; their partitions are added.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::Series;
@@ -11,7 +11,7 @@ use crate::read::intervals::Interval;
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
-/// Names of the metric, with dots for underscores and dashes; of several, a replica is read from the first.
+/// Names of the metric, with dots for underscores and dashes. If a service reports several, the first counts.
 const METRICS: [&str; 5] = [
     "durable.node.partitions",
     "kafka.consumer.assigned.partitions",
@@ -19,18 +19,18 @@ const METRICS: [&str; 5] = [
     "kafka.consumer.consumer.coordinator.metrics.assigned.partitions",
     "org.apache.kafka.consumer.coordinator.assigned.partitions",
 ];
-/// A consumer that reports more has another unit.
+/// Maximum plausible partitions; a consumer that reports more uses another unit.
 const PARTITIONS_MAX: f64 = 100_000.0;
 
-/// What the replicas of one service report.
+/// Partitions reported by the replicas of one service.
 pub(super) struct Assigned<'a> {
-    /// The metric's name as it came.
+    /// The metric's name as received.
     pub(super) metric: &'a str,
     series: Vec<&'a Series>,
 }
 
 impl<'a> Assigned<'a> {
-    /// None when no replica reports its partitions. All must do so by the same metric.
+    /// Returns `None` if no replica reports its partitions. All must use the same metric.
     pub(super) fn of(trial: &'a TrialEvidence, service: &str) -> Option<Self> {
         let all = || trial.series.iter().filter(|series| series.key.service == service);
         let ranked = all().filter_map(|series| Some((rank(&series.key.name)?, series.key.name.as_str())));
@@ -38,28 +38,28 @@ impl<'a> Assigned<'a> {
         Some(Self { metric, series: all().filter(|series| series.key.name == metric).collect() })
     }
 
-    /// The partitions that a replica has for nearly all of an interval; none when it does not report them, or when their
-    /// number changes.
+    /// Number of partitions that a replica has for nearly all of an interval; `None` if it does not report them or
+    /// their number changes.
     pub(super) fn to(&self, replica: u32, interval: &Interval, thresholds: &Thresholds) -> Option<usize> {
         let values = |series: &Series| -> Vec<f64> {
             let points = series.points.iter().filter(|point| interval.contains(point.time_ns));
             points.map(|point| point.value).collect()
         };
         let its = self.series.iter().filter(|series| series.key.replica == replica).map(|series| values(series));
-        // Consumers that were closed before, or opened later, have no readings here.
+        // Consumers closed before or opened later have no readings here.
         let reported: Vec<Vec<f64>> = its.filter(|values| !values.is_empty()).collect();
         let held: Option<Vec<usize>> = reported.into_iter().map(|values| held(values, thresholds)).collect();
         held.filter(|held| !held.is_empty()).map(|held| held.into_iter().sum())
     }
 }
 
-/// The place of a metric among the names that are known.
+/// Rank of a metric among the known names.
 fn rank(name: &str) -> Option<usize> {
     let dotted = name.replace(['_', '-'], ".");
     METRICS.iter().position(|metric| *metric == dotted)
 }
 
-/// The number that nearly all readings show.
+/// The number in nearly all readings.
 fn held(values: Vec<f64>, thresholds: &Thresholds) -> Option<usize> {
     let count = values.len();
     let usual = median(values.clone())?;

@@ -1,13 +1,13 @@
-//! `uneven-assignment`: the replicas of a service share out partitions, some have more than others and are full, and the
-//! others have room.
+//! `uneven-assignment`: the replicas of a service share partitions unevenly; those with more are full, and the others
+//! have room.
 //!
-//! Read is the number of partitions that each replica reports (`assigned.rs`), and the share of its CPU limit that it
-//! uses, mean over an interval. Every replica must report both. The interval with the heaviest load decides, because a
-//! heavier load that fills all replicas leaves nothing idle.
+//! The input is the number of partitions that each replica reports (`assigned.rs`), and its mean use of its CPU limit
+//! over an interval. Every replica must have both. The interval with the heaviest load decides, because a heavier load
+//! that fills all replicas leaves nothing idle.
 //!
-//! The replicas with the most partitions must be busy, and busier than those with the fewest by a ratio that their partitions
-//! explain: a smaller one costs nothing yet, a larger one has another cause. Of both groups the median counts, so that
-//! one replica with other work decides nothing. The cost is the CPU that is measured to lie idle, because part of a
+//! The replicas with the most partitions must be busy, and busier than those with the fewest by a ratio that their
+//! partitions explain: a smaller ratio costs nothing yet, a larger one has another cause. The median of each group
+//! counts, so one replica with other work decides nothing. The cost is the measured idle CPU, because part of a
 //! replica's work does not depend on its partitions.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
@@ -32,14 +32,14 @@ mod words;
 #[derive(Debug)]
 pub struct UnevenAssignment;
 
-/// Replicas in each group from which one of them cannot be an exception.
+/// Minimum replicas per group, so that none of them is an exception.
 const GROUP_MIN: usize = 2;
 
 /// A replica in an interval.
 #[derive(Debug, Clone, Copy)]
 struct Replica {
     partitions: usize,
-    /// Share of its CPU limit that it uses, mean.
+    /// Mean use of its CPU limit, as a share.
     busy: f64,
     limit: CpuLimit,
 }
@@ -68,7 +68,7 @@ fn of_service(detector: &UnevenAssignment, cpu: &Cpu<'_>, service: &str) -> Opti
     is_felt(cpu, most, fewest).then(|| finding(detector, cpu, (&assigned, service, at), (&replicas, most, fewest)))
 }
 
-/// None unless the partitions and the CPU of every replica are known.
+/// Returns `None` unless the partitions and the CPU of every replica are known.
 fn replicas(cpu: &Cpu<'_>, assigned: &Assigned<'_>, service: &str, at: usize) -> Option<Vec<Replica>> {
     let interval = &cpu.intervals[at];
     let instances = cpu.trial.services.iter().filter(|instance| instance.service == service);
@@ -80,17 +80,17 @@ fn replicas(cpu: &Cpu<'_>, assigned: &Assigned<'_>, service: &str, at: usize) ->
     instances.map(replica).collect()
 }
 
-/// How busy a replica is, as a share of its cap or of one core, whichever it is closer to.
+/// CPU use of a replica as a share of its cap or of one core, whichever is higher.
 fn busy(cpu: &Cpu<'_>, instance: &ServiceInstance, interval: &Interval) -> Option<(f64, CpuLimit)> {
     let of_cap = |cores: f64| Some((mean(cpu, names::CPU_CORES, instance, interval)? / cores, CpuLimit::Cap { cores }));
     let by_cap = cpu.cap_of(instance, interval).and_then(of_cap);
     let by_thread = mean(cpu, names::BUSIEST_THREAD_CORES, instance, interval).map(|cores| (cores, CpuLimit::Thread));
-    // Of equals the last counts: a cap of one core says more than its thread.
+    // The last of equals counts: a cap of one core says more than its thread.
     by_thread.into_iter().chain(by_cap).max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// The mean of a replica's series in an interval, which a small cap needs: it is used up in few ticks of the clock. None
-/// when there are too few points for a median.
+/// Mean of a replica's series in an interval. A small cap needs the mean, because it is used up in few clock ticks.
+/// `None` if there are too few points for a median.
 fn mean(cpu: &Cpu<'_>, name: &str, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
     cpu.cores_of(name, &instance.service, instance.replica, interval)?;
     let is_its = |key: &SeriesKey| {
@@ -111,10 +111,10 @@ fn of_group(replicas: &[Replica], partitions: usize) -> impl Iterator<Item = &Re
     replicas.iter().filter(move |replica| replica.partitions == partitions)
 }
 
-/// Whether those with the most are held by their CPU, and the others are not, because of their partitions.
+/// Whether CPU limits the replicas with the most partitions but not the others, because of their partitions.
 fn is_felt(cpu: &Cpu<'_>, most: Group, fewest: Group) -> bool {
     let thresholds = cpu.thresholds;
-    // Without a partition there is no work to compare with.
+    // Replicas without a partition have no work to compare with.
     let explained = thresholds.assignment_excess * most.partitions as f64 * fewest.busy;
     most.partitions > fewest.partitions
         && most.busy >= thresholds.assignment_busy_share
@@ -156,13 +156,14 @@ fn finding(
     }
 }
 
-/// Share of the CPU of all replicas that lies idle when those with the most partitions are full.
+/// Share of the CPU of all replicas that is idle when those with the most partitions are full.
 fn idle(replicas: &[Replica], most: Group) -> f64 {
     let busy: f64 = replicas.iter().map(|replica| replica.busy.min(most.busy)).sum();
     (1.0 - busy / (replicas.len() as f64 * most.busy)).clamp(0.0, 1.0)
 }
 
-/// Whether each replica with the most partitions is busier than each with the fewest, and neither is a single one.
+/// Whether each replica with the most partitions is busier than each with the fewest, and each group has several
+/// replicas.
 fn are_apart(replicas: &[Replica], most: Group, fewest: Group) -> bool {
     let busy = |group: Group| of_group(replicas, group.partitions).map(|replica| replica.busy);
     let (least, highest) = (busy(most).fold(f64::INFINITY, f64::min), busy(fewest).fold(0.0, f64::max));

@@ -1,4 +1,4 @@
-//! Tests of `uneven-assignment`: evidence on which it must fire, and evidence on which it must stay silent.
+//! Tests of `uneven-assignment`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Evidence, Role};
@@ -12,7 +12,7 @@ const KAFKA: &str = "kafka.consumer.assigned_partitions";
 const SECONDS: usize = 20;
 const LOAD: Load = Load { vus: 20, rate: 100.0, latency_ms: 200.0 };
 
-/// A hub whose replicas have so many partitions and use this share of their limit.
+/// A hub whose replicas have these (partitions, shares of their limit in use).
 fn hub(replicas: &[(f64, f64)]) -> TrialBuilder {
     let trial = TrialBuilder::new("a").cores(16).steady(SECONDS, LOAD).host_cpu(|_| 0.4);
     replicas.iter().zip(0..).fold(trial, |trial, ((partitions, busy), replica)| {
@@ -24,7 +24,7 @@ fn hub(replicas: &[(f64, f64)]) -> TrialBuilder {
     })
 }
 
-/// Twelve partitions over eight replicas, as it was measured.
+/// Twelve partitions over eight replicas, as measured.
 fn twelve_over_eight() -> TrialBuilder {
     hub(&[(2.0, 0.93), (2.0, 0.83), (2.0, 0.81), (2.0, 0.83), (1.0, 0.63), (1.0, 0.6), (1.0, 0.6), (1.0, 0.67)])
 }

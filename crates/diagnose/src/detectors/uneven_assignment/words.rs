@@ -1,4 +1,4 @@
-//! How `uneven-assignment` reads.
+//! Texts of `uneven-assignment` findings.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::uneven_assignment::UnevenAssignment;
@@ -129,12 +129,12 @@ impl Words for UnevenAssignment {
     }
 }
 
-/// Whether no replica needs as many partitions as some have.
+/// Whether some replicas have more partitions than an even distribution needs.
 fn is_avoidable(evidence: &UnevenAssignment) -> bool {
     evidence.most.partitions > evidence.most_needed()
 }
 
-/// The next number of partitions that these replicas can share equally.
+/// Next number of partitions that these replicas can share equally.
 fn partitions_needed(evidence: &UnevenAssignment) -> usize {
     evidence.most_needed() * evidence.replicas
 }
@@ -144,7 +144,7 @@ fn count(partitions: usize) -> String {
     format!("{} partition{s}", units::count(partitions as u64))
 }
 
-/// What the replicas have that do not have the most.
+/// Phrase on the partitions of the replicas without the most.
 fn others(evidence: &UnevenAssignment) -> String {
     let others = evidence.replicas - evidence.most.replicas.min(evidence.replicas);
     let who = if others == 1 { "the other" } else { "the others" };

@@ -4,7 +4,7 @@
 //! single quotes, `ObjectId('…')`). A list of alike elements becomes one of them and a `+`, whatever its length, as the
 //! values of an `IN` in SQL do. What is nested deeper than a limit counts as a value.
 
-/// How deep objects and lists are followed.
+/// Maximum depth of nested objects and lists.
 const DEPTH_MAX: usize = 32;
 
 /// Bodies without values.
@@ -12,11 +12,11 @@ const DEPTH_MAX: usize = 32;
 pub(super) struct Body {
     /// The text with `?` for every value: different documents, each once, one on each line.
     pub(super) text: String,
-    /// How many documents there are.
+    /// Number of documents.
     pub(super) documents: usize,
-    /// How many values were written out.
+    /// Number of values that are written out.
     pub(super) literals: usize,
-    /// How many values were left out already.
+    /// Number of values that were already left out.
     pub(super) placeholders: usize,
     /// The keys of the outermost object, in order.
     pub(super) keys: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct List {
     pub(super) length: usize,
 }
 
-/// Where a value stands.
+/// Position of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'p> {
     /// The key of what holds it; empty outside.
@@ -44,7 +44,7 @@ pub(super) struct Place<'p> {
     pub(super) key: &'p str,
     /// Objects and lists around it.
     pub(super) depth: usize,
-    /// Which field of its object it is, from 0.
+    /// Index of the field in its object, from 0.
     pub(super) position: usize,
 }
 
@@ -67,13 +67,13 @@ impl Body {
         Body { text: documents.join("\n"), ..scanner.body }
     }
 
-    /// Whether the outermost object has a key.
+    /// True if the outermost object has a key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|known| known == key)
     }
 }
 
-/// Whether a body says that this key is 0.
+/// True if a body says that this key is 0.
 pub(super) fn is_zero(text: &str, key: &str) -> bool {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     ["0,", "0}"].iter().any(|end| compact.contains(&format!("\"{key}\":{end}")))
@@ -177,7 +177,7 @@ impl Scanner {
         }
     }
 
-    /// What stands between two quotes, or to the end of a text that was cut off.
+    /// The text between two quotes, or up to the end of a truncated text.
     fn quoted(&mut self, quote: char) -> String {
         self.at += 1;
         let from = self.at;

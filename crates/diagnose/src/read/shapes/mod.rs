@@ -1,4 +1,4 @@
-//! What two statements have in common when only their values differ, in the language of the store that they go to.
+//! The shape of a statement, in its store's language: its text without the values.
 //!
 //! One file for each language, and one entry in [`LANGUAGES`]; a store without an entry speaks SQL or something like it.
 //! To add a language: its file, its `mod` line, its entry. Nothing here fails: what cannot be read stays as it is.
@@ -41,7 +41,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// What a statement does to what is stored.
+/// The effect of a statement on the stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Effect {
     /// It reads, and nothing else.
@@ -55,7 +55,7 @@ pub(crate) enum Effect {
     Unknown,
 }
 
-/// Which part of the rows, documents or keys a statement is about.
+/// The portion of the rows, documents or keys that a statement addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Portion {
     /// Those that its values select.
@@ -72,15 +72,15 @@ pub(crate) enum Portion {
 pub(crate) struct Shape {
     /// The statement with `?` for every value.
     pub(crate) text: String,
-    /// How many literal values were in it.
+    /// Number of literal values in the statement.
     pub(crate) literals: usize,
-    /// How many placeholders were in it, or values that it does not show.
+    /// Number of placeholders and of hidden values in the statement.
     pub(crate) placeholders: usize,
     /// The longest list of keys, and the largest number of rows or documents to write; 0 without either.
     pub(crate) values_max: usize,
-    /// What it does.
+    /// The effect of the statement.
     pub(crate) effect: Effect,
-    /// What it is about.
+    /// The portion that the statement addresses.
     portion: Portion,
     /// Of a statement in SQL, its keywords and names without quotes, in capitals; none in another language.
     sql_words: Option<HashSet<String>>,
@@ -124,42 +124,42 @@ impl Shape {
         Self { text, literals, placeholders, values_max, effect, portion, sql_words: Some(words) }
     }
 
-    /// Whether the statement has any value in it, written out or bound.
+    /// True if the statement has any value in it, written out or bound.
     pub(crate) fn has_values(&self) -> bool {
         self.literals + self.placeholders > 0
     }
 
-    /// Whether it is about several rows at once, each by its own key, or writes several.
+    /// True if it is about several rows at once, each by its own key, or writes several.
     pub(crate) fn is_batch(&self) -> bool {
         self.portion == Portion::Batch
     }
 
-    /// Whether it reads on where an earlier statement stopped.
+    /// True if it reads on where an earlier statement stopped.
     pub(crate) fn is_page(&self) -> bool {
         self.portion == Portion::Page
     }
 
-    /// Whether it changes what is stored.
+    /// True if it changes stored data.
     pub(crate) fn is_write(&self) -> bool {
         self.effect == Effect::Write
     }
 
-    /// Whether it only steers the connection or the transaction, or checks whether the store is there.
+    /// True if it only steers the connection or the transaction, or checks whether the store is there.
     pub(crate) fn is_housekeeping(&self) -> bool {
         self.effect == Effect::Steer
     }
 
-    /// Whether it is in SQL.
+    /// True if it is in SQL.
     pub(crate) fn is_sql(&self) -> bool {
         self.sql_words.is_some()
     }
 
-    /// Whether it is in SQL and has a keyword or a name without quotes, given in capitals.
+    /// True if it is in SQL and has a keyword or a name without quotes, given in capitals.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         self.sql_words.as_ref().is_some_and(|words| words.contains(word))
     }
 
-    /// Whether it is in SQL and any keyword or name without quotes, in capitals, begins like this.
+    /// True if it is in SQL and any keyword or name without quotes, in capitals, begins like this.
     pub(crate) fn has_word_from(&self, start: &str) -> bool {
         self.sql_words.as_ref().is_some_and(|words| words.iter().any(|word| word.starts_with(start)))
     }

@@ -77,7 +77,7 @@ fn effect_of(command: &str) -> Effect {
     }
 }
 
-/// Whether it goes on from a cursor, skips what came before, or reads on past the last key in order.
+/// True if it goes on from a cursor, skips what came before, or reads on past the last key in order.
 fn is_page(command: &str, body: &Body, json: &str) -> bool {
     let skips = body.has("skip") && !is_zero(json, "skip");
     let is_past_a_key = ["\"$gt\":?", "\"$lt\":?"].iter().any(|sign| body.text.contains(sign));

@@ -53,12 +53,12 @@ pub(crate) struct Case {
     /// Whether the evidence is the first trace alone, as of an imported file.
     #[serde(default = "no")]
     pub(crate) one_imported: YesNo,
-    /// What the trial itself complains of.
+    /// Complaints of the trial about itself.
     #[serde(default)]
     pub(crate) spans_refused: u64,
     /// Different addresses that the load comes from.
     pub(crate) client_addresses: Option<u32>,
-    /// What the variant that it is compared with has in place of the same fields here.
+    /// Fields that replace those of this case in the variant that it is compared with.
     #[serde(default)]
     against: Option<Value>,
     /// That variant.
@@ -93,14 +93,14 @@ pub(crate) struct Service {
     pub(crate) threads: Option<f64>,
     /// Ports at which sidecars stand in for it.
     pub(crate) stand_in_ports: Vec<u16>,
-    /// What part of the load each replica has; even unless said.
+    /// Share of the load of each replica; even by default.
     pub(crate) shares: Vec<f64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Store {
-    /// What each partition may spend in a second; none when the store does not say.
+    /// Limit of each partition per second; `None` if the store does not report it.
     pub(crate) provisioned: Option<f64>,
     pub(crate) partitions: Vec<String>,
 }
@@ -117,13 +117,13 @@ pub(crate) struct Step {
     pub(crate) offered: Option<f64>,
     /// Mean, milliseconds.
     pub(crate) latency: Option<f64>,
-    /// What a user waits beyond the root span and the network, milliseconds.
+    /// Time that a user waits beyond the root span and the network, milliseconds.
     pub(crate) outside: f64,
     pub(crate) late: u64,
     pub(crate) dropped: u64,
     /// Requests that got no response, per second, by kind.
     pub(crate) errors: BTreeMap<String, f64>,
-    /// What the rate of each second is multiplied with, over and over.
+    /// Factors for the rate of each second, repeated cyclically.
     pub(crate) profile: Vec<f64>,
     /// Variables of the traces.
     pub(crate) set: BTreeMap<String, f64>,
@@ -137,7 +137,7 @@ pub(crate) struct Step {
     pub(crate) host: Option<f64>,
     /// Share of the host's CPU that the hypervisor took.
     pub(crate) steal: Option<f64>,
-    /// What a partition spends in each second, over and over, in place of what follows from the charges.
+    /// Units spent by a partition in each second, repeated cyclically, instead of the sum of the charges.
     pub(crate) spent: BTreeMap<String, OneOrMany>,
 }
 
@@ -181,13 +181,13 @@ pub(crate) struct ExtraSeries {
     pub(crate) labels: BTreeMap<String, String>,
     /// One for all, or one for each step.
     pub(crate) value: OneOrMany,
-    /// The value is what is added each second.
+    /// The value is the increment of each second.
     #[serde(default)]
     pub(crate) cumulative: bool,
-    /// What a cumulative one begins with.
+    /// Initial value of a cumulative series.
     #[serde(default)]
     pub(crate) from: f64,
-    /// What the value of each second is multiplied by, over and over.
+    /// Factors for the value of each second, repeated cyclically.
     #[serde(default)]
     pub(crate) factors: Vec<f64>,
 }

@@ -13,17 +13,17 @@ use super::tree::{At, Block, Count, Node, SpanNode, Term, Time};
 
 /// Spans of one trace.
 const SPANS_MAX: u32 = 20_000;
-/// What a span does of its own, when it has children and does not say.
+/// Default own time of a span with children, milliseconds.
 const OWN_MS: f64 = 0.1;
 
-/// What all traces of a load step share.
+/// Input shared by all traces of a load step.
 pub(crate) struct Soil<'a> {
     pub(crate) variables: &'a BTreeMap<String, f64>,
     /// Port of each service of the case.
     pub(crate) ports: &'a BTreeMap<String, u16>,
-    /// How far lengths differ, as a share to either side.
+    /// Spread of lengths, as a share to either side.
     pub(crate) jitter: f64,
-    /// What each `fill` is on average, milliseconds.
+    /// Mean length of each `fill`, milliseconds.
     pub(crate) fill_ms: f64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Soil<'a> {
 pub(crate) struct Grown {
     pub(crate) root: SpanBuilder,
     pub(crate) length_ms: f64,
-    /// How many fills it holds.
+    /// Number of fills in the trace.
     pub(crate) fills: u32,
 }
 
@@ -217,7 +217,7 @@ impl Growth<'_> {
         })
     }
 
-    /// Where a service of the case listens, or a host elsewhere.
+    /// Address of a service of the case, or of a host elsewhere.
     fn address(&self, to: &str) -> (String, u16) {
         match self.soil.ports.get(to) {
             Some(port) => ("127.0.0.1".into(), *port),

@@ -21,9 +21,9 @@ const NETWORK_MS: f64 = 0.3;
 const SECOND_NS: i64 = 1_000_000_000;
 const WARM_UP_SECONDS: u32 = 3;
 const SECONDS: u32 = 20;
-/// How far a step's latency may be from that of its traces.
+/// Maximum deviation of a step's latency from that of its traces, as a share.
 const TOLERANCE: f64 = 0.15;
-/// Rounds in which the length of `fill` is found.
+/// Number of rounds to find the length of `fill`.
 const ROUNDS: usize = 6;
 
 /// A step as it happened.
@@ -73,7 +73,7 @@ pub(crate) fn load_of(case: &Case, ports: &BTreeMap<String, u16>) -> Result<(Vec
     Ok((phases, rows))
 }
 
-/// Where traces grow: one step.
+/// One load step, whose traces are generated.
 struct Field<'a> {
     case: &'a Case,
     step: &'a Step,
@@ -113,7 +113,7 @@ impl Field<'_> {
         self.step.latency.or_else(|| Some(users? / rate? * 1000.0 - self.case.think))
     }
 
-    /// What a user waits beyond the root span.
+    /// Time that a user waits beyond the root span, milliseconds.
     fn outside_ms(&self) -> f64 {
         NETWORK_MS + self.step.outside
     }
@@ -193,7 +193,7 @@ impl Field<'_> {
         Phase { window, rates, samples }
     }
 
-    /// What the generator counted, one row for each request of the load.
+    /// The generator's counts, one row for each request of the load.
     fn seconds(&self, phase: &Phase, pace: Pace, rows: &mut Vec<LoadSecond>) -> Result<(), String> {
         let offered = self.offered(pace);
         let mut carried = vec![0.0; phase.samples.len()];

@@ -76,7 +76,7 @@ fn findings_are_those_expected() {
 const RENEW: &str = "findings, places, costs or their order changed; if they should, run this test with \
                      NARROWS_FINDINGS=FOLDER and copy FOLDER/findings.txt to crates/diagnose/tests/all/corpus/";
 
-/// Where to write what is found.
+/// The folder to write the findings to.
 fn folder_of_findings() -> Option<PathBuf> {
     std::env::var_os("NARROWS_FINDINGS").map(PathBuf::from)
 }
@@ -103,7 +103,7 @@ fn every_detector_has_cases_and_half_of_them_are_traps() {
     );
 }
 
-/// The verdict on a case, the case in full, and what was found in it.
+/// The verdict on a case, the case in full, and its findings.
 fn verdict_of(case: &Case) -> Result<(Verdict, String, Vec<Finding>), String> {
     let trial = evidence::evidence_of(case)?;
     let findings = match &case.first {

@@ -17,7 +17,7 @@ pub(crate) struct Expected {
     pub(crate) under: Option<String>,
 }
 
-/// How a case went.
+/// Outcome of a case.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) case: String,
@@ -30,7 +30,7 @@ pub(crate) struct Verdict {
     pub(crate) misses: Vec<String>,
     /// Detectors that say what nobody expects.
     pub(crate) false_alarms: Vec<String>,
-    /// Whether the first finding is the narrow place; none where the case does not say.
+    /// Whether the first finding is the narrow place; `None` if the case does not say.
     pub(crate) is_narrow_place_right: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ impl Expected {
     }
 }
 
-/// What a case expects.
+/// Findings that a case expects.
 ///
 /// # Errors
 /// What is wrong with the case's words.

@@ -8,7 +8,7 @@ pub(super) struct Canvas {
     cells: Vec<u8>,
 }
 
-/// Where a dot's bit is, by its place in the character: `[across][down]`.
+/// Bit of a dot, by its place in the character: `[across][down]`.
 const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 /// The braille character without a dot.
 const BLANK: u32 = 0x2800;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use narrows_model::units;
 
-/// What the numbers of a column are.
+/// Unit of a column's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Just numbers; their unit is in the column's name, if anywhere.
@@ -38,7 +38,7 @@ impl Scale {
         Self { low, high }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end; in the middle when both are one.
+    /// Position of a value: 0 at the low end, 1 at the high end; the middle if both ends are equal.
     pub(super) fn position(self, value: f64) -> f64 {
         if self.high > self.low { ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0) } else { 0.5 }
     }

@@ -26,7 +26,7 @@ pub(super) struct Lines {
     pub(super) bottom_name: String,
 }
 
-/// What lines can be drawn of a table.
+/// Lines that can be drawn from a table.
 pub(super) fn lines(table: &Table) -> Option<Lines> {
     let bottom_at = bottom(table)?;
     let values: Vec<usize> = (0..table.columns.len()).filter(|at| *at != bottom_at && is_value(table, *at)).collect();
@@ -78,7 +78,7 @@ fn position(cell: Option<&Cell>) -> Option<f64> {
     }
 }
 
-/// What a column's cells are, by the first that is one.
+/// Unit of a column's cells, by its first non-null cell.
 pub(super) fn unit(table: &Table, column: usize) -> Unit {
     let kind = table.columns.get(column).map(|column| column.kind);
     let first = table.rows.iter().filter_map(|row| row.get(column)).find(|cell| **cell != Cell::Null);
@@ -89,7 +89,7 @@ pub(super) fn unit(table: &Table, column: usize) -> Unit {
     }
 }
 
-/// Whether a column has numbers to draw.
+/// True if a column has numbers to draw.
 pub(super) fn is_value(table: &Table, column: usize) -> bool {
     super::super::cells::is_numeric(table, column)
 }

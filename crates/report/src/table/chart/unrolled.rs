@@ -36,7 +36,7 @@ pub(super) fn unrolled(table: &Table) -> Option<Table> {
     Some(Table { columns: columns.collect(), rows, ..table.clone() })
 }
 
-/// Whether a column is JSON and all its values are arrays.
+/// True if a column is JSON and all its values are arrays.
 fn is_series(table: &Table, column: usize) -> bool {
     let mut values = table.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::Null).peekable();
     table.columns[column].kind == ColumnType::Json
