@@ -388,13 +388,14 @@ fn activities_that_block_for_ever_do_not_hold_up_the_others() {
     });
 }
 
-/// Each owner writes less than the amount that triggers a snapshot, as with a partition that moves often.
+/// Each owner writes less than the amount that triggers a snapshot, as with a partition that moves often. An owner that
+/// closes before its snapshot is complete leaves it to the next one.
 #[test]
 fn a_log_that_several_owners_have_written_is_cut_behind_a_snapshot() {
-    const OWNERS: usize = 12;
+    const OWNERS_MAX: usize = 100;
     let store = Arc::new(MemoryStore::new());
     let options = HubOptions { partitions: 1, snapshot_after_bytes: 64 << 10, ..options() };
-    for owner in 0..OWNERS {
+    for owner in 0..OWNERS_MAX {
         let hub = open(&store, options.clone());
         let client = hub.client();
         block(async {
@@ -406,7 +407,10 @@ fn a_log_that_several_owners_have_written_is_cut_behind_a_snapshot() {
             }
         });
         hub.close().expect("closed");
+        let read = store.read(PartitionId(0), Position(0), &mut |_, _| Ok(()));
+        if matches!(read, Err(crate::store::StoreError::Missing { .. })) {
+            return;
+        }
     }
-    let read = store.read(PartitionId(0), Position(0), &mut |_, _| Ok(()));
-    assert!(matches!(read, Err(crate::store::StoreError::Missing { .. })), "{read:?}");
+    panic!("the log of {OWNERS_MAX} owners was not cut");
 }
