@@ -84,7 +84,7 @@ pub struct Side<'a> {
     pub trials: &'a [Measured],
 }
 
-/// The question that the trials answer.
+/// The question that the trials decide.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// The figure that decides.

@@ -66,7 +66,7 @@ struct Pair<'a> {
     other: VariantFigures,
     /// The difference to the first of all variants, if this variant is compared with that one.
     against_first: Option<&'a Difference>,
-    /// Whether the other has sidecars that the first lacks.
+    /// Whether the other has sidecars that the first does not have.
     adds_sidecars: bool,
     /// Services that only the other has.
     added_services: Vec<String>,
