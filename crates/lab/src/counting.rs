@@ -19,7 +19,7 @@ const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
 /// Number of requests that are recognised when their span arrives twice: at least this many, at most twice as many.
 /// Files may hold the same spans far apart; senders retry within minutes.
 const KNOWN_OF_FILES: usize = 1_000_000;
-const KNOWN_OF_SENDERS: usize = 200_000;
+const KNOWN_OF_SENDERS: usize = 100_000;
 
 /// Number of seconds whose distributions are folded into one.
 const MINUTE: i64 = 60;
@@ -114,6 +114,16 @@ impl Lane {
         }
         minutes.into_values().for_each(fold_minute);
         self.folded_to = Some(to);
+    }
+
+    /// Merges the seconds before `to` into the rows that `row_of` names.
+    pub(crate) fn merge_seconds(&mut self, to: i64, row_of: impl Fn(i64) -> i64) {
+        let recent = self.seconds.split_off(&to);
+        for (second, old) in std::mem::replace(&mut self.seconds, recent) {
+            let row = self.seconds.entry(row_of(second)).or_default();
+            row.failed += old.failed;
+            row.latency.merge(&old.latency);
+        }
     }
 }
 

@@ -25,8 +25,12 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// Different requests that are told apart; names beyond them share one.
 const REQUESTS_MAX: usize = 100;
 const OTHERS: &str = "others";
-/// Rows of requests and seconds, all together; later ones are not counted.
+/// Maximum number of rows over all requests; requests that would need a further one are not counted.
 const ROWS_MAX: usize = 200_000;
+/// Number of rows from which those older than `RECENT_S` are merged into minutes.
+const SECOND_ROWS_MAX: usize = 20_000;
+const RECENT_S: i64 = 600;
+const MINUTE_S: i64 = 60;
 
 /// Stands before the run file and counts what passes.
 pub(super) struct Requests {
@@ -52,6 +56,8 @@ struct Tally {
     origin_ns: i64,
     lanes: BTreeMap<(Basis, String, String), Lane>,
     rows: usize,
+    /// Start of the first second that is not merged into a minute.
+    minutes_to: i64,
     left_out: u64,
     servers: u64,
     known: Known,
@@ -77,6 +83,7 @@ impl Requests {
             origin_ns,
             lanes: BTreeMap::new(),
             rows: 0,
+            minutes_to: i64::MIN,
             left_out: 0,
             servers: 0,
             known,
@@ -112,19 +119,37 @@ impl Tally {
             return;
         }
         let second = span.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
+        let row = if second < self.minutes_to { minute_of(second) } else { second };
         let key = self.key(basis, span);
         let lane = self.lanes.entry(key).or_default();
-        let is_new = !lane.seconds.contains_key(&second);
+        let is_new = !lane.seconds.contains_key(&row);
         if is_new && self.rows >= ROWS_MAX {
             self.left_out += 1;
             return;
         }
         self.rows += usize::from(is_new);
-        lane.add(second, candidate);
+        lane.add(row, candidate);
         if is_new {
             let lanes = self.lanes.len();
             self.lanes.values_mut().for_each(|lane| lane.fold(lanes));
+            self.merge_old_seconds(second);
         }
+    }
+
+    /// Merges old seconds into minutes once there are many rows, so that memory stays level for hours. All requests are
+    /// merged up to the same second: their rows of one time then have one length.
+    fn merge_old_seconds(&mut self, newest: i64) {
+        let to = minute_of(newest.saturating_sub(RECENT_S));
+        if self.rows <= SECOND_ROWS_MAX || to <= self.minutes_to {
+            return;
+        }
+        self.lanes.values_mut().for_each(|lane| lane.merge_seconds(to, minute_of));
+        self.minutes_to = to;
+        self.rows = self.lanes.values().map(|lane| lane.seconds.len()).sum();
+    }
+
+    fn length_s(&self, row: i64) -> i64 {
+        if row < self.minutes_to { MINUTE_S } else { 1 }
     }
 
     fn basis(&self, span: &Span) -> Option<Basis> {
@@ -169,12 +194,12 @@ impl Tally {
         Counted { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
     }
 
-    /// Start and length of the part of a second that lies in a window. The length is 0 in a momentary window: a rate
-    /// over the time from its first request to its last would be meaningless.
+    /// Start and length of the part of a row's time that lies in a window. The length is 0 in a momentary window: a
+    /// rate over the time from its first request to its last would be meaningless.
     fn cut(&self, second: i64, window: &Window) -> Option<(i64, i64)> {
         let second_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
         let start_ns = second_ns.max(window.start_ns);
-        let end_ns = second_ns.saturating_add(SECOND_NS).min(window.end_ns);
+        let end_ns = second_ns.saturating_add(self.length_s(second) * SECOND_NS).min(window.end_ns);
         (start_ns < end_ns).then(|| (start_ns, if is_moment(window) { 0 } else { end_ns - start_ns }))
     }
 
@@ -184,7 +209,9 @@ impl Tally {
         let mut room = ROWS_MAX;
         for window in windows.iter().filter(|window| !is_moment(window)) {
             let first = window.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
-            for (start_ns, length_ns) in (first..).map_while(|second| self.cut(second, window)) {
+            let first = if first < self.minutes_to { minute_of(first) } else { first };
+            let rows_of_time = std::iter::successors(Some(first), |row| Some(row + self.length_s(*row)));
+            for (start_ns, length_ns) in rows_of_time.map_while(|row| self.cut(row, window)) {
                 if room == 0 {
                     return;
                 }
@@ -230,6 +257,11 @@ impl Tally {
             requests_are(requests)
         )
     }
+}
+
+/// The first second of a second's minute.
+fn minute_of(second: i64) -> i64 {
+    second.div_euclid(MINUTE_S).saturating_mul(MINUTE_S)
 }
 
 /// Whether a window is too short for a rate (a moment).
@@ -373,6 +405,24 @@ mod tests {
         assert_eq!(imported(vec![web(10.6)]), [(10_600, 0, 1)]);
         assert_eq!(imported(vec![web(10.6), web(11.2)]), [(10_600, 0, 1), (11_000, 0, 1)]);
         assert_eq!(imported(vec![web(10.6), web(200.0)]), [(10_600, 0, 1), (200_000, 0, 1)]);
+    }
+
+    #[test]
+    fn hours_of_many_requests_take_few_rows_and_all_are_counted() {
+        const SECONDS: i64 = 8_000;
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
+        let named = |n: i64, at_s: i64| Span { name: format!("GET /{n}"), ..span("web", Server, None, at_s as f64) };
+        for second in (0..SECONDS).filter(|second| !(3_000..3_200).contains(second)) {
+            drop(requests.spans((0..30).map(|n| named(n, second)).collect()));
+        }
+        let rows_max = 30 * (RECENT_S + MINUTE_S + SECONDS / MINUTE_S);
+        assert!(requests.lock().rows as i64 <= rows_max, "{} > {rows_max}", requests.lock().rows);
+        drop(requests.spans(vec![named(0, 7)]));
+        let rows = requests.counted(&[window(0, SECONDS)]).seconds;
+        assert_eq!(rows.iter().map(|row| row.sent).sum::<u64>(), (SECONDS as u64 - 200) * 30 + 1);
+        let lengths: BTreeMap<i64, i64> = rows.iter().map(|row| (row.start_ns, row.length_ns)).collect();
+        assert_eq!(lengths.values().sum::<i64>(), SECONDS * SECOND_NS);
+        assert!(lengths.iter().zip(lengths.keys().skip(1)).all(|((start, length), next)| start + length == *next));
     }
 
     #[test]

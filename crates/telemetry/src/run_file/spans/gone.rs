@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 /// Most traces of one generation: eight bytes each, and a little.
-const GENERATION_MAX: usize = 1 << 18;
+const GENERATION_MAX: usize = 1 << 16;
 
 /// The traces that went last.
 #[derive(Debug, Default)]
