@@ -1,8 +1,9 @@
 //! Names the narrow place: detectors over evidence, the comparison of variants, and the sentence that sums a run up.
 //!
 //! Everything here is a pure function of the evidence: no input or output, no clock, no randomness, no failure. What is
-//! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges and words one
-//! cause; what several causes have to do with each other is decided once, after all have run.
+//! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges one
+//! cause; what several causes have to do with each other is decided once, after all have run. [`words`] turns findings into
+//! sentences at the end.
 
 pub mod baseline;
 mod caveats;
@@ -21,6 +22,7 @@ mod read;
 mod sentence;
 mod stats;
 pub mod thresholds;
+pub mod words;
 
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -28,7 +30,6 @@ use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::published::Notes;
 
 pub use compare::{compare, diff};
-use detectors::words::put_into_words;
 pub use read::Reading;
 use read::one_request;
 pub use read::programs::knows_program;
@@ -73,7 +74,7 @@ pub fn diagnose(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> 
 
 fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading));
-    let findings = findings.map(|finding| put_into_words(one_request::marked(finding, reading)));
+    let findings = findings.map(|finding| one_request::marked(finding, reading));
     rank::ranked(findings.collect(), reading)
 }
 
@@ -84,7 +85,7 @@ pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
 
 /// Findings of one detector in a trial.
 pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-    Reading::with(trial, thresholds, |reading| detector.detect(reading).into_iter().map(put_into_words).collect())
+    Reading::with(trial, thresholds, |reading| detector.detect(reading))
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
@@ -111,7 +112,7 @@ pub fn conclude(
     let comparison = compare(&evidence, thresholds);
     let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
     for (at, finding) in of_run.collect::<Vec<_>>() {
-        rank::of_run::join(&mut found[at], put_into_words(finding), rank::Least::of(thresholds));
+        rank::of_run::join(&mut found[at], finding, rank::Least::of(thresholds));
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);

@@ -23,6 +23,7 @@ use narrows_model::units;
 use crate::detectors::generator_limited::{all_failed, is_held_back};
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// From this ratio on a change is reported as a factor.
 const FACTOR_FROM: f64 = 3.0;
@@ -137,9 +138,9 @@ impl<'a> Story<'a> {
         format!(
             "in {}, {} ({} {}){}{}",
             variant.variant,
-            finding.title,
+            finding.title(),
             units::percent(finding.cost_share),
-            finding.cost_of,
+            finding.cost_of(),
             self.after(at),
             self.limits()
         )
@@ -203,7 +204,7 @@ impl<'a> Story<'a> {
             Some((trial, findings.iter().find(|finding| !finding.role.is_about_experiment())?))
         });
         guesses.next().map_or_else(String::new, |(trial, finding)| {
-            format!("; with {} confidence, in {} {}", finding.confidence.as_str(), trial.trial.variant, finding.title)
+            format!("; with {} confidence, in {} {}", finding.confidence.as_str(), trial.trial.variant, finding.title())
         })
     }
 
@@ -221,9 +222,9 @@ impl<'a> Story<'a> {
         }
         let clause = |(finding, labels): (&Finding, Vec<String>)| {
             let what = match finding.kind() {
-                FindingKind::OfferedLoadLimited => CANNOT_GAIN,
-                FindingKind::UnequalRates => UNEQUAL,
-                _ => &finding.title,
+                FindingKind::OfferedLoadLimited => CANNOT_GAIN.to_owned(),
+                FindingKind::UnequalRates => UNEQUAL.to_owned(),
+                _ => finding.title(),
             };
             format!("; in {} {what}", few(&labels))
         };
@@ -248,7 +249,7 @@ impl<'a> Story<'a> {
 
     /// The bottleneck of a variant, to follow its effect.
     fn next(&self, variant: &VariantSummary) -> String {
-        self.narrowest(&variant.variant).map_or_else(String::new, |finding| format!(", and there {}", finding.title))
+        self.narrowest(&variant.variant).map_or_else(String::new, |finding| format!(", and there {}", finding.title()))
     }
 
     /// True if the variants from the narrow one on are a few steps, each with another cause first.
@@ -521,14 +522,7 @@ mod tests {
     }
 
     fn finding(detector: &str, role: Role) -> Finding {
-        let title = format!("{detector} is seen");
-        Finding {
-            title,
-            role,
-            cost_of: "of it".into(),
-            cost_share: 0.5,
-            ..Finding::new(detector.parse::<FindingKind>().unwrap(), 1)
-        }
+        Finding { role, cost_share: 0.5, ..Finding::new(detector.parse::<FindingKind>().unwrap(), 1) }
     }
 
     #[test]
@@ -536,7 +530,10 @@ mod tests {
         let one = |detector, role| reported(&[vec![finding(detector, role)]]);
         let none = format!("No bottleneck was found; {WAITS}; in a");
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
-            assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
+            assert_eq!(
+                one(detector, Role::LimitsReading),
+                format!("{none} {}.", finding(detector, Role::LimitsReading).title())
+            );
         }
         let unsteady = one("not-steady", Role::Invalidates);
         let begins = "Unreliable, because in a no window was steady enough for a mean: ";
@@ -544,9 +541,10 @@ mod tests {
             unsteady,
             format!("{begins}no bottleneck was found; a is not judged: not-steady makes the figures invalid.")
         );
-        let narrow = finding("throttling", Role::NarrowPlace);
-        let beside = reported(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
-        assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
+        let (narrow, limit) =
+            (finding("throttling", Role::NarrowPlace), finding("generator-limited", Role::LimitsReading));
+        let said = format!("In a, {} (50 % {}); in a {}.", narrow.title(), narrow.cost_of(), limit.title());
+        assert_eq!(reported(&[vec![narrow, limit]]), said);
     }
 
     #[test]
@@ -560,9 +558,9 @@ mod tests {
 
     #[test]
     fn a_guess_is_reported_as_one() {
-        let guess = reported(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
-        let low = "with low confidence, in a cross-partition-query is seen.";
-        assert_eq!(guess, format!("No bottleneck was found; {WAITS}; {low}"));
+        let guess = finding("cross-partition-query", Role::CostsMore);
+        let low = format!("with low confidence, in a {}.", guess.title());
+        assert_eq!(reported(&[vec![guess]]), format!("No bottleneck was found; {WAITS}; {low}"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use narrows_diagnose::baseline;
 use narrows_diagnose::diff::Side;
 use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules};
+use narrows_diagnose::words::InWords;
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
@@ -190,7 +191,8 @@ fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Re
 pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     let outcome = outcome(path)?;
     for (trial, findings) in outcome.evidence.trials.iter().zip(&outcome.findings) {
-        recorder.put_findings(trial.trial.id, findings)?;
+        let worded = findings.iter().map(|finding| (finding.clone(), finding.wording(findings)));
+        recorder.put_findings(trial.trial.id, &worded.collect::<Vec<_>>())?;
     }
     recorder.put_conclusion("comparison", &serde_json::json!(outcome.comparison))?;
     recorder.put_conclusion("objectives", &serde_json::json!(outcome.objectives))?;

@@ -1,5 +1,6 @@
 //! The bottleneck of each variant in one line, for readers who see many variants at a glance.
 
+use narrows_diagnose::words::InWords;
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::Role;
 
@@ -28,7 +29,7 @@ fn of<'a>(variant: &VariantFindings<'a>, outcome: &Outcome) -> Bottleneck<'a> {
     match narrow().or_else(of_system).map(|one| one.finding) {
         Some(finding) => Bottleneck {
             variant: variant.variant,
-            what: finding.title.clone(),
+            what: finding.title(),
             name: format!("{} at {}", finding.kind().id(), finding.resource),
             gain: gains(finding).into_iter().next().unwrap_or_default(),
         },
@@ -52,7 +53,7 @@ mod tests {
     #[test]
     fn a_variant_without_a_finding_has_its_limit() {
         let mut outcome = fixture::stepped_outcome();
-        assert_eq!(bottlenecks(&outcome)[0].what, outcome.findings[0][0].title);
+        assert_eq!(bottlenecks(&outcome)[0].what, outcome.findings[0][0].title());
         assert_eq!(bottlenecks(&outcome)[0].name, "n-plus-one at orders");
         outcome.findings[0].clear();
         let found = &bottlenecks(&outcome)[0];

@@ -14,8 +14,13 @@ use narrows_model::comparison::{
     Basis, Change, Comparison, Difference, Interval, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::finding::evidence::Counts;
+use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::finding::evidence::cpu_saturation::CpuSaturation;
+use narrows_model::finding::evidence::database_saturation::{DatabaseSaturation, SaturationSign, SlowedQueries};
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind, Period, Role};
+use narrows_model::finding::evidence::n_plus_one::{NPlusOne, Statement};
+use narrows_model::finding::{Confidence, Exemplar, Finding, FindingKind, Mechanism, Period, Relation, Role};
 use narrows_model::histogram::Histogram;
 use narrows_model::limit::{LevelSummary, Limit, LimitVerdict, MachineCpu, ServiceCpu, Unclear};
 use narrows_model::load::{ErrorCounts, LoadSecond};
@@ -434,55 +439,50 @@ fn query(text: &str) -> SpanFacts {
 }
 
 fn n_plus_one(trace: &Trace) -> Finding {
+    let text = "SELECT name, tier FROM customers WHERE id = $1";
+    let evidence = NPlusOne {
+        traces: 120,
+        trace_share: 1.0,
+        query_share: 0.9,
+        queries: Counts { median: 24, least: 3, most: 40 },
+        latency_ns: 31e6,
+        busy_ns: 19.2e6,
+        cost_ns: 20.8e6,
+        statement: Statement { shape: text.replace("$1", "?"), sent: Some(text.to_owned()), ..Statement::default() },
+        spans_per_query: 1.0,
+        ..NPlusOne::default()
+    };
     Finding {
-        title: "orders sends one query for each row of another, 24 times in each GET /orders".to_owned(),
         resource: "orders".to_owned(),
         operation: Some("GET /orders".to_owned()),
         cost_share: 0.67,
-        cost_of: "of the latency of GET /orders".to_owned(),
         confidence: Confidence::High,
-        reasons: vec![
-            "Every sampled trace has it, and the number of queries follows the number of rows.".to_owned(),
-            "The queries run one after the other, never two at once.".to_owned(),
-        ],
-        numbers: vec![
-            Figure::new("queries in each request", 24.0, ""),
-            Figure::new("time in them", 20_800_000.0, "ns"),
-            Figure::new("traces that show it", 100.0, "%"),
-        ],
-        evidence_text: Some("SELECT name, tier FROM customers WHERE id = $1".to_owned()),
         exemplars: vec![Exemplar {
             trace_id: hex(&trace.id),
             span_ids: trace.spans.iter().skip(4).take(3).map(|span| hex(&span.span_id)).collect(),
         }],
-        ruled_out: vec![
-            "Duplicate spans of stacked libraries: each query has one span.".to_owned(),
-            "A slow database: each query takes 0.8 ms.".to_owned(),
-        ],
-        falsified_by: "A trace in which the rows differ and the number of queries does not.".to_owned(),
-        advice: "Fetch the customers together: join them to the orders, or ask once with WHERE id = ANY($1)."
-            .to_owned(),
         caveats: vec![narrows_model::finding::Caveat::RowsNotShown],
         effects: vec![full_database()],
         role: Role::NarrowPlace,
-        ..Finding::new(FindingKind::NPlusOne, 1)
+        ..Finding::new(evidence, 1)
     }
 }
 
 fn full_database() -> Finding {
+    let slowed = SlowedQueries {
+        light: LoadLevel { users: 1, arrivals: None },
+        heavy: LoadLevel { users: 8, arrivals: None },
+        factor: 3.2,
+        ..SlowedQueries::default()
+    };
+    let sign = SaturationSign::Queries { slowed, cpu_share: None, is_connected_first: false };
     Finding {
-        title: "postgres handles the same queries 3.2 times as slowly under load".to_owned(),
+        number: 1,
         resource: "postgres".to_owned(),
         cost_share: 0.71,
-        cost_of: "of the time in its queries".to_owned(),
         confidence: Confidence::Medium,
-        reasons: vec![
-            "Its queries took 0.8 ms alone and 2.6 ms with 8 users.".to_owned(),
-            "It is a likely effect of n-plus-one: orders sends one query for each row of another. Every call is work \
-             for the callee."
-                .to_owned(),
-        ],
-        ..Finding::new(FindingKind::DatabaseSaturation, 1)
+        relations: vec![Relation::EffectOf { number: 0, why: Mechanism::WorkOfCalls }],
+        ..Finding::new(DatabaseSaturation { sign, ..DatabaseSaturation::default() }, 1)
     }
 }
 
@@ -494,22 +494,25 @@ fn bursts() -> Finding {
 }
 
 fn saturated() -> Finding {
+    let evidence = CpuSaturation {
+        limit: CpuLimit::Cap { cores: 1.0 },
+        level: 0.92,
+        hot_replicas: 1,
+        replicas: 1,
+        interval: "“8 users”".to_owned(),
+        load: LoadLevel { users: 8, arrivals: None },
+        rate: 120.0,
+        latency_ns: 66e6,
+        cores: Some(0.92),
+        generator_cores: Some(0.06),
+        ..CpuSaturation::default()
+    };
     Finding {
-        title: "orders has used up its CPU".to_owned(),
+        number: 2,
         resource: "orders".to_owned(),
-        operation: None,
         cost_share: 0.12,
-        cost_of: "of the capacity of orders".to_owned(),
         confidence: Confidence::Medium,
-        reasons: vec!["Its CPU stood at 0.92 of 1 core while throughput no longer rose.".to_owned()],
-        numbers: vec![Figure::new("CPU, mean", 0.92, "{cores}")],
-        evidence_text: None,
-        exemplars: Vec::new(),
-        ruled_out: vec!["The generator: it used 0.06 cores.".to_owned()],
-        falsified_by: "More throughput at the same CPU limit and code.".to_owned(),
-        advice: "Take work out of the request first; then raise the limit or add a replica.".to_owned(),
-        caveats: Vec::new(),
-        ..Finding::new(FindingKind::CpuSaturation, 1)
+        ..Finding::new(evidence, 1)
     }
 }
 

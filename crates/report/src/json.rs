@@ -10,10 +10,12 @@
 //! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
 //! predicted and measured.
 
+use narrows_diagnose::words::InWords;
 use narrows_model::baseline::Check;
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
+use narrows_model::finding::Finding;
 use narrows_model::histogram::Histogram;
 use narrows_model::load::ReportedLoad;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
@@ -77,6 +79,11 @@ pub fn score(scored: &[(String, Scored)]) -> Value {
 /// Differences between two variants as one JSON object.
 pub fn diff(diff: &Diff) -> Value {
     let mut value = json!(diff);
+    let of_one = |finding: &Finding| finding.to_json(&finding.wording(std::slice::from_ref(finding)));
+    for (at, finding) in diff.findings.iter().enumerate() {
+        value["findings"][at]["before"] = json!(finding.before.as_ref().map(of_one));
+        value["findings"][at]["after"] = json!(finding.after.as_ref().map(of_one));
+    }
     value["format"] = json!(DIFF_FORMAT);
     value
 }
@@ -111,9 +118,13 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "spans_refused": evidence.spans_refused,
         "limit": outcome.limits.get(index),
         "breakdowns": outcome.breakdowns.get(index).map_or(&[][..], Vec::as_slice),
-        "findings": outcome.findings.get(index).map_or(&[][..], Vec::as_slice),
+        "findings": outcome.findings.get(index).map(|findings| worded(findings)).unwrap_or_default(),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),
     })
+}
+
+fn worded(findings: &[Finding]) -> Vec<Value> {
+    findings.iter().map(|finding| finding.to_json(&finding.wording(findings))).collect()
 }
 
 fn operation(operation: &OperationEvidence) -> Value {

@@ -3,8 +3,9 @@
 //! Two findings are one cause when detector, resource, operation and query agree; the dearest of them speaks for all, and the
 //! report shows in how many repetitions it was seen.
 
+use narrows_diagnose::words::InWords;
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Finding, FindingKind, Role};
+use narrows_model::finding::{Finding, FindingKind, Role, Wording};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
@@ -27,6 +28,8 @@ pub(crate) struct Recurring<'a> {
     begins_ns: i64,
     /// In how many trials of the variant.
     pub(crate) seen: usize,
+    /// All findings of its trial.
+    of_trial: &'a [Finding],
 }
 
 /// The variants in the order of their first trial.
@@ -43,13 +46,13 @@ pub(crate) fn by_variant(outcome: &Outcome) -> Vec<VariantFindings<'_>> {
             variants[position].trials.push(index);
         }
         let begins_ns = evidence.windows.first().map(|window| window.start_ns).or(trial.started_ns).unwrap_or(0);
-        findings.iter().for_each(|finding| variants[position].add(finding, begins_ns));
+        findings.iter().for_each(|finding| variants[position].add(finding, findings, begins_ns));
     }
     variants
 }
 
 impl<'a> VariantFindings<'a> {
-    fn add(&mut self, finding: &'a Finding, begins_ns: i64) {
+    fn add(&mut self, finding: &'a Finding, of_trial: &'a [Finding], begins_ns: i64) {
         let has_narrow = self.findings.iter().any(|known| known.role == Role::NarrowPlace);
         let role = match finding.role {
             Role::NarrowPlace if has_narrow => Role::InTheWay,
@@ -63,10 +66,10 @@ impl<'a> VariantFindings<'a> {
                     known.role = role;
                 }
                 if finding.cost_share > known.finding.cost_share {
-                    (known.finding, known.begins_ns) = (finding, begins_ns);
+                    (known.finding, known.of_trial, known.begins_ns) = (finding, of_trial, begins_ns);
                 }
             }
-            None => self.findings.push(Recurring { finding, role, begins_ns, seen: 1 }),
+            None => self.findings.push(Recurring { finding, role, begins_ns, seen: 1, of_trial }),
         }
     }
 
@@ -82,6 +85,10 @@ impl<'a> VariantFindings<'a> {
 }
 
 impl Recurring<'_> {
+    pub(crate) fn wording(&self) -> Wording {
+        self.finding.wording(self.of_trial)
+    }
+
     /// Its role in its trial, if that has to be stated.
     pub(crate) fn place(&self) -> Option<&'static str> {
         match self.role {
@@ -104,10 +111,10 @@ impl Recurring<'_> {
 }
 
 /// An effect in one line, with its cost and how sure it is, and why it is one.
-pub(crate) fn effect(finding: &Finding) -> (String, String) {
-    let cost = format!("{} {}", units::percent(finding.cost_share), finding.cost_of);
-    let line = format!("{} ({cost}, {} confidence)", finding.title, finding.confidence.as_str());
-    (line, finding.reasons.last().cloned().unwrap_or_default())
+pub(crate) fn effect(finding: &Finding, wording: &Wording) -> (String, String) {
+    let cost = format!("{} {}", units::percent(finding.cost_share), wording.cost_of);
+    let line = format!("{} ({cost}, {} confidence)", wording.title, finding.confidence.as_str());
+    (line, wording.reasons.last().cloned().unwrap_or_default())
 }
 
 /// Predicted gains of the changes that a finding and its effects suggest, each change once, one line each.
@@ -124,8 +131,8 @@ pub(crate) fn gains(finding: &Finding) -> Vec<String> {
 
 /// Subject of a finding: two findings with the same subject are one cause. Titles carry figures and are left out; of
 /// the evidence its first line counts, which is the query in its general form.
-fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<&str>) {
-    let evidence = finding.evidence_text.as_deref().and_then(|text| text.lines().next());
+fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<String>) {
+    let evidence = finding.evidence_text().and_then(|text| text.lines().next().map(str::to_owned));
     (finding.kind(), &finding.resource, finding.operation.as_deref(), evidence)
 }
 

@@ -32,6 +32,7 @@ use crate::culprit;
 use crate::proof::{self, Measured};
 use crate::stats::mean_and_variance;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Operations of a variant that are kept: those with most time.
 const OPERATIONS_MAX: usize = 30;
@@ -192,12 +193,12 @@ impl<'a> Trials<'a> {
     fn recurring(&self) -> BTreeMap<KnownFinding, String> {
         let mut seen: BTreeMap<KnownFinding, (usize, String)> = BTreeMap::new();
         for of_trial in &self.findings {
-            let mut here: BTreeMap<KnownFinding, &str> = BTreeMap::new();
+            let mut here: BTreeMap<KnownFinding, String> = BTreeMap::new();
             for finding in of_trial.iter().flat_map(with_effects) {
-                here.entry(known(finding)).or_insert(&finding.title);
+                here.entry(known(finding)).or_insert_with(|| finding.title());
             }
             for (finding, title) in here {
-                seen.entry(finding).or_insert_with(|| (0, title.to_owned())).0 += 1;
+                seen.entry(finding).or_insert_with(|| (0, title)).0 += 1;
             }
         }
         let is_recurring = |count: usize| 2 * count > self.findings.len();

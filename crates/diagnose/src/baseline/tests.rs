@@ -11,6 +11,7 @@ use super::*;
 use crate::conclude;
 use crate::proof::MARGIN;
 use crate::stats::normal::Normal;
+use crate::words::InWords;
 use narrows_model::baseline::{Check, Grade, Measure};
 use narrows_model::diff::Fate;
 
@@ -42,7 +43,6 @@ fn found(kind: FindingKind, operation: &str) -> Finding {
     let mut finding = Finding::new(kind, 1);
     finding.resource = "orders".into();
     finding.operation = Some(operation.into());
-    finding.title = format!("{operation} is slow");
     finding
 }
 
@@ -129,7 +129,7 @@ fn findings_count_as_new_when_most_trials_have_them() {
     assert_eq!(fates(&none, &once), []);
     assert_eq!(fates(&once, &all), [], "it was seen before");
     assert_eq!(fates(&all, &none), [Fate::Vanished]);
-    assert_eq!(checked(&none, &all).variants[0].findings[0].title.as_deref(), Some("GET /orders is slow"));
+    assert_eq!(checked(&none, &all).variants[0].findings[0].title, Some(slow[0].title()));
 }
 
 #[test]

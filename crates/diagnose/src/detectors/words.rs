@@ -1,11 +1,10 @@
-//! Texts of findings. Each detector's `words.rs` writes all the sentences about its evidence; no other code does.
+//! Texts of one kind of finding. Each detector's `words.rs` writes all the sentences about its evidence; no other code
+//! does, and `crate::words` puts them together.
 
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
-
-use crate::rank::words::reason;
 
 /// The words of one kind of finding.
 ///
@@ -34,25 +33,10 @@ pub(crate) trait Words {
     fn advice(&self, finding: &Finding) -> String;
 }
 
-/// Puts a finding into words.
-pub(crate) fn put_into_words(finding: Finding) -> Finding {
-    let words = super::words_of(&finding.evidence);
-    Finding {
-        title: words.title(&finding),
-        cost_of: words.cost_of(&finding),
-        reasons: words.reasons(&finding).into_iter().chain(finding.relations.iter().map(reason)).collect(),
-        numbers: words.figures(&finding),
-        evidence_text: words.source_text(),
-        ruled_out: words.ruled_out(&finding),
-        falsified_by: words.falsified_by(&finding),
-        advice: words.advice(&finding),
-        ..finding.clone()
-    }
-}
-
-/// Text of a load level: `8 users`, `50.0/s`.
+/// Text of a load level: `1 user`, `8 users`, `50.0/s`.
 pub(crate) fn level(load: &LoadLevel) -> String {
     match load.arrivals {
+        None if load.users == 1 => "1 user".to_owned(),
         None => format!("{} users", load.users),
         Some(arrivals) if load.users == 0 => units::rate(arrivals),
         Some(arrivals) => format!("{} users and {}", load.users, units::rate(arrivals)),

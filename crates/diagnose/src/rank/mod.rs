@@ -15,7 +15,6 @@ mod bonds;
 pub(crate) mod of_run;
 mod paths;
 mod rules;
-pub(crate) mod words;
 
 use std::cmp::Ordering;
 
@@ -50,7 +49,9 @@ const LATE_TO_RESPONSES: &[FindingKind] = &[EventLoopLag, GarbageCollection, Int
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
     let bonds = Bonds::new(reading);
     let least = Least::of(reading.thresholds);
-    findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
+    for (number, finding) in (0..).zip(&mut findings) {
+        (finding.number, finding.role) = (number, role(finding, least));
+    }
     drop_explained_gaps(&mut findings);
     drop_doubled_artefacts(&mut findings);
     drop_explained_unrest(&mut findings);
@@ -216,26 +217,19 @@ fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
     for then in 0..findings.len() {
         causes[then] = cause_of(&findings, then, bonds).filter(|(first, _)| origin(&causes, *first) != then);
     }
-    let titles: Vec<(FindingKind, String)> = findings.iter().map(|f| (f.kind(), f.title.clone())).collect();
+    let numbers: Vec<u32> = findings.iter().map(|finding| finding.number).collect();
     let origins: Vec<usize> = (0..findings.len()).map(|at| origin(&causes, at)).collect();
     let mut slots: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
     for at in 0..slots.len() {
         let Some((first, why)) = causes[at] else { continue };
         let Some(mut effect) = slots[at].take() else { continue };
-        let (kind, title) = &titles[first];
-        relate(&mut effect, Relation::EffectOf { kind: *kind, title: title.clone(), why });
+        effect.relations.push(Relation::EffectOf { number: numbers[first], why });
         if let Some(cause) = slots[origins[at]].as_mut() {
             cause.role = cause.role.min(effect.role);
             cause.effects.push(effect);
         }
     }
     slots.into_iter().flatten().collect()
-}
-
-/// Notes a relation, which is also a reason.
-fn relate(finding: &mut Finding, relation: Relation) {
-    finding.reasons.push(words::reason(&relation));
-    finding.relations.push(relation);
 }
 
 /// The finding at the end of a chain of causes. Causes never go round: the last link of a circle is not made.
@@ -268,8 +262,8 @@ fn put_first(rule: &Rule<Precedence>, findings: &mut Vec<Finding>, bonds: &Bonds
         let is_first = |other: &Finding| rule.first.contains(&other.kind()) && bonds.tie(rule.ties, other, waiting);
         let before = findings.iter().position(is_first).filter(|_| rule.then.contains(&waiting.kind()));
         if let Some(before) = before {
-            let (kind, title) = (findings[before].kind(), findings[before].title.clone());
-            relate(&mut findings[at], Relation::After { kind, title, why: rule.why });
+            let number = findings[before].number;
+            findings[at].relations.push(Relation::After { number, why: rule.why });
             if before > at {
                 let first = findings.remove(before);
                 findings.insert(at, first);

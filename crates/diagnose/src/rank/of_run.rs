@@ -15,7 +15,7 @@ pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: Least) 
     findings.retain(|known| known.kind() != finding.kind() && !is_refused(known));
     let is_costly = COSTLY.contains(&finding.kind());
     let role = if is_costly { Role::CostsMore } else { Role::LimitsReading };
-    let finding = Finding { role, ..finding };
+    let finding = Finding { role, number: free_number(findings), ..finding };
     let is_later =
         |known: &Finding| known.role > role || is_costly && known.role == role && known.cost_share < finding.cost_share;
     let at = findings.iter().position(is_later).unwrap_or(findings.len());
@@ -23,6 +23,11 @@ pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: Least) 
     if findings.iter().all(|known| known.role != Role::NarrowPlace) {
         mark_narrow_place(findings, least);
     }
+}
+
+fn free_number(findings: &[Finding]) -> u32 {
+    let taken = findings.iter().map(|finding| free_number(&finding.effects).max(finding.number + 1));
+    taken.max().unwrap_or(0)
 }
 
 #[cfg(test)]

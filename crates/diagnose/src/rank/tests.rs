@@ -12,6 +12,8 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 use super::*;
 use crate::diagnose;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
+use crate::words::relation::{mechanism, precedence};
 
 const LOAD: Load = Load { vus: 8, rate: 100.0, latency_ms: 20.0 };
 
@@ -54,11 +56,11 @@ fn a_full_processor_beside_an_n_plus_one_is_one_finding() {
     for (service, effects) in [("shop", &both[..1]), ("database", &both)] {
         let findings = diagnose(&trial().cpu(service, 0, |_| 0.49).build(), &Thresholds::default());
         assert_eq!(of(&findings), [row("n-plus-one", "shop", effects)]);
-        let why = findings[0].effects[0].reasons.last().unwrap();
+        let reasons = findings[0].effects[0].wording(&findings).reasons;
+        let why = reasons.last().unwrap();
         assert!(why.starts_with("It is a likely effect of n-plus-one: GET /orders fetches rows"), "{why}");
         assert!(why.ends_with("Every call costs CPU time on both sides."), "{why}");
-        let (kind, title) = (FindingKind::NPlusOne, findings[0].title.clone());
-        let relation = Relation::EffectOf { kind, title, why: Mechanism::CpuOfCalls };
+        let relation = Relation::EffectOf { number: findings[0].number, why: Mechanism::CpuOfCalls };
         assert_eq!(findings[0].effects[0].relations, [relation]);
     }
 }
@@ -74,7 +76,6 @@ type Given = (&'static str, &'static str, f64);
 
 fn finding((detector, resource, cost_share): Given) -> Finding {
     Finding {
-        title: format!("{resource} is narrow"),
         resource: resource.into(),
         operation: (!["cpu-saturation", "retrograde-throughput"].contains(&detector)).then(|| "GET /".into()),
         cost_share,
@@ -216,8 +217,9 @@ fn a_chain_of_effects_hangs_from_its_first_cause() {
         [row("n-plus-one", "drones", &["database-saturation", "pool-wait", "retrograde-throughput"])]
     );
     assert!(ranked[0].effects.iter().all(|effect| effect.effects.is_empty()));
-    let last = ranked[0].effects[2].reasons.last().unwrap();
-    assert!(last.starts_with("It is a likely effect of database-saturation: store is narrow."), "{last}");
+    let reasons = ranked[0].effects[2].wording(&ranked).reasons;
+    let last = reasons.last().unwrap();
+    assert!(last.starts_with("It is a likely effect of database-saturation: store "), "{last}");
 
     let branch = asking(("straggler-branch", "gateway", 0.8), "GET");
     let ranked = rank(vec![branch, finding(THROTTLING)], &system().build());
@@ -244,9 +246,7 @@ fn a_hot_partition_is_the_cause_only_while_the_others_have_room() {
     assert_eq!(of(&rank(given(), &spent(20.0))), [row("hot-partition", "store", &["throttling"])]);
     let full = rank(given(), &spent(90.0));
     assert_eq!(of(&full), [row("throttling", "store", &[]), row("hot-partition", "store", &[])]);
-    assert!(
-        full[1].reasons[0].starts_with("The store's other partitions have no capacity left either: store is narrow.")
-    );
+    assert!(matches!(full[1].relations[..], [Relation::After { why: Precedence::NoCapacityElsewhere, .. }]));
 }
 
 #[test]
@@ -279,12 +279,12 @@ fn a_full_machine_is_explained_by_the_service_that_fills_it() {
 #[test]
 fn what_waits_says_why() {
     let ranked = rank_of(&[FAN_OUT, THROTTLING]);
-    let why = "While the store rejects calls, parallel calls would only be rejected sooner: store is narrow.";
-    assert_eq!(ranked[1].reasons, [why]);
-    let title = "store is narrow".to_owned();
-    let relation = Relation::After { kind: FindingKind::Throttling, title, why: Precedence::RejectedSooner };
+    let why = "While the store rejects calls, parallel calls would only be rejected sooner";
+    let said = format!("{why}: {}.", ranked[0].title());
+    assert_eq!(ranked[1].wording(&ranked).reasons.last(), Some(&said));
+    let relation = Relation::After { number: ranked[0].number, why: Precedence::RejectedSooner };
     assert_eq!(ranked[1].relations, [relation]);
-    assert!(ranked[0].reasons.is_empty());
+    assert!(ranked[0].relations.is_empty());
 }
 
 #[test]
@@ -377,4 +377,10 @@ fn a_repetition_of_a_few_hundredths_of_a_millisecond_is_not_narrow() {
     };
     assert_eq!(narrow(vec![repeated(4e4)]), None);
     assert_eq!(narrow(vec![repeated(4e6)]).as_deref(), Some("n-plus-one"));
+}
+
+#[test]
+fn causes_are_sentences_and_orders_lead_to_a_title() {
+    assert!(CAUSES.iter().all(|rule| mechanism(rule.why).ends_with('.')));
+    assert!(ORDER.iter().all(|rule| !precedence(rule.why).ends_with(['.', ':', ' '])));
 }

@@ -5,6 +5,7 @@
 //! thing is narrow: the store's throughput, calls in turn, a query that goes to all partitions, one thread.
 
 use narrows_diagnose::thresholds::Thresholds;
+use narrows_diagnose::words::InWords;
 use narrows_diagnose::{conclude, diagnose};
 use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
@@ -200,12 +201,12 @@ fn the_findings_carry_the_figures_of_their_cause() {
     let first = |at: usize| found(at).remove(0);
     let throttling = first(0);
     assert_eq!((throttling.resource.as_str(), throttling.confidence), ("store", Confidence::High));
-    assert!(throttling.reasons[2].contains("up to 83.8 of its 100 units"), "{:?}", throttling.reasons);
+    assert!(throttling.reasons()[2].contains("up to 83.8 of its 100 units"), "{:?}", throttling.reasons());
     let fan_out = first(1);
     assert!((fan_out.cost_share - 8.0 * 47.0 / 560.0).abs() < 0.01, "{}", fan_out.cost_share);
     let query = first(2);
     assert!((query.cost_share - 25.8 / 29.0).abs() < 0.01, "{}", query.cost_share);
-    assert_eq!(query.evidence_text.as_deref(), Some(TEXT));
+    assert_eq!(query.evidence_text().as_deref(), Some(TEXT));
     assert_eq!(first(3).resource, "dronescheduler");
 }
 
@@ -213,7 +214,8 @@ fn the_findings_carry_the_figures_of_their_cause() {
 fn what_comes_later_says_what_it_waits_for() {
     let findings = found(0);
     for (at, words) in [(1, "While the store rejects calls"), (2, "It lowers the load on a store")] {
-        let last = findings[at].reasons.last().map(String::as_str).unwrap_or_default();
+        let reasons = findings[at].wording(&findings).reasons;
+        let last = reasons.last().map(String::as_str).unwrap_or_default();
         assert!(last.starts_with(words), "{last}");
     }
 }

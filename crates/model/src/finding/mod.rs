@@ -4,16 +4,18 @@ mod caveat;
 pub mod evidence;
 mod kind;
 mod relation;
+mod wording;
 
 use serde::{Deserialize, Serialize};
 
 pub use caveat::Caveat;
 pub use kind::{Evidence, FindingKind, UnknownKind};
 pub use relation::{Mechanism, Precedence, Relation};
+pub use wording::{Figure, Wording};
 
 use crate::prediction::Gain;
 
-/// One named cause, with everything needed to believe it, doubt it and act on it.
+/// One named cause, as data. Its [`Wording`] is what people read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What it rests on, as data. Its kind is the cause or limit that the finding names, in files the id of its detector.
@@ -21,34 +23,20 @@ pub struct Finding {
     pub evidence: Evidence,
     /// The detector's version; it rises when the rule changes.
     pub version: u32,
-    /// What is narrow or wrong, in one line without a full stop.
-    pub title: String,
+    /// Its number within its trial, by which relations refer to it.
+    #[serde(default)]
+    pub number: u32,
     /// The service or resource it is about.
     pub resource: String,
     /// The operation it is about, if it is about one.
     pub operation: Option<String>,
     /// What it costs, as a share of the operation's latency or of the resource's capacity, 0 to 1.
     pub cost_share: f64,
-    /// What `cost_share` is a share of, such as `of the latency of GET /orders`.
-    pub cost_of: String,
     /// How sure.
     pub confidence: Confidence,
-    /// Why so sure, in whole sentences.
-    pub reasons: Vec<String>,
-    /// The figures behind it.
-    pub numbers: Vec<Figure>,
-    /// Source text that shows it: the query, the endpoint.
-    pub evidence_text: Option<String>,
     /// Traces and spans that show it.
     pub exemplars: Vec<Exemplar>,
-    /// What else it could have been, and why it is not.
-    pub ruled_out: Vec<String>,
-    /// What would show that this finding is wrong.
-    pub falsified_by: String,
-    /// What to change, in words an engineer can act on.
-    pub advice: String,
     /// What limits the reading.
-    #[serde(serialize_with = "caveat::with_text")]
     pub caveats: Vec<Caveat>,
     /// The part of the trial that it was seen in; none when it holds for all of it.
     #[serde(default)]
@@ -74,29 +62,17 @@ impl Finding {
         self.evidence.kind()
     }
 
-    /// All of it as JSON. Numbers that are not finite become `null`.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_else(|_| "null".into())
-    }
-
-    /// A finding without a place, a cost or words yet, from this version of its detector's rule.
+    /// A finding without a place or a cost yet, from this version of its detector's rule.
     pub fn new(evidence: impl Into<Evidence>, version: u32) -> Self {
         Self {
             evidence: evidence.into(),
             version,
-            title: String::new(),
+            number: 0,
             resource: String::new(),
             operation: None,
             cost_share: 0.0,
-            cost_of: String::new(),
             confidence: Confidence::default(),
-            reasons: Vec::new(),
-            numbers: Vec::new(),
-            evidence_text: None,
             exemplars: Vec::new(),
-            ruled_out: Vec::new(),
-            falsified_by: String::new(),
-            advice: String::new(),
             caveats: Vec::new(),
             period: None,
             relations: Vec::new(),
@@ -168,24 +144,6 @@ impl Confidence {
             Confidence::Medium => "medium",
             Confidence::High => "high",
         }
-    }
-}
-
-/// A named number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// What it is.
-    pub name: String,
-    /// Its value.
-    pub value: f64,
-    /// Its unit, UCUM where there is one; empty for a count.
-    pub unit: String,
-}
-
-impl Figure {
-    /// A figure.
-    pub fn new(name: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
-        Self { name: name.into(), value, unit: unit.into() }
     }
 }
 

@@ -2,27 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FindingKind;
-
 /// What a finding has to do with another of its trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "relation", rename_all = "kebab-case")]
 pub enum Relation {
     /// It is a likely effect of the other.
     EffectOf {
-        /// The other's kind.
-        kind: FindingKind,
-        /// The other's title.
-        title: String,
+        /// The other's number.
+        number: u32,
         /// How the other brings it about.
         why: Mechanism,
     },
     /// The other is to be dealt with first.
     After {
-        /// The other's kind.
-        kind: FindingKind,
-        /// The other's title.
-        title: String,
+        /// The other's number.
+        number: u32,
         /// Why it comes first.
         why: Precedence,
     },

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, Role};
+use narrows_model::finding::{Confidence, Exemplar, Finding, Role, Wording};
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
@@ -49,7 +49,7 @@ fn of_variant(variant: &VariantFindings<'_>, cards_max: usize, traces_shown: &BT
 }
 
 fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: &BTreeSet<String>) -> String {
-    let finding = recurring.finding;
+    let (finding, wording) = (recurring.finding, recurring.wording());
     let share = finding.cost_share.clamp(0.0, 1.0) * 100.0;
     let recurrence =
         variant.recurrence(recurring).map_or(String::new(), |text| format!("<span class=\"chip\">{text}</span>"));
@@ -61,18 +61,18 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
          <p class=\"try\"><b>Try</b> {}{}</p>{}{}{}</article>\n",
         if recurring.role == Role::NarrowPlace { " narrow" } else { "" },
         place(recurring),
-        Esc(&finding.title),
+        Esc(&wording.title),
         units::percent(finding.cost_share),
-        Esc(&finding.cost_of),
+        Esc(&wording.cost_of),
         confidence(finding.confidence),
         Esc(finding.kind().id()),
-        evidence(finding),
-        numbers(finding),
-        Esc(&finding.advice),
+        evidence(&wording),
+        numbers(&wording),
+        Esc(&wording.advice),
         would_gain(finding),
-        effects(finding),
+        effects(finding, &wording),
         exemplars(&finding.exemplars, traces_shown),
-        doubts(finding)
+        doubts(&wording)
     )
 }
 
@@ -88,15 +88,16 @@ fn would_gain(finding: &Finding) -> String {
 }
 
 /// Effects that go away with the finding, in brief.
-fn effects(finding: &Finding) -> String {
+fn effects(finding: &Finding, wording: &Wording) -> String {
     if finding.effects.is_empty() {
         return String::new();
     }
     let mut items: String = finding
         .effects
         .iter()
+        .zip(&wording.effects)
         .take(EFFECTS_MAX)
-        .map(effect)
+        .map(|(finding, wording)| effect(finding, wording))
         .map(|(line, why)| format!("<li>{} <small>{}</small></li>", Esc(line), Esc(why)))
         .collect();
     if finding.effects.len() > EFFECTS_MAX {
@@ -114,18 +115,18 @@ fn confidence(confidence: Confidence) -> String {
     format!("<span class=\"chip\"><span aria-hidden=\"true\">{dots}</span> {} confidence</span>", confidence.as_str())
 }
 
-fn evidence(finding: &Finding) -> String {
-    finding
+fn evidence(wording: &Wording) -> String {
+    wording
         .evidence_text
         .as_deref()
         .map_or(String::new(), |text| format!("<pre>{}</pre>", Esc(cut(text, EVIDENCE_CHARS_MAX))))
 }
 
-fn numbers(finding: &Finding) -> String {
-    if finding.numbers.is_empty() {
+fn numbers(wording: &Wording) -> String {
+    if wording.numbers.is_empty() {
         return String::new();
     }
-    let rows: String = finding
+    let rows: String = wording
         .numbers
         .iter()
         .map(|number| format!("<div><dt>{}</dt><dd>{}</dd></div>", Esc(&number.name), Esc(figure(number))))
@@ -153,7 +154,7 @@ fn exemplars(exemplars: &[Exemplar], traces_shown: &BTreeSet<String>) -> String 
 }
 
 /// Reasons, what was ruled out, what would prove it wrong, caveats.
-fn doubts(finding: &Finding) -> String {
+fn doubts(wording: &Wording) -> String {
     let list = |title: &str, items: &[String]| match items {
         [] => String::new(),
         items => {
@@ -161,12 +162,12 @@ fn doubts(finding: &Finding) -> String {
             format!("<h5>{title}</h5><ul>{items}</ul>")
         }
     };
-    let wrong: Vec<String> = [finding.falsified_by.clone()].into_iter().filter(|text| !text.is_empty()).collect();
+    let wrong: Vec<String> = [wording.falsified_by.clone()].into_iter().filter(|text| !text.is_empty()).collect();
     let body = [
-        list("Why it is believed", &finding.reasons),
-        list("Ruled out", &finding.ruled_out),
+        list("Why it is believed", &wording.reasons),
+        list("Ruled out", &wording.ruled_out),
         list("It would be wrong if this were seen", &wrong),
-        list("Keep in mind", &finding.caveats.iter().map(Caveat::to_string).collect::<Vec<_>>()),
+        list("Keep in mind", &wording.caveats),
     ]
     .concat();
     format!("<div class=\"doubts\">{body}</div>")
@@ -187,7 +188,7 @@ mod tests {
             1
         );
         assert_eq!(page.matches("<article class=\"card\">").count(), 1);
-        assert!(page.contains("<h5>Goes away with it</h5><ul><li>postgres handles the same queries"), "{page}");
+        assert!(page.contains("<h5>Goes away with it</h5><ul><li>postgres is saturated: the same queries"), "{page}");
         assert!(page.contains("seen in “8 users”, 1 min 0 s from 10.0 s on"), "{page}");
     }
 
@@ -196,7 +197,8 @@ mod tests {
         let mut outcome = fixture::outcome();
         let evil = "<img src=x onerror=alert(1)>";
         let effect = &mut outcome.findings[0][0].effects[0];
-        (effect.title, effect.cost_of, effect.reasons) = (evil.into(), evil.into(), vec![evil.into()]);
+        effect.resource = evil.into();
+        effect.operation = Some(evil.into());
         outcome.findings[0][1].period.as_mut().unwrap().label = evil.into();
         outcome.findings[0][1].gain = Some(Gain {
             change: Change { kind: ChangeKind::AddCpu, target: evil.into(), amount: None },

@@ -118,6 +118,7 @@ fn unbroken(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use narrows_model::finding::Evidence;
 
     #[test]
     fn the_page_is_whole_and_needs_nothing_else() {
@@ -155,10 +156,11 @@ mod tests {
         span.facts.db_query = Some(evil.to_owned());
         span.attributes.insert(evil.to_owned(), evil.into());
         let finding = &mut outcome.findings[0][0];
-        finding.title = evil.to_owned();
-        finding.evidence_text = Some(evil.to_owned());
-        finding.numbers[0].name = evil.to_owned();
-        finding.numbers[0].unit = evil.to_owned();
+        finding.resource = evil.to_owned();
+        finding.operation = Some(evil.to_owned());
+        if let Evidence::NPlusOne(evidence) = &mut finding.evidence {
+            evidence.statement.shape = evil.to_owned();
+        }
         let mut other = finding.exemplars[0].clone();
         other.trace_id = evil.to_owned();
         finding.exemplars.push(other);

@@ -2,6 +2,7 @@
 //!
 //! What is the same on both sides is counted, not listed.
 
+use narrows_diagnose::words::InWords;
 use narrows_model::diff::{
     CallDiff, Diff, Fate, FindingDiff, LogDiff, OperationDiff, RequestsDiff, ServiceDiff, ServiceRole,
 };
@@ -247,10 +248,10 @@ fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
     };
     let share = |side: &Option<Finding>| side.as_ref().map(|finding| units::percent(finding.cost_share));
     let cost = match (share(&finding.before), share(&finding.after)) {
-        (Some(before), Some(after)) => format!("{before} → {after} {}", shown.cost_of),
-        (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), shown.cost_of),
+        (Some(before), Some(after)) => format!("{before} → {after} {}", shown.cost_of()),
+        (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), shown.cost_of()),
     };
-    let text = format!("{}: {} ({cost})", shown.kind(), shown.title);
+    let text = format!("{}: {} ({cost})", shown.kind(), shown.title());
     hanging("~ changed ", &mark, &clean(&text), 0, width)
 }
 
@@ -314,9 +315,9 @@ mod tests {
 
     fn example() -> Diff {
         let cause = |detector: &str, cost_share: f64| Finding {
-            title: "GET /orders fetches rows one at a time".into(),
+            resource: "orders".into(),
+            operation: Some("GET /orders".into()),
             cost_share,
-            cost_of: "of the latency of GET /orders".into(),
             ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
         };
         let finding = |fate, before, after| FindingDiff { fate, before, after };

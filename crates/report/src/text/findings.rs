@@ -5,7 +5,7 @@
 //! stand in brief below their cause.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Finding, Role};
+use narrows_model::finding::{Finding, Role, Wording};
 use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
@@ -72,27 +72,28 @@ fn of_variant(variant: &VariantFindings<'_>, detail: Detail, paint: Paint, width
     out
 }
 
-fn title(rank: usize, finding: &Finding, paint: Paint, width: usize) -> String {
-    let lines = wrap(&clean(&finding.title), width - INDENT);
+fn title(rank: usize, title: &str, paint: Paint, width: usize) -> String {
+    let lines = wrap(&clean(title), width - INDENT);
     let lead = |index| if index == 0 { format!("{rank:<INDENT$}") } else { " ".repeat(INDENT) };
     lines.iter().enumerate().map(|(index, line)| format!("{}{}\n", lead(index), paint.bold(line))).collect()
 }
 
 /// The title, and below it what the finding is to its trial.
-fn heading(rank: usize, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
+fn heading(rank: usize, recurring: &Recurring<'_>, wording: &Wording, paint: Paint, width: usize) -> String {
     let painted = |place: &str| match recurring.role {
         Role::NarrowPlace => paint.green(place),
         Role::Invalidates => paint.red(place),
         _ => paint.dim(place),
     };
     let place = recurring.place().map(|place| format!("{}{}\n", " ".repeat(INDENT), painted(place)));
-    title(rank, recurring.finding, paint, width) + &place.unwrap_or_default()
+    title(rank, &wording.title, paint, width) + &place.unwrap_or_default()
 }
 
 /// Effects that go away with the finding; `detail` sets how much is reported of each.
-fn effects(finding: &Finding, detail: Detail, paint: Paint, width: usize) -> String {
+fn effects(finding: &Finding, wording: &Wording, detail: Detail, paint: Paint, width: usize) -> String {
     let mut out = String::new();
-    for (index, (line, why)) in finding.effects.iter().take(EFFECTS_MAX).map(effect).enumerate() {
+    let effects = finding.effects.iter().zip(&wording.effects).take(EFFECTS_MAX);
+    for (index, (line, why)) in effects.map(|(finding, wording)| effect(finding, wording)).enumerate() {
         let label = if index == 0 { "effects" } else { "" };
         let text = match detail {
             Detail::Whole => format!("↳ {line}. {why}"),
@@ -107,60 +108,60 @@ fn effects(finding: &Finding, detail: Detail, paint: Paint, width: usize) -> Str
 }
 
 fn brief(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
-    let finding = recurring.finding;
-    let mut out = heading(rank, recurring, paint, width);
+    let (finding, wording) = (recurring.finding, recurring.wording());
+    let mut out = heading(rank, recurring, &wording, paint, width);
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
-    let mut cost = format!("{} {}", units::percent(finding.cost_share), finding.cost_of);
+    let mut cost = format!("{} {}", units::percent(finding.cost_share), wording.cost_of);
     cost += &format!(" ({} confidence)", finding.confidence.as_str());
     cost += &variant.recurrence(recurring).map_or(String::new(), |text| format!(", {text}"));
     said("costs", &cost);
-    let numbers: Vec<String> = finding.numbers.iter().map(|n| format!("{}: {}", n.name, figure(n))).collect();
+    let numbers: Vec<String> = wording.numbers.iter().map(|n| format!("{}: {}", n.name, figure(n))).collect();
     if !numbers.is_empty() {
         said("measured", &numbers.join("; "));
     }
-    out += &effects(finding, Detail::Brief, paint, width);
-    out + &fix(finding, paint, width)
+    out += &effects(finding, &wording, Detail::Brief, paint, width);
+    out + &fix(finding, &wording, paint, width)
 }
 
 fn one(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
-    let finding = recurring.finding;
-    let mut out = heading(rank, recurring, paint, width);
+    let (finding, wording) = (recurring.finding, recurring.wording());
+    let mut out = heading(rank, recurring, &wording, paint, width);
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
-    said("costs", &format!("{} {}", units::percent(finding.cost_share), finding.cost_of));
+    said("costs", &format!("{} {}", units::percent(finding.cost_share), wording.cost_of));
     recurring.period().into_iter().for_each(|period| said("seen in", &period));
     let mut sure = vec![finding.confidence.as_str().to_owned()];
     sure.extend(variant.recurrence(recurring));
-    said("confidence", &format!("{}. {}", sure.join(", "), finding.reasons.join(" ")));
-    for (index, number) in finding.numbers.iter().enumerate() {
+    said("confidence", &format!("{}. {}", sure.join(", "), wording.reasons.join(" ")));
+    for (index, number) in wording.numbers.iter().enumerate() {
         said(if index == 0 { "measured" } else { "" }, &format!("{}: {}", number.name, figure(number)));
     }
-    if let Some(text) = &finding.evidence_text {
+    if let Some(text) = &wording.evidence_text {
         out += &evidence(text, paint, width);
     }
-    out + &closing(finding, paint, width)
+    out + &closing(finding, &wording, paint, width)
 }
 
-fn closing(finding: &Finding, paint: Paint, width: usize) -> String {
+fn closing(finding: &Finding, wording: &Wording, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
     if !finding.exemplars.is_empty() {
         let ids: Vec<&str> = finding.exemplars.iter().take(EXEMPLARS_MAX).map(|e| e.trace_id.as_str()).collect();
         said("traces", &ids.join(", "));
     }
-    for (index, text) in finding.ruled_out.iter().enumerate() {
+    for (index, text) in wording.ruled_out.iter().enumerate() {
         said(if index == 0 { "ruled out" } else { "" }, text);
     }
-    if !finding.falsified_by.is_empty() {
-        said("wrong if", &finding.falsified_by);
+    if !wording.falsified_by.is_empty() {
+        said("wrong if", &wording.falsified_by);
     }
-    finding.caveats.iter().for_each(|caveat| said("caveat", &caveat.to_string()));
-    out += &effects(finding, Detail::Whole, paint, width);
-    out + &fix(finding, paint, width)
+    wording.caveats.iter().for_each(|caveat| said("caveat", caveat));
+    out += &effects(finding, wording, Detail::Whole, paint, width);
+    out + &fix(finding, wording, paint, width)
 }
 
 /// The advised change and its predicted gain.
-fn fix(finding: &Finding, paint: Paint, width: usize) -> String {
-    let mut out = hanging("try", &paint.green("try"), &finding.advice, INDENT, width);
+fn fix(finding: &Finding, wording: &Wording, paint: Paint, width: usize) -> String {
+    let mut out = hanging("try", &paint.green("try"), &wording.advice, INDENT, width);
     for (index, line) in gains(finding).iter().enumerate() {
         let label = if index == 0 { "would gain" } else { "" };
         out += &hanging(label, &paint.green(label), line, INDENT, width);
@@ -221,7 +222,7 @@ mod tests {
         let effect = outcome.findings[0][0].effects[0].clone();
         outcome.findings[0][0].effects = vec![effect; EFFECTS_MAX + 3];
         let text = all(&outcome, Paint(Color::Never), 100);
-        assert_eq!(text.matches("↳ postgres handles").count(), EFFECTS_MAX);
+        assert_eq!(text.matches("↳ postgres is saturated").count(), EFFECTS_MAX);
         assert!(text.contains("↳ 3 more effects\n"), "{text}");
     }
 

@@ -199,6 +199,7 @@ fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use narrows_model::finding::Evidence;
 
     fn at(width: usize) -> Style {
         Style { width, color: Color::Never }
@@ -235,35 +236,62 @@ mod tests {
 
         as-is: 2 findings
 
-        1  orders sends one query for each row of another, 24 times in each GET /orders
+        1  GET /orders fetches rows one at a time: 24 similar queries in each request
            ▶ the narrow place
            costs       67 % of the latency of GET /orders
-           confidence  high. Every sampled trace has it, and the number of queries follows the number of
-                       rows. The queries run one after the other, never two at once.
-           measured    queries in each request: 24
-                       time in them: 20.8 ms
-                       traces that show it: 100 %
-           │ SELECT name, tier FROM customers WHERE id = $1
+           confidence  high. 100 % of the traces of GET /orders that query a database show it (120 traces):
+                       24 queries of one shape follow under one parent. Their number differs from request to
+                       request, from 3 to 40, as it does when it depends on the rows of the request. They
+                       are 90 % of all queries in the traces of this trial.
+           measured    queries in each request, median: 24
+                       queries in each request, smallest: 3
+                       queries in each request, largest: 40
+                       time of these queries, median: 19.2 ms
+                       time of these queries and of the gaps between them, median: 20.8 ms
+                       traces of the operation with queries that show it: 100 %
+                       share of all queries: 90 %
+           │ SELECT name, tier FROM customers WHERE id = ?
+           │ 
+           │ as sent: SELECT name, tier FROM customers WHERE id = $1
            traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
-           ruled out   Duplicate spans of stacked libraries: each query has one span.
-                       A slow database: each query takes 0.8 ms.
-           wrong if    A trace in which the rows differ and the number of queries does not.
+           ruled out   Double instrumentation: each query has one span ().
+                       Connections, pools and transactions: 0 such spans in these traces, none counted as a
+                       query.
+                       Pages and batches: the statement has no offset, no cursor and no list of several
+                       values.
+           wrong if    The rows are fetched together and GET /orders is as slow as before, or its traces
+                       still contain about 24 of these queries.
            caveat      The spans do not show how many rows were returned, so a query may have had more work
                        to do.
-           effects     ↳ postgres handles the same queries 3.2 times as slowly under load (71 % of the time
-                       in its queries, medium confidence). It is a likely effect of n-plus-one: orders sends
-                       one query for each row of another. Every call is work for the callee.
-           try         Fetch the customers together: join them to the orders, or ask once with WHERE id =
-                       ANY($1).
+           effects     ↳ postgres is saturated: the same queries take 3.20 times as long at 8 users as at 1
+                       user (71 % of the time of its queries at 8 users, spent waiting in the database,
+                       medium confidence). It is a likely effect of n-plus-one: GET /orders fetches rows one
+                       at a time: 24 similar queries in each request. Every call is work for the callee.
+           try         In the code behind GET /orders of orders, replace the repeated `SELECT name, tier
+                       FROM customers WHERE id = ?` by one query for all rows: a JOIN with the query before
+                       it, or one look-up with an IN list of the keys. With an object-relational mapper, use
+                       eager loading: SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH, Rails
+                       includes, Django prefetch_related; with GraphQL a dataloader.
 
-        2  orders has used up its CPU
-           costs       12 % of the capacity of orders
+        2  orders uses up its CPU limit: 92 % of 1 core
+           costs       12 % of the CPU limit of orders (1 core)
            seen in     “8 users”, 1 min 0 s from 10.0 s on
-           confidence  medium. Its CPU stood at 0.92 of 1 core while throughput no longer rose.
-           measured    CPU, mean: 0.92 cores
-           ruled out   The generator: it used 0.06 cores.
-           wrong if    More throughput at the same CPU limit and code.
-           try         Take work out of the request first; then raise the limit or add a replica.
+           confidence  medium. Half of the time or more in “8 users” it stood at 92 % or above. It is not
+                       shown whether more CPU would carry more load: no lighter steady load was measured.
+           measured    share of the limit, median: 92 %
+                       users at that time: 8
+                       throughput at that time: 120/s
+                       mean latency at that time: 66.0 ms
+                       CPU, all replicas, median: 0.92 cores
+                       CPU for each request: 7.67 ms
+           ruled out   A peak or a start: this is the median over an interval of counted load, not the
+                       largest value.
+                       Idle CPU at the same load: no other interval carried as much load with clearly less
+                       CPU.
+                       The load generator: it used 0.06 cores.
+           wrong if    A higher CPU limit for orders does not raise throughput.
+           try         Take work out of the request in orders first; then raise its limit of 1 core or add a
+                       replica.
 
         fixed: no finding
 
@@ -343,22 +371,30 @@ mod tests {
         remark      throttled: The article says 2.72 K, the data behind it 16,071.
 
         baseline: 1 finding
-        1  the database refuses 15 % of the calls of drone-scheduler
+        1  azure.cosmosdb rejects 15 % of the calls of GET /api/dronedeliveries/utilization, which then wait
+           and retry
            ▶ the narrow place
-           costs       71 % of the latency of GET /api/dronedeliveries/utilization (medium confidence)
-           measured    CPU, mean: 0.92 cores
-           try         Take work out of the request first; then raise the limit or add a replica.
+           costs       71 % of the time of the slower half of these requests (medium confidence)
+           measured    rejected attempts: 150; share of all attempts: 15 %; seconds with rejections: 0;
+                       seconds with attempts: 0; wait after a rejection, median: 0 ns
+           try         Provision more throughput for azure.cosmosdb; or spend fewer units in each GET
+                       /api/dronedeliveries/utilization, by a query that goes only to the partition that has
+                       the rows, an index, or fewer rows; or spread the requests over time, because only
+                       single seconds exceed the limit.
 
         more-throughput: no finding
 
         parallel: no finding
 
         partition-key: 1 finding
-        1  drone-scheduler has used up its CPU
+        1  drone-scheduler uses up its CPU limit: 92 % of 1 core
            ▶ the narrow place
-           costs       12 % of the capacity of orders (medium confidence)
-           measured    CPU, mean: 0.92 cores
-           try         Take work out of the request first; then raise the limit or add a replica.
+           costs       12 % of the CPU limit of drone-scheduler (1 core) (medium confidence)
+           measured    share of the limit, median: 92 %; users at that time: 8; throughput at that time:
+                       120/s; mean latency at that time: 66.0 ms; CPU, all replicas, median: 0.92 cores; CPU
+                       for each request: 7.67 ms
+           try         Take work out of the request in drone-scheduler first; then raise its limit of 1 core
+                       or add a replica.
 
         Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.
 
@@ -398,29 +434,48 @@ mod tests {
 
         as-is: 1 finding
 
-        1  orders sends one query for each row of another, 24 times in each GET /orders
+        1  GET /orders fetches rows one at a time: 24 similar queries in each request
            ▶ the narrow place
            costs       67 % of the latency of GET /orders
-           confidence  high. Every sampled trace has it, and the number of queries
-                       follows the number of rows. The queries run one after the other,
-                       never two at once.
-           measured    queries in each request: 24
-                       time in them: 20.8 ms
-                       traces that show it: 100 %
-           │ SELECT name, tier FROM customers WHERE id = $1
+           confidence  high. 100 % of the traces of GET /orders that query a database
+                       show it (120 traces): 24 queries of one shape follow under one
+                       parent. Their number differs from request to request, from 3 to
+                       40, as it does when it depends on the rows of the request. They
+                       are 90 % of all queries in the traces of this trial.
+           measured    queries in each request, median: 24
+                       queries in each request, smallest: 3
+                       queries in each request, largest: 40
+                       time of these queries, median: 19.2 ms
+                       time of these queries and of the gaps between them, median: 20.8
+                       ms
+                       traces of the operation with queries that show it: 100 %
+                       share of all queries: 90 %
+           │ SELECT name, tier FROM customers WHERE id = ?
+           │ 
+           │ as sent: SELECT name, tier FROM customers WHERE id = $1
            traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
-           ruled out   Duplicate spans of stacked libraries: each query has one span.
-                       A slow database: each query takes 0.8 ms.
-           wrong if    A trace in which the rows differ and the number of queries does
-                       not.
+           ruled out   Double instrumentation: each query has one span ().
+                       Connections, pools and transactions: 0 such spans in these
+                       traces, none counted as a query.
+                       Pages and batches: the statement has no offset, no cursor and no
+                       list of several values.
+           wrong if    The rows are fetched together and GET /orders is as slow as
+                       before, or its traces still contain about 24 of these queries.
            caveat      The spans do not show how many rows were returned, so a query may
                        have had more work to do.
-           effects     ↳ postgres handles the same queries 3.2 times as slowly under
-                       load (71 % of the time in its queries, medium confidence). It is
-                       a likely effect of n-plus-one: orders sends one query for each
-                       row of another. Every call is work for the callee.
-           try         Fetch the customers together: join them to the orders, or ask
-                       once with WHERE id = ANY($1).
+           effects     ↳ postgres is saturated: the same queries take 3.20 times as long
+                       at 8 users as at 1 user (71 % of the time of its queries at 8
+                       users, spent waiting in the database, medium confidence). It is a
+                       likely effect of n-plus-one: GET /orders fetches rows one at a
+                       time: 24 similar queries in each request. Every call is work for
+                       the callee.
+           try         In the code behind GET /orders of orders, replace the repeated
+                       `SELECT name, tier FROM customers WHERE id = ?` by one query for
+                       all rows: a JOIN with the query before it, or one look-up with an
+                       IN list of the keys. With an object-relational mapper, use eager
+                       loading: SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH,
+                       Rails includes, Django prefetch_related; with GraphQL a
+                       dataloader.
 
         fixed: not measured
 
@@ -448,8 +503,10 @@ mod tests {
     fn escapes_only_when_colour_is_asked_for_and_never_from_data() {
         let mut outcome = fixture::outcome();
         outcome.evidence.run.experiment = "evil\x1b]0;title\x07".to_owned();
-        outcome.findings[0][0].evidence_text = Some("SELECT \x1b[2J".to_owned());
-        outcome.findings[0][0].title = "\x1b[2J".to_owned();
+        outcome.findings[0][0].operation = Some("GET \x1b[2J".to_owned());
+        if let Evidence::NPlusOne(evidence) = &mut outcome.findings[0][0].evidence {
+            evidence.statement.shape = "SELECT \x1b[2J".to_owned();
+        }
         outcome.comparison.variants[0].variant = "\x1b[2J".to_owned();
         outcome.evidence.trials[0].trial.variant = "\x1b[2J".to_owned();
         outcome.objectives[0][0].text = "\x1b[2J".to_owned();

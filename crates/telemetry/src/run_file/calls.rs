@@ -1,6 +1,6 @@
 //! The rows that are written by calls that wait: trials and what is known of them, load, and conclusions.
 
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Wording};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorKind, LoadBatch, LoadSecond, Sample};
 use narrows_model::run::{ServiceInstance, Trial, Window};
@@ -101,9 +101,9 @@ impl Rows {
         )
     }
 
-    pub(super) fn put_findings(&mut self, trial: i64, findings: &[Finding]) -> Result<()> {
+    pub(super) fn put_findings(&mut self, trial: i64, findings: &[(Finding, Wording)]) -> Result<()> {
         self.enter(trial)?;
-        if let Some(endless) = findings.iter().find(|finding| !finding.cost_share.is_finite()) {
+        if let Some((endless, _)) = findings.iter().find(|(finding, _)| !finding.cost_share.is_finite()) {
             return Err(Error::NotFinite(format!("finding {}", endless.kind())));
         }
         replace_findings(&self.connection, trial, findings).map_err(self.wrap())
@@ -261,24 +261,24 @@ fn insert_sample(
     ])
 }
 
-fn replace_findings(connection: &Connection, trial: i64, findings: &[Finding]) -> rusqlite::Result<()> {
+fn replace_findings(connection: &Connection, trial: i64, findings: &[(Finding, Wording)]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM findings WHERE trial = ?1", [trial])?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO findings (trial, rank, detector, version, title, resource, operation, cost_share, confidence, \
          body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
-    for (rank, finding) in (1_i64..).zip(findings) {
+    for (rank, (finding, wording)) in (1_i64..).zip(findings) {
         insert.execute(params![
             trial,
             rank,
             finding.kind().id(),
             finding.version,
-            finding.title,
+            wording.title,
             finding.resource,
             finding.operation,
             finding.cost_share,
             finding.confidence.as_str(),
-            finding.to_json(),
+            finding.to_json(wording).to_string(),
         ])?;
     }
     Ok(())

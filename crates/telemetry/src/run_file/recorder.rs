@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Wording};
 use narrows_model::load::LoadBatch;
 use narrows_model::run::{ServiceInstance, Trial, TrialState, Window};
 use narrows_model::series::{LogLine, Point, SeriesKey};
@@ -107,9 +107,9 @@ impl Recorder {
         self.call_counted(records, move |rows| rows.put_load(trial, &batch))
     }
 
-    /// Replaces the findings of a trial; the first is the dearest.
+    /// Replaces the findings of a trial and their texts; the first is the dearest.
     /// Errors with [`Error::NotFinite`] when a cost is not finite; other such numbers are kept as `null`.
-    pub fn put_findings(&self, trial: i64, findings: &[Finding]) -> Result<()> {
+    pub fn put_findings(&self, trial: i64, findings: &[(Finding, Wording)]) -> Result<()> {
         let findings = findings.to_vec();
         self.call(findings.len(), move |rows| rows.put_findings(trial, &findings))
     }

@@ -6,6 +6,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Sixteen users, two of whom are served at any time.
 fn trial() -> TrialBuilder {
@@ -37,7 +38,7 @@ fn connections_that_wait_are_a_share_of_the_requests_under_way() {
     assert!(!evidence.is_full() && evidence.drops.is_none());
     assert!((findings[0].cost_share - 14.0 / 16.0).abs() < 0.01, "{findings:?}");
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert_eq!(findings[0].title, "shop accepts too slowly: 14 connections wait for it");
+    assert_eq!(findings[0].title(), "shop accepts too slowly: 14 connections wait for it");
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn drops_count_a_second_each() {
     let findings = detect(with(queue(0.0), names::ACCEPT_QUEUE_DROPS, FIRST_PORT, |_| 8.0));
     assert_eq!(evidence_of(&findings[0]).drops.map(|drops| drops.readings), Some(20));
     assert!((findings[0].cost_share - 0.5).abs() < 0.01, "{findings:?}");
-    assert!(findings[0].advice.contains("somaxconn"), "{}", findings[0].advice);
+    assert!(findings[0].advice().contains("somaxconn"), "{}", findings[0].advice());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use narrows_testkit::spans::{Beat, SpanBuilder, client, internal, query, run_of,
 use narrows_testkit::trial::TrialBuilder;
 
 use super::*;
+use crate::words::InWords;
 
 const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 6.0, length_ms: 5.0 };
 
@@ -46,14 +47,14 @@ fn detect_in_each(children: Vec<SpanBuilder>) -> Vec<Finding> {
 fn one_call_for_each_item_is_named() {
     let findings = detect_in_each(run_of(10, BEAT, part));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "GET /orders calls stock:8080 once for each item: 10 calls in each request");
+    assert_eq!(finding.title(), "GET /orders calls stock:8080 once for each item: 10 calls in each request");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert!((finding.cost_share - 59.0 / 150.0).abs() < 1e-9, "{}", finding.cost_share);
     assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
-    assert!(finding.evidence_text.as_deref().unwrap().ends_with("such as: http://stock:8080/parts/0100"));
+    assert!(finding.evidence_text().as_deref().unwrap().ends_with("such as: http://stock:8080/parts/0100"));
     assert_eq!(evidence_of(finding).calls, Counts { least: 10, median: 10, most: 10 });
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "100 % of the traces of GET /orders show it (10 traces): 10 calls of one endpoint under one parent, each \
              with another id.",
@@ -70,7 +71,7 @@ fn growth_with_the_response_is_reported_even_without_a_call_before() {
     let findings = detect((0..10).map(|n| bare(run_of(5 + n, BEAT, part))));
     assert_eq!(findings.len(), 1);
     assert_eq!(evidence_of(&findings[0]).calls, Counts { least: 5, median: 9, most: 14 });
-    assert!(findings[0].reasons[1].contains("request to request, from 5 to 14"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[1].contains("request to request, from 5 to 14"), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -111,8 +112,8 @@ fn remote_methods_count_when_their_number_grows() {
 fn the_same_asked_again_and_again_is_named() {
     let findings = detect((0..10).map(|_| bare(run_of(9, BEAT, |_| client("GET").url("http://settings/tenant/7")))));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].title, "GET /orders calls settings 9 times for the same thing in each request");
-    assert!(findings[0].advice.ends_with("for as long as a stale one is acceptable."));
+    assert_eq!(findings[0].title(), "GET /orders calls settings 9 times for the same thing in each request");
+    assert!(findings[0].advice().ends_with("for as long as a stale one is acceptable."));
 }
 
 #[test]
@@ -180,8 +181,8 @@ fn calls_that_begin_together_and_run_few_at_a_time_are_named() {
         assert_eq!(findings.len(), 1, "{name}: {findings:#?}");
         let evidence = evidence_of(&findings[0]);
         assert_eq!((evidence.calls.median, evidence.at_once, evidence.begin_together), (30, 6, true), "{name}");
-        assert!(findings[0].title.ends_with("30 calls in each request, 6 at a time"), "{}", findings[0].title);
-        assert!(findings[0].advice.contains("raise the client's limit of connections"), "{}", findings[0].advice);
+        assert!(findings[0].title().ends_with("30 calls in each request, 6 at a time"), "{}", findings[0].title());
+        assert!(findings[0].advice().contains("raise the client's limit of connections"), "{}", findings[0].advice());
     }
     let prompt =
         |i: usize| waiting(i).child(server("stock", "GET /parts/{id}").at(11.0, 20.0 * (i / 6 + 1) as f64 - 2.0));

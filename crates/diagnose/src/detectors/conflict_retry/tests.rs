@@ -7,6 +7,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const ADD: &str = "UPDATE stock SET left = left - ? WHERE item = ?";
 
@@ -45,20 +46,20 @@ fn conflicts_that_are_retried_cost_time() {
     let findings = detect(trial().traces(traces(&again)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     let title = "50 % of the requests of POST /order conflict with another transaction in store, and repeat their work";
-    assert_eq!(finding.title, title);
+    assert_eq!(finding.title(), title);
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "store reports it (40001) in 20 of the sampled requests, once each on average.",
             "Those that are retried lose 19.0 ms (median) between their first attempt and their last, 48 % of the \
              operation's time."
         ]
     );
-    assert_eq!(finding.cost_of, "of the time of POST /order, in failed attempts");
+    assert_eq!(finding.cost_of(), "of the time of POST /order, in failed attempts");
     let requests = requests(finding);
     assert_eq!((requests.all, requests.conflicting, requests.retried_well), (40.0, 20.0, 20.0));
     assert_eq!((requests.failed, requests.retry_lost_ns), (0.0, Some(19e6)));
-    assert_eq!(finding.evidence_text.as_deref(), Some(ADD));
+    assert_eq!(finding.evidence_text().as_deref(), Some(ADD));
 }
 
 #[test]
@@ -66,8 +67,8 @@ fn conflicts_that_are_not_retried_cost_requests() {
     let failed = server("shop", "POST /order").at(0.0, 10.0).failed().child(conflict(1.0));
     let findings = detect(trial().traces(traces(&failed)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert!(finding.title.ends_with("conflict with another transaction in store, and fail without a retry"));
-    assert_eq!(finding.reasons[1], "50 % of the requests fail after it: 100 % of all that fail in this operation.");
+    assert!(finding.title().ends_with("conflict with another transaction in store, and fail without a retry"));
+    assert_eq!(finding.reasons()[1], "50 % of the requests fail after it: 100 % of all that fail in this operation.");
     assert_eq!(requests(finding).conflicting_failed, 20.0);
 }
 
@@ -76,8 +77,8 @@ fn where_no_span_tells_the_store_does() {
     let counted = trial().series("db.deadlocks", "store", 0, |second| f64::from(second) * 5.0);
     let findings = detect(counted);
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "store ended 45 conflicting transactions");
-    assert_eq!(finding.reasons, ["db.deadlocks grew by 45."]);
+    assert_eq!(finding.title(), "store ended 45 conflicting transactions");
+    assert_eq!(finding.reasons(), ["db.deadlocks grew by 45."]);
     assert_eq!(finding.caveats, [Caveat::ConflictsNotInSpans]);
 }
 

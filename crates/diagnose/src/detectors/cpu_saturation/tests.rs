@@ -7,6 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
     Load { vus, rate, latency_ms }
@@ -31,16 +32,16 @@ fn steps(cap: Option<f64>) -> TrialBuilder {
 fn a_cap_that_is_used_up_is_named() {
     let findings = detect(steps(Some(0.5)).cpu("shop", 0, |second| if second < 20 { 0.25 } else { 0.49 }));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop uses up its CPU limit: 98 % of 0.50 cores");
+    assert_eq!(finding.title(), "shop uses up its CPU limit: 98 % of 0.50 cores");
     assert_eq!(finding.confidence, Confidence::High);
-    assert!(finding.reasons[1].contains("from 4 to 8 users it went from 100/s to 101/s"), "{:?}", finding.reasons);
+    assert!(finding.reasons()[1].contains("from 4 to 8 users it went from 100/s to 101/s"), "{:?}", finding.reasons());
     assert_eq!(finding.cost_share, 0.98);
 }
 
 #[test]
 fn no_share_of_a_limit_is_above_all_of_it() {
     let findings = detect(steps(Some(0.5)).cpu("shop", 0, |second| if second < 20 { 0.25 } else { 0.63 }));
-    assert_eq!(findings[0].title, "shop uses up its CPU limit: 100 % of 0.50 cores");
+    assert_eq!(findings[0].title(), "shop uses up its CPU limit: 100 % of 0.50 cores");
     assert_eq!((read(&findings[0]).level, findings[0].cost_share), (1.0, 1.0));
 }
 
@@ -50,21 +51,21 @@ fn one_busy_thread_is_named_with_and_without_a_cap() {
         let trial = steps(cap).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.97);
         let findings = detect(trial);
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].title, "shop is limited by one thread, which uses 97 % of a core");
+        assert_eq!(findings[0].title(), "shop is limited by one thread, which uses 97 % of a core");
     }
 }
 
 #[test]
 fn many_busy_threads_under_a_cap_are_the_cap() {
     let findings = detect(steps(Some(2.0)).cpu("shop", 0, |_| 1.95).busiest_thread("shop", 0, |_| 0.95));
-    assert_eq!(findings[0].title, "shop uses up its CPU limit: 98 % of 2 cores");
+    assert_eq!(findings[0].title(), "shop uses up its CPU limit: 98 % of 2 cores");
 }
 
 #[test]
 fn a_service_without_a_cap_can_fill_the_machine() {
     let findings = detect(steps(None).cpu("shop", 0, |_| 3.6).host_cpu(|_| 0.95));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].title, "shop fills the machine: 90 % of 4 cores");
+    assert_eq!(findings[0].title(), "shop fills the machine: 90 % of 4 cores");
     let [Caveat::MachineBusy { share, consumers }] = &findings[0].caveats[..] else { panic!("{findings:?}") };
     assert_eq!((*share, consumers.to_string().as_str()), (0.95, "shop (3.60 cores)"));
 }
@@ -73,12 +74,12 @@ fn a_service_without_a_cap_can_fill_the_machine() {
 fn several_busy_threads_that_fill_the_machine_are_the_machine() {
     let title = |cores: f64| {
         let trial = steps(None).cores(2).cpu("shop", 0, move |_| cores).busiest_thread("shop", 0, |_| 0.97);
-        detect(trial)[0].title.clone()
+        detect(trial)[0].title().clone()
     };
     assert_eq!(title(1.94), "shop fills the machine: 97 % of 2 cores");
     assert_eq!(title(1.6), "shop is limited by one thread, which uses 97 % of a core");
     let alone = steps(None).cores(1).cpu("shop", 0, |_| 0.99).busiest_thread("shop", 0, |_| 0.97);
-    assert_eq!(detect(alone)[0].title, "shop is limited by one thread, which uses 97 % of a core");
+    assert_eq!(detect(alone)[0].title(), "shop is limited by one thread, which uses 97 % of a core");
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn what_neighbours_took_is_no_reason_for_more_cores() {
     let full = |stolen: f64| {
         let trial = steps(None).cores(4).cpu("shop", 0, |_| 2.6).cpu(names::GENERATOR, 0, |_| 0.3);
         let trial = trial.host_cpu(move |_| 0.75 + stolen).series(names::HOST_CPU_STEAL, "", 0, move |_| stolen);
-        detect(trial).into_iter().find(|finding| read(finding).limit == CpuLimit::Host).map(|finding| finding.advice)
+        detect(trial).into_iter().find(|finding| read(finding).limit == CpuLimit::Host).map(|finding| finding.advice())
     };
     let advice = full(0.2).expect("the machine is full");
     assert!(advice.starts_with("Measure again on a machine that does nothing else"), "{advice}");
@@ -99,7 +100,7 @@ fn a_full_host_names_its_consumers() {
     let findings = detect(trial.cpu("shop", 0, |_| 1.5).cpu("stock", 0, |_| 1.2).cpu(names::GENERATOR, 0, |_| 0.9));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].resource, "host");
-    assert!(findings[0].advice.contains("shop (1.50 cores), stock (1.20 cores), the load generator (0.90 cores)"));
+    assert!(findings[0].advice().contains("shop (1.50 cores), stock (1.20 cores), the load generator (0.90 cores)"));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn one_hot_replica_of_two_is_said() {
     let findings = detect(trial.cpu("shop", 0, |_| 0.49).cpu("shop", 1, |_| 0.1));
     let evidence = read(&findings[0]);
     assert_eq!((evidence.hot_replicas, evidence.replicas), (1, 2));
-    assert!(findings[0].reasons[0].ends_with("(1 of 2 replicas)."), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[0].ends_with("(1 of 2 replicas)."), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn the_end_of_a_ramp_is_seen() {
     let findings = detect(trial.cpu("shop", 0, |second| 0.5 * f64::from(second + 1) / 40.0));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].confidence, Confidence::Medium);
-    assert!(read(&findings[0]).interval.starts_with("part 4 of 4"), "{:?}", findings[0].reasons);
+    assert!(read(&findings[0]).interval.starts_with("part 4 of 4"), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn queueing_is_proof_where_throughput_still_grows_a_little() {
     let findings = detect(trial.steady(10, load(4, 46.0, 87.0)).cpu("shop", 0, |s| if s < 10 { 0.2 } else { 0.48 }));
     assert_eq!(findings[0].confidence, Confidence::High);
     assert_eq!(read(&findings[0]).proof.map(|proof| proof.sign), Some(ProofSign::Queueing));
-    assert!(findings[0].reasons[1].starts_with("Requests queue"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[1].starts_with("Requests queue"), "{:?}", findings[0].reasons());
 }
 
 /// Eleven steps of two seconds, with the busiest thread's cores per step, as in the samples of a short run.
@@ -179,8 +180,8 @@ fn an_open_load_proves_saturation_by_what_it_offered() {
         let findings = detect(trial);
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
         let expected = if proof.is_some() { Confidence::High } else { Confidence::Medium };
-        assert_eq!(finding.confidence, expected, "{:?}", finding.reasons);
-        assert!(proof.is_none_or(|proof| finding.reasons[1] == proof), "{:?}", finding.reasons);
+        assert_eq!(finding.confidence, expected, "{:?}", finding.reasons());
+        assert!(proof.is_none_or(|proof| finding.reasons()[1] == proof), "{:?}", finding.reasons());
         assert!(read(finding).load.arrivals.is_some());
     }
 }
@@ -230,7 +231,7 @@ fn a_thread_without_a_cap_that_waits_for_a_processor_is_busy_all_the_same() {
     let found = with(None, 0.84, 0.1);
     assert_eq!(found.len(), 1);
     assert_eq!(
-        found[0].title,
+        found[0].title(),
         "shop is limited by one thread, which uses 84 % of a core and waits for a core the rest of the time"
     );
     assert_eq!(with(None, 0.84, 0.01), []);
@@ -253,9 +254,9 @@ fn bursts(periods: f64, cores: f64) -> TrialBuilder {
 fn a_cap_that_bursts_use_up_is_named_where_the_load_waits() {
     let findings = detect(bursts(40.0, 0.75));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop is throttled at its CPU limit of 1 core, in 40 % of the periods");
-    assert!(finding.advice.starts_with("Raise the quota of shop (1 core; `cpu.max`"), "{}", finding.advice);
-    assert_eq!(finding.reasons[2], "The kernel held it back: its quota was used up in 40 % of the periods.");
+    assert_eq!(finding.title(), "shop is throttled at its CPU limit of 1 core, in 40 % of the periods");
+    assert!(finding.advice().starts_with("Raise the quota of shop (1 core; `cpu.max`"), "{}", finding.advice());
+    assert_eq!(finding.reasons()[2], "The kernel held it back: its quota was used up in 40 % of the periods.");
     assert_eq!(finding.confidence, Confidence::High);
     assert_eq!(finding.period.as_ref().map(|period| period.label.as_str()), Some("“8 users”"));
     assert_eq!(detect(bursts(4.0, 0.75)), [], "held too rarely");
@@ -277,7 +278,7 @@ fn pressure_is_that_of_the_cpu() {
     };
     let held = of("cpu");
     assert_eq!(read(&held[0]).held.waiting_share, Some(0.3));
-    assert!(held[0].reasons[2].contains("waited for CPU 30 % of the time"));
+    assert!(held[0].reasons()[2].contains("waited for CPU 30 % of the time"));
     assert_eq!(of("io"), []);
 }
 
@@ -286,6 +287,6 @@ fn a_cap_that_the_sampler_found_counts_and_stolen_time_is_a_caveat() {
     let trial = steps(None).cpu("shop", 0, |second| if second < 20 { 0.2 } else { 0.97 });
     let trial = trial.series(names::CGROUP_CPU_LIMIT, "shop", 0, |_| 1.0);
     let findings = detect(trial.series(names::HOST_CPU_STEAL, "", 0, |_| 0.08));
-    assert_eq!(findings[0].title, "shop uses up its CPU limit: 97 % of 1 core");
+    assert_eq!(findings[0].title(), "shop uses up its CPU limit: 97 % of 1 core");
     assert_eq!(findings[0].caveats, [Caveat::CpuStolen { share: 0.08 }]);
 }

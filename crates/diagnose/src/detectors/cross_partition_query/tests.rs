@@ -5,6 +5,7 @@ use narrows_testkit::spans::{Beat, SpanBuilder, document_query, run_of, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
+use crate::words::InWords;
 
 const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
 const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 0.5, length_ms: 50.0 };
@@ -46,17 +47,17 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
 fn a_query_for_one_partition_that_all_are_asked_is_named() {
     let findings = detect(with_readings(trial(|n| everywhere(n % 9))));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "GET /utilization queries 9 partitions, and 8 of them have no rows");
+    assert_eq!(finding.title(), "GET /utilization queries 9 partitions, and 8 of them have no rows");
     assert!((finding.cost_share - 26.0 / 29.0).abs() < 1e-9, "{}", finding.cost_share);
-    assert_eq!(finding.cost_of, "of the request units of GET /utilization");
+    assert_eq!(finding.cost_of(), "of the request units of GET /utilization");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("drones", Confidence::High));
-    assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
+    assert_eq!(finding.evidence_text().as_deref(), Some(TEXT));
     let evidence = evidence_of(finding);
     assert_eq!((evidence.touched, evidence.partitions, evidence.empty), (9, 9, Some(8)));
     assert_eq!((evidence.charge, evidence.useful_charge), (Some(29.0), Some(3.0)));
     assert_eq!(evidence.peak_share, Some(240.0 / 277.0));
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "One query of GET /utilization reaches 9 of the 9 partitions of store, in 100 % of its traces (10 traces).",
             "The number is the same in 100 % of them, whatever the query's values.",
@@ -66,7 +67,7 @@ fn a_query_for_one_partition_that_all_are_asked_is_named() {
              part of it.",
         ]
     );
-    assert!(finding.caveats.is_empty() && finding.advice.contains("so that store queries only the partition"));
+    assert!(finding.caveats.is_empty() && finding.advice().contains("so that store queries only the partition"));
 }
 
 #[test]
@@ -94,13 +95,13 @@ fn what_is_not_recorded_is_said() {
     let store = "azure.cosmosdb".into();
     let counted = Caveat::PartitionsCountedInTraces { store };
     assert_eq!(findings[0].caveats, [counted, Caveat::RowsNotRecorded, Caveat::ChargeNotRecorded]);
-    assert_eq!(findings[0].title, "GET /utilization queries 9 of 9 partitions for each result");
+    assert_eq!(findings[0].title(), "GET /utilization queries 9 of 9 partitions for each result");
     let all = format!("{:?}", findings[0]);
     assert!(!all.contains("request units"), "none are recorded: {all}");
     let uncharged = |_: usize| run_of(9, BEAT, |i| document_query(TEXT, &i.to_string()).rows(u64::from(i == 0)));
     let findings = detect(trial(uncharged));
     assert_eq!(
-        (findings[0].cost_share, &*findings[0].cost_of),
+        (findings[0].cost_share, &*findings[0].cost_of()),
         (8.0 / 9.0, "of the partitions that GET /utilization queries")
     );
 }

@@ -8,6 +8,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const READ: &str = "SELECT name FROM item WHERE id = ?";
 const WRITE: &str = "UPDATE item SET stock = ? WHERE id = ?";
@@ -46,20 +47,20 @@ fn full() -> TrialBuilder {
 fn a_full_database_says_what_a_request_costs_it() {
     let findings = detect(full().traces(traces(reading(Some(1)), 2.0, 8.0)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "store is saturated: 98 % of its 0.50 cores");
+    assert_eq!(finding.title(), "store is saturated: 98 % of its 0.50 cores");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
     assert_eq!(
-        finding.reasons[1],
+        finding.reasons()[1],
         "By the utilisation law each request costs it 1.96 ms of CPU (0.49 cores ÷ 250/s), so 0.50 cores can carry 255/s \
          at most."
     );
-    assert!(finding.reasons[3].contains("4 times as long at 32 users as at 2 users"), "{:?}", finding.reasons);
+    assert!(finding.reasons()[3].contains("4 times as long at 32 users as at 2 users"), "{:?}", finding.reasons());
     let Evidence::DatabaseSaturation(evidence) = &finding.evidence else { panic!() };
     let evidence::SaturationSign::Cpu { cpu, slowed: Some(slowed) } = &evidence.sign else { panic!("{evidence:?}") };
     assert!(cpu.demand.is_some_and(|demand| (demand.rate_max() - 255.1).abs() < 0.1), "{cpu:?}");
     assert_eq!((slowed.factor, slowed.light.users, slowed.heavy.users), (4.0, 2, 32));
-    assert!(finding.ruled_out[3].starts_with("The CPU of those who ask: shop uses"), "{:?}", finding.ruled_out);
-    assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(READ), 3));
+    assert!(finding.ruled_out()[3].starts_with("The CPU of those who ask: shop uses"), "{:?}", finding.ruled_out());
+    assert_eq!((finding.evidence_text().as_deref(), finding.exemplars.len()), (Some(READ), 3));
     assert_eq!(finding.period.as_ref().unwrap().label, "“32 users”");
 }
 
@@ -71,7 +72,7 @@ fn a_database_outside_the_trial_is_known_by_its_queries() {
     };
     let findings = outside(Some(3));
     assert_eq!(
-        findings[0].title,
+        findings[0].title(),
         "postgresql is saturated: the same queries take 6 times as long at 32 users as at 2 users"
     );
     assert!((findings[0].cost_share - 5.0 / 6.0).abs() < 1e-9);

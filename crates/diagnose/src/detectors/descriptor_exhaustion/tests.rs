@@ -8,6 +8,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 use super::*;
 use crate::exemplars::EXEMPLARS_MAX;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const LOAD: Load = Load { vus: 8, rate: 80.0, latency_ms: 100.0 };
 
@@ -60,7 +61,7 @@ fn errors_that_say_so_and_readings_at_the_limit_are_sure() {
     assert_eq!((failures.name.as_deref(), failures.traces), (Some("too many open files"), 20));
     assert!((findings[0].cost_share - 0.2).abs() < 0.01, "{findings:?}");
     assert_eq!((findings[0].confidence, findings[0].exemplars.len()), (Confidence::High, EXEMPLARS_MAX));
-    assert_eq!(findings[0].title, "shop has no descriptor left (1,000 of 1,000): 20 % of requests fail");
+    assert_eq!(findings[0].title(), "shop has no descriptor left (1,000 of 1,000): 20 % of requests fail");
 }
 
 #[test]

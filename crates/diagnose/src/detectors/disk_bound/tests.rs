@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// A service with idle CPU under one user, then 16.
 fn trial(rates: (f64, f64)) -> TrialBuilder {
@@ -22,7 +23,7 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
 fn requests_at_the_disk_are_named() {
     let findings = detect(trial((150.0, 160.0)).threads("shop", 0, &[(ThreadState::Disk, "", 12.0)]));
     let [finding] = &findings[..] else { panic!("{findings:?}") };
-    assert_eq!(finding.title, "shop: 12 of 16 requests wait for the disk");
+    assert_eq!(finding.title(), "shop: 12 of 16 requests wait for the disk");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
     assert!((finding.cost_share - 0.75).abs() < 0.01, "{}", finding.cost_share);
 }
@@ -33,7 +34,7 @@ fn requests_behind_one_writer_wait_for_the_disk_too() {
     let findings = detect(trial((150.0, 160.0)).threads("shop", 0, &states));
     let Evidence::DiskBound(evidence) = &findings[0].evidence else { panic!("{findings:?}") };
     assert!(evidence.behind > 13.0, "{evidence:?}");
-    assert!(findings[0].advice.contains("group commit"), "{}", findings[0].advice);
+    assert!(findings[0].advice().contains("group commit"), "{}", findings[0].advice());
     let rare = [(ThreadState::Disk, "", 0.3), (ThreadState::Lock, "", 14.0)];
     assert_eq!(detect(trial((150.0, 160.0)).threads("shop", 0, &rare)), [], "the lock is held by something else");
 }
@@ -59,7 +60,7 @@ fn a_single_user_waits_for_all_that_its_request_does() {
     };
     let findings = with(load(1, 2.0, 500.0), 0.45);
     let [finding] = &findings[..] else { panic!("{findings:?}") };
-    assert_eq!(finding.title, "shop: a request waits for the disk for 45 % of its time");
+    assert_eq!(finding.title(), "shop: a request waits for the disk for 45 % of its time");
     assert_eq!(finding.confidence, Confidence::Low);
     assert_eq!(with(load(1, 2.0, 500.0), 0.2), [], "a small part");
     assert_eq!(with(load(1, 1.0, 500.0), 0.45), [], "the user thinks");

@@ -9,6 +9,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load as Step, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const NO_SPACE: &str = "write /data/7.jpg: no space left on device";
 
@@ -50,11 +51,11 @@ fn a_service_that_cannot_write_has_a_full_disk() {
     let counted = OperationEvidence { failed: 10.0, ..counted };
     let findings = detect(trial().operation(counted).traces(requests(40, 10, &no_space())));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "media has a full disk: 10 operations failed");
+    assert_eq!(finding.title(), "media has a full disk: 10 operations failed");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("media", Some("POST /photos")));
     assert_eq!((finding.cost_share, finding.confidence), (0.25, Confidence::High));
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "The errors in 10 of the sampled traces report it (no space left on device), first seen 303 ms into the \
              load.",
@@ -62,7 +63,7 @@ fn a_service_that_cannot_write_has_a_full_disk() {
             "Operations that met it: POST /photos of media (10)."
         ]
     );
-    assert_eq!(finding.evidence_text.as_deref(), Some(NO_SPACE));
+    assert_eq!(finding.evidence_text().as_deref(), Some(NO_SPACE));
     let evidence = evidence_of(finding);
     assert_eq!((evidence.owner, evidence.failed, evidence.traces), (Owner::Service, 10.0, 10));
     assert_eq!(evidence.first_ns, TRIAL_START_NS + 303_000_000);
@@ -75,7 +76,7 @@ fn a_database_that_cannot_write_has_a_full_disk() {
     let postgresql = insert().facts(|facts| facts.db_status = Some("53100".into()));
     let findings = detect(trial().traces(requests(40, 10, &postgresql)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "db has a full disk: 10 operations failed");
+    assert_eq!(finding.title(), "db has a full disk: 10 operations failed");
     assert_eq!((evidence_of(finding).owner, finding.confidence), (Owner::Server, Confidence::Medium));
     assert_eq!(evidence_of(finding).reports[0].name, "53100");
 }
@@ -87,7 +88,7 @@ fn a_full_table_and_a_failed_storage_are_less_sure() {
         facts.db_status = Some("1114".into());
     });
     let findings = detect(trial().traces(requests(40, 10, &mysql)));
-    assert_eq!(findings[0].title, "db has a full table or disk: 10 operations failed");
+    assert_eq!(findings[0].title(), "db has a full table or disk: 10 operations failed");
     assert_eq!(findings[0].confidence, Confidence::Low);
     assert_eq!(findings[0].caveats, [Caveat::TableMayHaveLimit { database: "db".into() }]);
     let kafka = SpanBuilder::of_kind(narrows_model::trace::SpanKind::Producer, "send photos").failed();
@@ -96,7 +97,7 @@ fn a_full_table_and_a_failed_storage_are_less_sure() {
         facts.error_type = Some("org.apache.kafka.common.errors.KafkaStorageException".into());
     });
     let findings = detect(trial().traces(requests(40, 10, &kafka)));
-    assert_eq!(findings[0].title, "kafka has a full or failed disk: 10 operations failed");
+    assert_eq!(findings[0].title(), "kafka has a full or failed disk: 10 operations failed");
     assert_eq!(findings[0].caveats, [Caveat::DiskMayHaveFailed { broker: "kafka".into() }]);
 }
 
@@ -104,8 +105,8 @@ fn a_full_table_and_a_failed_storage_are_less_sure() {
 fn a_quota_is_told_from_a_disk() {
     let quota = internal("store").failed_with("write /home/media/7.jpg: disk quota exceeded");
     let findings = detect(trial().traces(requests(40, 10, &quota)));
-    assert_eq!(findings[0].title, "media has used up its disk quota: 10 operations failed");
-    assert!(findings[0].advice.contains("quota"));
+    assert_eq!(findings[0].title(), "media has used up its disk quota: 10 operations failed");
+    assert!(findings[0].advice().contains("quota"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn trial() -> TrialBuilder {
     TrialBuilder::new("a").service("shop", None).steady(20, Load { vus: 8, rate: 80.0, latency_ms: 100.0 })
@@ -37,7 +38,7 @@ fn look_ups_that_requests_wait_for_are_found() {
     assert!((evidence.request_ns - 40e6).abs() < 1e3 && (evidence.per_request - 1.0).abs() < 1e-9, "{evidence:?}");
     assert!((findings[0].cost_share - 0.4).abs() < 1e-6, "{findings:?}");
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert_eq!(findings[0].title, "shop: name look-ups take 40.0 ms of GET /");
+    assert_eq!(findings[0].title(), "shop: name look-ups take 40.0 ms of GET /");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use narrows_testkit::spans::{SpanBuilder, client, database, internal, query, run
 use narrows_testkit::trial::TrialBuilder;
 
 use super::*;
+use crate::words::InWords;
 
 const BOUND: &str = "SELECT * FROM users WHERE id = $1";
 const LITERAL: &str = "SELECT * FROM users WHERE id = 7";
@@ -41,13 +42,13 @@ fn a_query_that_is_sent_twice_is_named_with_its_evidence() {
     let findings = detect_in_each(around(LITERAL, query("SELECT * FROM orders WHERE user_id = 7")));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert_eq!(
-        finding.title,
+        finding.title(),
         "GET /orders sends the same query twice in each request: SELECT * FROM users WHERE id = ?"
     );
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert_eq!((finding.cost_share, finding.confidence), (0.16, Confidence::High));
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "100 % of the requests of GET /orders that query a database send queries again (20 traces), each once more \
              (median).",
@@ -59,7 +60,7 @@ fn a_query_that_is_sent_twice_is_named_with_its_evidence() {
     assert_eq!((evidence.sends, evidence.repeats_ns, evidence.statements), (2, 8e6, 1));
     assert_eq!(evidence.database, "postgresql");
     assert_eq!((finding.exemplars.len(), finding.exemplars[0].span_ids.len()), (3, 2));
-    assert_eq!(finding.evidence_text.as_deref(), Some(LITERAL));
+    assert_eq!(finding.evidence_text().as_deref(), Some(LITERAL));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn several_statements_are_one_finding() {
     let evidence = evidence_of(&findings[0]);
     assert_eq!((findings.len(), evidence.statements, evidence.repeats.median), (1, 2, 3));
     assert_eq!((evidence.shape.as_str(), evidence.sends), ("SELECT name FROM settings", 3));
-    assert!(findings[0].title.ends_with("settings and 1 more"), "{}", findings[0].title);
+    assert!(findings[0].title().ends_with("settings and 1 more"), "{}", findings[0].title());
 }
 
 #[test]

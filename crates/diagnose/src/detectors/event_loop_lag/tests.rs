@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn trial() -> TrialBuilder {
     let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.8).host_cpu(|_| 0.3);
@@ -40,12 +41,12 @@ fn a_loop_that_lags_while_requests_wait_is_named() {
     let findings = detect(active(delays(trial(), 50.0, 60.0), 0.85));
     let [finding] = &findings[..] else { panic!("{findings:?}") };
     // (40² + 60²) ÷ (2 × 50)
-    assert_eq!(finding.title, "callbacks block the event loop of shop: an event waits 52.0 ms for it");
+    assert_eq!(finding.title(), "callbacks block the event loop of shop: an event waits 52.0 ms for it");
     assert!((finding.cost_share - 0.52).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
     let evidence = evidence_of(finding);
     assert!((evidence.blocked_share - 0.8).abs() < 1e-9 && !evidence.is_waiting(), "{evidence:?}");
-    assert!(finding.advice.starts_with("Find the longest callbacks of shop"), "{}", finding.advice);
+    assert!(finding.advice().starts_with("Find the longest callbacks of shop"), "{}", finding.advice());
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn callbacks_that_wait_are_told_from_those_that_compute() {
     let trial = trial.steady(20, Load { vus: 8, rate: 80.0, latency_ms: 100.0 });
     let findings = detect(active(delays(trial, 50.0, 60.0), 0.85));
     assert!(evidence_of(&findings[0]).is_waiting());
-    assert!(findings[0].advice.contains("readFileSync"), "{}", findings[0].advice);
+    assert!(findings[0].advice().contains("readFileSync"), "{}", findings[0].advice());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Four users of three replicas: three users at the first, one at the second.
 #[test]
@@ -18,9 +19,9 @@ fn few_users_that_a_balancer_keeps_at_their_replica_are_named() {
     let trial = trial.steady(20, Load { vus: 4, rate: 10.0, latency_ms: 20.0 }).traces((0..200).map(request));
     let findings = crate::detect(&FewClients, &trial.build(), &Thresholds::default());
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "the load has 4 users for 3 replicas of stock, so replica 0 gets 75 % of its requests");
+    assert_eq!(finding.title(), "the load has 4 users for 3 replicas of stock, so replica 0 gets 75 % of its requests");
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "Requests by replica: 0: 75 %, 1: 25 %, 2: 0 %; an even share is 33 %.",
             "The load has 4 users, and the shares are those of whole clients; a hash of that few gives the fullest about \

@@ -11,6 +11,7 @@ use narrows_testkit::spans::server;
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
+use crate::words::InWords;
 
 const SECONDS: usize = 40;
 const YOUNG: [(&str, &str); 2] = [("jvm.gc.name", "G1 Young Generation"), ("jvm.gc.action", "end of minor GC")];
@@ -64,11 +65,11 @@ fn a_large_share_of_pauses_is_named() {
     let both = [jvm(&YOUNG, 0.1, 4.0), jvm(&FULL, 0.1, 0.4)].concat();
     let findings = detect(&with(trial(), both));
     let [finding] = &findings[..] else { panic!("{findings:?}") };
-    assert_eq!(finding.title, "garbage collection stops shop for 20 % of the time");
+    assert_eq!(finding.title(), "garbage collection stops shop for 20 % of the time");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
     assert!((finding.cost_share - 0.2).abs() < 1e-9, "{}", finding.cost_share);
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "In “8 users”, `jvm.gc.duration` reports 200 ms of pauses per second: 4.40/s collections with a mean pause of \
           45.5 ms."
@@ -88,8 +89,8 @@ fn a_full_heap_makes_it_sure() {
     series.push(level("jvm.memory.used_after_last_gc", 92e6));
     let findings = detect(&with(trial(), series));
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert!(findings[0].reasons[1].starts_with("After collections 92 % of G1 Old Gen is in use"), "{findings:?}");
-    assert!(findings[0].advice.starts_with("Give shop a larger heap (`-Xmx`)"), "{}", findings[0].advice);
+    assert!(findings[0].reasons()[1].starts_with("After collections 92 % of G1 Old Gen is in use"), "{findings:?}");
+    assert!(findings[0].advice().starts_with("Give shop a larger heap (`-Xmx`)"), "{}", findings[0].advice());
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn long_pauses_count_when_the_latency_shows_them() {
     let findings = detect(&with(load(450.0), pauses()));
     let [finding] = &findings[..] else { panic!("{findings:?}") };
     assert_eq!(
-        finding.title,
+        finding.title(),
         "garbage collection stops shop for 500 ms at a time, and the slowest requests wait for it"
     );
     assert!((finding.cost_share - 0.05).abs() < 1e-9, "{}", finding.cost_share);

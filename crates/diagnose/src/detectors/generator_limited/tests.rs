@@ -3,6 +3,7 @@
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
+use crate::words::InWords;
 
 const LOAD: Load = Load { vus: 8, rate: 100.0, latency_ms: 20.0 };
 
@@ -50,19 +51,19 @@ fn users_that_were_all_busy_are_reported_as_such() {
         assert_eq!(findings.len(), usize::from(expected.is_some()));
         let (Some(finding), Some((confidence, share, title))) = (findings.first(), expected) else { continue };
         assert_eq!((finding.confidence, finding.cost_share), (confidence, share));
-        assert!(finding.title.starts_with(title) && finding.advice.starts_with("Raise max_vus"), "{finding:?}");
+        assert!(finding.title().starts_with(title) && finding.advice().starts_with("Raise max_vus"), "{finding:?}");
     }
     let finding = detect(open(200, 100)).remove(0);
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         ["max_vus was reached: of 20,000 iterations that were due, 4,000 found every user busy and had to wait, and \
           2,000 (10 %) never began, so 1,000/s were offered and 900/s given."]
     );
     let full = detect(open(200, 100).busiest_thread(names::GENERATOR, 0, |_| 0.97)).remove(0);
-    assert!(full.title.starts_with("the load generator was") && full.advice.starts_with("Send less"), "{full:?}");
+    assert!(full.title().starts_with("the load generator was") && full.advice().starts_with("Send less"), "{full:?}");
     let late = detect(open(50, 0).lateness_ms(4.0)).remove(0);
-    assert!(late.reasons[0].ends_with("because max_vus was reached."), "{:?}", late.reasons);
-    assert!(late.advice.starts_with("Send less"), "the wait is no more than a part");
+    assert!(late.reasons()[0].ends_with("because max_vus was reached."), "{:?}", late.reasons());
+    assert!(late.advice().starts_with("Send less"), "the wait is no more than a part");
 }
 
 #[test]
@@ -73,14 +74,14 @@ fn users_that_are_busy_because_the_system_is_slow_are_enough() {
     };
     assert_eq!(detect(beyond(400.0)), []);
     let starved = detect(beyond(11.0)).remove(0);
-    assert!(starved.title.starts_with("max_vus held the load back"), "{}", starved.title);
+    assert!(starved.title().starts_with("max_vus held the load back"), "{}", starved.title());
 }
 
 #[test]
 fn several_signs_are_one_finding() {
     let findings = detect(trial().lateness_ms(4.0).busiest_thread(names::GENERATOR, 0, |_| 0.99));
     assert_eq!(findings.len(), 1);
-    assert_eq!((findings[0].confidence, findings[0].reasons.len()), (Confidence::High, 2));
+    assert_eq!((findings[0].confidence, findings[0].reasons().len()), (Confidence::High, 2));
 }
 
 #[test]
@@ -114,5 +115,5 @@ fn when_every_request_fails_only_the_cpu_of_the_generator_speaks() {
     assert_eq!(failing(open(200, 100)), []);
     let busy = failing(open(200, 100).busiest_thread(names::GENERATOR, 0, |_| 0.97));
     assert_eq!(busy.len(), 1);
-    assert_eq!(busy[0].reasons.len(), 1, "{:?}", busy[0].reasons);
+    assert_eq!(busy[0].reasons().len(), 1, "{:?}", busy[0].reasons());
 }

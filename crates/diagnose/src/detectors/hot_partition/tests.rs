@@ -6,6 +6,7 @@ use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
+use crate::words::InWords;
 
 const LOAD: Load = Load { vus: 40, rate: 50.0, latency_ms: 20.0 };
 
@@ -52,11 +53,11 @@ fn evidence_of(finding: &Finding) -> &evidence::HotPartition {
 fn a_partition_with_most_of_the_calls_is_named() {
     let findings = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), hot));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "partition 0 of store takes 60 % of the calls, 3 times the mean of 5");
+    assert_eq!(finding.title(), "partition 0 of store takes 60 % of the calls, 3 times the mean of 5");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some("GET /owner")));
     assert!((finding.cost_share - 2.0 / 3.0).abs() < 1e-9, "{}", finding.cost_share);
     assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
-    assert_eq!(finding.reasons[1], "It uses 85 % of its limit on average, the others 15 %.");
+    assert_eq!(finding.reasons()[1], "It uses 85 % of its limit on average, the others 15 %.");
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn slower_responses_are_a_sign_as_well() {
     let findings = detect(trial(traces(200, slow)));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
     assert_eq!(evidence_of(&findings[0]).latency.map(|latency| (latency.hot_ns, latency.others_ns)), Some((20e6, 5e6)));
-    assert!(findings[0].reasons[1].starts_with("A call there takes 20.0 ms"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[1].starts_with("A call there takes 20.0 ms"), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -79,15 +80,15 @@ fn replicas_are_reported_by_their_ports() {
     };
     let findings = detect(cpu(trial.traces(traces(200, to)), 0.9));
     assert_eq!((findings.len(), findings[0].resource.as_str()), (1, "stock"));
-    assert!(findings[0].title.starts_with("replica 0 of stock takes 80 % of the calls"), "{}", findings[0].title);
-    assert!(findings[0].advice.starts_with("Balance stock by request"));
+    assert!(findings[0].title().starts_with("replica 0 of stock takes 80 % of the calls"), "{}", findings[0].title());
+    assert!(findings[0].advice().starts_with("Balance stock by request"));
 }
 
 #[test]
 fn what_partitions_spend_speaks_where_spans_do_not() {
     let findings = detect(with_readings(trial(Vec::new()), hot));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
-    assert!(findings[0].title.contains("takes 59 % of what all spend"), "{}", findings[0].title);
+    assert!(findings[0].title().contains("takes 59 % of what all spend"), "{}", findings[0].title());
     assert_eq!(evidence_of(&findings[0]).counted, Counted::Consumption);
     assert_eq!(findings[0].caveats[1..], [Caveat::KeysNotRecorded, Caveat::ConsumptionCounted]);
 }
@@ -96,11 +97,11 @@ fn what_partitions_spend_speaks_where_spans_do_not() {
 fn few_keys_are_an_artefact() {
     let one = detect(with_readings(trial(traces(200, |_| look_up(0, 7, 5.0))), hot));
     assert_eq!((one.len(), one[0].confidence), (1, Confidence::Low));
-    assert!(one[0].title.ends_with("; the load has 1 key only"), "{}", one[0].title);
+    assert!(one[0].title().ends_with("; the load has 1 key only"), "{}", one[0].title());
     let few = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), uneven(n), 5.0))), hot));
     assert_eq!((few.len(), few[0].confidence), (1, Confidence::Low));
     assert_eq!(few[0].caveats[1..], [Caveat::FewKeysByChance { place: PlaceKind::Partition, places: 5 }]);
-    assert!(few[0].advice.contains("let the load use as many different keys"));
+    assert!(few[0].advice().contains("let the load use as many different keys"));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn one_key_of_many_is_reported() {
     let call = |n: usize| look_up(uneven(n), if uneven(n) == 0 { 0 } else { n }, 5.0);
     let findings = detect(with_readings(trial(traces(200, call)), hot));
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert!(findings[0].advice.starts_with("One key makes partition 0 of store full"), "{}", findings[0].advice);
+    assert!(findings[0].advice().starts_with("One key makes partition 0 of store full"), "{}", findings[0].advice());
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn few_clients_of_several_replicas_are_an_artefact() {
     let trial = trial.cpu("stock", 0, |_| 0.9).cpu("stock", 1, |_| 0.3);
     let findings = detect(trial);
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Low));
-    assert!(findings[0].title.ends_with("the load has 4 clients only"), "{}", findings[0].title);
+    assert!(findings[0].title().ends_with("the load has 4 clients only"), "{}", findings[0].title());
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_hot_key_of_another_partition_is_not_taken_for_this_ones() {
     let key = |n: usize| if partition(n) == 1 { 7777 } else { n };
     let findings = detect(with_readings(trial(traces(200, |n| look_up(partition(n), key(n), 5.0))), hot));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert!(finding.title.starts_with("partition 0 of store takes 50 %"), "{}", finding.title);
+    assert!(finding.title().starts_with("partition 0 of store takes 50 %"), "{}", finding.title());
     assert!(evidence_of(finding).keys.is_some_and(|keys| keys.hot_key_share.is_none()), "{:?}", finding.evidence);
 }
 

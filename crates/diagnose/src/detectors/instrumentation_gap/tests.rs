@@ -7,6 +7,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn orders(length_ms: f64) -> SpanBuilder {
     server("shop", "GET /orders").at(0.0, length_ms)
@@ -50,8 +51,8 @@ fn sign(finding: &Finding) -> &GapSign {
 #[test]
 fn a_database_that_no_span_of_the_operation_shows() {
     let by_metric = only(with_pool(steady(&orders(40.0))));
-    assert_eq!(by_metric.title, "GET /orders of shop spends 100 % of its time where no span shows what it does");
-    assert!(by_metric.reasons[1].contains("reports db.client.connection.count"), "{:?}", by_metric.reasons);
+    assert_eq!(by_metric.title(), "GET /orders of shop spends 100 % of its time where no span shows what it does");
+    assert!(by_metric.reasons()[1].contains("reports db.client.connection.count"), "{:?}", by_metric.reasons());
     assert_eq!(*sign(&by_metric), GapSign::ClientMetric { name: "db.client.connection.count".into() });
     assert_eq!((by_metric.resource.as_str(), by_metric.period, by_metric.exemplars.len()), ("shop", None, 3));
     let other = server("shop", "GET /carts").at(0.0, 9.0).child(query("SELECT a FROM t"));
@@ -65,9 +66,9 @@ fn a_database_that_no_span_of_the_operation_shows() {
 fn a_time_that_grows_with_the_load() {
     let found = only(trial(&orders(8.0), &orders(120.0), 0.02));
     let grown = "It grows with the load, as a wait in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
-    assert_eq!(found.reasons[1], grown);
-    assert!(found.period.is_some_and(|period| period.label.contains("20 users")));
-    assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);
+    assert_eq!(found.reasons()[1], grown);
+    assert!(found.period.as_ref().is_some_and(|period| period.label.contains("20 users")));
+    assert!(found.advice().contains("a connection of a pool, a lock"), "{}", found.advice());
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn calling(ms: f64) -> SpanBuilder {
 fn a_service_of_the_trial_that_never_speaks() {
     let silent = |cores| steady(&calling(80.0)).service("stock", None).cpu("stock", 0, move |_| cores);
     let found = only(silent(0.05));
-    assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, which sends no spans");
+    assert_eq!(found.title(), "GET /orders spends 95 % of its time in stock, which sends no spans");
     assert_eq!(found.resource, "stock");
     assert!(is_missed_by(&found, "stock") && !is_missed_by(&found, "shop"));
     assert_eq!(detect(silent(0.7)), [], "70 ms of its processor in each call");
@@ -98,9 +99,9 @@ fn a_service_whose_spans_are_torn_from_their_callers() {
     let own = server("stock", "GET /stock").at(0.0, 78.0);
     let torn = stock(steady(&calling(80.0))).traces((300..330).map(|n| own.clone().trace(n)));
     let found = only(torn);
-    assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, whose spans are in traces of their own");
+    assert_eq!(found.title(), "GET /orders spends 95 % of its time in stock, whose spans are in traces of their own");
     assert_eq!(*sign(&found), GapSign::SeparateTraces);
-    assert!(found.advice.contains("traceparent"), "{}", found.advice);
+    assert!(found.advice().contains("traceparent"), "{}", found.advice());
     let call = client("GET").to_port(FIRST_PORT + 1).at(2.0, 80.0).child(own.at(3.0, 78.0));
     assert_eq!(detect(stock(steady(&orders(84.0).child(call)))), []);
 }
@@ -110,7 +111,7 @@ fn a_service_that_works_and_that_nobody_shows_a_call_to() {
     let beside = |cores| steady(&orders(40.0)).service("db", None).cpu("db", 0, move |_| cores);
     let found = only(beside(0.12));
     let busy = "db ran and used 12.0 ms of processor time for each of these requests, and no span shows a call to it.";
-    assert_eq!((found.resource.as_str(), found.reasons[1].as_str()), ("shop", busy));
+    assert_eq!((found.resource.as_str(), found.reasons()[1].as_str()), ("shop", busy));
     assert!(is_missed_by(&found, "db"));
     assert_eq!(detect(beside(0.001)), [], "an idle neighbour");
 }

@@ -9,6 +9,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const PYTHON: &str = "python3 serve.py";
 const JAVA: &str = "java -jar shop.jar";
@@ -54,7 +55,7 @@ fn threads_of_an_interpreter_that_share_a_core_are_named() {
     let findings = detect(trial.series(names::CONTEXT_SWITCHES, "shop", 0, |_| 900.0), PYTHON);
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert_eq!(
-        finding.title,
+        finding.title(),
         "shop is limited by the lock of the Python interpreter (GIL): its 18 threads use 1.02 cores together"
     );
     assert_eq!((finding.confidence, finding.cost_share), (Confidence::High, 1.0));
@@ -68,7 +69,7 @@ fn threads_of_an_interpreter_that_share_a_core_are_named() {
 #[test]
 fn another_program_needs_the_same_use_under_two_loads() {
     let findings = detect(threads(Some(2.0), [0.5, 1.0, 1.0]), JAVA);
-    assert_eq!(findings[0].title, "shop runs one thread at a time: its threads use 1 core together");
+    assert_eq!(findings[0].title(), "shop runs one thread at a time: its threads use 1 core together");
     assert_eq!(findings[0].confidence, Confidence::Medium);
     assert_eq!(detect(threads(None, [0.5, 0.8, 1.0]), JAVA), []);
     let once = detect(threads(None, [0.5, 0.8, 1.0]), PYTHON);
@@ -114,7 +115,7 @@ fn arrivals_that_are_not_completed_count() {
     let trial = trial.busiest_thread("shop", 0, |_| 0.2).arrivals(10, 100.0, load(0, 98.0, 50.0));
     let findings = detect(trial.arrivals(10, 200.0, load(0, 99.0, 900.0)), PYTHON);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].reasons[3].contains("rate offered"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[3].contains("rate offered"), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn threads_in_a_lock_show_it_beside_neighbours() {
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     let room =
         "waited for a lock; 0.8 threads waited for a processor, though other programs filled the machine's 4 cores.";
-    assert!(finding.reasons[2].ends_with(room), "{:?}", finding.reasons);
+    assert!(finding.reasons()[2].ends_with(room), "{:?}", finding.reasons());
     assert!(read(finding).crowded.is_some_and(|crowded| crowded.waiting_for_lock > 19.0));
     assert_eq!(detect(crowded(20.0, 1.24), PYTHON).len(), 1);
     assert_eq!(detect(crowded(20.0, 1.26), PYTHON), [], "threads that wait for a processor");

@@ -8,6 +8,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const MIB: f64 = 1048576.0;
 
@@ -42,13 +43,13 @@ fn read(findings: &[Finding]) -> &evidence::MemoryGrowth {
 fn memory_that_grows_by_the_request_is_named_with_the_time_that_is_left() {
     let found = detect(shop(|s| 70.0 + s));
     let growth = read(&found).growth.clone().unwrap();
-    assert_eq!(found[0].title, "the memory of shop grows by 1.00 MiB/s and reaches its limit of 256 MiB in 57.0 s");
+    assert_eq!(found[0].title(), "the memory of shop grows by 1.00 MiB/s and reaches its limit of 256 MiB in 57.0 s");
     assert_eq!((growth.start_bytes, growth.end_bytes), (80.0 * MIB, 199.0 * MIB));
     assert_eq!((growth.bytes_per_second, growth.bytes_per_request), (MIB, Some(MIB / 100.0)));
     assert!((found[0].cost_share - 199.0 / 256.0).abs() < 1e-9, "{}", found[0].cost_share);
     assert_eq!((found[0].confidence, &found[0].caveats[..]), (Confidence::Medium, &[Caveat::GrowthMayLevelOff][..]));
     assert_eq!(
-        found[0].reasons[0],
+        found[0].reasons()[0],
         "In “4 users” (4 users), it goes from 80.0 MiB to 199 MiB within 2 min 0 s, 78 % of its limit: 1.00 MiB/s, \
          10.2 KiB for each request, and each quarter of that time begins above the one before."
     );
@@ -90,7 +91,7 @@ fn the_fullest_replica_speaks_for_all() {
     let found = detect(trial.series(names::MEMORY_BYTES, "shop", 1, |s| (80.0 + f64::from(s)) * MIB));
     let evidence = read(&found);
     assert_eq!((evidence.replica, evidence.affected_replicas, evidence.replicas), (1, 2, 3));
-    assert!(found[0].title.starts_with("the memory of shop[1] grows "), "{}", found[0].title);
+    assert!(found[0].title().starts_with("the memory of shop[1] grows "), "{}", found[0].title());
 }
 
 /// Notes a kill at each of these seconds.
@@ -104,20 +105,20 @@ fn noted(mut trial: TrialEvidence, seconds: &[i64]) -> TrialEvidence {
 #[test]
 fn a_kill_is_named_whatever_the_readings_say() {
     let found = detect_in(&noted(shop(|s| 100.0 + s % 60.0 * 2.5).build(), &[70]));
-    assert_eq!(found[0].title, "shop was killed when its memory reached its limit of 256 MiB");
+    assert_eq!(found[0].title(), "shop was killed when its memory reached its limit of 256 MiB");
     assert_eq!(
-        found[0].reasons[0],
+        found[0].reasons()[0],
         "The kernel killed a process of shop for lack of memory 1 min 10 s into the load. Its highest reading is 248 MiB."
     );
     assert_eq!((found[0].confidence, read(&found).growth.is_none()), (Confidence::High, true));
     let sampled =
         shop(|_| 100.0).series(names::CGROUP_MEMORY_OOM_KILLS, "shop", 0, |s| f64::from(u8::from(s % 50 == 49)));
     let found = detect_in(&noted(sampled.build(), &[70]));
-    assert_eq!(found[0].title, "shop was killed 2 times when its memory reached its limit of 256 MiB");
+    assert_eq!(found[0].title(), "shop was killed 2 times when its memory reached its limit of 256 MiB");
     let unknown = TrialBuilder::new("a").service("shop", None).steady(30, load(4, 100.0)).build();
     let found = detect_in(&noted(unknown, &[20]));
     assert_eq!(
-        (found[0].title.as_str(), found[0].cost_share),
+        (found[0].title().as_str(), found[0].cost_share),
         ("shop was killed when its memory reached its limit", 1.0)
     );
 }

@@ -6,6 +6,7 @@ use narrows_testkit::spans::{Beat, SpanBuilder, client, database, document_query
 use narrows_testkit::trial::TrialBuilder;
 
 use super::*;
+use crate::words::InWords;
 
 const ROW: &str = "SELECT name FROM customer WHERE id = $1";
 const BEAT: Beat = Beat { first_ms: 5.0, step_ms: 5.0, length_ms: 3.0 };
@@ -38,12 +39,12 @@ fn with_noise_between(noise: SpanBuilder) -> Vec<SpanBuilder> {
 fn one_query_per_row_is_named_with_its_evidence() {
     let findings = detect_in_each(run_of(10, BEAT, |_| query(ROW)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "GET /orders fetches rows one at a time: 10 similar queries in each request");
+    assert_eq!(finding.title(), "GET /orders fetches rows one at a time: 10 similar queries in each request");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert_eq!(finding.cost_share, 0.48);
     assert_eq!(finding.confidence, Confidence::High);
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "100 % of the traces of GET /orders that query a database show it (10 traces): after another query, 10 \
              queries of one shape follow under one parent.",
@@ -53,11 +54,11 @@ fn one_query_per_row_is_named_with_its_evidence() {
     assert_eq!(finding.caveats[1], Caveat::QueryValuesNotRecorded);
     assert_eq!(finding.exemplars.len(), 3);
     assert_eq!(finding.exemplars[0].span_ids.len(), 5);
-    let text = finding.evidence_text.as_deref().unwrap();
+    let text = finding.evidence_text().unwrap();
     assert!(
         text.starts_with("SELECT name FROM customer WHERE id = ?\n\nas sent: SELECT name FROM customer WHERE id = $1")
     );
-    assert!(finding.advice.contains("selectinload") && finding.advice.contains("GET /orders"));
+    assert!(finding.advice().contains("selectinload") && finding.advice().contains("GET /orders"));
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn double_instrumentation_is_said() {
     let evidence = evidence_of(&findings[0]);
     assert_eq!((evidence.spans_per_query, &evidence.scopes[..]), (2.0, &["sqlalchemy".into(), "psycopg2".into()][..]));
     let said = "Double instrumentation: 2 spans for each query (sqlalchemy, psycopg2), counted once.";
-    assert_eq!(findings[0].ruled_out[0], said);
+    assert_eq!(findings[0].ruled_out()[0], said);
 }
 
 #[test]
@@ -161,9 +162,9 @@ fn reads_need_a_query_before_them_and_writes_do_not() {
     assert_eq!(bare(ROW), []);
     let findings = bare("INSERT INTO line (a) VALUES ($1)");
     assert_eq!((findings.len(), evidence_of(&findings[0]).after.clone()), (1, None));
-    assert_eq!(findings[0].title, "POST /orders writes rows one at a time: 10 similar queries in each request");
-    assert!(findings[0].reasons[0].ends_with("(10 traces): 10 queries of one shape follow under one parent."));
-    assert!(findings[0].advice.contains("a multi-row INSERT"), "{}", findings[0].advice);
+    assert_eq!(findings[0].title(), "POST /orders writes rows one at a time: 10 similar queries in each request");
+    assert!(findings[0].reasons()[0].ends_with("(10 traces): 10 queries of one shape follow under one parent."));
+    assert!(findings[0].advice().contains("a multi-row INSERT"), "{}", findings[0].advice());
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn advice_speaks_the_language_of_the_store() {
             |i: usize| query(&text.replace('$', &i.to_string())).facts(|f| f.db_system = Some(system.into()));
         let findings = detect_in_each(run_of(10, BEAT, of_store));
         assert_eq!(findings.len(), 1, "{system}: {findings:#?}");
-        assert!(findings[0].advice.contains(word), "{}", findings[0].advice);
+        assert!(findings[0].advice().contains(word), "{}", findings[0].advice());
     }
 }
 
@@ -231,5 +232,5 @@ fn growth_with_the_result_is_said() {
     let traces = (0..10).map(|n| orders(run_of(6 + n as usize, BEAT, |_| query(ROW))).trace(n));
     let findings = detect(traces);
     assert_eq!(evidence_of(&findings[0]).queries, Counts { least: 6, median: 10, most: 15 });
-    assert!(findings[0].reasons[1].contains("request to request, from 6 to 15"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[1].contains("request to request, from 6 to 15"), "{:?}", findings[0].reasons());
 }

@@ -5,6 +5,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&NotSteady, &trial.build(), &Thresholds::default())
@@ -28,29 +29,33 @@ fn one(seconds: usize, of: impl Fn(f64) -> (f64, f64)) -> Vec<Finding> {
 fn a_trend_is_named_with_its_halves() {
     let findings = one(40, |s| (1000.0 * (1.0 - 0.01 * s), 80.0));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert!(finding.title.starts_with("“8 users” is not steady: throughput falls by 22 % from"), "{}", finding.title);
+    assert!(
+        finding.title().starts_with("“8 users” is not steady: throughput falls by 22 % from"),
+        "{}",
+        finding.title()
+    );
     assert_eq!((finding.confidence, finding.resource.as_str()), (Confidence::Medium, "experiment"));
-    assert!(finding.reasons[0].contains("from 905/s in the first half to 706/s"), "{:?}", finding.reasons);
+    assert!(finding.reasons()[0].contains("from 905/s in the first half to 706/s"), "{:?}", finding.reasons());
     let both = one(40, |s| (1000.0, 50.0 + 5.0 * s));
-    assert!(both[0].title.contains("mean latency rises by"), "{}", both[0].title);
+    assert!(both[0].title().contains("mean latency rises by"), "{}", both[0].title());
     assert_eq!(both[0].confidence, Confidence::High, "it more than doubles over the whole trial");
 }
 
 #[test]
 fn a_start_that_has_not_settled_is_named() {
     let findings = one(40, |s| (if s < 8.0 { 500.0 } else { 1000.0 }, 80.0));
-    assert_eq!(findings[0].title, "“8 users” begins too soon: its first 8 s are not like the rest");
-    assert!(findings[0].advice.starts_with("Make the warm-up at least 8 s longer"));
+    assert_eq!(findings[0].title(), "“8 users” begins too soon: its first 8 s are not like the rest");
+    assert!(findings[0].advice().starts_with("Make the warm-up at least 8 s longer"));
 }
 
 #[test]
 fn a_wave_is_named_where_the_window_holds_few() {
     let wave = |s: f64| (if s % 15.0 < 5.0 { 500.0 } else { 1000.0 }, 80.0);
     let findings = one(60, wave);
-    assert!(findings[0].title.ends_with("throughput goes up and down every 15 s"), "{}", findings[0].title);
+    assert!(findings[0].title().ends_with("throughput goes up and down every 15 s"), "{}", findings[0].title());
     assert_eq!(one(180, wave), [], "twelve waves are enough");
     let hourly = one(28_800, |s| (if s % 7_200.0 < 2_400.0 { 500.0 } else { 1000.0 }, 80.0));
-    assert!(hourly[0].title.ends_with("throughput goes up and down every 7200 s"), "{}", hourly[0].title);
+    assert!(hourly[0].title().ends_with("throughput goes up and down every 7200 s"), "{}", hourly[0].title());
 }
 
 #[test]
@@ -59,8 +64,8 @@ fn a_load_beyond_the_capacity_is_reported_as_that() {
     trial.windows[0].rate = Some(130.0);
     let findings = crate::detect(&NotSteady, &trial, &Thresholds::default());
     assert_eq!(findings[0].confidence, Confidence::Medium);
-    assert!(findings[0].reasons[1].contains("130/s offered, 100/s completed"), "{:?}", findings[0].reasons);
-    assert!(findings[0].advice.starts_with("Read its throughput"));
+    assert!(findings[0].reasons()[1].contains("130/s offered, 100/s completed"), "{:?}", findings[0].reasons());
+    assert!(findings[0].advice().starts_with("Read its throughput"));
 }
 
 #[test]
@@ -105,24 +110,27 @@ fn what_the_hypervisor_takes_is_named_and_the_rest_is_judged() {
     let steal = |s: f64| if s < 300.0 { 0.04 } else { 0.10 + 0.04 * (s - 300.0) / 300.0 };
     let findings = stolen(steal, move |s| 0.409 + 4.125 * (steal(s) - 0.04));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "“8 users” was disturbed by the hypervisor: mean latency rises by 81 %");
-    assert_eq!(finding.confidence, Confidence::Medium, "half of it is free and steady: {:?}", finding.reasons);
+    assert_eq!(finding.title(), "“8 users” was disturbed by the hypervisor: mean latency rises by 81 %");
+    assert_eq!(finding.confidence, Confidence::Medium, "half of it is free and steady: {:?}", finding.reasons());
     assert!(
-        finding.reasons.iter().any(|reason| reason.contains("took 4.0 % to 14 % of the machine's CPU")),
+        finding.reasons().iter().any(|reason| reason.contains("took 4.0 % to 14 % of the machine's CPU")),
         "{finding:?}"
     );
     assert!(
-        finding.reasons.iter().any(|reason| reason.contains("In the 300 s with less of it mean latency is steady at"))
+        finding
+            .reasons()
+            .iter()
+            .any(|reason| reason.contains("In the 300 s with less of it mean latency is steady at"))
     );
-    assert!(!finding.advice.contains("caches") && finding.advice.contains("calm part"), "{}", finding.advice);
+    assert!(!finding.advice().contains("caches") && finding.advice().contains("calm part"), "{}", finding.advice());
 }
 
 #[test]
 fn figures_are_unreliable_when_no_part_is_free() {
     let findings = stolen(|s| 0.30 * s / 600.0, |s| 0.4 + 1.2 * s / 600.0);
-    assert_eq!(findings[0].confidence, Confidence::High, "{:?}", findings[0].reasons);
-    assert!(findings[0].title.contains("was disturbed by the hypervisor"), "{}", findings[0].title);
-    assert!(findings[0].reasons.iter().any(|reason| reason.starts_with("No part of")), "{:?}", findings[0].reasons);
+    assert_eq!(findings[0].confidence, Confidence::High, "{:?}", findings[0].reasons());
+    assert!(findings[0].title().contains("was disturbed by the hypervisor"), "{}", findings[0].title());
+    assert!(findings[0].reasons().iter().any(|reason| reason.starts_with("No part of")), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn a_system_that_changes_by_itself_is_not_excused() {
         ("steal that comes and goes", stolen(|s| if s % 120.0 < 60.0 { 0.02 } else { 0.12 }, growing)),
         ("steal at the end of a growth that began before", stolen(|s| if s < 540.0 { 0.01 } else { 0.15 }, growing)),
     ] {
-        assert!(findings[0].title.contains("is not steady"), "with {name}: {}", findings[0].title);
+        assert!(findings[0].title().contains("is not steady"), "with {name}: {}", findings[0].title());
         assert_eq!(findings[0].confidence, Confidence::High, "with {name}");
     }
 }
@@ -145,12 +153,12 @@ fn other_programs_and_the_generator_are_named_too() {
     let slow = |s: f64| if s < 60.0 { 2.0 } else { 4.0 };
     let steps = || window(TrialBuilder::new("a").cores(2), 120, |s| (500.0, slow(s)));
     let crowded = detect(steps().host_cpu(|second| if second < 60 { 0.2 } else { 0.6 }));
-    assert!(crowded[0].title.contains("was disturbed by other programs"), "{}", crowded[0].title);
+    assert!(crowded[0].title().contains("was disturbed by other programs"), "{}", crowded[0].title());
     let mut late = steps().build();
     for (row, at) in late.seconds.iter_mut().zip(0..) {
         row.lateness.record_n(if at < 60 { 10_000 } else { 1_500_000 }, row.sent);
     }
     let late = crate::detect(&NotSteady, &late, &Thresholds::default());
-    assert!(late[0].title.contains("was disturbed by the load generator"), "{}", late[0].title);
-    assert!(late[0].reasons.iter().any(|reason| reason.contains("sent requests 10.0 µs to 755 µs late")), "{late:?}");
+    assert!(late[0].title().contains("was disturbed by the load generator"), "{}", late[0].title());
+    assert!(late[0].reasons().iter().any(|reason| reason.contains("sent requests 10.0 µs to 755 µs late")), "{late:?}");
 }

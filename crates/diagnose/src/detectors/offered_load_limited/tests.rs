@@ -6,12 +6,12 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use super::*;
 use crate::compare;
+use crate::words::InWords;
 
 fn detect(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
     let run = run_of_trials(trials.map(TrialBuilder::build));
     let thresholds = Thresholds::default();
-    let found = OfferedLoadLimited.detect_run(&run, &compare(&run, &thresholds), &thresholds);
-    found.into_iter().map(|(at, finding)| (at, crate::put_into_words(finding))).collect()
+    OfferedLoadLimited.detect_run(&run, &compare(&run, &thresholds), &thresholds)
 }
 
 fn closed(name: &str, vus: u32, rate: f64, latency_ms: f64) -> TrialBuilder {
@@ -27,13 +27,13 @@ fn users_that_think_hide_a_gain() {
     let found = detect([closed("one", 3810, 1885.0, 67.66), closed("two", 3810, 1887.0, 30.51)]);
     let [(0, of_first), (1, finding)] = &found[..] else { panic!("one finding in each trial, not {found:?}") };
     assert_eq!(
-        of_first.reasons[0],
+        of_first.reasons()[0],
         "Throughput is 1,885/s here and the same in two, because it is what the load asks for."
     );
-    assert_eq!(finding.title, "one completes the whole offered load, so throughput cannot show what two changes");
-    assert!(finding.reasons[1].contains("at least 97 % of the users think"), "{:?}", finding.reasons);
+    assert_eq!(finding.title(), "one completes the whole offered load, so throughput cannot show what two changes");
+    assert!(finding.reasons()[1].contains("at least 97 % of the users think"), "{:?}", finding.reasons());
     assert_eq!(
-        finding.reasons[2],
+        finding.reasons()[2],
         "Mean latency goes from 67.7 ms to 30.5 ms, and with it the requests under way from 128 to 57.6."
     );
 }
@@ -46,10 +46,10 @@ fn arrivals_that_all_complete_hide_a_gain() {
     let Hidden::Variant(pair) = &evidence.hidden else { panic!("{evidence:?}") };
     assert_eq!((pair.latency_differs, pair.cpu_differs), (true, false));
     assert_eq!((pair.first.under_way(), pair.other.under_way()), (4.0, 2.0));
-    assert!(found.iter().all(|(_, one)| one.reasons[1].starts_with("At least 100 % of the arrivals")), "{found:?}");
+    assert!(found.iter().all(|(_, one)| one.reasons()[1].starts_with("At least 100 % of the arrivals")), "{found:?}");
     let cpu = |name, cores| open(name, 200.0, 20.0).cpu("shop", 0, move |_| cores);
     let found = detect([cpu("one", 0.3), cpu("two", 0.6)]);
-    assert_eq!(found[1].1.reasons[2], "CPU for each request goes from 1.50 ms to 3.00 ms.");
+    assert_eq!(found[1].1.reasons()[2], "CPU for each request goes from 1.50 ms to 3.00 ms.");
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn steps(levels: [(u32, f64, f64); 2]) -> TrialBuilder {
 fn steps_that_find_no_limit_are_reported() {
     let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");
-    assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU available to it.");
+    assert_eq!(finding.title(), "the offered load ended at 200 users, below any limit, so the capacity is unknown");
+    assert_eq!(finding.reasons()[2], "The busiest service, shop, used 20 % of the CPU available to it.");
     let open = [50.0, 100.0, 200.0]
         .into_iter()
         .fold(TrialBuilder::new("a"), |trial, rate| trial.arrivals(20, rate, Load { vus: 1, rate, latency_ms: 10.0 }));
     let findings = in_trial(open.service("shop", Some(1.0)).cpu("shop", 0, |_| 0.2));
-    assert!(findings[0].reasons[0].starts_with("From 50.0/s to 200/s throughput went from 50.0/s to 200/s"));
+    assert!(findings[0].reasons()[0].starts_with("From 50.0/s to 200/s throughput went from 50.0/s to 200/s"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use narrows_testkit::trial::{FIRST_PORT, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Twenty seconds of a shop (port 9000) and its store (9001). From the tenth second on, `succeeded` of a hundred
 /// requests succeed in each second, and the others fail by their status.
@@ -49,10 +50,10 @@ fn detect(trial: &TrialEvidence) -> Vec<Finding> {
 fn a_store_that_was_down_is_named_with_what_failed_and_how_long_it_took() {
     let trial = up(trial(&[40, 0, 30]), "store", &[(10.2, 0.0), (11.4, 1.0)]);
     let [finding] = &detect(&with_traces(trial, FIRST_PORT + 1))[..] else { panic!("one finding") };
-    assert_eq!(finding.title, "store was down for 1.20 s; 230 requests failed, all was as before after 2.80 s");
+    assert_eq!(finding.title(), "store was down for 1.20 s; 230 requests failed, all was as before after 2.80 s");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
     assert_eq!(
-        finding.reasons[0],
+        finding.reasons()[0],
         "Down 10.2 s into the load: 230 failed (status 230), none succeeded in 1 s, until 100/s succeeded again as \
          before, 2.80 s later; it ran again 1.60 s before that."
     );
@@ -72,7 +73,7 @@ fn failures_elsewhere_make_it_less_sure() {
 
 #[test]
 fn one_that_stays_down_and_one_that_falls_often_are_reported_as_such() {
-    let title = |succeeded, points: &[(f64, f64)]| detect(&up(trial(succeeded), "store", points))[0].title.clone();
+    let title = |succeeded, points: &[(f64, f64)]| detect(&up(trial(succeeded), "store", points))[0].title().clone();
     assert_eq!(
         title(&[40, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[(10.5, 0.0)]),
         "store was down to the end of the load, 9.50 s; 960 requests failed, and it was not as before when the load ended"

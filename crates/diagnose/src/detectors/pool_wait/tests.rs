@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const TEXT: &str = "SELECT a FROM t WHERE b = $1";
 const PENDING: &str = "db.client.connection.pending_requests";
@@ -39,16 +40,16 @@ fn evidence_of(finding: &Finding) -> &evidence::PoolWait {
 fn waits_in_spans_of_the_pool_are_named() {
     let findings = detect(trial(|_| waiting(internal("pg-pool.connect"), 60.0)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop waits for a connection: 60.0 ms of each GET /orders, its queries take 4.00 ms");
+    assert_eq!(finding.title(), "shop waits for a connection: 60.0 ms of each GET /orders, its queries take 4.00 ms");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
     assert!((finding.cost_share - 0.6).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!(finding.exemplars.len(), 3);
     assert_eq!(finding.caveats, [Caveat::MoreQueriesAtOnce, Caveat::NoPoolMetric]);
     assert_eq!(
-        finding.reasons[0],
+        finding.reasons()[0],
         "Spans of the pool take 60 % of the time of GET /orders, with no other call of the request in progress."
     );
-    assert!(finding.advice.contains("make the pool of shop larger"), "{}", finding.advice);
+    assert!(finding.advice().contains("make the pool of shop larger"), "{}", finding.advice());
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn metrics_that_agree_make_it_sure() {
     let findings = detect(both);
     assert_eq!(findings[0].confidence, Confidence::High);
     assert_eq!(evidence_of(&findings[0]).pool.pending.map(|readings| readings.share), Some(0.75));
-    assert!(findings[0].reasons[1].starts_with("Requests wait in 75 % of"), "{:?}", findings[0].reasons);
+    assert!(findings[0].reasons()[1].starts_with("Requests wait in 75 % of"), "{:?}", findings[0].reasons());
 }
 
 #[test]
@@ -103,7 +104,10 @@ fn connections_held_during_calls_are_reported() {
     };
     let findings = detect(trial(held));
     assert_eq!(evidence_of(&findings[0]).other_calls_ns, 30e6);
-    assert!(findings[0].advice.starts_with("Between its queries it calls other services for 30.0 ms"), "{findings:?}");
+    assert!(
+        findings[0].advice().starts_with("Between its queries it calls other services for 30.0 ms"),
+        "{findings:?}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Requests of which `failed` in ten fail with this text.
 fn trial(failed: u32, text: &'static str) -> TrialBuilder {
@@ -39,7 +40,7 @@ fn errors_that_say_so_are_found_with_what_holds_the_ports() {
             .series(names::HOST_EPHEMERAL_PORTS, "", 0, |_| 28_232.0);
     let findings = detect(sampled);
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert_eq!(findings[0].title, "shop has no local port left: 20 % of requests fail");
+    assert_eq!(findings[0].title(), "shop has no local port left: 20 % of requests fail");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const LOAD: Load = Load { vus: 8, rate: 50.0, latency_ms: 20.0 };
 
@@ -37,11 +38,11 @@ fn full(second: u32) -> f64 {
 fn a_full_partition_is_named_before_it_refuses() {
     let findings = detect(&trial(30, full).build());
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "store has no headroom: 92 % of the provisioned rate at the top");
+    assert_eq!(finding.title(), "store has no headroom: 92 % of the provisioned rate at the top");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
     assert!((finding.cost_share - 10.0 / 29.0).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!(
-        finding.reasons[1..],
+        finding.reasons()[1..],
         [
             "Its mean over the run, 61 %, hides that. 1 of 2 partitions are as full.",
             "No calls are rejected yet: more users, or another burst, will reach the limit."
@@ -49,7 +50,7 @@ fn a_full_partition_is_named_before_it_refuses() {
     );
     let evidence = evidence_of(finding);
     assert_eq!((evidence.partition.as_str(), evidence.full_seconds), ("1", 10.0));
-    assert!(finding.advice.contains("a partition key that spreads the load"), "{}", finding.advice);
+    assert!(finding.advice().contains("a partition key that spreads the load"), "{}", finding.advice());
     let period = finding.period.as_ref().unwrap();
     assert_eq!((period.end_ns - period.start_ns) / SECOND_NS, 10);
 }

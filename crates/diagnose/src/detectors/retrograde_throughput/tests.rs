@@ -8,6 +8,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&RetrogradeThroughput, &trial.build(), &Thresholds::default())
@@ -40,13 +41,13 @@ fn lawful() -> Vec<(u32, f64)> {
 fn a_curve_with_a_peak_is_named_with_its_law() {
     let findings = detect(levels(&lawful()).service("shop", None));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.confidence, Confidence::High, "{:?}", finding.reasons);
+    assert_eq!(finding.confidence, Confidence::High, "{:?}", finding.reasons());
     assert!(
-        finding.title.starts_with("throughput falls under more load, from 8,989/s at 16 users to"),
+        finding.title().starts_with("throughput falls under more load, from 8,989/s at 16 users to"),
         "{}",
-        finding.title
+        finding.title()
     );
-    assert!(finding.reasons.iter().any(|reason| reason.contains("best with 22.1 requests under way")), "{finding:?}");
+    assert!(finding.reasons().iter().any(|reason| reason.contains("best with 22.1 requests under way")), "{finding:?}");
     let law = evidence(finding).law.as_ref().unwrap();
     assert!((law.kappa - 0.002).abs() < 2e-4 && law.shows_a_peak(), "{law:?}");
     assert!((finding.cost_share - 0.3).abs() < 0.15, "{}", finding.cost_share);
@@ -63,17 +64,17 @@ fn what_grows_is_said() {
     );
     assert_eq!(findings[0].caveats, [Caveat::LoadOnlyGrew, Caveat::FewLevelsForScalabilityLaw { levels: 3 }]);
     assert!(
-        findings[0].reasons[1]
+        findings[0].reasons()[1]
             .starts_with("shop uses 99 % of the CPU available to it, and each request costs it 12.4 ms of CPU"),
         "{:?}",
-        findings[0].reasons
+        findings[0].reasons()
     );
     assert_eq!(findings[0].confidence, Confidence::Medium);
     let mut counted = operation("shop", "GET /", 35, 80.0, 50.0);
     let refused = |second: u32| if second >= 25 { 40.0 } else { 0.0 };
     counted.calls = vec![store_calls("query", (0..35).map(|second| (100.0, refused(second), 100.0)))];
     let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).operation(counted));
-    assert!(findings[0].reasons[1].contains("Rejections (status 429) by azure.cosmosdb grow from 0 % to 29 %"));
+    assert!(findings[0].reasons()[1].contains("Rejections (status 429) by azure.cosmosdb grow from 0 % to 29 %"));
     assert_eq!(findings[0].resource, WHOLE);
 }
 
@@ -81,7 +82,7 @@ fn what_grows_is_said() {
 fn throughput_that_comes_back_is_proof() {
     let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0), (8, 118.0)]));
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert!(findings[0].reasons.iter().any(|reason| reason.contains("returned to 118/s at 8 users")));
+    assert!(findings[0].reasons().iter().any(|reason| reason.contains("returned to 118/s at 8 users")));
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn an_open_load_falls_too() {
         detect(trial.arrivals(10, 200.0, at(last.0, last.1)).held_back(0, dropped))
     };
     let findings = open((70.0, 400.0), 0);
-    assert!(findings[0].title.ends_with("from 100/s at 100/s to 70.0/s at 200/s"), "{}", findings[0].title);
+    assert!(findings[0].title().ends_with("from 100/s at 100/s to 70.0/s at 200/s"), "{}", findings[0].title());
     assert_eq!(open((70.0, 20.0), 130), [], "what was not sent is not lost by the system");
 }
 

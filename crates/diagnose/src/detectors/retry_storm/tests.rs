@@ -9,6 +9,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn evidence_of(finding: &Finding) -> &evidence::RetryStorm {
     let Evidence::RetryStorm(evidence) = &finding.evidence else { panic!("{finding:?}") };
@@ -52,9 +53,9 @@ fn detect(traces: Vec<Trace>) -> Vec<Finding> {
 fn attempts_that_grow_with_failures_are_a_storm() {
     let findings = detect(traces(|is_storm| request(tried(if is_storm { 2 } else { 0 }))));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop calls GET 3 times per request while it fails, and once otherwise");
+    assert_eq!(finding.title(), "shop calls GET 3 times per request while it fails, and once otherwise");
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "GET /orders of shop makes 3 attempts for each of these calls, 1 in the calm part of the trial (40 and 80 \
              calls in the traces).",
@@ -81,7 +82,7 @@ fn counts_over_all_spans_make_it_sure() {
     assert_eq!(findings[0].confidence, Confidence::High);
     let failed_share = evidence_of(&findings[0]).failed_share.unwrap();
     assert!((failed_share - 2.0 / 3.0).abs() < 1e-9, "{failed_share}");
-    assert_eq!(findings[0].reasons[1], "Over all spans, 67 % of the attempts failed in that time.");
+    assert_eq!(findings[0].reasons()[1], "Over all spans, 67 % of the attempts failed in that time.");
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn retries_within_retries_multiply() {
     let evidence = evidence_of(&findings[0]);
     assert!((evidence.amplification() - 4.0).abs() < 1e-9, "{evidence:?}");
     assert_eq!(evidence.layers.iter().map(|layer| layer.service.as_str()).collect::<Vec<_>>(), ["stock"]);
-    assert!(findings[0].advice.starts_with("Retry in one layer only"));
+    assert!(findings[0].advice().starts_with("Retry in one layer only"));
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn transactions_that_meet_begin_again() {
     let findings = detect(traces(failing("40P01")));
     assert_eq!(findings.len(), 1);
     assert_eq!(evidence_of(&findings[0]).conflict_share, 1.0);
-    assert!(findings[0].advice.starts_with("Transactions conflict: lock rows in one"), "{}", findings[0].advice);
+    assert!(findings[0].advice().starts_with("Transactions conflict: lock rows in one"), "{}", findings[0].advice());
 }
 
 #[test]

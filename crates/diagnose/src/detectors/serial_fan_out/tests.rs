@@ -5,6 +5,7 @@ use narrows_testkit::spans::{Beat, SpanBuilder, client, document_query, query, r
 use narrows_testkit::trial::TrialBuilder;
 
 use super::*;
+use crate::words::InWords;
 
 const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
 const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 10.0, length_ms: 9.0 };
@@ -43,15 +44,15 @@ fn detect_in_each(children: Vec<SpanBuilder>) -> Vec<Finding> {
 fn partitions_asked_in_turn_are_named_with_the_saving() {
     let findings = detect_in_each(run_of(9, BEAT, partition));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "GET /utilization queries 9 partitions one after another");
+    assert_eq!(finding.title(), "GET /utilization queries 9 partitions one after another");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("drones", Some("GET /utilization")));
     assert!((finding.cost_share - 72.0 / 120.0).abs() < 1e-9, "{}", finding.cost_share);
-    assert_eq!(finding.cost_of, "of the latency of GET /utilization");
+    assert_eq!(finding.cost_of(), "of the latency of GET /utilization");
     assert_eq!(finding.confidence, Confidence::High);
-    assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
+    assert_eq!(finding.evidence_text().as_deref(), Some(TEXT));
     assert_eq!(evidence_of(finding).saving_ns, 72e6);
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "100 % of the traces of GET /utilization show it (10 traces): 9 similar calls under one parent, no two of \
              them at the same time.",
@@ -124,7 +125,7 @@ fn items_with_names_are_of_one_endpoint_as_its_service_says() {
         let findings = detect(route);
         assert_eq!(findings.len(), 1, "{route}");
         assert_eq!((evidence_of(&findings[0]).calls, evidence_of(&findings[0]).target), (4, Target::Service));
-        assert!(findings[0].title.ends_with("makes 4 similar calls one after another"), "{}", findings[0].title);
+        assert!(findings[0].title().ends_with("makes 4 similar calls one after another"), "{}", findings[0].title());
     }
     for route in ["/carriers/*", "/{controller}/{action}", "/carriers/{*rest}", "/carriers/{rest:path}", "/carriers"] {
         assert_eq!(detect(route), [], "{route}");

@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Steps of (users, rate), for a service with this CPU use.
 fn trial(steps: &[(u32, f64)], cores: f64) -> TrialBuilder {
@@ -30,7 +31,7 @@ fn threads_that_wait_for_a_lock_are_named() {
     let findings = detect(trial(&FLAT, 0.2).threads("shop", 0, &[(ThreadState::Lock, "", 15.0)]));
     let evidence = evidence_of(&findings);
     assert!(evidence.by_threads && (evidence.at_work - 1.0).abs() < 0.3, "{evidence:?}");
-    assert_eq!(findings[0].title, "shop: requests wait for a lock, one at a time is at work");
+    assert_eq!(findings[0].title(), "shop: requests wait for a lock, one at a time is at work");
     assert_eq!(findings[0].confidence, Confidence::High);
     let late = detect(trial(&FLAT[1..], 0.2).threads("shop", 0, &[(ThreadState::Lock, "", 15.0)]));
     assert!(evidence_of(&late).by_threads, "no level of one user is needed");
@@ -47,7 +48,7 @@ fn the_peer_that_is_called_in_turn_is_named() {
 fn turns_without_threads_are_named_by_the_latency_of_one_user() {
     let findings = detect(trial(&FLAT, 0.2).threads("shop", 0, &[(ThreadState::Events, "", 4.0)]));
     assert!(!evidence_of(&findings).by_threads);
-    assert_eq!(findings[0].title, "shop: requests take turns, one at a time is at work");
+    assert_eq!(findings[0].title(), "shop: requests take turns, one at a time is at work");
 }
 
 #[test]

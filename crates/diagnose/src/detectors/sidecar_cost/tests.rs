@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use super::*;
 use crate::compare;
+use crate::words::InWords;
 
 /// Two services that together use a core and respond at this rate.
 fn plain(rate: f64, latency_ms: f64) -> TrialBuilder {
@@ -26,8 +27,7 @@ fn meshed(rate: f64, latency_ms: f64) -> TrialBuilder {
 fn detect_run(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
     let run = run_of_trials(trials.map(TrialBuilder::build));
     let thresholds = Thresholds::default();
-    let found = SidecarCost.detect_run(&run, &compare(&run, &thresholds), &thresholds);
-    found.into_iter().map(|(at, finding)| (at, crate::put_into_words(finding))).collect()
+    SidecarCost.detect_run(&run, &compare(&run, &thresholds), &thresholds)
 }
 
 fn evidence(finding: &Finding) -> &evidence::SidecarCost {
@@ -39,9 +39,9 @@ fn evidence(finding: &Finding) -> &evidence::SidecarCost {
 fn one_trial_tells_their_share_of_the_cpu() {
     let findings = crate::detect(&SidecarCost, &meshed(100.0, 20.0).build(), &Thresholds::default());
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "the sidecars use 50 % of all CPU, 3.33 ms each time that a request passes one");
+    assert_eq!(finding.title(), "the sidecars use 50 % of all CPU, 3.33 ms each time that a request passes one");
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "They use 1 core on average.",
             "A request is assumed to pass 3 sidecars, as in a chain of services: no span shows more."
@@ -57,13 +57,13 @@ fn beside_the_same_without_them_their_latency_shows() {
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
     assert!(
         finding
-            .title
+            .title()
             .starts_with("the sidecars multiply the CPU of a request by 2.00, from 10.0 ms to 20.0 ms, and cost +"),
         "{}",
-        finding.title
+        finding.title()
     );
     assert_eq!(
-        finding.reasons[1],
+        finding.reasons()[1],
         "CPU for each request is 10.0 ms in plain and 20.0 ms in meshed, of which the sidecars themselves use 10.0 ms \
          (50 %) and the services 10.0 ms."
     );
@@ -85,7 +85,7 @@ fn one_sidecar_is_not_several() {
         let sidecars =
             SidecarSummary { traversals_per_request, counted_from: TraversalCount::Hops, ..SidecarSummary::default() };
         let evidence = evidence::SidecarCost { sidecars, ..evidence::SidecarCost::default() };
-        crate::put_into_words(Finding::new(evidence, 1)).reasons[1].clone()
+        Finding::new(evidence, 1).reasons()[1].clone()
     };
     assert_eq!(words(1.0), "A request passes 1 sidecar on average, by their own spans.");
     assert_eq!(words(3.0), "A request passes 3 sidecars on average, by their own spans.");

@@ -7,6 +7,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
     Load { vus, rate, latency_ms }
@@ -45,7 +46,7 @@ fn traces(lengths_ms: [f64; 2], call: impl Fn(f64, f64) -> SpanBuilder) -> Vec<T
 fn a_dependency_that_is_slow_at_any_load_is_named() {
     let findings = detect(steps().traces(traces([190.0, 200.0], call)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "partner.example takes 190 ms per call, 95 % of GET /offers");
+    assert_eq!(finding.title(), "partner.example takes 190 ms per call, 95 % of GET /offers");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("partner.example", Some("GET /offers")));
     assert_eq!((finding.confidence, finding.cost_share), (Confidence::High, 0.95));
     let evidence = read(finding);
@@ -58,7 +59,7 @@ fn a_dependency_that_is_slow_at_any_load_is_named() {
 fn a_dependency_without_capacity_is_read_under_the_heaviest_load() {
     let findings = detect(steps().traces(traces([30.0, 290.0], call)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "partner.example takes 290 ms at 8 users and 30.0 ms at 1 users, 97 % of GET /offers");
+    assert_eq!(finding.title(), "partner.example takes 290 ms at 8 users and 30.0 ms at 1 user, 97 % of GET /offers");
     assert_eq!(finding.confidence, Confidence::High);
     assert_eq!(read(finding).growth, DependencyGrowth::Grows);
     assert!(read(finding).proof.is_some());
@@ -107,7 +108,7 @@ fn a_database_without_a_query_and_a_service_without_spans_count() {
     let findings = detect(steps().service("engine", None).traces(traces([190.0, 200.0], silent)));
     assert_eq!(findings[0].resource, "engine");
     assert!(read(&findings[0]).is_in_experiment);
-    assert!(findings[0].advice.ends_with("Let engine send spans, to see what it does."), "{}", findings[0].advice);
+    assert!(findings[0].advice().ends_with("Let engine send spans, to see what it does."), "{}", findings[0].advice());
 }
 
 #[test]

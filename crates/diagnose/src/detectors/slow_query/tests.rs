@@ -6,6 +6,7 @@ use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const FIND: &str = "SELECT name FROM item WHERE title LIKE ?";
 
@@ -35,11 +36,11 @@ fn find(_: f64) -> SpanBuilder {
 fn a_query_that_takes_long_by_itself_is_named() {
     let findings = detect(steps().traces(traces(find, 54.0, 54.0)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, format!("a query of store takes 54.0 ms, 90 % of GET /find: {FIND}"));
+    assert_eq!(finding.title(), format!("a query of store takes 54.0 ms, 90 % of GET /find: {FIND}"));
     assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
-    assert_eq!(finding.reasons[0], "It takes 54.0 ms (median) at 2 users, the lightest load, for 3 rows.");
-    assert!(finding.ruled_out[2].ends_with("the CPU of store stood at 20 %."), "{:?}", finding.ruled_out);
-    assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(FIND), 3));
+    assert_eq!(finding.reasons()[0], "It takes 54.0 ms (median) at 2 users, the lightest load, for 3 rows.");
+    assert!(finding.ruled_out()[2].ends_with("the CPU of store stood at 20 %."), "{:?}", finding.ruled_out());
+    assert_eq!((finding.evidence_text().as_deref(), finding.exemplars.len()), (Some(FIND), 3));
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn without_a_known_load_none_is_named() {
     let load = Load { vus: 0, rate: 20.0, latency_ms: 60.0 };
     let trial = TrialBuilder::new("a").service("shop", None).service("store", None).steady(10, load).steady(10, load);
     let findings = detect(trial.traces(traces(find, 54.0, 54.0)));
-    assert_eq!(findings[0].reasons[0], "It takes 54.0 ms (median), for 3 rows.");
+    assert_eq!(findings[0].reasons()[0], "It takes 54.0 ms (median), for 3 rows.");
 }
 
 #[test]

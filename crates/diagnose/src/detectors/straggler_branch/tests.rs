@@ -5,6 +5,7 @@ use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, quer
 use narrows_testkit::trial::TrialBuilder;
 
 use super::*;
+use crate::words::InWords;
 
 fn call(host: &str, start_ms: f64, length_ms: f64) -> SpanBuilder {
     client("GET").url(&format!("http://{host}/part")).at(start_ms, length_ms)
@@ -27,14 +28,14 @@ fn detect_in_each(children: &[SpanBuilder]) -> Vec<Finding> {
 fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
     let findings = detect_in_each(&[call("stock", 5.0, 30.0), call("price", 5.0, 20.0), call("reviews", 5.0, 85.0)]);
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "GET /page waits for the call to reviews after its parallel work is done");
+    assert_eq!(finding.title(), "GET /page waits for the call to reviews after its parallel work is done");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /page")));
     assert!((finding.cost_share - 0.55).abs() < 1e-9, "{}", finding.cost_share);
     let Evidence::StragglerBranch(evidence) = &finding.evidence else { panic!("{finding:?}") };
     assert_eq!((evidence.last_share, evidence.branches), (1.0, 3));
     assert_eq!((evidence.length_ns, evidence.drag_ns), (85e6, 55e6));
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "The call to reviews is the last of 3 parallel branches in 100 % of the requests of GET /page (10 \
              requests).",
@@ -42,7 +43,7 @@ fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
              would save if it took no time.",
         ]
     );
-    assert_eq!(finding.evidence_text.as_deref(), Some("reviews GET /part"));
+    assert_eq!(finding.evidence_text().as_deref(), Some("reviews GET /part"));
     assert_eq!((finding.exemplars.len(), finding.exemplars[0].span_ids.len()), (3, 3));
 }
 
@@ -70,9 +71,9 @@ fn branches_of_every_kind_are_distinguished() {
         let findings = detect_in_each(&children);
         assert_eq!(findings.len(), 1, "{name}");
         assert!(
-            findings[0].title.contains(&format!("waits for {branch} after its parallel work is done")),
+            findings[0].title().contains(&format!("waits for {branch} after its parallel work is done")),
             "{name}: {}",
-            findings[0].title
+            findings[0].title()
         );
     }
 }

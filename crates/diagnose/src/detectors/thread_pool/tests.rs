@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 /// Ten users, then forty; throughput is at most 160 requests per second.
 fn trial() -> TrialBuilder {
@@ -50,7 +51,7 @@ fn requests_that_wait_for_a_thread_are_a_share_of_those_under_way() {
     assert_eq!((evidence.runtime, evidence.busy, evidence.size), (PoolRuntime::Jetty, Some(16.0), Some(16.0)));
     assert!((findings[0].cost_share - 0.6).abs() < 0.01, "{findings:?}");
     assert!(evidence.proof.is_some() && findings[0].confidence == Confidence::High);
-    assert_eq!(findings[0].title, "shop: 24 requests wait for a thread of Jetty's thread pool");
+    assert_eq!(findings[0].title(), "shop: 24 requests wait for a thread of Jetty's thread pool");
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn where_no_queue_is_reported_requests_beyond_the_threads_wait() {
 fn dotnet_is_full_while_items_wait() {
     let findings = detect(with(trial(), "dotnet.thread_pool.queue.length", (0.0, 20.0)));
     assert_eq!(evidence_of(&findings[0]).runtime, PoolRuntime::DotNet);
-    assert!(findings[0].advice.contains(".Result"), "{}", findings[0].advice);
+    assert!(findings[0].advice().contains(".Result"), "{}", findings[0].advice());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
+use crate::words::{InWords, caveat};
 
 const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
 const OPERATION: &str = "GET /utilization";
@@ -62,22 +63,22 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
 fn hot_seconds_are_named_beside_the_mean_that_hides_them() {
     let findings = detect(with_readings(trial(busy(), half(&refused(Some(400.0), 401.0)))));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "store rejects 10 % of the calls of GET /utilization, which then wait and retry");
+    assert_eq!(finding.title(), "store rejects 10 % of the calls of GET /utilization, which then wait and retry");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some(OPERATION)));
     assert!((finding.cost_share - 401.0 / 600.0).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!(finding.confidence, Confidence::High);
-    assert_eq!(finding.reasons[1], "Attempts were rejected in 2 of the 10 seconds with attempts.");
+    assert_eq!(finding.reasons()[1], "Attempts were rejected in 2 of the 10 seconds with attempts.");
     assert_eq!(
-        finding.reasons[2],
+        finding.reasons()[2],
         "In those seconds a partition consumed up to 96 of its 100 units; the mean over the run, 56.3 of 100, \
          hides that."
     );
-    let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
+    let number = |name: &str| finding.numbers().iter().find(|n| n.name == name).map(|n| n.value);
     assert_eq!(number("rejected attempts"), Some(40.0));
     assert_eq!(number("attempts per success"), Some(400.0 / 360.0));
     // 96 spent and one call of 3 refused there, as far as the traces show: less than is provisioned, so no amount.
     assert_eq!(number("demand on a partition in its busiest second"), Some(99.0));
-    assert!(finding.advice.starts_with("Provision more throughput for store; or spend"), "{}", finding.advice);
+    assert!(finding.advice().starts_with("Provision more throughput for store; or spend"), "{}", finding.advice());
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn how_much_to_provision_follows_the_hottest_second() {
     // 96 spent and 6 calls of 3 refused.
     let expected = "Provision more throughput for store: the demand on its busiest partition was 114 units in one \
                     second, so at least 228 for all 2; or spend";
-    assert!(findings[0].advice.starts_with(expected), "{}", findings[0].advice);
+    assert!(findings[0].advice().starts_with(expected), "{}", findings[0].advice());
 }
 
 #[test]
@@ -100,8 +101,8 @@ fn without_readings_or_times_told_it_is_less_sure() {
     assert_eq!(confidence(with_readings(trial(busy(), half(&silent)))), Confidence::Medium);
     let unsure = detect(trial(busy(), half(&silent)));
     assert_eq!(unsure[0].confidence, Confidence::Low);
-    assert!(unsure[0].ruled_out[0].contains("is not ruled out"));
-    assert!(unsure[0].caveats[1].to_string().starts_with("store reports neither"), "{:?}", unsure[0].caveats);
+    assert!(unsure[0].ruled_out()[0].contains("is not ruled out"));
+    assert!(caveat(&unsure[0].caveats[1]).starts_with("store reports neither"), "{:?}", unsure[0].caveats);
 }
 
 #[test]
@@ -163,7 +164,11 @@ fn two_operations_of_one_store_are_one_finding() {
         detect(trial(busy(), half(&refused(Some(400.0), 401.0))).operation(counted).traces((0..5).map(other)));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].operation.as_deref(), Some("GET /other"));
-    assert!(findings[0].reasons.contains(&"It also delays GET /utilization.".to_owned()), "{:?}", findings[0].reasons);
+    assert!(
+        findings[0].reasons().contains(&"It also delays GET /utilization.".to_owned()),
+        "{:?}",
+        findings[0].reasons()
+    );
 }
 
 #[test]

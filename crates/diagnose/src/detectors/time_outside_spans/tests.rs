@@ -11,6 +11,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const SECONDS: u32 = 20;
 
@@ -72,14 +73,14 @@ const QUEUE: [Level; 2] = [(1, 42.0, 40.0), (16, 320.0, 40.0)];
 fn a_queue_before_the_service_is_named_with_its_evidence() {
     let findings = detect(shop(&QUEUE));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "280 ms of the 320 ms that users wait for GET / pass outside the spans of shop");
+    assert_eq!(finding.title(), "280 ms of the 320 ms that users wait for GET / pass outside the spans of shop");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /")));
     assert!((finding.cost_share - 0.875).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
     let evidence = evidence_of(finding);
     assert_eq!((evidence.pattern, evidence.heaviest.load.users), (GapPattern::Grows, 16));
     assert_eq!(evidence.lightest.map(|lightest| lightest.load.users), Some(1));
-    assert!(finding.advice.contains("ss -lnt"), "{}", finding.advice);
+    assert!(finding.advice().contains("ss -lnt"), "{}", finding.advice());
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn a_service_without_spans_in_front_is_named() {
         (&*evidence_of(&findings[0]).in_front, findings[0].confidence),
         (&["edge".to_owned()][..], Confidence::Medium)
     );
-    assert!(findings[0].advice.starts_with("Switch on tracing in edge"), "{}", findings[0].advice);
+    assert!(findings[0].advice().starts_with("Switch on tracing in edge"), "{}", findings[0].advice());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use super::*;
 use crate::compare;
+use crate::words::InWords;
 
 /// A variant with these services, each of which uses a quarter of a core.
 fn variant(name: &str, services: &[&str], rate: f64) -> TrialBuilder {
@@ -15,8 +16,7 @@ fn variant(name: &str, services: &[&str], rate: f64) -> TrialBuilder {
 fn detect(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
     let run = run_of_trials(trials.map(TrialBuilder::build));
     let thresholds = Thresholds::default();
-    let found = UnequalRates.detect_run(&run, &compare(&run, &thresholds), &thresholds);
-    found.into_iter().map(|(at, finding)| (at, crate::put_into_words(finding))).collect()
+    UnequalRates.detect_run(&run, &compare(&run, &thresholds), &thresholds)
 }
 
 #[test]
@@ -25,12 +25,12 @@ fn a_variant_with_more_services_at_another_rate_is_reported() {
     let found = detect([variant("plain", &["shop"], 100.0), with_more]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
     assert_eq!(
-        finding.title,
+        finding.title(),
         "all completes 50.0/s and plain 100/s, so their total CPU and latency do not show what sidecars, cache and \
          gateway cost"
     );
     assert_eq!(
-        finding.reasons,
+        finding.reasons(),
         [
             "The load is closed: faster responses lead to more requests, so each variant sets its own rate.",
             "What can be compared: CPU for each request is 2.50 ms in plain and 20.0 ms in all."
@@ -48,7 +48,7 @@ fn one_service_costs_and_several_cost() {
         [(&["shop", "cache"][..], "what cache costs"), (&["shop", "shop.sidecar"], "what sidecars cost")]
     {
         let found = detect([variant("plain", &["shop"], 100.0), variant("more", services, 50.0)]);
-        assert!(found[0].1.title.ends_with(end), "{}", found[0].1.title);
+        assert!(found[0].1.title().ends_with(end), "{}", found[0].1.title());
     }
 }
 
@@ -56,7 +56,7 @@ fn one_service_costs_and_several_cost() {
 fn a_variant_that_costs_more_for_each_request_is_reported() {
     let found = detect([variant("old", &["shop"], 100.0), variant("new", &["shop"], 50.0)]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
-    assert!(finding.title.ends_with("do not show what it costs"), "{}", finding.title);
+    assert!(finding.title().ends_with("do not show what it costs"), "{}", finding.title());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::InWords;
 
 const NODE: &str = "durable.node.partitions";
 const KAFKA: &str = "kafka.consumer.assigned_partitions";
@@ -47,25 +48,25 @@ fn evidence_of(finding: &Finding) -> &evidence::UnevenAssignment {
 #[test]
 fn a_number_of_replicas_that_does_not_divide_is_named() {
     let finding = one(twelve_over_eight());
-    assert_eq!(finding.title, "4 of 8 replicas of hub have 2 of its 12 partitions each, the others 1");
+    assert_eq!(finding.title(), "4 of 8 replicas of hub have 2 of its 12 partitions each, the others 1");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("hub", Confidence::Medium));
     let evidence = evidence_of(&finding);
     assert_eq!((evidence.partitions, evidence.replicas, evidence.limit), (12, 8, CpuLimit::Cap { cores: 0.5 }));
     assert!((evidence.idle_by_count - 0.25).abs() < 1e-9, "{evidence:?}");
     assert!((finding.cost_share - 0.13).abs() < 0.01, "the CPU that is idle: {}", finding.cost_share);
     assert_eq!(
-        finding.reasons[1],
+        finding.reasons()[1],
         "A replica with the most partitions uses 83 % of its CPU limit of 0.50 cores, one with the fewest 62 %."
     );
     assert!(
-        finding.advice.starts_with(
+        finding.advice().starts_with(
             "Choose a number of replicas of hub that divides its 12 partitions: 6 carry about as much as these 8, 12 carry \
              more. Or give hub more partitions: 16"
         ),
         "{}",
-        finding.advice
+        finding.advice()
     );
-    assert_eq!(finding.falsified_by, "With 12 replicas of hub, some still use much more CPU than others.");
+    assert_eq!(finding.falsified_by(), "With 12 replicas of hub, some still use much more CPU than others.");
     assert_eq!(finding.caveats, [Caveat::PartitionLoadNotMeasured]);
 }
 
@@ -81,23 +82,26 @@ fn throughput_that_no_longer_follows_the_load_makes_it_sure() {
 #[test]
 fn spare_replicas_are_named() {
     let finding = one(hub(&[(1.0, 0.9), (0.0, 0.02), (1.0, 0.95), (0.0, 0.02), (1.0, 0.9)]));
-    assert_eq!(finding.title, "3 of 5 replicas of hub have 1 of its 3 partitions each, the others none");
+    assert_eq!(finding.title(), "3 of 5 replicas of hub have 1 of its 3 partitions each, the others none");
     assert!((finding.cost_share - 0.4).abs() < 0.01, "{}", finding.cost_share);
     assert_eq!(finding.caveats, [Caveat::SpareReplicasMayBeIntended]);
-    assert!(finding.advice.contains("3 carry about as much as these 5. Or give hub more partitions: 5"), "{finding:?}");
+    assert!(
+        finding.advice().contains("3 carry about as much as these 5. Or give hub more partitions: 5"),
+        "{finding:?}"
+    );
     let finding = one(hub(&[(1.0, 0.9), (0.0, 0.02)]));
-    assert_eq!(finding.title, "1 of 2 replicas of hub has the only partition, the other none");
+    assert_eq!(finding.title(), "1 of 2 replicas of hub has the only partition, the other none");
 }
 
 #[test]
 fn an_assignment_that_could_be_more_even_is_named() {
     let finding = one(hub(&[(4.0, 0.95), (2.0, 0.5), (2.0, 0.5)]));
-    assert_eq!(finding.title, "1 of 3 replicas of hub has 4 of its 8 partitions, the others 2");
+    assert_eq!(finding.title(), "1 of 3 replicas of hub has 4 of its 8 partitions, the others 2");
     assert!(
-        finding.advice.starts_with("Share the partitions of hub out evenly first: none of its 3 replicas needs more")
+        finding.advice().starts_with("Share the partitions of hub out evenly first: none of its 3 replicas needs more")
     );
     let finding = one(hub(&[(5.0, 0.95), (4.0, 0.75), (3.0, 0.6)]));
-    assert_eq!(finding.title, "1 of 3 replicas of hub has 5 of its 12 partitions, the others fewer");
+    assert_eq!(finding.title(), "1 of 3 replicas of hub has 5 of its 12 partitions, the others fewer");
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn consumers_of_a_replica_are_added() {
             consumer(consumer(trial, "consumer-1"), "consumer-2")
         });
     let finding = one(trial);
-    assert_eq!(finding.title, "1 of 3 replicas of orders has 4 of its 8 partitions, the others 2");
+    assert_eq!(finding.title(), "1 of 3 replicas of orders has 4 of its 8 partitions, the others 2");
     assert_eq!(evidence_of(&finding).metric, KAFKA);
 }
 
@@ -143,7 +147,7 @@ fn one_thread_is_a_limit_too() {
     let finding = one(trial);
     assert_eq!(evidence_of(&finding).limit, CpuLimit::Thread);
     assert_eq!(
-        finding.reasons[1],
+        finding.reasons()[1],
         "A replica with the most partitions uses 95 % of one core in its busiest thread, one with the fewest 50 %."
     );
 }
@@ -232,6 +236,7 @@ fn it_comes_before_the_full_processor() {
     let kinds: Vec<(FindingKind, Role)> = findings.iter().map(|finding| (finding.kind(), finding.role)).collect();
     let expected = [(FindingKind::UnevenAssignment, Role::NarrowPlace), (FindingKind::CpuSaturation, Role::InTheWay)];
     assert_eq!(kinds, expected);
-    let why = findings[1].reasons.last().expect("a reason");
+    let reasons = findings[1].wording(&findings).reasons;
+    let why = reasons.last().expect("a reason");
     assert!(why.starts_with("Replicas with fewer partitions have CPU left: 4 of 8 replicas of hub have 2"), "{why}");
 }

@@ -23,7 +23,8 @@ fn what_was_written_is_what_is_read() {
     let reader = Reader::open(&place.path()).unwrap();
     let read = reader.evidence(TraceLimit::default()).unwrap();
     let bodies = row(&place.path(), "SELECT json_group_array(json(body)) FROM (SELECT * FROM findings ORDER BY rank)");
-    assert_eq!(serde_json::from_str::<Vec<Finding>>(&bodies).unwrap(), findings);
+    let data: Vec<Finding> = findings.into_iter().map(|(finding, _)| finding).collect();
+    assert_eq!(serde_json::from_str::<Vec<Finding>>(&bodies).unwrap(), data);
     let conclusions = row(&place.path(), "SELECT group_concat(key || ' ' || value) FROM conclusions");
     assert_eq!(conclusions, "sentence \"it was the store\"");
     let of_warmup = "SELECT count(*) FROM spans WHERE trace_id = '03030303030303030303030303030303'";
@@ -179,7 +180,8 @@ fn an_unknown_trial_or_a_number_without_end_fails_alone() {
     recorder.set_trial(Some(7));
     assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(Refused::Broken("trial 7 is not in the run file".into())));
     assert!(matches!(recorder.put_windows(7, &windows()), Err(Error::UnknownTrial(7))));
-    let endless = Finding { cost_share: f64::NAN, ..finding("n-plus-one") };
+    let mut endless = finding("n-plus-one");
+    endless.0.cost_share = f64::NAN;
     let error = recorder.put_findings(1, &[endless]).unwrap_err();
     assert_eq!(error.to_string(), "cannot keep finding n-plus-one in the run file: its cost is not finite");
 

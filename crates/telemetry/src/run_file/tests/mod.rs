@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use narrows_model::evidence::{ErrorLog, RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, Wording};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{
     ErrorCounts, ErrorKind, LatencyFigures, LoadBatch, LoadProgram, LoadSecond, ReportedLoad, Sample, Threshold,
@@ -276,25 +276,23 @@ fn line(text: &str) -> LogLine {
     }
 }
 
-fn finding(detector: &str) -> Finding {
-    Finding {
+fn finding(detector: &str) -> (Finding, Wording) {
+    let finding = Finding {
         version: 2,
-        title: "the store refuses requests".into(),
         resource: "docstore".into(),
         operation: Some("GET /api/invoices".into()),
         cost_share: 0.1 + 0.2,
-        cost_of: "of the latency".into(),
         confidence: Confidence::High,
+        exemplars: vec![Exemplar { trace_id: "ab".repeat(16), span_ids: vec!["cd".repeat(8)] }],
+        ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
+    };
+    let wording = Wording {
+        title: "the store refuses requests".into(),
         reasons: vec!["It says so.".into()],
         numbers: vec![Figure::new("refused", 17.0, "")],
-        evidence_text: None,
-        exemplars: vec![Exemplar { trace_id: "ab".repeat(16), span_ids: vec!["cd".repeat(8)] }],
-        ruled_out: vec![],
-        falsified_by: "no 429".into(),
-        advice: "provision more".into(),
-        caveats: vec![],
-        ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
-    }
+        ..Wording::default()
+    };
+    (finding, wording)
 }
 
 fn wait(receipt: Receipt) -> std::result::Result<Kept, Refused> {

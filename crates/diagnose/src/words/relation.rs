@@ -1,18 +1,32 @@
-//! How relations between findings read: one whole sentence or two.
+//! Texts of relations between findings: one whole sentence or two.
 
-use narrows_model::finding::{Mechanism, Precedence, Relation};
+use narrows_model::finding::{Finding, Mechanism, Precedence, Relation};
 
-/// A relation as a reason of the finding that has it.
-pub(crate) fn reason(relation: &Relation) -> String {
+use super::InWords;
+
+/// A relation as a reason of the finding that has it. `None` if the trial's findings do not contain the other one.
+pub(super) fn reason(relation: &Relation, trial: &[Finding]) -> Option<String> {
     match relation {
-        Relation::EffectOf { kind, title, why } => {
-            format!("It is a likely effect of {kind}: {title}. {}", mechanism(*why))
+        Relation::EffectOf { number, why } => {
+            let cause = numbered(trial, *number)?;
+            Some(format!("It is a likely effect of {}: {}. {}", cause.kind(), cause.title(), mechanism(*why)))
         }
-        Relation::After { title, why, .. } => format!("{}: {title}.", precedence(*why)),
+        Relation::After { number, why } => {
+            Some(format!("{}: {}.", precedence(*why), numbered(trial, *number)?.title()))
+        }
     }
 }
 
-fn mechanism(why: Mechanism) -> &'static str {
+fn numbered(findings: &[Finding], number: u32) -> Option<&Finding> {
+    findings.iter().find_map(
+        |finding| {
+            if finding.number == number { Some(finding) } else { numbered(&finding.effects, number) }
+        },
+    )
+}
+
+/// How a cause brings about its effect, as a sentence.
+pub(crate) fn mechanism(why: Mechanism) -> &'static str {
     match why {
         Mechanism::FullDisk => "What writes to a full disk fails or stops, and callers retry.",
         Mechanism::NoDescriptor => "A process without a free descriptor can accept and open no connection.",
@@ -45,23 +59,11 @@ fn mechanism(why: Mechanism) -> &'static str {
 }
 
 /// The beginning of a sentence, before the title of what comes first.
-fn precedence(why: Precedence) -> &'static str {
+pub(crate) fn precedence(why: Precedence) -> &'static str {
     match why {
         Precedence::NoCapacityElsewhere => "The store's other partitions have no capacity left either",
         Precedence::LowersLoad => "It lowers the load on a store that rejects calls now",
         Precedence::RejectedSooner => "While the store rejects calls, parallel calls would only be rejected sooner",
         Precedence::RoomInOtherReplicas => "Replicas with fewer partitions have CPU left",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rank::rules::{CAUSES, ORDER};
-
-    #[test]
-    fn causes_are_sentences_and_orders_lead_to_a_title() {
-        assert!(CAUSES.iter().all(|rule| mechanism(rule.why).ends_with('.')));
-        assert!(ORDER.iter().all(|rule| !precedence(rule.why).ends_with(['.', ':', ' '])));
     }
 }
