@@ -1,5 +1,6 @@
 //! Several nodes in one process: who has what, and that clients and messages find it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use super::unreliable::{Trouble, Unreliable};
 use super::{Node, NodeOptions};
 use crate::client::{Client, Filter, InstanceView, Start, Status};
 use crate::error::Error;
-use crate::ids::{EntityId, InstanceId, Name};
+use crate::ids::{EntityId, InstanceId, Name, PartitionId};
 use crate::options::HubOptions;
 use crate::partition::testing::{Scripts, id, number};
 use crate::payload::Payload;
@@ -373,11 +374,18 @@ fn what_is_a_nodes_by_the_store_alone_goes_to_the_node_that_is_to_have_it() {
     for owner in &theirs {
         scene.store.take(owner.partition, owner.epoch, key_of_a).expect("taken");
     }
-    until("they are the other node's again", || {
-        let owners = scene.store.owners().expect("owners");
-        theirs.iter().all(|owner| owners[usize::from(owner.partition.0)].node == owner.node)
+    // Which two it gets depends on how busy the machine is: a node that misses its beats hands over all it has.
+    until("each node runs what the store says it has", || {
+        let mut by_node: BTreeMap<Option<String>, Vec<PartitionId>> = BTreeMap::new();
+        for owner in scene.store.owners().expect("owners") {
+            by_node.entry(owner.node).or_default().push(owner.partition);
+        }
+        let mut owned: Vec<Vec<PartitionId>> = by_node.into_values().collect();
+        let mut run = vec![a.partitions(), b.partitions()];
+        owned.sort();
+        run.sort();
+        owned == run && owned.iter().all(|partitions| partitions.len() == 2)
     });
-    have(&[&a, &b], &[2, 2]);
     let client = a.client();
     for number in 0..20 {
         block(start(&client, "Cities", &format!("c{number}"), 1)).expect("started");
