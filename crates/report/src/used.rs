@@ -143,25 +143,49 @@ pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
 
 impl Replicated<'_> {
     /// Requests per second of each replica; `None` if no span records which replica responded.
-    pub(crate) fn rates(&self) -> Option<Vec<String>> {
-        self.replicas.iter().map(|one| one.rate.map(units::rate)).collect()
+    pub(crate) fn rates(&self) -> Option<Readings> {
+        let values: Option<Vec<f64>> = self.replicas.iter().map(|one| one.rate).collect();
+        Some(Readings { values: values?, text: units::rate })
     }
 
     /// CPU of each replica: of its cap, or in cores where not all are capped.
-    pub(crate) fn cpu(&self) -> Vec<String> {
+    pub(crate) fn cpu(&self) -> Readings {
         let of_cap = |one: &ReplicaSummary| {
             one.cpu_limit_cores.filter(|cap| *cap > 0.0).map(|cap| (one.cpu_mean / cap).min(1.0))
         };
         let shares: Option<Vec<f64>> = self.replicas.iter().map(of_cap).collect();
         match shares {
-            Some(shares) => shares.into_iter().map(units::percent).collect(),
-            None => self.replicas.iter().map(|one| format!("{:.2}", one.cpu_mean)).collect(),
+            Some(values) => Readings { values, text: units::percent },
+            None => Readings {
+                values: self.replicas.iter().map(|one| one.cpu_mean).collect(),
+                text: |cores| format!("{cores:.2}"),
+            },
         }
     }
 
     /// Memory of each replica.
-    pub(crate) fn memory(&self) -> Vec<String> {
-        self.replicas.iter().map(|one| units::bytes(one.memory_mean)).collect()
+    pub(crate) fn memory(&self) -> Readings {
+        Readings { values: self.replicas.iter().map(|one| one.memory_mean).collect(), text: units::bytes }
+    }
+}
+
+/// A figure of each replica.
+#[derive(Debug, Clone)]
+pub(crate) struct Readings {
+    pub(crate) values: Vec<f64>,
+    pub(crate) text: fn(f64) -> String,
+}
+
+impl Readings {
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.values.iter().copied().map(self.text).collect()
+    }
+
+    /// Smallest and largest figure; `None` without replicas.
+    pub(crate) fn range(&self) -> Option<(String, String)> {
+        let least = self.values.iter().copied().min_by(f64::total_cmp)?;
+        let most = self.values.iter().copied().max_by(f64::total_cmp)?;
+        Some(((self.text)(least), (self.text)(most)))
     }
 }
 
@@ -175,7 +199,7 @@ pub(crate) mod tests {
         let replica = |cpu_mean| ReplicaSummary { cpu_mean, cpu_limit_cores: Some(0.5), ..ReplicaSummary::default() };
         let replicas = [replica(0.63), replica(0.25)];
         let both = Replicated { service: "shop", variant: "a", replicas: &replicas };
-        assert_eq!(both.cpu(), ["100 %", "50 %"]);
+        assert_eq!(both.cpu().texts(), ["100 %", "50 %"]);
     }
 
     /// The drones' run, whose last variant has sidecars and three gateways.
@@ -244,7 +268,7 @@ pub(crate) mod tests {
     fn a_single_replica_stands_beside_the_several_of_another_variant() {
         let mut outcome = outcome();
         let told = |outcome: &Outcome| -> Vec<String> {
-            replicated(outcome).iter().map(|one| format!("{} {}", one.variant, one.cpu().join(" "))).collect()
+            replicated(outcome).iter().map(|one| format!("{} {}", one.variant, one.cpu().texts().join(" "))).collect()
         };
         assert_eq!(told(&outcome), ["partition-key 70 % 70 % 70 %"]);
         let several = outcome.comparison.variants.last().unwrap().services[0].replicas.clone();
@@ -259,7 +283,7 @@ pub(crate) mod tests {
         let mut outcome = outcome();
         let told = |outcome: &Outcome| {
             let all = replicated(outcome);
-            (all.len(), all[0].rates().map(|rates| rates.join(" ")), all[0].cpu().join(" "))
+            (all.len(), all[0].rates().map(|rates| rates.texts().join(" ")), all[0].cpu().texts().join(" "))
         };
         assert_eq!(told(&outcome), (1, Some("20.0/s 20.5/s 19.0/s".to_owned()), "70 % 70 % 70 %".to_owned()));
         let replicas = &mut outcome.comparison.variants.last_mut().unwrap().services[0].replicas;

@@ -7,7 +7,7 @@ use narrows_model::units;
 use super::escape::{Esc, cut};
 use super::palette::Palette;
 use crate::figures::cpu_per_request;
-use crate::used::{Kind, Replicated, Row, Used, replicated, rows, sidecars, traversal};
+use crate::used::{Kind, Readings, Replicated, Row, Used, replicated, rows, sidecars, traversal};
 
 /// Variants of one service at most.
 const VARIANTS_MAX: usize = 24;
@@ -159,9 +159,10 @@ fn replicas(outcome: &Outcome) -> String {
     let all = replicated(outcome);
     let group = |one: &Replicated<'_>| {
         let rates = one.rates();
-        let cells = |name: &str, values: &[String]| {
-            let cells = values.iter().take(REPLICAS_MAX).map(|value| format!("<td class=\"n\">{value}</td>"));
-            format!("<tr><th scope=\"row\">{name}</th>{}</tr>", cells.collect::<String>())
+        let cells = |name: &str, readings: &Readings| {
+            let texts = readings.texts().into_iter().take(REPLICAS_MAX);
+            let cells: String = texts.map(|text| format!("<td class=\"n\">{text}</td>")).collect();
+            format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>")
         };
         let numbers = one.replicas.iter().take(REPLICAS_MAX).map(|one| format!("<th class=\"n\">{}</th>", one.replica));
         format!(

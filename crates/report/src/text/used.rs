@@ -5,7 +5,7 @@ use narrows_model::units;
 
 use super::paint::{Paint, clean};
 use super::table::{Align, render};
-use crate::used::{Kind, Replicated, Row, Used, replicated, rows, sidecars, traversal};
+use crate::used::{Kind, Readings, Replicated, Row, Used, replicated, rows, sidecars, traversal};
 
 /// With more variants the columns have no room; the page and the JSON have them all.
 pub(super) const VARIANTS_MAX: usize = 6;
@@ -89,16 +89,16 @@ fn replicas(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 /// Values of the replicas, with the unit given once if it is the same: `31.2 30.9 31.0/s`.
-fn together(values: &[String]) -> String {
-    let unit = ["/s", " %"].into_iter().find(|unit| values.iter().all(|value| value.ends_with(unit))).unwrap_or("");
-    let bare: Vec<&str> = values.iter().map(|value| value.strip_suffix(unit).unwrap_or(value)).collect();
-    if bare.len() <= REPLICAS_MAX {
-        return format!("{}{unit}", bare.join(" "));
+fn together(readings: &Readings) -> String {
+    let texts = readings.texts();
+    let unit = ["/s", " %"].into_iter().find(|unit| texts.iter().all(|text| text.ends_with(unit))).unwrap_or("");
+    let bare = |text: &str| text.strip_suffix(unit).unwrap_or(text).to_owned();
+    match readings.range() {
+        Some((least, most)) if texts.len() > REPLICAS_MAX => {
+            format!("{} to {}{unit} ({})", bare(&least), bare(&most), texts.len())
+        }
+        _ => texts.iter().map(|text| bare(text)).collect::<Vec<_>>().join(" ") + unit,
     }
-    let number = |text: &&&str| text.replace(',', "").parse::<f64>().unwrap_or(0.0);
-    let least = bare.iter().min_by(|a, b| number(a).total_cmp(&number(b))).copied().unwrap_or("");
-    let most = bare.iter().max_by(|a, b| number(a).total_cmp(&number(b))).copied().unwrap_or("");
-    format!("{least} to {most}{unit} ({})", bare.len())
 }
 
 #[cfg(test)]
@@ -145,9 +145,12 @@ mod tests {
 
     #[test]
     fn many_replicas_are_a_range_and_many_variants_no_table() {
-        let values: Vec<String> = (0..12).map(|n| format!("{}.5/s", 20 - n)).collect();
-        assert_eq!(together(&values), "9.5 to 20.5/s (12)");
-        assert_eq!(together(&values[..2]), "20.5 19.5/s");
+        let readings = |replicas: u32| Readings {
+            values: (0..replicas).map(|n| 1_020.0 - f64::from(n) * 20.0).collect(),
+            text: units::rate,
+        };
+        assert_eq!(together(&readings(12)), "800 to 1,020/s (12)");
+        assert_eq!(together(&readings(2)), "1,020 1,000/s");
         let mut many = outcome();
         let again = many.comparison.variants[0].clone();
         many.comparison.variants.extend(std::iter::repeat_n(again, 4));
