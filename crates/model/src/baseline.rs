@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::ComparisonCaveat;
 use crate::comparison::Interval;
 use crate::diff::Fate;
 use crate::proof::Quantity;
@@ -125,8 +126,8 @@ pub struct Check {
     pub error_rate: f64,
     /// Each variant of the baseline.
     pub variants: Vec<VariantCheck>,
-    /// What limits the check, in whole sentences.
-    pub caveats: Vec<String>,
+    /// Limits of the check.
+    pub caveats: Vec<ComparisonCaveat>,
     /// What it means, in one sentence.
     pub sentence: String,
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::ComparisonCaveat;
 use crate::comparison::{Basis, Change};
 use crate::finding::{Confidence, Finding};
 
@@ -25,8 +26,8 @@ pub struct Diff {
     /// How often the two were measured.
     #[serde(default)]
     pub basis: Basis,
-    /// What limits the comparison, in whole sentences.
-    pub caveats: Vec<String>,
+    /// Limits of the comparison.
+    pub caveats: Vec<ComparisonCaveat>,
     /// What it means, in one sentence.
     pub sentence: String,
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::ComparisonCaveat;
 use crate::comparison::Interval;
 use crate::units;
 
@@ -94,8 +95,8 @@ pub struct Proof {
     /// Trials of each variant that would be needed to tell; none when the verdict is clear, and when more than
     /// [`REPEATS_MAX`] would be.
     pub repeats_wanted: Option<u32>,
-    /// What limits the comparison, in whole sentences.
-    pub caveats: Vec<String>,
+    /// Limits of the comparison.
+    pub caveats: Vec<ComparisonCaveat>,
     /// The verdict in a sentence.
     pub sentence: String,
 }

@@ -17,7 +17,7 @@ use narrows_model::comparison::{Change, Interval, Meaning};
 use narrows_model::diff::Fate;
 use narrows_model::proof::Quantity;
 
-use super::{Refusal, Summary, words};
+use super::{Refusal, Summary, caveats, words};
 use crate::compare::between::Spread;
 use crate::proof::ERROR_RATE;
 use crate::stats::blocks::change;
@@ -72,7 +72,7 @@ pub fn check(
         margin,
         error_rate: ERROR_RATE,
         variants: variants.collect(),
-        caveats: words::caveats(before, now),
+        caveats: caveats::caveats(before, now),
         sentence: String::new(),
     };
     check.sentence = words::sentence(&check);

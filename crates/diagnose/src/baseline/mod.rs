@@ -6,6 +6,7 @@
 //! Not here: files (the command line reads and writes them), and whether two versions differ at the same time on the same
 //! machine, which `proof` finds out with less noise.
 
+mod caveats;
 mod check;
 mod digest;
 mod refusal;
@@ -26,6 +27,7 @@ use narrows_model::run::{Environment, Verdict};
 
 pub use check::{Accepted, check};
 pub use refusal::Refusal;
+pub(crate) use refusal::shown;
 
 use crate::compare::between::assumed;
 use crate::culprit;

@@ -87,7 +87,7 @@ impl fmt::Display for Refusal {
 }
 
 /// `AMD EPYC, 2 cores, 8 GiB`.
-pub(super) fn shown(machine: &Machine) -> String {
+pub(crate) fn shown(machine: &Machine) -> String {
     let cpu = if machine.cpu_model.is_empty() { "unknown processor" } else { &machine.cpu_model };
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     format!("{cpu}, {} {cores}, {} GiB", machine.cores, machine.memory_gib)

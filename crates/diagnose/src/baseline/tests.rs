@@ -1,5 +1,6 @@
 //! Summaries of runs, and what a check says of runs that are equal, worse, or of something else.
 
+use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, FindingKind};
@@ -12,6 +13,7 @@ use crate::conclude;
 use crate::proof::MARGIN;
 use crate::stats::normal::Normal;
 use crate::words::InWords;
+use crate::words::comparison_caveat;
 use narrows_model::baseline::{Check, Grade, Measure};
 use narrows_model::diff::Fate;
 
@@ -156,7 +158,7 @@ fn another_experiment_machine_or_variant_is_refused_unless_accepted() {
     let said = refused(text_changed, none).unwrap_err();
     assert!(said.to_string().ends_with("its text has changed"), "{said}");
     let accepted = refused(text_changed, Accepted { experiment: true, machine: false }).unwrap();
-    assert!(accepted.iter().any(|caveat| caveat.contains("another experiment")), "{accepted:?}");
+    assert!(accepted.contains(&ComparisonCaveat::BaselineOfOtherExperiment), "{accepted:?}");
     let renamed: &dyn Fn(&mut Baseline) = &|baseline| baseline.experiment = "shop".into();
     assert!(refused(renamed, none).unwrap_err().to_string().starts_with("the baseline is of the experiment `shop`"));
     let moved: &dyn Fn(&mut Baseline) = &|baseline| baseline.machine.cores = 64;
@@ -183,6 +185,7 @@ fn runs_without_figures_are_refused() {
 fn what_was_measured_once_is_named() {
     let once = summary(&outcome([trial("a", 1, 10.0)]), &Thresholds::default()).unwrap();
     let check = checked(&once, &once);
-    assert!(check.caveats[0].starts_with("Measured once: the baseline and the run."), "{:?}", check.caveats);
+    let text = comparison_caveat(&check.caveats[0]);
+    assert!(text.starts_with("Measured once: the baseline and the run."), "{text}");
     assert!(!check.is_worse());
 }

@@ -6,6 +6,7 @@
 //! Poisson count) and by more than the smallest change that is called one; the same holds for a finding's cost, which
 //! has no interval. Between two runs stands whatever else differs between two days: a caveat reports that.
 
+use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Change;
 use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff, ServiceDiff};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -221,39 +222,26 @@ fn finding_diffs(before: &[&Finding], after: &[&Finding], thresholds: &Threshold
     diffs.collect()
 }
 
-fn caveats(before: &Side<'_>, after: &Side<'_>, thresholds: &Thresholds) -> Vec<String> {
+fn caveats(before: &Side<'_>, after: &Side<'_>, thresholds: &Thresholds) -> Vec<ComparisonCaveat> {
     let mut caveats = Vec::new();
-    let once: Vec<&str> =
-        [before, after].into_iter().filter(|side| side.done().len() == 1).map(|side| side.label).collect();
-    if !once.is_empty() {
-        caveats.push(format!(
-            "Measured once: {}. How far trials of one variant lie apart is not known from one trial; the intervals of \
-             times assume a standard deviation of {}. Repeat the trials to measure it.",
-            once.join(" and "),
-            units::percent(assumed([&before.done()[..], &after.done()[..]], thresholds))
-        ));
+    let sides = || [before, after].into_iter();
+    let labels =
+        |trials: usize| sides().filter(move |side| side.done().len() == trials).map(|side| side.label.to_owned());
+    if labels(1).next().is_some() {
+        let deviation = assumed([&before.done()[..], &after.done()[..]], thresholds);
+        caveats.push(ComparisonCaveat::MeasuredOnce { sides: labels(1).collect(), deviation });
     }
-    for side in [before, after] {
-        if side.done().is_empty() {
-            caveats.push(format!("{} has no finished trial, so nothing of it can be compared.", side.label));
-        }
+    caveats.extend(labels(0).map(|side| ComparisonCaveat::NoFinishedTrial { side }));
+    let (old, new) = (&before.run.run, &after.run.run);
+    if old.id != new.id {
+        caveats.push(ComparisonCaveat::DifferentRuns);
     }
-    let (old, new) = (&before.run, &after.run);
-    if old.run.id != new.run.id {
-        caveats.push(
-            "The two are of different runs: what else differed between them, such as other programs on the machine, is \
-             not told apart from what was changed."
-                .into(),
-        );
+    if (old.environment.cores, &old.environment.cpu_model) != (new.environment.cores, &new.environment.cpu_model) {
+        caveats.push(ComparisonCaveat::DifferentMachines);
     }
-    if old.run.environment.cores != new.run.environment.cores
-        || old.run.environment.cpu_model != new.run.environment.cpu_model
-    {
-        caveats.push("The two ran on different machines, so times cannot be compared.".into());
-    }
-    if old.run.experiment != new.run.experiment {
-        caveats
-            .push(format!("The two are of different experiments, {} and {}.", old.run.experiment, new.run.experiment));
+    if old.experiment != new.experiment {
+        let (before, after) = (old.experiment.clone(), new.experiment.clone());
+        caveats.push(ComparisonCaveat::DifferentExperiments { before, after });
     }
     caveats
 }
@@ -355,6 +343,7 @@ mod tests {
     use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
     use super::*;
+    use crate::words::comparison_caveat;
 
     fn finding(detector: &str, cost_share: f64) -> Finding {
         Finding {
@@ -393,7 +382,8 @@ mod tests {
         assert_eq!(found.findings[0].fate, Fate::Same);
         assert_eq!(found.sentence, "From one to two nothing is shown to differ.");
         assert_eq!((found.basis, found.caveats.len()), (Basis::MeasuredOnce, 1));
-        assert!(found.caveats[0].starts_with("Measured once: one and two. "), "{}", found.caveats[0]);
+        let text = comparison_caveat(&found.caveats[0]);
+        assert!(text.starts_with("Measured once: one and two. "), "{text}");
     }
 
     #[test]

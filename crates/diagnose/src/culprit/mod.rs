@@ -17,6 +17,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use narrows_model::caveat::{ComparisonCaveat, Skew};
 use narrows_model::diff::{RequestsDiff, ServiceDiff, ServiceRole};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::OperationSummary;
@@ -34,6 +35,8 @@ pub(crate) use self::words::sentence;
 const SERVICES_MAX: usize = 50;
 /// CPU limits that differ by less than this share are the same.
 const LIMIT_SHARE_MIN: f64 = 0.01;
+/// Difference of clocks below which no comparison changes, nanoseconds.
+const CLOCKS_APART_NS: f64 = 1e8;
 
 /// Origin of a change.
 #[derive(Debug, Default)]
@@ -42,8 +45,8 @@ pub(crate) struct Ranking {
     pub(crate) requests: Option<RequestsDiff>,
     /// The services of both sides, the likeliest cause first.
     pub(crate) services: Vec<ServiceDiff>,
-    /// Remarks on the clocks, in sentences.
-    pub(crate) clocks: Vec<String>,
+    /// Caveats on the clocks.
+    pub(crate) clocks: Vec<ComparisonCaveat>,
 }
 
 /// Ranks the services of two sides, each with its name.
@@ -54,7 +57,8 @@ pub(crate) fn ranking(
 ) -> Ranking {
     let spread = assumed([before, after], thresholds);
     let (old, new) = (Parts::of(before, thresholds), Parts::of(after, thresholds));
-    let clocks = words::clocks((before_label, &old.skews), (after_label, &new.skews));
+    let sides = [(before_label, &old.skews), (after_label, &new.skews)];
+    let clocks = sides.into_iter().filter_map(|(side, skews)| clocks_apart(side, skews)).collect();
     let comparison = Comparison::new(old, new, spread);
     let mut services = match &comparison {
         Some(comparison) => changes(comparison, before, after, thresholds),
@@ -146,4 +150,10 @@ fn is_slower(before: &[OperationSummary], after: &[OperationSummary], service: &
         (completed > 0.0).then(|| of_service().map(|one| one.mean_ns * one.completed).sum::<f64>() / completed)
     };
     mean(before).zip(mean(after)).is_some_and(|(old, new)| new > old * (1.0 + thresholds.culprit_share))
+}
+
+/// Clocks of a side that differ by enough to change a comparison.
+fn clocks_apart(side: &str, skews: &[Skew]) -> Option<ComparisonCaveat> {
+    let clocks: Vec<Skew> = skews.iter().filter(|skew| skew.ahead_ns.abs() >= CLOCKS_APART_NS).cloned().collect();
+    (!clocks.is_empty()).then(|| ComparisonCaveat::ClocksDiffer { side: side.to_owned(), clocks })
 }

@@ -9,12 +9,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use narrows_model::caveat::Skew;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 
 use crate::critical_path::category::{Names, is_connecting};
-use crate::critical_path::{Tree, by_trace};
-use crate::instrumentation::{Skew, skews};
+use crate::critical_path::{TimedForest, by_trace};
+use crate::instrumentation::skews;
 use crate::read::Reading;
 use crate::read::calls::Times;
 use crate::read::errors::deepest;
@@ -115,7 +116,7 @@ impl Parts {
         let names = Names::new(reading.trial);
         self.add_skews(skews(reading));
         for (trace, requests) in by_trace(reading) {
-            let tree = Tree::new(trace);
+            let tree = TimedForest::new(trace);
             let entries: HashMap<SpanId, (&str, &str)> =
                 requests.iter().map(|(service, name, one)| (one.request.entry.span_id, (*service, *name))).collect();
             let first = requests.iter().filter_map(|(.., one)| tree.find(one.request.entry.span_id));
@@ -143,13 +144,13 @@ impl Parts {
 }
 
 /// True if no request of the trace stands above this one.
-fn is_first(tree: &Tree<'_>, at: usize, entries: &HashMap<SpanId, (&str, &str)>) -> bool {
+fn is_first(tree: &TimedForest<'_>, at: usize, entries: &HashMap<SpanId, (&str, &str)>) -> bool {
     let mut above = std::iter::successors(tree.parent(at), |at| tree.parent(*at));
     !above.any(|at| entries.contains_key(&tree.span(at).span_id))
 }
 
 impl OfOperation {
-    fn add(&mut self, tree: &Tree<'_>, entry: usize, names: &Names, trace: &Trace) {
+    fn add(&mut self, tree: &TimedForest<'_>, entry: usize, names: &Names, trace: &Trace) {
         let mut time: BTreeMap<String, f64> = BTreeMap::new();
         for section in tree.path(entry).sections {
             let ns = (section.end_ns - section.start_ns) as f64;
@@ -180,7 +181,7 @@ impl OfOperation {
 }
 
 /// The service that a span's own time is spent at: of a call, the callee.
-fn place_of(tree: &Tree<'_>, at: usize, names: &Names) -> String {
+fn place_of(tree: &TimedForest<'_>, at: usize, names: &Names) -> String {
     let span = tree.span(at);
     if span.kind == SpanKind::Client { names.callee(tree, at) } else { span.service.clone() }
 }
@@ -193,7 +194,7 @@ struct Below {
 }
 
 impl Below {
-    fn new(tree: &Tree<'_>, entry: usize, names: &Names) -> Self {
+    fn new(tree: &TimedForest<'_>, entry: usize, names: &Names) -> Self {
         let mut below = Self::default();
         let mut spans: Vec<usize> = vec![entry];
         while let Some(at) = spans.pop() {
@@ -221,14 +222,14 @@ fn is_call_of(caller: &Span, span: &Span) -> bool {
 }
 
 /// The time of a span when no span below it is under way, nanoseconds.
-fn own_ns(tree: &Tree<'_>, at: usize) -> f64 {
+fn own_ns(tree: &TimedForest<'_>, at: usize) -> f64 {
     let times = |at: usize| (tree.placed(at).start_ns, tree.placed(at).end_ns);
     let children = Times::union_of(tree.children(at).iter().map(|child| times(*child as usize)));
     Times::union_of([times(at)]).without(&children).length_ns()
 }
 
 /// Services where errors of this request began, each once.
-fn error_places(tree: &Tree<'_>, entry: usize, names: &Names, trace: &Trace) -> Vec<String> {
+fn error_places(tree: &TimedForest<'_>, entry: usize, names: &Names, trace: &Trace) -> Vec<String> {
     let is_below = |at: usize| std::iter::successors(Some(at), |at| tree.parent(*at)).any(|at| at == entry);
     let found = deepest(trace, Span::has_failed).into_iter().filter_map(|span| tree.find(span.span_id));
     let mut places: Vec<String> = found.filter(|at| is_below(*at)).map(|at| place_of(tree, at, names)).collect();

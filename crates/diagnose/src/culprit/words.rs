@@ -1,16 +1,10 @@
-//! The change in a sentence: which service it comes from, and who only waits for it. And what clocks have to do with it.
+//! The change in a sentence: which service it comes from, and who only waits for it.
 
 use narrows_model::diff::{Fate, LogDiff, ServiceDiff, ServiceRole};
 use narrows_model::units;
 
-use crate::instrumentation::Skew;
-
 /// Services that only wait and are named.
 const WAITING_MAX: usize = 3;
-/// Clocks that are named.
-const CLOCKS_MAX: usize = 3;
-/// Clocks that differ by less change no comparison, nanoseconds.
-const CLOCKS_APART_NS: f64 = 1e8;
 
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
 /// frontend only wait for it`; `None` if no service is one.
@@ -31,31 +25,6 @@ pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
 
 fn of_message(message: &LogDiff) -> String {
     format!(", and logs a new error, “{}”", message.template)
-}
-
-/// Remarks on clocks that differ, each side with its name.
-pub(super) fn clocks(before: (&str, &[Skew]), after: (&str, &[Skew])) -> Vec<String> {
-    let side = |(label, skews): (&str, &[Skew])| {
-        let apart: Vec<&Skew> = skews.iter().filter(|skew| skew.ahead_ns.abs() >= CLOCKS_APART_NS).collect();
-        let mut named: Vec<String> = apart.iter().take(CLOCKS_MAX).map(|skew| of_clock(skew)).collect();
-        if apart.len() > CLOCKS_MAX {
-            named.push(format!("and so on for {} more pairs of services", apart.len() - CLOCKS_MAX));
-        }
-        (!named.is_empty()).then(|| {
-            format!(
-                "Clocks differ in {label}: {}. The ranking of services is corrected for it: spans are moved into the \
-                 calls that they handle.",
-                named.join("; ")
-            )
-        })
-    };
-    [before, after].into_iter().filter_map(side).collect()
-}
-
-fn of_clock(skew: &Skew) -> String {
-    let direction = if skew.ahead_ns > 0.0 { "ahead of" } else { "behind" };
-    let apart = units::duration(skew.ahead_ns.abs());
-    format!("that of {} is {apart} {direction} that of {}", skew.callee, skew.caller)
 }
 
 fn of_cause(cause: &ServiceDiff) -> String {

@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::trace::{Span, SpanKind, Trace};
+use narrows_model::caveat::Skew;
+use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, Tree, example};
+use super::scene::{Scene, example};
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
@@ -34,15 +35,6 @@ impl Bounds<'_> {
     fn is_impossible(&self, slack_ns: f64) -> bool {
         self.least_ns > slack_ns || self.most_ns < -slack_ns
     }
-}
-
-/// A clock that is ahead of another, or behind it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Skew {
-    pub(crate) caller: String,
-    pub(crate) callee: String,
-    /// How far the callee's clock is ahead of the caller's, nanoseconds; below 0 where it is behind.
-    pub(crate) ahead_ns: f64,
 }
 
 /// The calls of a pair of services whose clocks differ.
@@ -78,12 +70,14 @@ impl Trap for ClockSkew {
 /// The calls from one service to another, by both.
 fn pairs<'a>(scene: &Scene<'a>) -> BTreeMap<(&'a str, &'a str), Vec<Bounds<'a>>> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Bounds<'_>>> = BTreeMap::new();
-    for tree in &scene.trees {
-        for (client, server) in tree.trace.spans.iter().filter_map(|server| Some((call_of(tree, server)?, server))) {
+    for forest in scene.forests {
+        for (client, server) in
+            (0..forest.spans().len()).filter_map(|server| Some((call_of(forest, server)?, forest.span(server))))
+        {
             pairs.entry((&client.service, &server.service)).or_default().push(Bounds {
                 least_ns: server.end_ns.saturating_sub(client.end_ns) as f64,
                 most_ns: server.start_ns.saturating_sub(client.start_ns) as f64,
-                call: (tree.trace, client, server),
+                call: (forest.trace(), client, server),
             });
         }
     }
@@ -91,8 +85,9 @@ fn pairs<'a>(scene: &Scene<'a>) -> BTreeMap<(&'a str, &'a str), Vec<Bounds<'a>>>
 }
 
 /// The client span above a server span of another service that it could have waited for.
-fn call_of<'a>(tree: &Tree<'a>, server: &Span) -> Option<&'a Span> {
-    let client = tree.parent(server).filter(|_| server.kind == SpanKind::Server)?;
+fn call_of<'a>(forest: &Forest<'a>, at: usize) -> Option<&'a Span> {
+    let server = forest.span(at);
+    let client = forest.span(forest.parent(at).filter(|_| server.kind == SpanKind::Server)?);
     let is_call = client.kind == SpanKind::Client && client.service != server.service;
     (is_call && server.duration_ns() > 0 && server.duration_ns() <= client.duration_ns()).then_some(client)
 }

@@ -20,10 +20,10 @@ mod scene;
 mod start_up_spans;
 mod traces_without_request;
 
+use narrows_model::caveat::Skew;
 use narrows_model::finding::Finding;
 
 use crate::read::Reading;
-pub(crate) use clock_skew::Skew;
 use scene::Scene;
 
 /// Looks for one trap.

@@ -10,6 +10,7 @@
 //!
 //! Not here: the variants of a run beside its first (`compare`), which assumes a spread where nothing was repeated.
 
+mod caveats;
 mod looks;
 mod measured;
 mod refusal;
@@ -123,7 +124,7 @@ pub fn prove(before: Side<'_>, after: Side<'_>, plan: Plan<'_>, question: Questi
         caveats: Vec::new(),
         sentence: String::new(),
     };
-    proof.caveats = words::caveats(&proof, (&old, &new));
+    proof.caveats = caveats::caveats(&proof, (&old, &new));
     proof.sentence = words::sentence(&proof);
     Ok(proof)
 }

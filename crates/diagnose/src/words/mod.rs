@@ -5,11 +5,13 @@
 //! so findings that are read back have the same texts.
 
 mod caveat;
+mod comparison;
 pub(crate) mod relation;
 
 use narrows_model::finding::{Figure, Finding, Wording};
 
 pub use caveat::caveat;
+pub use comparison::comparison_caveat;
 
 use crate::detectors::words_of;
 

@@ -1,5 +1,6 @@
 //! A check as Markdown, for the summary of a job or a comment on a pull request.
 
+use narrows_diagnose::words::comparison_caveat;
 use narrows_model::baseline::{Check, FigureCheck, FindingCheck, Measure, ServiceCheck, VariantCheck};
 use narrows_model::diff::Fate;
 use narrows_model::units;
@@ -19,7 +20,7 @@ pub fn markdown(check: &Check) -> String {
         out += &of_variant(variant);
     }
     for caveat in &check.caveats {
-        out += &format!("\n> {}\n", escaped(caveat));
+        out += &format!("\n> {}\n", escaped(&comparison_caveat(caveat)));
     }
     out
 }

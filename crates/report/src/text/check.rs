@@ -5,7 +5,7 @@ use narrows_model::diff::Fate;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
-use super::{Style, WIDTH_MIN};
+use super::{Style, WIDTH_MIN, comparison_caveats};
 use crate::checked::{change_ns, grade, has_moved, interval, name, value};
 use crate::figures::{plural, ratio};
 
@@ -23,8 +23,7 @@ pub fn check(check: &Check, style: Style) -> String {
         true => paint.bold(&paint.red(line)),
         false => paint.bold(line),
     });
-    let caveats: String =
-        check.caveats.iter().map(|one| hanging("caveat", &paint.yellow("caveat"), &clean(one), 0, width)).collect();
+    let caveats = comparison_caveats(&check.caveats, paint, width);
     let head = lines(&format!("{} beside its baseline", check.run), &|line| paint.bold(line));
     let variants = check.variants.iter().map(|variant| of_variant(variant, paint, width));
     let sections: Vec<String> = std::iter::once(head).chain(variants).chain([caveats, sentence]).collect();

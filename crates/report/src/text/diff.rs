@@ -11,7 +11,7 @@ use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
-use super::{Style, WIDTH_MIN};
+use super::{Style, WIDTH_MIN, comparison_caveats};
 use crate::figures::{change, interval, number, plural};
 
 /// The text of `narrows diff`. Ends with a line feed.
@@ -25,7 +25,7 @@ pub fn diff(diff: &Diff, style: Style) -> String {
         operations(&diff.operations, paint, width),
         calls(&diff.operations, paint, width),
         findings(&diff.findings, paint, width),
-        caveats(&diff.caveats, paint, width),
+        comparison_caveats(&diff.caveats, paint, width),
         lines(&diff.sentence, width, |line| paint.bold(line)),
     ];
     let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
@@ -255,12 +255,9 @@ fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
     hanging("~ changed ", &mark, &clean(&text), 0, width)
 }
 
-fn caveats(caveats: &[String], paint: Paint, width: usize) -> String {
-    caveats.iter().map(|caveat| hanging("caveat", &paint.yellow("caveat"), &clean(caveat), 0, width)).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use narrows_model::caveat::ComparisonCaveat;
     use narrows_model::comparison::{Basis, Change, Meaning};
 
     use super::*;
@@ -341,7 +338,7 @@ mod tests {
                 finding(Fate::Changed, Some(cause("cpu-saturation", 0.97)), Some(cause("cpu-saturation", 0.91))),
                 finding(Fate::Same, Some(cause("pool-wait", 0.2)), Some(cause("pool-wait", 0.2))),
             ],
-            caveats: vec!["The two are of different runs.".into()],
+            caveats: vec![ComparisonCaveat::DifferentRuns],
             sentence: "From orders:as-is to orders:fixed: n-plus-one of orders is gone.".into(),
         }
     }

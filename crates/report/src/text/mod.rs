@@ -22,6 +22,8 @@ mod threads;
 mod thresholds;
 mod used;
 
+use narrows_diagnose::words::comparison_caveat;
+use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
@@ -189,6 +191,13 @@ fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
         hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.describe()), 0, width)
     };
     crate::caveats::caveats(outcome).into_iter().map(lines).collect()
+}
+
+/// Limits of a comparison, one caveat each.
+fn comparison_caveats(caveats: &[ComparisonCaveat], paint: Paint, width: usize) -> String {
+    let lines =
+        |one: &ComparisonCaveat| hanging("caveat", &paint.yellow("caveat"), &clean(&comparison_caveat(one)), 0, width);
+    caveats.iter().map(lines).collect()
 }
 
 fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {

@@ -3,9 +3,9 @@
 use narrows_model::proof::{LoadShape, Order, Proof, QuantityChange, Ruling};
 use narrows_model::units;
 
-use super::paint::{Paint, clean, hanging, wrap};
+use super::paint::{Paint, clean, wrap};
 use super::table::{Align, render};
-use super::{Style, WIDTH_MIN};
+use super::{Style, WIDTH_MIN, comparison_caveats};
 use crate::figures::{range, ratio};
 
 /// An interval whose ends lie apart by a larger factor says nothing, and is not shown.
@@ -21,7 +21,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
     let sections = [
         lines(&title, &|line| paint.bold(line)) + &lines(&design(proof), &|line| paint.dim(line)),
         figures(proof, paint, width),
-        caveats(&proof.caveats, paint, width),
+        comparison_caveats(&proof.caveats, paint, width),
         lines(&proof.sentence, &|line| verdict(proof.verdict, line, paint)),
     ];
     let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
@@ -97,10 +97,6 @@ fn remark(change: &QuantityChange, proof: &Proof) -> String {
     }
 }
 
-fn caveats(caveats: &[String], paint: Paint, width: usize) -> String {
-    caveats.iter().map(|caveat| hanging("caveat", &paint.yellow("caveat"), &clean(caveat), 0, width)).collect()
-}
-
 fn verdict(ruling: Ruling, line: &str, paint: Paint) -> String {
     match ruling {
         Ruling::Slower => paint.bold(&paint.red(line)),
@@ -130,7 +126,8 @@ mod tests {
         99 % latency     80.0 ms  88.0 ms   +10 %  −20 to +50 %
         CPU per request  2.50 ms  2.75 ms   +10 %  –
 
-        caveat      The load is closed, so the rates are not equal.
+        caveat      The load is closed, so the rates are not equal: orders:as-is completed 80.0/s,
+                    orders:fixed 120/s. Latency at an equal rate needs an open load.
 
         orders:fixed is faster than orders:as-is.
         "#);
