@@ -1,7 +1,11 @@
 //! Spans as OpenTelemetry defines them, with the facts that detectors read already normalised.
 
+mod forest;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use forest::Forest;
 
 pub use crate::span_facts::SpanFacts;
 

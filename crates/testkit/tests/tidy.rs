@@ -210,7 +210,7 @@ const SLOW_COMMENTS: [(&str, usize); 23] = [
     ("crates/diagnose", 94),
     ("crates/lab", 288),
     ("crates/load", 121),
-    ("crates/model", 468),
+    ("crates/model", 465),
     ("crates/predict", 75),
     ("crates/query", 33),
     ("crates/report", 31),

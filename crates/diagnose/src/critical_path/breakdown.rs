@@ -15,8 +15,8 @@ use narrows_model::breakdown::{Breakdown, OwnTime, ServiceThreads, TimeCategory,
 use super::category::{Names, OWN, categories, is_work};
 use super::lost::Lost;
 use super::own::{OwnTimes, shares};
+use super::timed_forest::TimedForest;
 use super::times::is_call;
-use super::tree::Tree;
 use super::waits::{Wait, waits};
 use super::walk::{CriticalPath, PathPosition, Section};
 use super::{InTrace, by_trace};
@@ -50,7 +50,7 @@ pub(crate) fn spent(reading: &Reading<'_>) -> Spent {
         if !requests.iter().any(|(service, operation, _)| busiest.contains(&(*service, *operation))) {
             continue;
         }
-        let tree = Tree::new(trace);
+        let tree = TimedForest::new(trace);
         let view = TraceView {
             tree: &tree,
             names: &names,
@@ -136,7 +136,7 @@ impl Sum {
 
 /// A trace with the facts that its tree does not hold.
 struct TraceView<'t> {
-    tree: &'t Tree<'t>,
+    tree: &'t TimedForest<'t>,
     names: &'t Names,
     waits: Vec<Wait>,
     lost: Lost,

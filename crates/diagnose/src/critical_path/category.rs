@@ -9,8 +9,8 @@ use narrows_model::breakdown::{OwnTime, TimeCategory};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanKind};
 
+use super::timed_forest::TimedForest;
 use super::times::{Role, is_call};
-use super::tree::Tree;
 use super::walk::{CriticalPath, PathPosition};
 use crate::exemplars::clipped;
 use crate::read::requests::is_database;
@@ -57,7 +57,7 @@ impl Names {
     }
 
     /// Target of a failed attempt; if it carries a query, the database.
-    pub(super) fn refuser(&self, tree: &Tree<'_>, attempt: usize) -> String {
+    pub(super) fn refuser(&self, tree: &TimedForest<'_>, attempt: usize) -> String {
         let carries = |parent: &usize| {
             let (span, attempt) = (tree.span(*parent), tree.span(attempt));
             span.service == attempt.service && is_database(span)
@@ -66,7 +66,7 @@ impl Names {
     }
 
     /// Target of this span's call.
-    pub(crate) fn callee(&self, tree: &Tree<'_>, at: usize) -> String {
+    pub(crate) fn callee(&self, tree: &TimedForest<'_>, at: usize) -> String {
         let span = tree.span(at);
         let by_port = || span.facts.server_port.and_then(|port| self.by_port.get(&port)).cloned();
         let by_store = || self.store.clone().filter(|_| is_database(span));
@@ -101,7 +101,7 @@ pub(crate) fn is_work(span: &Span) -> bool {
 }
 
 /// The category of each span on a request's path.
-pub(super) fn categories(tree: &Tree<'_>, path: &CriticalPath, names: &Names) -> HashMap<usize, TimeCategory> {
+pub(super) fn categories(tree: &TimedForest<'_>, path: &CriticalPath, names: &Names) -> HashMap<usize, TimeCategory> {
     let mut known: HashMap<usize, TimeCategory> = HashMap::new();
     let Some(first) = path.standings.first() else { return known };
     let service = &tree.span(first.span).service;
@@ -118,7 +118,7 @@ pub(super) fn categories(tree: &Tree<'_>, path: &CriticalPath, names: &Names) ->
 }
 
 fn category(
-    tree: &Tree<'_>,
+    tree: &TimedForest<'_>,
     at: usize,
     (parent, above): (usize, TimeCategory),
     service: &str,

@@ -4,7 +4,7 @@
 //! request, time that the request seems to spend at work may be a wait for it. Spans that share their missing parent
 //! with the request itself are its caller's other calls, and handlers of messages are waited for by nobody.
 
-use super::tree::Tree;
+use super::timed_forest::TimedForest;
 use super::walk::TICK_NS;
 use crate::read::calls::Times;
 use narrows_model::trace::SpanKind;
@@ -22,7 +22,7 @@ struct Torn {
 pub(super) struct Lost(Vec<Torn>);
 
 impl Lost {
-    pub(super) fn new(tree: &Tree<'_>) -> Self {
+    pub(super) fn new(tree: &TimedForest<'_>) -> Self {
         let is_torn = |at: &usize| {
             let span = tree.span(*at);
             let parent_is_missing = span.parent_id.is_some_and(|parent| tree.find(parent).is_none());
@@ -36,7 +36,7 @@ impl Lost {
     }
 
     /// When spans that may belong to this request were under way.
-    pub(super) fn within(&self, tree: &Tree<'_>, entry: usize) -> Times {
+    pub(super) fn within(&self, tree: &TimedForest<'_>, entry: usize) -> Times {
         let (placed, top) = (tree.placed(entry), tree.top(entry));
         let above = tree.span(top).parent_id;
         let is_its = |torn: &&Torn| {

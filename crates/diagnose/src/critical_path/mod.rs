@@ -11,8 +11,8 @@ mod breakdown;
 pub(crate) mod category;
 mod lost;
 mod own;
+mod timed_forest;
 mod times;
-mod tree;
 mod waits;
 mod walk;
 
@@ -22,8 +22,8 @@ use std::ptr;
 use narrows_model::trace::{SpanId, Trace};
 
 pub(crate) use breakdown::{Spent, spent};
+pub(crate) use timed_forest::TimedForest;
 pub(crate) use times::Role;
-pub(crate) use tree::Tree;
 pub use walk::{CriticalPath, PathPosition, Section, Standing, TICK_NS};
 
 use crate::read::Reading;
@@ -34,13 +34,13 @@ const REQUESTS_PER_TRACE_MAX: usize = 256;
 
 /// The critical path of the request that this span stands for, or of the trace's root; none without such a span.
 pub fn critical_path(trace: &Trace, entry: Option<SpanId>) -> Option<CriticalPath> {
-    let tree = Tree::new(trace);
+    let tree = TimedForest::new(trace);
     let root = || (0..tree.len()).find(|at| tree.parent(*at).is_none());
     let entry = entry.map_or_else(root, |id| tree.find(id))?;
     Some(walk::walk(&tree, entry))
 }
 
-impl Tree<'_> {
+impl TimedForest<'_> {
     /// The critical path from this span down.
     pub(crate) fn path(&self, entry: usize) -> CriticalPath {
         walk::walk(self, entry)

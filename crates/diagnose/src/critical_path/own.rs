@@ -9,7 +9,7 @@ use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, TimeCategory};
 
 use super::InTrace;
 use super::category::Names;
-use super::tree::Tree;
+use super::timed_forest::TimedForest;
 use crate::read::Reading;
 use crate::read::calls::Handled;
 use crate::read::intervals::Interval;
@@ -45,7 +45,7 @@ impl<'r> OwnTimes<'r> {
         at: usize,
         (service, handled): (&'r str, &Handled<'_>),
         spent: &BTreeMap<TimeCategory, f64>,
-        (tree, names): (&Tree<'_>, &Names),
+        (tree, names): (&TimedForest<'_>, &Names),
     ) {
         let shown = self.times.entry((at, service)).or_default();
         for (category, ns) in spent {

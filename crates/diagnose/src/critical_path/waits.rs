@@ -3,7 +3,7 @@
 use narrows_model::trace::SpanId;
 
 use super::InTrace;
-use super::tree::Tree;
+use super::timed_forest::TimedForest;
 use crate::read::calls::went_wrong;
 use crate::read::refusals::Gap;
 use crate::thresholds::Thresholds;
@@ -19,7 +19,7 @@ pub(super) struct Wait {
 }
 
 /// The waits in all requests of a trace, in order of start.
-pub(super) fn waits(tree: &Tree<'_>, requests: &InTrace<'_>, thresholds: &Thresholds) -> Vec<Wait> {
+pub(super) fn waits(tree: &TimedForest<'_>, requests: &InTrace<'_>, thresholds: &Thresholds) -> Vec<Wait> {
     let find = |id: SpanId| tree.find(id);
     let mut waits = Vec::new();
     for (_, _, handled) in requests {

@@ -7,8 +7,8 @@
 //!
 //! Children that outlive their parent come after all others: only time in which no other child was waited for is theirs.
 
+use super::timed_forest::TimedForest;
 use super::times::Role;
-use super::tree::Tree;
 
 /// By how much the end of a child may pass the beginning of the next and still come before it, nanoseconds: the
 /// resolution of the coarsest clocks that libraries use, a microsecond.
@@ -81,7 +81,7 @@ struct Interval {
     place: PathPosition,
 }
 
-pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
+pub(super) fn walk(tree: &TimedForest<'_>, entry: usize) -> CriticalPath {
     let placed = tree.placed(entry);
     let place = PathPosition::OnPath { drag_ns: placed.length_ns() };
     let mut path = CriticalPath { sections: Vec::new(), standings: vec![Standing { span: entry, place }] };
@@ -95,7 +95,7 @@ pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
 }
 
 /// Walks through one span: notes its own time, and its children for later.
-fn go_back(tree: &Tree<'_>, interval: &Interval, path: &mut CriticalPath, work: &mut Work) {
+fn go_back(tree: &TimedForest<'_>, interval: &Interval, path: &mut CriticalPath, work: &mut Work) {
     let children = tree.children(interval.span);
     let mut at_ns = interval.at_ns;
     let mut waited_for: Option<(usize, i64)> = None;
@@ -128,7 +128,7 @@ fn go_back(tree: &Tree<'_>, interval: &Interval, path: &mut CriticalPath, work: 
 }
 
 /// The latest end among these, of those that can be waited for.
-fn end_before(tree: &Tree<'_>, children: &[u32]) -> Option<i64> {
+fn end_before(tree: &TimedForest<'_>, children: &[u32]) -> Option<i64> {
     let placed = children.iter().rev().map(|child| tree.placed(*child as usize));
     placed.filter(|placed| placed.role == Role::Within).map(|placed| placed.end_ns).next()
 }
@@ -154,7 +154,7 @@ fn beside(parent: PathPosition, spare_ns: i64, waited_for: usize) -> PathPositio
 
 /// Time of the span in which no child was waited for; a child that outlives the span fills it as far as it goes.
 fn own_time(
-    tree: &Tree<'_>,
+    tree: &TimedForest<'_>,
     interval: &Interval,
     (start_ns, end_ns): (i64, i64),
     path: &mut CriticalPath,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn path_of(trace: &Trace) -> CriticalPath {
-        walk(&Tree::new(trace), 0)
+        walk(&TimedForest::new(trace), 0)
     }
 
     /// Name, start and end of the sections in order of time, milliseconds from the trace's start.
@@ -301,7 +301,7 @@ mod tests {
     proptest! {
         #[test]
         fn sections_make_up_the_request_whatever_the_trace(trace in wild()) {
-            let tree = Tree::new(&trace);
+            let tree = TimedForest::new(&trace);
             for entry in 0..trace.spans.len() {
                 let path = walk(&tree, entry);
                 let placed = tree.placed(entry);

@@ -12,7 +12,7 @@ use narrows_model::trace::{Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, how_to_disable, is_call};
+use super::scene::{Scene, example, how_to_disable, is_call, sibling_calls};
 use crate::read::doubles::overlap_share;
 
 /// How many of the calls that began after a span are compared with it.
@@ -57,8 +57,8 @@ struct Pairs<'a> {
 /// By service and the two scopes, in order of their names.
 fn pairs<'a>(scene: &Scene<'a>) -> BTreeMap<(&'a str, &'a str, &'a str), Pairs<'a>> {
     let mut found: BTreeMap<(&str, &str, &str), Pairs<'a>> = BTreeMap::new();
-    for tree in &scene.trees {
-        for siblings in tree.sibling_calls() {
+    for forest in scene.forests {
+        for siblings in sibling_calls(forest) {
             for (at, span) in siblings.iter().copied().enumerate() {
                 let later = siblings[at + 1..].iter().copied().take(LOOK_AHEAD);
                 let mut later = later.take_while(|other| other.start_ns < span.end_ns);
@@ -67,7 +67,7 @@ fn pairs<'a>(scene: &Scene<'a>) -> BTreeMap<(&'a str, &'a str, &'a str), Pairs<'
                     let pairs = found.entry((&span.service, first, second)).or_insert(Pairs {
                         count: 0,
                         overlap_sum: 0.0,
-                        example: (tree.trace, span, double),
+                        example: (forest.trace(), span, double),
                     });
                     pairs.count += 1;
                     pairs.overlap_sum += overlap_share(span, double);

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::trace::{OWN_PARENT, Span, Trace};
+use narrows_model::trace::{Forest, OWN_PARENT, Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, Tree, example, name_of};
+use super::scene::{Scene, example, name_of};
 
 /// Services named.
 const SERVICES_MAX: usize = 3;
@@ -25,7 +25,8 @@ impl Trap for MissingParents {
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
-        let torn: Vec<(&Trace, Vec<&Span>)> = scene.trees.iter().map(|tree| (tree.trace, pieces(tree))).collect();
+        let torn: Vec<(&Trace, Vec<&Span>)> =
+            scene.forests.iter().map(|forest| (forest.trace(), pieces(forest))).collect();
         let torn: Vec<_> = torn.into_iter().filter(|(_, pieces)| !pieces.is_empty()).collect();
         let pieces: usize = torn.iter().map(|(_, pieces)| pieces.len()).sum();
         let spans = scene.spans().count();
@@ -51,12 +52,11 @@ fn own_parents(scene: &Scene<'_>) -> Option<String> {
 }
 
 /// The topmost spans of the pieces that hang under nothing.
-fn pieces<'a>(tree: &Tree<'a>) -> Vec<&'a Span> {
-    let above_root = tree.root.and_then(|root| root.parent_id);
-    let is_piece =
-        |span: &&Span| span.parent_id.is_some() && span.parent_id != above_root && tree.parent(span).is_none();
-    let root = tree.root.map(|root| root.span_id);
-    tree.trace.spans.iter().filter(is_piece).filter(|span| Some(span.span_id) != root).collect()
+fn pieces<'a>(forest: &Forest<'a>) -> Vec<&'a Span> {
+    let Some(root) = forest.root() else { return Vec::new() };
+    let above_root = forest.span(root).parent_id;
+    let is_torn = |span: &&Span| span.parent_id.is_some_and(|id| Some(id) != above_root && forest.find(id).is_none());
+    forest.spans().iter().skip(root + 1).filter(is_torn).collect()
 }
 
 fn describe(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> String {
@@ -81,7 +81,7 @@ fn describe(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &
         units::count(spans as u64),
         units::percent(pieces as f64 / spans as f64),
         units::count(torn.len() as u64),
-        units::count(scene.trees.len() as u64),
+        units::count(scene.forests.len() as u64),
         services.join(", "),
         example(trace, &of_trace[..1])
     )

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::trace::{Span, SpanKind, Trace};
+use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, Tree, example, how_to_disable, is_call};
+use super::scene::{Scene, example, how_to_disable, is_call};
 use crate::read::requests::{is_database, query_text};
 
 /// Words in the scopes of object mappers, whose spans are mostly internal ones.
@@ -38,11 +38,12 @@ impl Trap for NestedDoubles {
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
         let mut outer: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut found: BTreeMap<(&str, &str, &str), Nests<'_>> = BTreeMap::new();
-        for tree in &scene.trees {
-            for span in tree.trace.spans.iter().filter(|span| is_call(span) || is_mapper(span)) {
+        for forest in scene.forests {
+            let spans = forest.spans().iter().enumerate();
+            for (at, span) in spans.filter(|(_, span)| is_call(span) || is_mapper(span)) {
                 *outer.entry((&span.service, &span.scope)).or_default() += 1;
-                let Some(inner) = double_within(scene, tree, span) else { continue };
-                let example = (tree.trace, span, inner);
+                let Some(inner) = double_within(scene, forest, at) else { continue };
+                let example = (forest.trace(), span, inner);
                 let nests = found.entry((&span.service, &span.scope, &inner.scope));
                 let nests = nests.or_insert(Nests { count: 0, share_sum: 0.0, example });
                 nests.count += 1;
@@ -67,8 +68,9 @@ struct Nests<'a> {
 }
 
 /// The only call below a span, if it is the span's double.
-fn double_within<'a>(scene: &Scene<'a>, tree: &Tree<'a>, span: &'a Span) -> Option<&'a Span> {
-    let mut calls = tree.children(span).iter().copied().filter(|child| is_call(child));
+fn double_within<'a>(scene: &Scene<'a>, forest: &Forest<'a>, at: usize) -> Option<&'a Span> {
+    let span = forest.span(at);
+    let mut calls = forest.children(at).map(|child| forest.span(child)).filter(|child| is_call(child));
     let (inner, None) = (calls.next()?, calls.next()) else { return None };
     let lasts = span.duration_ns() > 0
         && inner.duration_ns() as f64 >= scene.thresholds.nested_length_share * span.duration_ns() as f64;

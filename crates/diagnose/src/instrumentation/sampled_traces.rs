@@ -11,7 +11,7 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::Scene;
+use super::scene::{Scene, root};
 use crate::read::requests::operation_of;
 use crate::stats::median;
 
@@ -30,7 +30,7 @@ impl Trap for SampledTraces {
 
 /// Traces that say how many they stand for.
 fn scaled(scene: &Scene<'_>) -> Option<String> {
-    let weights: Vec<f64> = scene.trees.iter().filter_map(|tree| Some(tree.root?.weight)).collect();
+    let weights: Vec<f64> = scene.forests.iter().filter_map(|forest| Some(root(forest)?.weight)).collect();
     let (least, most) = (weights.iter().copied().reduce(f64::min)?, weights.iter().copied().reduce(f64::max)?);
     let usual = median(weights).filter(|usual| *usual >= scene.thresholds.sampled_weight)?;
     let stands_for = if most > least * 1.01 {
@@ -89,7 +89,7 @@ fn unsaid(scene: &Scene<'_>) -> Option<String> {
 
 /// How often the operations that begin traces were completed or failed, over all spans; `None` if they are not counted.
 fn seen_at_the_front(scene: &Scene<'_>) -> Option<f64> {
-    let roots = scene.trees.iter().filter_map(|tree| tree.root);
+    let roots = scene.forests.iter().filter_map(root);
     let front: BTreeSet<(&str, &str, String)> =
         roots.map(|root| (root.service.as_str(), root.name.as_str(), operation_of(root))).collect();
     let counted = |(service, name, operation): &(&str, &str, String)| {

@@ -1,13 +1,12 @@
 //! Input of all traps: the traces of a trial as trees, and the words that their caveats share.
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace, hex};
+use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
 
 use crate::exemplars::clipped;
 use crate::read::Reading;
@@ -27,19 +26,10 @@ pub(super) struct Scene<'a> {
     /// Findings of the trial.
     pub(super) findings: &'a [Finding],
     /// Traces of the trial.
-    pub(super) trees: Vec<Tree<'a>>,
+    pub(super) forests: &'a [Forest<'a>],
     /// Its requests, each service's own.
     pub(super) requests: &'a [Request<'a>],
     shapes: RefCell<HashMap<&'a str, Rc<str>>>,
-}
-
-/// A trace with an index of parents and children.
-pub(super) struct Tree<'a> {
-    pub(super) trace: &'a Trace,
-    /// As [`Trace::root`], found once.
-    pub(super) root: Option<&'a Span>,
-    by_id: HashMap<SpanId, &'a Span>,
-    children: HashMap<SpanId, Vec<&'a Span>>,
 }
 
 impl<'a> Scene<'a> {
@@ -49,7 +39,7 @@ impl<'a> Scene<'a> {
             trial: reading.trial,
             thresholds: reading.thresholds,
             findings,
-            trees: reading.trial.traces.iter().map(Tree::new).collect(),
+            forests: reading.forests,
             requests: reading.requests,
             shapes: RefCell::default(),
         }
@@ -72,35 +62,16 @@ impl<'a> Scene<'a> {
     }
 }
 
-impl<'a> Tree<'a> {
-    fn new(trace: &'a Trace) -> Self {
-        let mut children: HashMap<SpanId, Vec<&'a Span>> = HashMap::new();
-        for span in &trace.spans {
-            if let Some(parent) = span.parent_id {
-                children.entry(parent).or_default().push(span);
-            }
-        }
-        children.values_mut().for_each(|siblings| siblings.sort_by_key(|span| (span.start_ns, Reverse(span.end_ns))));
-        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        let is_known = |parent: SpanId| by_id.contains_key(&parent);
-        let root = trace.spans.iter().find(|span| !span.parent_id.is_some_and(is_known));
-        Self { trace, root, by_id, children }
-    }
+/// The calls to the outside among the children of each span of a trace, in order of start.
+pub(super) fn sibling_calls<'f, 'a>(forest: &'f Forest<'a>) -> impl Iterator<Item = Vec<&'a Span>> + 'f {
+    let calls =
+        |parent: usize| forest.children(parent).map(|at| forest.span(at)).filter(|span| is_call(span)).collect();
+    (0..forest.spans().len()).map(calls)
+}
 
-    /// The span above this one; `None` for a root and where the parent did not arrive.
-    pub(super) fn parent(&self, span: &Span) -> Option<&'a Span> {
-        span.parent_id.and_then(|id| self.by_id.get(&id).copied())
-    }
-
-    /// The spans below this one, in order of start.
-    pub(super) fn children(&self, parent: &Span) -> &[&'a Span] {
-        self.children.get(&parent.span_id).map_or(&[], Vec::as_slice)
-    }
-
-    /// The calls to the outside among the children of each span, in order of start.
-    pub(super) fn sibling_calls(&self) -> impl Iterator<Item = Vec<&'a Span>> {
-        self.children.values().map(|siblings| siblings.iter().copied().filter(|span| is_call(span)).collect())
-    }
+/// The earliest span without a parent in a trace.
+pub(super) fn root<'a>(forest: &Forest<'a>) -> Option<&'a Span> {
+    forest.root().map(|at| forest.span(at))
 }
 
 /// True if a span is a call to the outside that counts as one: no pool, no socket, no framework.

@@ -8,7 +8,7 @@
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::Scene;
+use super::scene::{Scene, root};
 
 /// See the module.
 pub(super) struct StartUpSpans;
@@ -31,9 +31,9 @@ impl Trap for StartUpSpans {
 /// from.
 fn spans_outside(scene: &Scene<'_>) -> Option<f64> {
     let trial = scene.trial;
-    let in_file = scene.trees.iter().filter_map(|tree| {
-        let kept = tree.trace.weight / tree.root?.weight;
-        Some(kept * tree.trace.spans.len() as f64)
+    let in_file = scene.forests.iter().filter_map(|forest| {
+        let kept = forest.trace().weight / root(forest)?.weight;
+        Some(kept * forest.spans().len() as f64)
     });
     let counted_spans = in_file.reduce(|a, b| a + b)?;
     let sent_in_all: u64 = trial.seconds.iter().map(|second| second.sent).sum();

@@ -10,7 +10,7 @@ use narrows_model::trace::{Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of};
+use super::scene::{Scene, example, name_of, root};
 
 /// Names of roots that are reported.
 const NAMES_MAX: usize = 3;
@@ -27,13 +27,13 @@ impl Trap for TracesWithoutRequest {
         let serving = scene.spans().filter(|(_, span)| is_request(span)).map(|(_, span)| span.service.as_str());
         let serving: BTreeSet<&str> = serving.collect();
         let mut services: BTreeMap<&str, Vec<(&Trace, &Span)>> = BTreeMap::new();
-        for tree in &scene.trees {
-            let trace = tree.trace;
-            if let Some(root) = tree.root.filter(|_| !trace.spans.iter().any(is_request)) {
+        for forest in scene.forests {
+            let trace = forest.trace();
+            if let Some(root) = root(forest).filter(|_| !trace.spans.iter().any(is_request)) {
                 services.entry(&root.service).or_default().push((trace, root));
             }
         }
-        let all = scene.trees.len();
+        let all = scene.forests.len();
         let is_many = |traces: &[(&Trace, &Span)]| {
             traces.len() >= scene.thresholds.requestless_traces
                 && traces.len() as f64 >= scene.thresholds.requestless_share * all as f64

@@ -368,6 +368,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::trace::Forest;
     use narrows_testkit::spans::{SpanBuilder, client, document_query, query, server};
     use proptest::prelude::*;
 
@@ -380,7 +381,7 @@ mod tests {
     /// Partition and number of attempts of each call.
     fn found(children: Vec<SpanBuilder>) -> Vec<(String, usize)> {
         let traces = [server("shop", "GET /").at(0.0, 900.0).children(children).trace(1)];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         let calls = calls(&requests[0], &Below::new(&traces[0]));
         calls.iter().map(|call| (call.partition().unwrap_or("").to_owned(), call.attempts.len())).collect()
     }
@@ -412,7 +413,7 @@ mod tests {
         let tries = [post(0.5).throttled(Some(50.0)), post(60.0).throttled(Some(20.0)), post(90.0)];
         let hidden = document_query(TEXT, "1").at(0.0, 100.0).children(tries);
         let traces = [server("shop", "GET /").at(0.0, 900.0).child(hidden).trace(1)];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         let calls = calls(&requests[0], &Below::new(&traces[0]));
         assert_eq!((calls.len(), calls[0].attempts.len(), calls[0].tries().len()), (1, 1, 3));
         assert_eq!(calls[0].refusals().count(), 2);
@@ -444,7 +445,7 @@ mod tests {
             ])
             .child(get("http://127.0.0.1:9001/v2/parts/18", 20.0))
             .trace(1)];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         let calls = calls(&requests[0], &Below::new(&traces[0]));
         assert_eq!(calls[0].kind, calls[1].kind);
         assert_ne!(calls[0].request, calls[1].request);
@@ -488,7 +489,7 @@ mod tests {
         }
         trace.spans.push(again);
         let traces = [trace];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         assert_eq!(calls(&requests[0], &Below::new(&traces[0])).len(), 1);
     }
 }

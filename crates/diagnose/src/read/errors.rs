@@ -4,12 +4,10 @@
 //! the semantic conventions. Callers pass errors on, so of the spans that report one, the deepest is where it began.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use narrows_model::trace::{Span, SpanId, Trace};
+use narrows_model::trace::{Forest, Span, Trace};
 
-/// Maximum number of parents of a span that are followed upwards.
-const DEPTH_MAX: usize = 64;
 /// Of a text that is searched, bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
@@ -89,15 +87,20 @@ fn quoted(text: &str) -> Option<(usize, usize)> {
 
 /// The spans of a trace that are so, without those above another one that is.
 pub(crate) fn deepest(trace: &Trace, is_so: impl Fn(&Span) -> bool) -> Vec<&Span> {
-    let found: Vec<&Span> = trace.spans.iter().filter(|span| is_so(span)).collect();
-    if found.len() < 2 {
-        return found;
+    let found: Vec<usize> = (0..trace.spans.len()).filter(|at| is_so(&trace.spans[*at])).collect();
+    let mut around: HashSet<usize> = HashSet::new();
+    if found.len() > 1 {
+        let forest = Forest::new(trace);
+        for at in &found {
+            for above in forest.upwards(*at).skip(1) {
+                // Spans above a known span are known too.
+                if !around.insert(above) {
+                    break;
+                }
+            }
+        }
     }
-    let parents: HashMap<SpanId, SpanId> =
-        trace.spans.iter().filter_map(|span| Some((span.span_id, span.parent_id?))).collect();
-    let above = |span: &Span| std::iter::successors(span.parent_id, |at| parents.get(at).copied()).take(DEPTH_MAX);
-    let around: HashSet<SpanId> = found.iter().flat_map(|span| above(span)).collect();
-    found.into_iter().filter(|span| !around.contains(&span.span_id)).collect()
+    found.into_iter().filter(|at| !around.contains(at)).map(|at| &trace.spans[at]).collect()
 }
 
 #[cfg(test)]

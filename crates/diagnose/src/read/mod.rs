@@ -39,6 +39,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::Forest;
 
 use crate::critical_path::{self, Spent};
 use crate::read::calls::{Handled, by_operation};
@@ -59,6 +60,8 @@ pub struct Reading<'a> {
     pub(crate) thresholds: &'a Thresholds,
     /// Parts of the trial with meaningful medians, in order of time.
     pub(crate) intervals: &'a [Interval],
+    /// The spans of each trace as trees.
+    pub(crate) forests: &'a [Forest<'a>],
     /// The traces cut into requests, one for each service that handled one.
     pub(crate) requests: &'a [Request<'a>],
     /// The same with their calls, by operation.
@@ -81,9 +84,11 @@ impl<'a> Reading<'a> {
         let of_one = of_one_request(thresholds);
         let thresholds = if is_one_request { &of_one } else { thresholds };
         let intervals = intervals(trial, thresholds);
-        let requests = requests(&trial.traces, thresholds);
+        let forests = Forest::of_all(&trial.traces);
+        let requests = requests(&forests, thresholds);
         let operations = by_operation(&requests);
-        let (intervals, requests, operations, spent) = (&intervals, &requests, &operations, &OnceCell::new());
-        read(&Reading { trial, thresholds, intervals, requests, operations, is_one_request, spent })
+        let (forests, requests, operations) = (&forests, &requests, &operations);
+        let (intervals, spent) = (&intervals, &OnceCell::new());
+        read(&Reading { trial, thresholds, intervals, forests, requests, operations, is_one_request, spent })
     }
 }

@@ -167,6 +167,7 @@ fn union_ns(queries: &[&Query<'_>], until_ns: i64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::trace::Forest;
     use narrows_testkit::spans::{Beat, SpanBuilder, client, database, query, run_of, server};
 
     use super::*;
@@ -182,7 +183,7 @@ mod tests {
 
     fn found_in(root: SpanBuilder) -> Vec<(usize, f64, f64)> {
         let (traces, thresholds) = ([root.trace(1)], Thresholds::default());
-        let requests = requests(&traces, &thresholds);
+        let requests = requests(&Forest::of_all(&traces), &thresholds);
         let found = repetitions(&requests[0], &thresholds);
         found.iter().map(|r| (r.queries.len(), r.busy_ns as f64 / 1e6, r.cost_ns as f64 / 1e6)).collect()
     }

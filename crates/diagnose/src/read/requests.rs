@@ -25,14 +25,12 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use narrows_model::finding::Caveat;
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace, is_step_of_call};
+use narrows_model::trace::{Forest, Span, SpanId, SpanKind, Trace, is_step_of_call};
 
 use crate::read::doubles::{Limits, is_same_remote_call};
 use crate::read::shapes::{Shape, Statement};
 use crate::thresholds::Thresholds;
 
-/// Maximum number of parents that are followed upwards; deeper nesting is cut off.
-const DEPTH_MAX: usize = 64;
 /// Number of earlier queries that a span is compared with to find its double.
 const DOUBLES_LOOK_BACK: usize = 32;
 
@@ -119,9 +117,9 @@ pub(crate) fn query_text(span: &Span) -> Option<&str> {
 }
 
 /// All requests of these traces, those without queries included.
-pub(crate) fn requests<'a>(traces: &'a [Trace], thresholds: &Thresholds) -> Vec<Request<'a>> {
+pub(crate) fn requests<'a>(forests: &[Forest<'a>], thresholds: &Thresholds) -> Vec<Request<'a>> {
     let mut shapes = HashMap::new();
-    traces.iter().flat_map(|trace| Cut::new(trace, thresholds, &mut shapes).requests()).collect()
+    forests.iter().flat_map(|forest| Cut::new(forest, thresholds, &mut shapes).requests()).collect()
 }
 
 type Shapes<'a> = HashMap<Statement<'a>, Rc<Shape>>;
@@ -133,7 +131,7 @@ struct Cut<'a, 's> {
     trace: &'a Trace,
     thresholds: &'s Thresholds,
     shapes: &'s mut Shapes<'a>,
-    by_id: HashMap<SpanId, &'a Span>,
+    forest: &'s Forest<'a>,
     order: Vec<SpanId>,
     requests: HashMap<SpanId, Request<'a>>,
     /// By call: spans below it that report it again.
@@ -141,9 +139,9 @@ struct Cut<'a, 's> {
 }
 
 impl<'a, 's> Cut<'a, 's> {
-    fn new(trace: &'a Trace, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
-        let by_id = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        Self { trace, thresholds, shapes, by_id, order: Vec::new(), requests: HashMap::new(), nested: HashMap::new() }
+    fn new(forest: &'s Forest<'a>, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
+        let trace = forest.trace();
+        Self { trace, thresholds, shapes, forest, order: Vec::new(), requests: HashMap::new(), nested: HashMap::new() }
     }
 
     fn requests(mut self) -> Vec<Request<'a>> {
@@ -255,17 +253,19 @@ impl<'a, 's> Cut<'a, 's> {
     /// has the service of its parent span, unless that is a call too.
     fn path(&self, span: &Span) -> Vec<&'a Span> {
         let mut path: Vec<&'a Span> = Vec::new();
-        let mut parent_id = span.parent_id;
         let mut service = &span.service;
-        while let Some(parent) = parent_id.and_then(|id| self.by_id.get(&id).copied()) {
+        let above = self.forest.position(span).into_iter().flat_map(|at| self.forest.upwards(at).skip(1));
+        for parent in above.map(|at| self.forest.span(at)) {
             if path.is_empty() && is_outgoing(span) && !is_outgoing(parent) {
                 service = &parent.service;
             }
-            if parent.service != *service || path.len() == DEPTH_MAX {
+            if parent.service != *service {
                 break;
             }
             path.push(parent);
-            parent_id = parent.parent_id.filter(|_| !matches!(parent.kind, SpanKind::Server | SpanKind::Consumer));
+            if matches!(parent.kind, SpanKind::Server | SpanKind::Consumer) {
+                break;
+            }
         }
         path
     }
@@ -352,7 +352,7 @@ mod tests {
 
     fn cut(root: SpanBuilder, check: impl FnOnce(&[Request<'_>])) {
         let traces = [root.at(0.0, 100.0).trace(1)];
-        check(&requests(&traces, &Thresholds::default()));
+        check(&requests(&Forest::of_all(&traces), &Thresholds::default()));
     }
 
     #[test]
@@ -537,7 +537,7 @@ mod tests {
         trace.spans[0].kind = SpanKind::Internal;
         let lonely = query("SELECT a FROM t").service("shop").trace(2);
         let traces = [trace, lonely];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         assert!(requests.iter().all(|request| request.trace.id == traces[0].id));
     }
 }

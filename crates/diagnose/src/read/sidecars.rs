@@ -11,14 +11,11 @@ use narrows_model::comparison::{SidecarSummary, TraversalCount};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::run::{TrialState, sidecar_of};
 use narrows_model::series::names;
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 
 use crate::read::programs::is_database_program;
 use crate::read::requests::is_database;
 use crate::stats::{median, weighted_median};
-
-/// Maximum number of parents that are followed upwards.
-const DEPTH_MAX: usize = 64;
 
 /// The services of a trial that have sidecars.
 pub(crate) fn with_sidecars(trial: &TrialEvidence) -> BTreeSet<&str> {
@@ -91,17 +88,14 @@ fn sum_over(trial: &TrialEvidence, count: impl Fn(&Trace) -> usize) -> f64 {
 }
 
 /// Spans by which sidecars say that they were passed, each hop once: those that no span of the same sidecar is above.
-fn hops(trace: &Trace) -> impl Iterator<Item = &Span> {
-    let service_of: HashMap<SpanId, &str> =
-        trace.spans.iter().map(|span| (span.span_id, span.service.as_str())).collect();
-    trace.spans.iter().filter(move |span| {
-        let above = span.parent_id.and_then(|parent| service_of.get(&parent).copied());
-        sidecar_of(&span.service).is_some() && above != Some(span.service.as_str())
-    })
+fn hops(forest: &Forest<'_>) -> impl Iterator<Item = usize> {
+    let service = |at: usize| &forest.span(at).service;
+    let is_first = move |at: usize| forest.parent(at).is_none_or(|above| service(above) != service(at));
+    (0..forest.spans().len()).filter(move |at| sidecar_of(service(*at)).is_some() && is_first(*at))
 }
 
 fn hops_of(trace: &Trace) -> usize {
-    hops(trace).count()
+    hops(&Forest::new(trace)).count()
 }
 
 /// In once for each request that a service handles, out once for each call that it makes here.
@@ -134,31 +128,26 @@ fn is_here(span: &Span) -> bool {
 pub(crate) fn hop_ns(trial: &TrialEvidence) -> Option<f64> {
     let mut own: Vec<(f64, f64)> = Vec::new();
     for trace in &trial.traces {
-        let below = others_below(trace);
-        let alone = |hop: &Span| {
-            let others_ns = below.get(&hop.span_id)?;
-            Some((hop.duration_ns().saturating_sub(*others_ns) as f64, trace.weight))
+        let forest = Forest::new(trace);
+        let below = others_below(&forest);
+        let alone = |hop: usize| {
+            let others_ns = below.get(&hop)?;
+            Some((forest.span(hop).duration_ns().saturating_sub(*others_ns) as f64, trace.weight))
         };
-        own.extend(hops(trace).filter_map(alone));
+        own.extend(hops(&forest).filter_map(alone));
     }
     (!own.is_empty()).then(|| weighted_median(own))
 }
 
 /// By span: the time of the spans of other services below it, where it or spans of its own service in between called
 /// them.
-fn others_below(trace: &Trace) -> HashMap<SpanId, u64> {
-    let by_id: HashMap<SpanId, &Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-    let above = |span: &Span| span.parent_id.and_then(|parent| by_id.get(&parent).copied());
-    let mut below: HashMap<SpanId, u64> = HashMap::new();
-    for span in &trace.spans {
-        let Some(mut caller) = above(span).filter(|caller| caller.service != span.service) else { continue };
-        for _ in 0..DEPTH_MAX {
-            match above(caller).filter(|next| next.service == caller.service) {
-                Some(next) => caller = next,
-                None => break,
-            }
-        }
-        *below.entry(caller.span_id).or_default() += span.duration_ns();
+fn others_below(forest: &Forest<'_>) -> HashMap<usize, u64> {
+    let service = |at: usize| &forest.span(at).service;
+    let mut below: HashMap<usize, u64> = HashMap::new();
+    for at in 0..forest.spans().len() {
+        let Some(caller) = forest.parent(at).filter(|caller| service(*caller) != service(at)) else { continue };
+        let first = forest.upwards(caller).take_while(|above| service(*above) == service(caller)).last();
+        *below.entry(first.unwrap_or(caller)).or_default() += forest.span(at).duration_ns();
     }
     below
 }

@@ -6,7 +6,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanKind, is_step_of_call};
 
-use super::tree::Tree;
+use super::timed_tree::TimedTree;
 
 /// How types of errors and statuses begin by which services refuse a caller that sends too much.
 const REFUSALS: [&str; 5] =
@@ -72,7 +72,7 @@ impl Names {
     }
 
     /// What a call goes to: a service of the trial, else what the span calls it.
-    pub(crate) fn callee<'a>(&'a self, tree: &Tree<'a>, at: usize) -> &'a str {
+    pub(crate) fn callee<'a>(&'a self, tree: &TimedTree<'a>, at: usize) -> &'a str {
         let span = tree.span(at);
         let facts = &span.facts;
         let by_port = facts.server_port.and_then(|port| self.by_port.get(&port)).map(String::as_str);
@@ -88,7 +88,7 @@ impl Names {
     }
 
     /// Where a span's own time passes: its service; for a call whose callee sends no spans, there; else the network.
-    pub(crate) fn place<'a>(&'a self, tree: &Tree<'a>, at: usize) -> &'a str {
+    pub(crate) fn place<'a>(&'a self, tree: &TimedTree<'a>, at: usize) -> &'a str {
         let span = tree.span(at);
         if !is_call(span) {
             return &span.service;
@@ -128,7 +128,7 @@ impl Group<'_> {
     }
 
     /// Time from the first start to the last end.
-    pub(crate) fn span_ns(&self, tree: &Tree<'_>) -> f64 {
+    pub(crate) fn span_ns(&self, tree: &TimedTree<'_>) -> f64 {
         let start = self.attempts().map(|at| tree.times(at).0).min().unwrap_or(0);
         let end = self.attempts().map(|at| tree.times(at).1).max().unwrap_or(0);
         (end - start) as f64
@@ -136,7 +136,7 @@ impl Group<'_> {
 
     /// Spans beside these calls that come with each further one: of a name that occurs as often, such as taking a
     /// connection, reading rows, or converting what was read. Statements and calls with spans below them are others' own.
-    pub(crate) fn company(&self, tree: &Tree<'_>) -> Vec<usize> {
+    pub(crate) fn company(&self, tree: &TimedTree<'_>) -> Vec<usize> {
         let further = self.calls.len().saturating_sub(1);
         let Some(parent) = tree.parent(self.calls[0][0]).filter(|_| further > 0) else { return Vec::new() };
         let own: HashSet<usize> = self.attempts().collect();
@@ -160,7 +160,7 @@ impl Group<'_> {
     }
 
     /// Time from the first start to the last end in which none of them is in progress.
-    pub(crate) fn gaps_ns(&self, tree: &Tree<'_>) -> f64 {
+    pub(crate) fn gaps_ns(&self, tree: &TimedTree<'_>) -> f64 {
         let mut times: Vec<(i64, i64)> = self.attempts().map(|at| tree.times(at)).collect();
         times.sort_unstable();
         let (mut until, mut gaps) = (times.first().map_or(0, |first| first.0), 0);
@@ -172,7 +172,7 @@ impl Group<'_> {
     }
 
     /// How long each call takes with its attempts and the waits between them, given how long each span takes.
-    pub(crate) fn lengths_ns(&self, tree: &Tree<'_>, lengths: &[f64]) -> Vec<f64> {
+    pub(crate) fn lengths_ns(&self, tree: &TimedTree<'_>, lengths: &[f64]) -> Vec<f64> {
         let length = |attempts: &Vec<usize>| {
             let waits = attempts.windows(2).map(|pair| (tree.times(pair[1]).0 - tree.times(pair[0]).1).max(0) as f64);
             attempts.iter().map(|at| lengths[*at]).sum::<f64>() + waits.sum::<f64>()
@@ -182,7 +182,7 @@ impl Group<'_> {
 }
 
 /// The calls of a request that has this entry, those of one kind below one span together.
-pub(crate) fn groups<'a>(tree: &Tree<'a>, entry: usize, names: &'a Names) -> Vec<Group<'a>> {
+pub(crate) fn groups<'a>(tree: &TimedTree<'a>, entry: usize, names: &'a Names) -> Vec<Group<'a>> {
     let mut found: BTreeMap<(usize, String), (&str, Vec<usize>)> = BTreeMap::new();
     for at in tree.order.iter().copied().filter(|at| is_whole_call(tree.span(*at)) && is_made_by(tree, *at, entry)) {
         let unit = unit(tree, at);
@@ -197,7 +197,7 @@ pub(crate) fn groups<'a>(tree: &Tree<'a>, entry: usize, names: &'a Names) -> Vec
 }
 
 /// Whether this is a call that the entry's own code made, and no call of another library stands above it.
-fn is_made_by(tree: &Tree<'_>, at: usize, entry: usize) -> bool {
+fn is_made_by(tree: &TimedTree<'_>, at: usize, entry: usize) -> bool {
     let mut above = tree.parent(at);
     while let Some(parent) = above.filter(|parent| *parent != entry) {
         if tree.span(parent).kind != SpanKind::Internal || is_database(tree.span(parent)) {
@@ -209,7 +209,7 @@ fn is_made_by(tree: &Tree<'_>, at: usize, entry: usize) -> bool {
 }
 
 /// The outermost internal span that holds nothing but this call, else the call itself: a repository's method, say.
-fn unit(tree: &Tree<'_>, call: usize) -> usize {
+fn unit(tree: &TimedTree<'_>, call: usize) -> usize {
     let is_wrapper = |at: &usize| tree.span(*at).kind == SpanKind::Internal && tree.children(*at).len() == 1;
     let above = std::iter::successors(tree.parent(call), |at| tree.parent(*at)).take_while(is_wrapper);
     above.last().unwrap_or(call)
@@ -257,7 +257,7 @@ fn without_values(text: &str) -> String {
 }
 
 /// Calls with the attempts that repeat a failed one: the same request to the same partition, made after it ended.
-fn with_attempts(tree: &Tree<'_>, units: &[usize]) -> Vec<Vec<usize>> {
+fn with_attempts(tree: &TimedTree<'_>, units: &[usize]) -> Vec<Vec<usize>> {
     let requested = |at: usize| {
         let facts = &tree.span(at).facts;
         (facts.db_partition.as_ref(), facts.url.as_ref(), facts.db_query.as_ref())
@@ -310,7 +310,7 @@ mod tests {
                 internal("find").at(60.0, 10.0).child(query("SELECT * FROM t WHERE id = 2").at(61.0, 8.0)),
             ])
             .trace(1);
-        let tree = Tree::new(&trace).expect("a root");
+        let tree = TimedTree::new(&trace).expect("a root");
         let trial = TrialBuilder::new("a").build();
         let names = Names::new(&trial);
         let mut sizes: Vec<Vec<usize>> = groups(&tree, tree.root, &names)

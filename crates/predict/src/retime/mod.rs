@@ -9,8 +9,8 @@ mod calls;
 mod refused;
 mod sample;
 mod schedule;
+mod timed_tree;
 mod treatment;
-mod tree;
 
 pub(crate) use calls::{Group, Names, groups, is_database, is_entry_of, is_refused};
 use refused::drop_refused;

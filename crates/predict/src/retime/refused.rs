@@ -1,11 +1,11 @@
 //! Refused attempts of a trace, and the waits after them, are gone.
 
 use super::calls::{Group, Names, groups, is_refused};
+use super::timed_tree::TimedTree;
 use super::treatment::{Length, Treatment};
-use super::tree::Tree;
 
 /// Takes refused attempts out of a trace, whatever else happens to its spans.
-pub(super) fn drop_refused(tree: &Tree<'_>, names: &Names, treatments: &mut [Treatment]) {
+pub(super) fn drop_refused(tree: &TimedTree<'_>, names: &Names, treatments: &mut [Treatment]) {
     if !tree.order.iter().any(|at| is_refused(tree.span(*at))) {
         return;
     }
@@ -14,7 +14,7 @@ pub(super) fn drop_refused(tree: &Tree<'_>, names: &Names, treatments: &mut [Tre
     }
 }
 
-fn drop_refused_of(tree: &Tree<'_>, group: &Group<'_>, treatments: &mut [Treatment]) {
+fn drop_refused_of(tree: &TimedTree<'_>, group: &Group<'_>, treatments: &mut [Treatment]) {
     for attempts in &group.calls {
         for (place, at) in attempts.iter().copied().enumerate() {
             if is_refused(tree.span(at)) {

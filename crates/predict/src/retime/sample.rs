@@ -10,8 +10,8 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::Trace;
 
 use super::schedule::lengths_ns;
+use super::timed_tree::TimedTree;
 use super::treatment::Treatment;
-use super::tree::Tree;
 use super::{Names, drop_refused};
 use crate::system::Level;
 
@@ -33,7 +33,7 @@ pub(crate) struct Sample<'a> {
 /// One trace.
 #[derive(Debug)]
 pub(crate) struct Traced<'a> {
-    pub(crate) tree: Tree<'a>,
+    pub(crate) tree: TimedTree<'a>,
     /// The level of the load it began in, by its place; none between levels.
     pub(crate) level: Option<usize>,
     /// Requests that it stands for.
@@ -59,7 +59,7 @@ impl<'a> Sample<'a> {
     pub(crate) fn new(trial: &'a TrialEvidence, levels: &[Level]) -> Self {
         let step = trial.traces.len().div_ceil(TRACES_MAX).max(1);
         let traced = |trace: &'a Trace| {
-            let tree = Tree::new(trace)?;
+            let tree = TimedTree::new(trace)?;
             let start_ns = tree.times(tree.root).0;
             let level = levels.iter().position(|level| level.contains(start_ns));
             Some(Traced { own: vec![1.0; trace.spans.len()], tree, level, weight: trace.weight })

@@ -5,11 +5,11 @@
 //! retiming in Z. Zhang et al., *CRISP: Critical Path Analysis of Large-Scale Microservice Architectures*, USENIX ATC
 //! 2022. Queues are left as they are: what load makes of them is the queueing model's part.
 
+use super::timed_tree::TimedTree;
 use super::treatment::{Length, Start, Treatment};
-use super::tree::Tree;
 
 /// How long each span takes with these treatments, one for each span of the trace; 0 for those that no other span waits for.
-pub(crate) fn lengths_ns(tree: &Tree<'_>, treatments: &[Treatment]) -> Vec<f64> {
+pub(crate) fn lengths_ns(tree: &TimedTree<'_>, treatments: &[Treatment]) -> Vec<f64> {
     assert_eq!(treatments.len(), tree.trace.spans.len(), "a treatment for each span");
     let mut lengths = vec![0.0; treatments.len()];
     // Children before their parents.
@@ -30,7 +30,7 @@ struct Child {
     new: Option<(f64, f64)>,
 }
 
-fn content_ns(tree: &Tree<'_>, at: usize, treatments: &[Treatment], lengths: &[f64]) -> f64 {
+fn content_ns(tree: &TimedTree<'_>, at: usize, treatments: &[Treatment], lengths: &[f64]) -> f64 {
     let own = treatments[at].own;
     let children = tree.children(at);
     let from = tree.times(at).0;
@@ -79,7 +79,7 @@ mod tests {
 
     /// The milliseconds that a request takes with these treatments by name.
     fn took(trace: &Trace, treated: &[(&str, Treatment)]) -> f64 {
-        let tree = Tree::new(trace).expect("a root");
+        let tree = TimedTree::new(trace).expect("a root");
         let of = |name: &str| treated.iter().find(|(known, _)| *known == name).map_or_else(Treatment::default, |t| t.1);
         let treatments: Vec<Treatment> = trace.spans.iter().map(|span| of(&span.name)).collect();
         lengths_ns(&tree, &treatments)[tree.root] / 1e6

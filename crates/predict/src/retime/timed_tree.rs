@@ -3,18 +3,14 @@
 //! Times of a span that another clock took are moved into the call that it belongs to. A child that ends after its
 //! parent was not waited for and is left out, with all below it.
 
-use std::collections::HashMap;
+use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
-
-/// How deep spans are followed.
-const DEPTH_MAX: usize = 200;
 /// How much later than its parent a child may end and still be waited for.
 const OVERHANG_NS_MAX: i64 = 1_000_000;
 
 /// The spans below a root. Positions are those in the trace.
 #[derive(Debug)]
-pub(crate) struct Tree<'a> {
+pub(crate) struct TimedTree<'a> {
     pub(crate) trace: &'a Trace,
     /// The request of the load.
     pub(crate) root: usize,
@@ -27,39 +23,31 @@ pub(crate) struct Tree<'a> {
     pub(crate) order: Vec<usize>,
 }
 
-impl<'a> Tree<'a> {
-    /// None without a span that has no parent in the trace.
+impl<'a> TimedTree<'a> {
+    /// `None` without a span that has no parent in the trace.
     pub(crate) fn new(trace: &'a Trace) -> Option<Self> {
-        let by_id: HashMap<SpanId, usize> =
-            trace.spans.iter().enumerate().rev().map(|(at, span)| (span.span_id, at)).collect();
-        let parent_of = |span: &Span| span.parent_id.and_then(|id| by_id.get(&id).copied());
-        let root = trace.spans.iter().position(|span| parent_of(span).is_none())?;
-        let mut below: Vec<Vec<usize>> = vec![Vec::new(); trace.spans.len()];
-        for (at, span) in trace.spans.iter().enumerate() {
-            if let Some(parent) = parent_of(span) {
-                below[parent].push(at);
-            }
-        }
+        let forest = Forest::new(trace);
+        let spans = forest.spans();
         let mut tree = Self {
             trace,
-            root,
-            children: vec![Vec::new(); trace.spans.len()],
-            parents: vec![None; trace.spans.len()],
-            times: trace.spans.iter().map(|span| (span.start_ns, span.end_ns.max(span.start_ns))).collect(),
+            root: forest.root()?,
+            children: vec![Vec::new(); spans.len()],
+            parents: vec![None; spans.len()],
+            times: spans.iter().map(|span| (span.start_ns, span.end_ns.max(span.start_ns))).collect(),
             order: Vec::new(),
         };
-        tree.place(&below);
+        tree.place(&forest);
         Some(tree)
     }
 
-    fn place(&mut self, below: &[Vec<usize>]) {
+    fn place(&mut self, forest: &Forest<'_>) {
         let mut open = vec![(self.root, 0)];
         while let Some((parent, depth)) = open.pop() {
             self.order.push(parent);
-            let waited_for = below[parent].iter().filter_map(|child| Some((*child, self.placed(parent, *child)?)));
+            let waited_for = forest.children(parent).filter_map(|child| Some((child, self.placed(parent, child)?)));
             let mut waited_for: Vec<(usize, (i64, i64))> = waited_for.collect();
             waited_for.sort_by_key(|(child, times)| (*times, *child));
-            for (child, times) in waited_for.into_iter().filter(|_| depth < DEPTH_MAX) {
+            for (child, times) in waited_for.into_iter().filter(|_| depth < Forest::DEPTH_MAX) {
                 self.times[child] = times;
                 self.parents[child] = Some(parent);
                 self.children[parent].push(child);
@@ -153,7 +141,7 @@ mod tests {
                 internal("work").at(40.0, 10.0),
             ])
             .trace(1);
-        let tree = Tree::new(&trace).expect("a root");
+        let tree = TimedTree::new(&trace).expect("a root");
         let origin = tree.times(tree.root).0;
         let at = |name: &str| trace.spans.iter().position(|span| span.name == name).expect("a span");
         let (start, end) = tree.times(at("GET /stock"));

@@ -6,9 +6,7 @@
 //!
 //! An existing row or document (409) is a result, not a conflict.
 
-use std::collections::HashMap;
-
-use narrows_model::trace::{Span, SpanId, SpanKind};
+use narrows_model::trace::{Forest, Span, SpanKind};
 
 use crate::read::calls::{Handled, went_wrong};
 use crate::read::errors::{bare_name, exceptions, searched};
@@ -41,8 +39,6 @@ const TEXTS: [&str; 6] = [
     "was deadlocked on lock",
     "wsrep detected deadlock",
 ];
-/// Maximum number of parents followed.
-const DEPTH_MAX: usize = 64;
 
 /// Whether a call lost a conflict between two transactions.
 pub(crate) fn is_conflict(span: &Span) -> bool {
@@ -131,23 +127,16 @@ fn database_calls<'a>(handled: &Handled<'a>) -> Vec<&'a Span> {
     if !trace.spans.iter().any(is_conflict) {
         return Vec::new();
     }
-    let by_id: HashMap<SpanId, &Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-    let is_below = |span: &&Span| {
-        let mut above = *span;
-        for _ in 0..DEPTH_MAX {
-            if above.span_id == entry.span_id {
-                return true;
-            }
-            let is_other = above.service != entry.service || is_entry(above);
-            match above.parent_id.and_then(|parent| by_id.get(&parent)).filter(|_| !is_other) {
-                Some(parent) => above = parent,
-                None => return false,
-            }
-        }
-        false
+    let forest = Forest::new(trace);
+    let is_call = |span: &Span| span.service == entry.service && is_database(span) && span.span_id != entry.span_id;
+    // The first span above it that is the entry, or belongs to another service or request.
+    let limit = |span: &Span| span.span_id == entry.span_id || span.service != entry.service || is_entry(span);
+    let is_below = |at: usize| {
+        let mut above = forest.upwards(at).map(|above| forest.span(above));
+        above.find(|above| limit(above)).is_some_and(|above| above.span_id == entry.span_id)
     };
-    let is_call = |span: &&Span| span.service == entry.service && is_database(span) && span.span_id != entry.span_id;
-    let mut calls: Vec<&Span> = trace.spans.iter().filter(is_call).filter(is_below).collect();
+    let calls = forest.spans().iter().enumerate().filter(|(at, span)| is_call(span) && is_below(*at));
+    let mut calls: Vec<&Span> = calls.map(|(_, span)| span).collect();
     calls.sort_by_key(|span| (span.start_ns, span.end_ns));
     calls
 }
@@ -172,7 +161,7 @@ mod tests {
     /// (number of conflicts, began again, failed, milliseconds lost).
     fn seen(root: SpanBuilder) -> Option<(usize, bool, bool, f64)> {
         let traces = [root.trace(1)];
-        let requests = requests(&traces, &Thresholds::default());
+        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
         let operations = by_operation(&requests);
         let handled = operations.values().flatten().next()?;
         met(handled).map(|met| (met.conflicts.len(), met.began_again, met.failed, met.lost_ns as f64 / 1e6))

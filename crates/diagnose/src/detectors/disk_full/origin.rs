@@ -4,11 +4,9 @@
 //! failed too. If the callee succeeded, or the call got no response, the failure is in the caller, which has a disk as
 //! well. If a callee gives no reason for its failure, the caller's text gives it.
 
-use std::collections::{HashMap, HashSet};
-
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::disk_full::Owner;
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 
 use super::reports::{Reported, reported};
 use crate::read::calls::went_wrong;
@@ -16,8 +14,6 @@ use crate::read::databases::name_of;
 use crate::read::errors::{deepest, exceptions};
 use crate::read::requests::is_database;
 
-/// Maximum distance from the span that reports an error to its origin.
-const DEPTH_MAX: usize = 64;
 /// Databases that run in the process of the service that queries them.
 const EMBEDDED: [&str; 5] = ["sqlite", "duckdb", "h2", "derby", "rocksdb"];
 
@@ -41,59 +37,40 @@ pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Ori
     if spans.is_empty() {
         return Vec::new();
     }
-    let tree = Tree::of(trial, trace);
+    let search = Search { trial, forest: Forest::new(trace) };
     let mut found: Vec<Origin<'a>> = Vec::new();
     for span in spans {
-        let Some(report) = reported(span) else { continue };
-        let (owner, place) = tree.place(span, DEPTH_MAX);
+        let (Some(report), Some(at)) = (reported(span), search.forest.position(span)) else { continue };
+        let (owner, place) = search.place(at, Forest::DEPTH_MAX);
         // Spans of one call from two libraries overlap.
         let is_double = |known: &&Origin<'_>| {
             let is_same = known.place == place && known.span.service == span.service;
             is_same && known.span.scope != span.scope && span.start_ns < known.span.end_ns
         };
         if found.iter().rev().find(is_double).is_none() {
-            found.push(Origin { trace, span, report, owner, place, entry: tree.entry(span) });
+            found.push(Origin { trace, span, report, owner, place, entry: search.entry(at) });
         }
     }
     found
 }
 
-struct Tree<'a> {
+/// The spans of a trace in their trial.
+struct Search<'a> {
     trial: &'a TrialEvidence,
-    by_id: HashMap<SpanId, &'a Span>,
-    below: HashMap<SpanId, Vec<&'a Span>>,
+    forest: Forest<'a>,
 }
 
-impl<'a> Tree<'a> {
-    fn of(trial: &'a TrialEvidence, trace: &'a Trace) -> Self {
-        let by_id = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();
-        for span in &trace.spans {
-            if let Some(parent) = span.parent_id {
-                below.entry(parent).or_default().push(span);
-            }
-        }
-        Self { trial, by_id, below }
-    }
-
-    fn below(&self, span: &Span) -> impl Iterator<Item = &'a Span> {
-        self.below.get(&span.span_id).into_iter().flatten().copied()
-    }
-
-    /// The nearest server or consumer span at or above this one; without one, the topmost span reached.
-    fn entry(&self, span: &'a Span) -> &'a Span {
-        let parent = |span: &&'a Span| span.parent_id.and_then(|parent| self.by_id.get(&parent).copied());
-        let mut path = std::iter::successors(Some(span), parent).take(DEPTH_MAX);
-        let mut top = span;
-        path.find(|above| {
-            top = above;
-            is_entry(above)
-        })
-        .unwrap_or(top)
+impl<'a> Search<'a> {
+    /// The nearest server or consumer span at or above this one; without one, the topmost span.
+    fn entry(&self, at: usize) -> &'a Span {
+        let mut top = at;
+        let entry = self.forest.upwards(at).inspect(|above| top = *above).find(|at| is_entry(self.forest.span(*at)));
+        self.forest.span(entry.unwrap_or(top))
     }
 
     /// Owner and name of the full disk that this span reports.
-    fn place(&self, span: &'a Span, depth_max: usize) -> (Owner, &'a str) {
+    fn place(&self, at: usize, depth_max: u32) -> (Owner, &'a str) {
+        let span = self.forest.span(at);
         let here = (Owner::Service, span.service.as_str());
         if depth_max == 0 {
             return here;
@@ -101,11 +78,11 @@ impl<'a> Tree<'a> {
         if is_database(span) {
             return if is_embedded(span) { here } else { (Owner::Server, name_of(self.trial, span)) };
         }
-        let handled = self.below(span).find(|below| below.kind == SpanKind::Server);
+        let handled = self.forest.children(at).find(|below| self.forest.span(*below).kind == SpanKind::Server);
         match handled.filter(|_| span.kind == SpanKind::Client) {
-            Some(handled) if went_wrong(handled) => self.place(handled, depth_max - 1),
+            Some(handled) if went_wrong(self.forest.span(handled)) => self.place(handled, depth_max - 1),
             Some(_) => here,
-            None => match self.silent_call(span) {
+            None => match self.silent_call(at) {
                 Some(call) => self.place(call, depth_max - 1),
                 None if is_refused(span) => (Owner::Server, self.called(span)),
                 None => here,
@@ -114,19 +91,21 @@ impl<'a> Tree<'a> {
     }
 
     /// The last call below a span, in the span's own service, that failed without a reason.
-    fn silent_call(&self, span: &'a Span) -> Option<&'a Span> {
-        let mut seen: HashSet<SpanId> = HashSet::new();
-        let mut open = vec![span];
-        let mut last: Option<&Span> = None;
+    fn silent_call(&self, at: usize) -> Option<usize> {
+        let service = &self.forest.span(at).service;
+        let is_silent = |span: &Span| went_wrong(span) && !gives_reason(span);
+        let mut open = vec![at];
+        let mut last: Option<usize> = None;
         while let Some(above) = open.pop() {
-            for below in self.below(above).filter(|below| below.service == span.service && !is_entry(below)) {
-                if !seen.insert(below.span_id) {
+            for at in self.forest.children(above) {
+                let below = self.forest.span(at);
+                if below.service != *service || is_entry(below) {
                     continue;
                 }
                 if !is_call(below) {
-                    open.push(below);
-                } else if went_wrong(below) && !gives_reason(below) && last.is_none_or(|l| l.end_ns < below.end_ns) {
-                    last = Some(below);
+                    open.push(at);
+                } else if is_silent(below) && last.is_none_or(|last| self.forest.span(last).end_ns < below.end_ns) {
+                    last = Some(at);
                 }
             }
         }

@@ -12,7 +12,7 @@ use narrows_model::finding::{Confidence, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanKind, Trace};
 
 use crate::Detector;
-use crate::critical_path::{Role, Tree, by_trace};
+use crate::critical_path::{Role, TimedForest, by_trace};
 use crate::exemplars::{EXEMPLARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::went_wrong;
@@ -83,7 +83,7 @@ impl<'r> Waits<'r> {
         let mut found: BTreeMap<Place<'r>, Self> = BTreeMap::new();
         let mut whole: HashMap<&str, (f64, f64)> = HashMap::new();
         for (trace, requests) in by_trace(reading) {
-            let tree = Tree::new(trace);
+            let tree = TimedForest::new(trace);
             for (_, operation, handled) in requests {
                 let entry = handled.request.entry;
                 let Some(at) = tree.find(entry.span_id).filter(|at| tree.parent(*at).is_none()) else { continue };
@@ -159,7 +159,7 @@ impl<'r> Waits<'r> {
 }
 
 /// Look-ups that a request waits for, with the wait for each in nanoseconds.
-fn lookups_on_path<'r>(tree: &Tree<'r>, entry: usize) -> Vec<(&'r Span, f64)> {
+fn lookups_on_path<'r>(tree: &TimedForest<'r>, entry: usize) -> Vec<(&'r Span, f64)> {
     let mut waited: BTreeMap<usize, f64> = BTreeMap::new();
     for section in tree.path(entry).sections {
         if is_lookup(tree.span(section.span)) && tree.placed(section.span).role != Role::Outlives {

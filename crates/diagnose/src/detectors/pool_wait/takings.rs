@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
+use narrows_model::trace::{Forest, Span, SpanId, SpanKind, Trace, TraceId};
 
 use crate::read::Reading;
 use crate::read::calls::Handled;
 use crate::read::pools::is_taking;
-
-/// Maximum number of parents of a pool span followed.
-const DEPTH_MAX: usize = 64;
 
 /// Pool spans by request, with the connections opened under them.
 pub(super) struct Takings<'a> {
@@ -42,12 +39,12 @@ impl<'a> Takings<'a> {
         if ids.is_empty() {
             return;
         }
-        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        for span in &trace.spans {
+        let forest = Forest::new(trace);
+        for (at, span) in trace.spans.iter().enumerate() {
             if let Some(parent) = span.parent_id.filter(|parent| ids.contains(parent)) {
                 self.openings.entry(parent).or_default().push((span.start_ns, span.end_ns));
             } else if ids.contains(&span.span_id) {
-                match entry_above(&by_id, span) {
+                match entry_above(&forest, at) {
                     Some(entry) => self.by_request.entry((trace.id, entry.span_id)).or_default().push(span),
                     None => self.strays.entry((trace.id, &span.service)).or_default().push(span),
                 }
@@ -68,9 +65,15 @@ impl<'a> Takings<'a> {
 
 /// The span of the request that contains this span: the nearest server or consumer span above it in its service, else
 /// the topmost.
-fn entry_above<'a>(by_id: &HashMap<SpanId, &'a Span>, span: &Span) -> Option<&'a Span> {
-    let above = |of: &Span| of.parent_id.and_then(|id| by_id.get(&id).copied()).filter(|up| up.service == of.service);
-    let is_entry = |span: &Span| matches!(span.kind, SpanKind::Server | SpanKind::Consumer);
-    let path = std::iter::successors(above(span), |at| above(at).filter(|_| !is_entry(at)));
-    path.take(DEPTH_MAX).last()
+fn entry_above<'a>(forest: &Forest<'a>, at: usize) -> Option<&'a Span> {
+    let service = &forest.span(at).service;
+    let above = forest.upwards(at).skip(1).map(|above| forest.span(above));
+    let mut topmost = None;
+    for span in above.take_while(|span| span.service == *service) {
+        topmost = Some(span);
+        if matches!(span.kind, SpanKind::Server | SpanKind::Consumer) {
+            break;
+        }
+    }
+    topmost
 }

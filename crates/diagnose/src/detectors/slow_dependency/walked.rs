@@ -6,7 +6,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanKind};
 
 use crate::critical_path::category::{Names, is_connecting};
-use crate::critical_path::{Role, Tree, by_trace};
+use crate::critical_path::{Role, TimedForest, by_trace};
 use crate::exemplars::clipped;
 use crate::read::Reading;
 use crate::read::calls::Handled;
@@ -40,7 +40,7 @@ pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &
     let traced: BTreeSet<&str> = traces.flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
     let mut found: BTreeMap<(&str, &str), Vec<Walked<'r>>> = BTreeMap::new();
     for (trace, requests) in by_trace(reading) {
-        let tree = Tree::new(trace);
+        let tree = TimedForest::new(trace);
         for (service, operation, handled) in requests {
             let entry = handled.request.entry;
             let Some(at) = tree.find(entry.span_id).filter(|at| tree.parent(*at).is_none()) else { continue };
@@ -60,7 +60,7 @@ struct Dependencies<'t, 'r> {
     names: &'t Names,
     /// Services that sent spans.
     traced: &'t BTreeSet<&'r str>,
-    tree: &'t Tree<'r>,
+    tree: &'t TimedForest<'r>,
 }
 
 impl<'r> Dependencies<'_, 'r> {

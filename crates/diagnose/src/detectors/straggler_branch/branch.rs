@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use narrows_model::finding::evidence::straggler_branch as evidence;
 use narrows_model::trace::{Span, SpanId};
 
-use crate::critical_path::Tree;
+use crate::critical_path::TimedForest;
 use crate::critical_path::category::{Names, is_work};
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::calls::{Call, Handled, endpoint};
@@ -18,7 +18,7 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn new(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> Self {
+    pub(super) fn new(tree: &TimedForest<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> Self {
         let span = tree.span(at);
         let does = if is_work(span) {
             evidence::Branch::Work { name: clipped(&span.name, TEXT_CHARS_MAX) }
@@ -51,7 +51,7 @@ pub(super) fn kinds<'r>(handled: &'r Handled<'r>) -> HashMap<SpanId, String> {
     calls.flat_map(of_call).collect()
 }
 
-pub(super) fn key(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> String {
+pub(super) fn key(tree: &TimedForest<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> String {
     let span = tree.span(at);
     match kinds.get(&span.span_id) {
         Some(kind) => format!("{} {kind}", names.callee(tree, at)),

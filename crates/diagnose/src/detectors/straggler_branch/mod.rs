@@ -16,7 +16,7 @@ use narrows_model::trace::{Span, Trace};
 
 use crate::Detector;
 use crate::critical_path::category::{Names, is_work};
-use crate::critical_path::{CriticalPath, PathPosition, Tree, by_trace};
+use crate::critical_path::{CriticalPath, PathPosition, TimedForest, by_trace};
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
@@ -43,7 +43,7 @@ impl Detector for StragglerBranch {
         let names = Names::new(reading.trial);
         let mut operations: BTreeMap<(&str, &str), Operation<'_>> = BTreeMap::new();
         for (trace, requests) in by_trace(reading) {
-            let tree = Tree::new(trace);
+            let tree = TimedForest::new(trace);
             for (service, operation, handled) in requests {
                 let known = operations.entry((service, operation)).or_default();
                 known.requests.push(handled);
@@ -85,7 +85,7 @@ struct Sighting<'r> {
 
 /// The branches that ended last in this request, each once.
 fn sightings<'r>(
-    tree: &Tree<'r>,
+    tree: &TimedForest<'r>,
     handled: &'r Handled<'r>,
     names: &Names,
     thresholds: &Thresholds,
@@ -124,7 +124,12 @@ fn on_path(path: &CriticalPath) -> impl Iterator<Item = (usize, i64)> {
 }
 
 /// Spans concurrent with each span on the path, among those that the request's own service began.
-fn beside(tree: &Tree<'_>, path: &CriticalPath, entry: usize, thresholds: &Thresholds) -> HashMap<usize, Vec<usize>> {
+fn beside(
+    tree: &TimedForest<'_>,
+    path: &CriticalPath,
+    entry: usize,
+    thresholds: &Thresholds,
+) -> HashMap<usize, Vec<usize>> {
     let service = &tree.span(entry).service;
     let is_own = |at: usize| tree.span(at).service == *service && is_work(tree.span(at));
     let mut own: HashSet<usize> = HashSet::from([entry]);
@@ -145,7 +150,7 @@ fn beside(tree: &Tree<'_>, path: &CriticalPath, entry: usize, thresholds: &Thres
     beside
 }
 
-fn is_together(tree: &Tree<'_>, first: usize, last: usize, thresholds: &Thresholds) -> bool {
+fn is_together(tree: &TimedForest<'_>, first: usize, last: usize, thresholds: &Thresholds) -> bool {
     let (first, last) = (tree.placed(first), tree.placed(last));
     let together_ns = (first.end_ns.min(last.end_ns) - first.start_ns.max(last.start_ns)) as f64;
     let share_ns = thresholds.straggler_overlap_share * first.length_ns() as f64;
