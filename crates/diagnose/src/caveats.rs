@@ -1,4 +1,4 @@
-//! What is missing from a trial's evidence, so that silence of a detector is not taken for health.
+//! Gaps in a trial's evidence, so that silence of a detector is not taken for health.
 //!
 //! Only what can be concluded from the evidence is said. That a service has spans but none to a database proves nothing
 //! (it may have none), so it is said only where database spans arrive maimed or a database is known to be there. What is
@@ -21,7 +21,7 @@ use crate::read::intervals::Interval;
 use crate::read::requests::{is_database, query_text};
 use crate::read::silence::{silent_services, unseen_databases};
 
-/// What limits the reading of a trial, in whole sentences; empty when nothing does. What a finding of
+/// Limits of the reading of a trial, in whole sentences; may be empty. What a finding of
 /// `instrumentation-gap` says is not said again.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
     if reading.trial.trial.state == TrialState::Planned {

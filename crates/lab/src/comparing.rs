@@ -28,7 +28,7 @@ pub const CONCLUSION: &str = "proof";
 /// The name under which it keeps the plan.
 const PLAN: &str = "comparison_plan";
 
-/// What to compare, and how.
+/// Subject and rules of a comparison.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     /// The experiment.
@@ -39,9 +39,9 @@ pub struct Wanted<'a> {
     pub after: String,
     /// Pairs of trials at most, 2 or more.
     pub pairs: u32,
-    /// What is to be found out.
+    /// Question.
     pub question: Question,
-    /// What the order is drawn from; a new one for none.
+    /// Seed of the order; a new one for none.
     pub seed: Option<u64>,
     /// Factor on the load's durations, above 0.
     pub time_scale: f64,
@@ -56,7 +56,7 @@ pub struct Wanted<'a> {
 pub struct Compared {
     /// How the run did.
     pub ended: Ended,
-    /// The verdict on what was measured; none when that is too little.
+    /// The verdict on what was measured; `None` if that is too little.
     pub proof: Option<Proof>,
 }
 

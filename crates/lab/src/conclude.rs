@@ -23,7 +23,7 @@ use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 use crate::experiment::Recorded;
 use crate::{Error, comparing, judging};
 
-/// What of a run is meant.
+/// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// Those of this variant; all when none is named.
@@ -91,7 +91,7 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), 
     Ok((conclude(evidence, &experiment), experiment))
 }
 
-/// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
+/// Differences between some trials and others, perhaps of another run file. Compared with the thresholds of the second.
 ///
 /// # Errors
 /// When a file cannot be read, when no trial is meant, when nothing was recorded at a time, and when the two have nothing
@@ -216,7 +216,7 @@ fn scored(outcome: &Outcome, request_parameters: &BTreeSet<String>, order: Order
     score_run(&outcome.evidence.trials, &outcome.findings, request_parameters, order)
 }
 
-/// What was predicted from each trial, beside those that made the change, in any order.
+/// Predictions from each trial, beside those that made the change, in any order.
 pub fn scored_in_any_order(outcome: &Outcome) -> Vec<Scored> {
     let experiment = Recorded::read(&outcome.evidence.run.experiment_source);
     scored(outcome, &experiment.request_parameters, Order::Any)

@@ -148,7 +148,7 @@ impl Known {
         Self { recent: HashSet::new(), older: HashSet::new(), generation_max, hashing: RandomState::new() }
     }
 
-    /// What counting needs of a span.
+    /// Part of a span that counting needs.
     pub(crate) fn candidate(&self, span: &Span) -> Candidate {
         Candidate {
             start_ns: span.start_ns,

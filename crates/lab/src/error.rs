@@ -13,9 +13,9 @@ pub enum Error {
     /// A variant was asked for that the experiment does not have.
     #[error("no variant is named `{name}`; the experiment has {known}")]
     UnknownVariant {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// What there is.
+        /// Names that exist.
         known: String,
     },
     /// Trials were asked for that a run does not have.
@@ -70,7 +70,7 @@ pub enum Error {
         command: String,
         /// `exited with code 1`, `took longer than 10m`.
         how: String,
-        /// What it printed last.
+        /// Its last output.
         last_lines: Vec<String>,
     },
     /// A program that a component needs is not on this machine.
@@ -78,7 +78,7 @@ pub enum Error {
     NoProgram {
         /// The service.
         service: String,
-        /// What is missing.
+        /// Missing thing.
         program: String,
         /// Where it was looked for.
         places: String,
@@ -90,9 +90,9 @@ pub enum Error {
     Component {
         /// The service.
         service: String,
-        /// What failed.
+        /// Failed step.
         what: String,
-        /// What was printed last.
+        /// Last output.
         last_lines: Vec<String>,
     },
     /// A service ended instead of coming up.
@@ -102,7 +102,7 @@ pub enum Error {
         service: String,
         /// `exited with code 1`.
         how: String,
-        /// What it printed last.
+        /// Its last output.
         last_lines: Vec<String>,
     },
     /// A service did not come up in time.
@@ -110,11 +110,11 @@ pub enum Error {
     NotReady {
         /// The service and its replica.
         service: String,
-        /// What was seen instead of readiness.
+        /// Observation instead of readiness.
         how: String,
         /// The ports that it listens on instead of its own; empty where it listens on its own or on none.
         elsewhere: Vec<u16>,
-        /// What it printed last.
+        /// Its last output.
         last_lines: Vec<String>,
     },
     /// A service ended by itself.
@@ -126,7 +126,7 @@ pub enum Error {
         how: String,
         /// `while under load`.
         when: &'static str,
-        /// What it printed last.
+        /// Its last output.
         last_lines: Vec<String>,
     },
     /// The program that sends the load failed.
@@ -136,7 +136,7 @@ pub enum Error {
         program: String,
         /// `exited with code 1`.
         how: String,
-        /// What it printed last.
+        /// Its last output.
         last_lines: Vec<String>,
     },
     /// The capacity of this experiment cannot be searched for.
@@ -240,7 +240,7 @@ pub enum Error {
     Evidence {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault.
         source: narrows_telemetry::exchange::EvidenceError,
     },
     /// A process that was to be attached to is not there.
@@ -260,7 +260,7 @@ pub enum Error {
 const ADDRESS_IN_USE: &str = "address already in use";
 
 impl Error {
-    /// What the user may do about it, where something can be said.
+    /// Advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(

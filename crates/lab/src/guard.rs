@@ -142,7 +142,7 @@ fn lead_a_session(command: &mut Command) {
     }
 }
 
-/// What a guard was told.
+/// State of a guard.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Watched {
     marker: Option<String>,

@@ -38,7 +38,7 @@ pub(crate) fn adapt(
     Ok(())
 }
 
-/// What a variant's first repetition reached, if it is done.
+/// Rate of a variant's first repetition, if it is done.
 fn reached<'a>(trials: &'a [TrialEvidence], name: &str) -> Option<(&'a str, f64)> {
     let is_it = |evidence: &&TrialEvidence| {
         let trial = &evidence.trial;

@@ -173,7 +173,7 @@ impl<'a> Outlook<'a> {
 struct Ahead {
     name: String,
     limits: LoadLimits,
-    /// When its time is over; none when only its iterations limit it.
+    /// When its time is over; `None` if only its iterations limit it.
     end_ns: Option<i64>,
     /// The most requests of an iteration.
     requests_each: u64,

@@ -29,7 +29,7 @@ pub enum Order {
     InTurn,
     /// Drawn anew for each repetition. Such a run may end before its last planned trial.
     Drawn {
-        /// What it is drawn from.
+        /// Seed.
         seed: u64,
     },
 }

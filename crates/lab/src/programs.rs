@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Program {
     /// For people.
     pub(crate) name: &'static str,
-    /// What for, in a word or two.
+    /// Purpose, in a word or two.
     pub(crate) used_for: &'static str,
-    /// What is executed.
+    /// Executed program.
     pub(crate) binary: &'static str,
     /// Other programs that it is of no use without. They are looked for beside it first.
     pub(crate) tools: &'static [&'static str],
@@ -39,7 +39,7 @@ impl Found {
     }
 }
 
-/// What of a program is not on this machine.
+/// Part of a program that is not on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// The program, or that of its tools which is not there.

@@ -1,4 +1,4 @@
-//! What a run tells while it lasts. The lab says what happens; how it looks is the teller's business.
+//! Events of a run while it lasts. The lab says what happens; how it looks is the teller's business.
 
 use std::path::Path;
 use std::time::Duration;

@@ -23,7 +23,7 @@ use crate::{Error, comparing, conclude, environment, held, plan};
 
 pub use crate::plan::Order;
 
-/// What to run and how.
+/// Experiment to run, and its options.
 #[derive(Debug)]
 pub struct Options<'a> {
     /// The experiment.
@@ -59,7 +59,7 @@ pub enum Begin {
 pub struct Ended {
     /// The state written into the file.
     pub state: RunState,
-    /// What stopped it, when it is not complete.
+    /// Reason of its stop, if it is not complete.
     pub error: Option<Error>,
 }
 
@@ -275,7 +275,7 @@ fn one_trial(
     result
 }
 
-/// How far the run in a file came; none where there is no file.
+/// How far the run in a file came; `None` where there is no file.
 ///
 /// # Errors
 /// When the file cannot be read, and when its run is of another experiment or of another length.

@@ -17,7 +17,7 @@ struct Source<'plan> {
     next: AtomicU64,
 }
 
-/// What was drawn from one source: a row's number, or the bits of a whole number.
+/// Draw from one source: a row's number, or the bits of a whole number.
 pub(crate) type Draw = u64;
 
 impl<'plan> Sources<'plan> {
@@ -25,7 +25,7 @@ impl<'plan> Sources<'plan> {
         Self { all: sources.iter().map(|s| Source { values: &s.values, next: AtomicU64::new(0) }).collect() }
     }
 
-    /// Draws a row of each source in `used` into its place in `draws`; none when one of them has no row left. The
+    /// Draws a row of each source in `used` into its place in `draws`; `None` if one of them has no row left. The
     /// sources have to exist.
     pub(crate) fn draw_all(&self, used: &[usize], random: &mut Random, draws: &mut Vec<Draw>) -> Option<()> {
         draws.resize(self.all.len(), 0);
@@ -35,7 +35,7 @@ impl<'plan> Sources<'plan> {
         Some(())
     }
 
-    /// Draws a row; none when all were drawn that there are to draw. The source has to exist.
+    /// Draws a row; `None` if all were drawn that there are to draw. The source has to exist.
     fn draw(&self, source: usize, random: &mut Random) -> Option<Draw> {
         let source = &self.all[source];
         Some(match source.values {

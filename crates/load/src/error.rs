@@ -14,7 +14,7 @@ pub enum Error {
     Plan {
         /// Where in the plan, such as `scenario browse: request path`.
         place: String,
-        /// What is wrong there and what was expected.
+        /// Fault and expectation.
         problem: String,
     },
     /// The process may not open as many connections as there are virtual users.
@@ -30,9 +30,9 @@ pub enum Error {
     /// The kernel refused something the engine cannot do without.
     #[error("cannot {action}")]
     System {
-        /// What was tried.
+        /// Attempt.
         action: &'static str,
-        /// What the kernel reported.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A data file could not be opened or read.
@@ -40,7 +40,7 @@ pub enum Error {
     DataFile {
         /// The file.
         path: PathBuf,
-        /// What the kernel reported.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A data file does not hold what a data source needs.
@@ -50,7 +50,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong there and what was expected.
+        /// Fault and expectation.
         problem: String,
     },
 }

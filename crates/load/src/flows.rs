@@ -23,15 +23,15 @@ pub(crate) struct Flows {
 pub(crate) struct CompiledStep {
     /// The scenario that it belongs to.
     pub(crate) scenario: usize,
-    /// What its rows are called: see `LoadSecond::request`.
+    /// Name of its rows: see `LoadSecond::request`.
     pub(crate) name: String,
-    /// What is sent.
+    /// Request.
     pub(crate) request: Request,
     /// The data sources that the steps of its flow draw from, once per iteration.
     pub(crate) sources_used: Vec<usize>,
     /// The pause after it.
     pub(crate) think_ns: i64,
-    /// What is done with its response.
+    /// Rules for its response.
     pub(crate) rules: Rules,
 }
 
@@ -43,7 +43,7 @@ struct Range {
     session: SessionShape,
 }
 
-/// What users of a scenario have to remember within or between iterations.
+/// State that users of a scenario keep within or between iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionShape {
     /// Nothing: iterations are single requests, and only the status of their responses counts.
@@ -121,7 +121,7 @@ impl Flows {
         steps.iter_mut().for_each(|step| step.sources_used.clone_from(&all));
     }
 
-    /// What a new user of a scenario remembers; none when there is nothing to.
+    /// State of a new user of a scenario; `None` if it keeps none.
     pub(crate) fn new_session(&self, scenario: usize) -> Option<Box<Session>> {
         match self.scenarios[scenario].session {
             SessionShape::Plain => None,

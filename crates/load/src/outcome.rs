@@ -1,4 +1,4 @@
-//! What a load came to, as a whole. The seconds were handed over while it lasted; here are their sum and the figures
+//! Result of a load as a whole. The seconds were handed over while it lasted; here are their sum and the figures
 //! that only make sense over all of it.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{ErrorCause, Spread};
 use narrows_model::run::Validity;
 
-/// What a load came to, warm-up included.
+/// Result of a load, warm-up included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadOutcome {
     /// When the first user could send. Seconds are counted from here.
@@ -17,7 +17,7 @@ pub struct LoadOutcome {
     pub ended_ns: i64,
     /// The sum of all seconds; its `seconds` are the time from start to end.
     pub totals: LoadTotals,
-    /// What came of the iterations of open models; none when the plan has no such model.
+    /// Fate of the iterations of open models; `None` if the plan has no such model.
     pub arrivals: Option<ArrivalTotals>,
     /// From how many of [`narrows_model::load::LoadPlan::client_addresses`] connections were opened; 1 when the kernel
     /// chose the address.
@@ -26,7 +26,7 @@ pub struct LoadOutcome {
     pub body_bytes: u64,
     /// Complete responses by HTTP status, successes and failures.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong, and how often: all failures but those counted by status.
+    /// Failures and how often each occurred: all but those counted by status.
     pub causes: Vec<ErrorCause>,
     /// Where the time of a request went.
     pub phases: Phases,
@@ -35,13 +35,13 @@ pub struct LoadOutcome {
     pub ticks_missed: u64,
     /// Requests without a response at the end of the drain, before their timeout. They are errors of kind `timeout`.
     pub undrained: u64,
-    /// What each load thread used.
+    /// Resources that each load thread used.
     pub threads: Vec<ThreadUse>,
     /// Whether the numbers can be trusted.
     pub validity: Validity,
 }
 
-/// What came of the iterations of open models, all scenarios together. What is due begins or is dropped.
+/// Fate of the iterations of open models, all scenarios together. An iteration that is due begins or is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ArrivalTotals {
     /// See [`narrows_model::load::LoadSecond::due`].

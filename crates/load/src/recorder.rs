@@ -1,4 +1,4 @@
-//! What one load thread writes down: the current second of each scenario, and figures of the whole load.
+//! Records of one load thread: the current second of each scenario, and figures of the whole load.
 //!
 //! A second that is over goes to the collector, empty or not, so that every thread reports every second in order.
 //! Nothing is kept per request but the bounded sample. However the thread ends, also by a panic, the collector hears that
@@ -34,7 +34,7 @@ pub(crate) enum Message {
     },
 }
 
-/// What a row counts.
+/// Counts of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowName {
     pub(crate) scenario: String,

@@ -25,7 +25,7 @@ const USER_AGENT: &str = concat!("narrows/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Request {
     head: Vec<Piece>,
     body: Vec<Piece>,
-    /// What follows the request line after a redirect; none where none is followed.
+    /// What follows the request line after a redirect; `None` where none is followed.
     redirected: Option<Box<Redirected>>,
     method: String,
     /// The data sources that it draws from.
@@ -41,7 +41,7 @@ struct Redirected {
     without_body: Vec<Piece>,
 }
 
-/// What the response to a request looks like, by the request's method.
+/// Shape of the response to a request, by the request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseForm {
     /// A head, and a body unless the status has none.
@@ -71,14 +71,14 @@ enum Piece {
     ContentLength,
 }
 
-/// What the places of a request are filled with.
+/// Values for the places of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Filling<'a> {
     pub(crate) sources: &'a Sources<'a>,
-    /// What was drawn from each of the sources.
+    /// Draws from each of the sources.
     pub(crate) draws: &'a [Draw],
     pub(crate) trace: &'a TraceContext,
-    /// Variables and cookies; none where iterations have neither.
+    /// Variables and cookies; `None` where iterations have neither.
     pub(crate) session: Option<&'a Session>,
     /// The time, by which cookies expire.
     pub(crate) now_ns: i64,

@@ -114,7 +114,7 @@ impl Schedule {
         }
     }
 
-    /// When the iterations of one part of an open model are due, those of the warm-up first; none for a closed model.
+    /// When the iterations of one part of an open model are due, those of the warm-up first; `None` for a closed model.
     /// The load's own arrivals are counted anew after the warm-up, so that they are exactly as many as planned.
     /// `stream` separates the random numbers of this scenario from those of others.
     pub(crate) fn due(&self, part: Part, seed: u64, stream: u64) -> Option<Chain<Due, Due>> {

@@ -32,7 +32,7 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    /// That of a plan; none when it has none.
+    /// That of a plan; `None` if it has none.
     ///
     /// # Errors
     /// [`Error::Plan`] when the server's name is none or no authority can be read.
@@ -129,7 +129,7 @@ impl ServerCertVerifier for Anything {
     }
 }
 
-/// What made a handshake fail.
+/// Cause of a failed handshake.
 pub(crate) fn handshake_cause(error: &io::Error) -> Cause {
     match rustls_error(error) {
         Some(error) => cause(error),

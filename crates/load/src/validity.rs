@@ -8,7 +8,7 @@ use narrows_model::units;
 
 use crate::outcome::ArrivalTotals;
 
-/// What the generator measured of itself.
+/// The generator's measurements of itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Requests that ended, well or not.
@@ -21,7 +21,7 @@ pub struct Measured {
     pub latency_p99_ns: u64,
     /// CPU time ÷ wall time of the busiest load thread, 0 to 1.
     pub busiest_thread: f64,
-    /// What came of the iterations that were due; none for closed models.
+    /// Fate of the iterations that were due; `None` for closed models.
     pub arrivals: Option<ArrivalTotals>,
 }
 

@@ -28,7 +28,7 @@ const SETTLING_MAX: Duration = Duration::from_secs(5);
 /// A window, before the load begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedWindow {
-    /// What may be done with the numbers in it.
+    /// Use of the numbers in it.
     pub kind: WindowKind,
     /// For people: `warm-up`, `8 users`, `1 → 40 users`, `100 → 500/s`, `8 users + 50/s`.
     pub label: String,
@@ -39,7 +39,7 @@ pub struct PlannedWindow {
     pub end: Duration,
     /// Virtual users of closed models at its end.
     pub vus: u32,
-    /// Arrivals per second of open models at its end; none where no such model is at work.
+    /// Arrivals per second of open models at its end; `None` where no such model is at work.
     pub rate: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
     windows
 }
 
-/// The window between two neighbouring cuts; none when a scenario settles or too little of anything is left.
+/// The window between two neighbouring cuts; `None` if a scenario settles or too little of anything is left.
 fn piece(courses: &[Course], start: Duration, end: Duration) -> Option<PlannedWindow> {
     let mut parts = Vec::with_capacity(courses.len());
     for course in courses.iter().filter(|course| start < course.end()) {
@@ -163,7 +163,7 @@ fn sum(courses: &[Course], users: impl Fn(&Course) -> u32) -> u32 {
     courses.iter().map(users).fold(0, u32::saturating_add)
 }
 
-/// The sum over those courses that have a rate; none when none has.
+/// The sum over those courses that have a rate; `None` if none has.
 fn rate_sum(courses: &[Course], rate: impl Fn(&Course) -> Option<f64>) -> Option<f64> {
     courses.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
 }

@@ -1,4 +1,4 @@
-//! What a run measured, small enough to keep in a repository, and a later run beside it.
+//! Baseline of a run, small enough to keep in a repository, and a later run beside it.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Baseline {
     pub variants: Vec<VariantBaseline>,
 }
 
-/// What of a machine decides whether figures can be compared.
+/// Properties of a machine that decide whether figures can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -47,7 +47,7 @@ pub struct VariantBaseline {
     pub variant: String,
     /// Trials that were measured.
     pub trials: u32,
-    /// What the requests of the load came to, in the order of [`Quantity::ALL`].
+    /// Figures of the requests of the load, in the order of [`Quantity::ALL`].
     pub figures: Vec<LoadFigure>,
     /// Requests that ended.
     pub requests: u64,
@@ -55,7 +55,7 @@ pub struct VariantBaseline {
     pub failed: u64,
     /// The operations of its services, by service and name.
     pub operations: Vec<OperationFigure>,
-    /// What was found, by kind and place.
+    /// Findings, by kind and place.
     pub findings: Vec<KnownFinding>,
     /// Where the time of requests goes, by service.
     pub critical_path: Vec<ServiceTime>,
@@ -69,7 +69,7 @@ pub struct LoadFigure {
     pub quantity: Quantity,
     /// Geometric mean over the trials: nanoseconds, or responses per second.
     pub value: f64,
-    /// Standard deviation of the logarithm between trials; none when there was one trial.
+    /// Standard deviation of the logarithm between trials; `None` if there was one trial.
     pub spread: Option<f64>,
 }
 
@@ -97,7 +97,7 @@ pub struct KnownFinding {
     pub kind: String,
     /// The service or store it is about.
     pub resource: String,
-    /// The operation it is about; none when it is about a service.
+    /// The operation it is about; `None` if it is about a service.
     pub operation: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub struct Check {
     pub variants: Vec<VariantCheck>,
     /// Limits of the check.
     pub caveats: Vec<ComparisonCaveat>,
-    /// What it means, in one sentence.
+    /// Meaning in one sentence.
     pub sentence: String,
 }
 
@@ -164,7 +164,7 @@ impl VariantCheck {
 /// One figure beside the baseline's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FigureCheck {
-    /// What it is a figure of.
+    /// Quantity.
     pub measure: Measure,
     /// As it was: nanoseconds, responses per second, or failed ÷ ended requests.
     pub before: f64,
@@ -172,7 +172,7 @@ pub struct FigureCheck {
     pub after: f64,
     /// New ÷ old − 1 with its interval; for failed requests the difference of the shares. None without an interval.
     pub interval: Option<Interval>,
-    /// What that amounts to.
+    /// Judgement.
     pub grade: Grade,
 }
 
@@ -183,7 +183,7 @@ impl FigureCheck {
     }
 }
 
-/// What a figure of a check is about.
+/// Quantity of a figure of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Measure {
@@ -203,7 +203,7 @@ pub enum Measure {
     },
 }
 
-/// What a figure amounts to beside the baseline.
+/// Judgement of a figure beside the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an interval of a request's critical path was spent on.
+/// Spending of an interval of a request's critical path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "name")]
 pub enum TimeCategory {
@@ -18,7 +18,7 @@ pub enum TimeCategory {
     Unknown,
 }
 
-/// What a service does in its own time, by what its threads did.
+/// Activity of a service in its own time, by its threads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnTime {
@@ -43,13 +43,13 @@ pub enum OwnTime {
 /// Requests that are in a service's own time and do the same there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnPart {
-    /// What they do.
+    /// Their activity.
     pub what: OwnTime,
     /// How many at any moment, a mean.
     pub requests: f64,
 }
 
-/// What the threads of a service did under one load.
+/// Activity of the threads of a service under one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceThreads {
     /// The service.
@@ -85,7 +85,7 @@ pub struct ThreadsBy {
 /// One category's part of an operation's time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimePart {
-    /// What it was spent on.
+    /// Spending.
     pub category: TimeCategory,
     /// Mean per request, nanoseconds.
     pub mean_ns: f64,

@@ -1,4 +1,4 @@
-//! What the trials of a run show beside each other, and the outcome of it all: what reports render.
+//! Trials of a run beside each other, and the outcome of it all: what reports render.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +13,11 @@ use crate::published::{Beside, Notes};
 /// A run with everything that was concluded from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What the run recorded.
+    /// Evidence of the run.
     pub evidence: RunEvidence,
     /// The findings of each trial, dearest first; same order as `evidence.trials`.
     pub findings: Vec<Vec<Finding>>,
-    /// What limits the throughput of each trial; same order.
+    /// Limit of the throughput of each trial; same order.
     pub limits: Vec<Limit>,
     /// Where the time of the busiest operations of each trial goes, those with most time first; same order.
     pub breakdowns: Vec<Vec<Breakdown>>,
@@ -27,11 +27,11 @@ pub struct Outcome {
     pub objectives: Vec<Vec<ObjectiveResult>>,
     /// Changes that later variants made to earlier ones, predicted and measured; empty when none was recognised.
     pub scored: Vec<Scored>,
-    /// What the experiment file states for its readers.
+    /// Notes of the experiment file for its readers.
     pub notes: Notes,
     /// Published figures beside the measured ones; empty when the experiment names none.
     pub beside: Vec<Beside>,
-    /// What the run means, in one sentence.
+    /// Meaning of the run in one sentence.
     pub sentence: String,
 }
 
@@ -69,16 +69,16 @@ pub struct VariantSummary {
     pub errors: u64,
     /// Failed ÷ ended over all repetitions, 0 to 1.
     pub error_rate: f64,
-    /// CPU of all services for each successful request, core-seconds, median over repetitions; none when not sampled.
+    /// CPU of all services for each successful request, core-seconds, median over repetitions; `None` if not sampled.
     pub cpu_seconds_per_request: Option<f64>,
     /// The services that ran, in the order they were started.
     pub services: Vec<ServiceSummary>,
-    /// What the sidecars of all services came to; none without sidecars.
+    /// Figures of the sidecars of all services; none without sidecars.
     #[serde(default)]
     pub sidecars: Option<SidecarSummary>,
     /// The operations of these services, by service and name.
     pub operations: Vec<OperationSummary>,
-    /// The difference to the first variant; none for the first itself.
+    /// The difference to the first variant; `None` for the first itself.
     pub against_first: Option<Difference>,
 }
 
@@ -95,9 +95,9 @@ pub struct ServiceSummary {
     pub memory_mean: f64,
     /// Resident memory, most at any sample, bytes.
     pub memory_max: f64,
-    /// CPU for each successful request of the load, core-seconds; none when nothing succeeded.
+    /// CPU for each successful request of the load, core-seconds; `None` if nothing succeeded.
     pub cpu_seconds_per_request: Option<f64>,
-    /// Proportional set size, mean, bytes: pages that processes share count once; none when it was not sampled.
+    /// Proportional set size, mean, bytes: pages that processes share count once; `None` if it was not sampled.
     #[serde(default)]
     pub memory_pss_mean: Option<f64>,
     /// The same, most at any sample.
@@ -108,18 +108,18 @@ pub struct ServiceSummary {
     pub replicas: Vec<ReplicaSummary>,
 }
 
-/// What one replica used and served while the load counted; medians over repetitions.
+/// Usage and service of one replica while the load counted; medians over repetitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReplicaSummary {
     /// The replica, from 0.
     pub replica: u32,
     /// CPU, mean, cores.
     pub cpu_mean: f64,
-    /// The CPU cap that was in force, cores; none when it was not capped.
+    /// The CPU cap that was in force, cores; `None` if it was not capped.
     pub cpu_limit_cores: Option<f64>,
     /// Memory, mean, bytes: proportional set size where it was sampled, else resident memory.
     pub memory_mean: f64,
-    /// Requests per second that it served, from the share of the sampled traces; none where no span records which
+    /// Requests per second that it served, from the share of the sampled traces; `None` where no span records which
     /// replica responded.
     pub rate: Option<f64>,
 }
@@ -133,13 +133,13 @@ pub struct SidecarSummary {
     pub cpu_share: f64,
     /// How often a request passes a sidecar.
     pub traversals_per_request: f64,
-    /// What that count is read from.
+    /// Source of that count.
     pub counted_from: TraversalCount,
-    /// CPU of all sidecars ÷ (successful requests × traversals), core-seconds; none when nothing succeeded.
+    /// CPU of all sidecars ÷ (successful requests × traversals), core-seconds; `None` if nothing succeeded.
     pub cpu_seconds_per_traversal: Option<f64>,
 }
 
-/// What the number of traversals of a request is read from.
+/// Source of the number of traversals of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraversalCount {
@@ -196,11 +196,11 @@ pub struct Change {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// What it amounts to.
+    /// Judgement.
     pub meaning: Meaning,
 }
 
-/// What a change amounts to, once noise is taken off.
+/// Judgement of a change, once noise is taken off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meaning {
@@ -239,7 +239,7 @@ pub struct NoiseFloor {
 pub struct ObjectiveResult {
     /// As the experiment file has it.
     pub text: String,
-    /// What was measured, as people read it.
+    /// Measured value, as people read it.
     pub measured: String,
     /// Whether it was kept.
     pub kept: Kept,

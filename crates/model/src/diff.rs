@@ -1,4 +1,4 @@
-//! What differs between two variants: operations, their calls, and findings.
+//! Differences between two variants: operations, their calls, and findings.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::finding::{Confidence, Finding};
 /// Two variants beside each other, perhaps of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
-    /// What is compared with, such as `drone-delivery-20260101-120000:test-1`.
+    /// Reference, such as `drone-delivery-20260101-120000:test-1`.
     pub before: String,
-    /// What is compared.
+    /// Subject of the comparison.
     pub after: String,
-    /// The requests that begin traces, of operations on both sides; none where the traces of a side are too few.
+    /// The requests that begin traces, of operations on both sides; `None` where the traces of a side are too few.
     #[serde(default)]
     pub requests: Option<RequestsDiff>,
     /// The services that requests of both lead through, the likeliest cause of the change first; empty where the traces
@@ -28,7 +28,7 @@ pub struct Diff {
     pub basis: Basis,
     /// Limits of the comparison.
     pub caveats: Vec<ComparisonCaveat>,
-    /// What it means, in one sentence.
+    /// Meaning in one sentence.
     pub sentence: String,
 }
 
@@ -60,7 +60,7 @@ pub struct RequestsDiff {
 pub struct ServiceDiff {
     /// The service, or what is called that sends no spans.
     pub service: String,
-    /// What it is to the change.
+    /// Role in the change.
     pub role: ServiceRole,
     /// How sure the role is.
     pub confidence: Confidence,
@@ -81,7 +81,7 @@ pub struct ServiceDiff {
     pub calls: Option<(String, f64, f64)>,
     /// Errors that began in it ÷ requests, before and after.
     pub errors: (f64, f64),
-    /// CPU for each request of the load, nanoseconds, before and after; none where it was not measured on both sides.
+    /// CPU for each request of the load, nanoseconds, before and after; `None` where it was not measured on both sides.
     pub cpu: Option<(f64, f64)>,
     /// CPU limit of all its replicas together, in cores, before and after, where both are known and differ.
     #[serde(default)]
@@ -106,11 +106,11 @@ pub struct LogDiff {
     /// How many there were after.
     pub after: u64,
     /// How many times as many there are as before for the same number of requests, or for the same time where requests
-    /// were not counted; none for a new one.
+    /// were not counted; `None` for a new one.
     pub growth: Option<f64>,
 }
 
-/// What a service is to a change.
+/// Role of a service in a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceRole {
@@ -144,11 +144,11 @@ pub struct OperationDiff {
     pub name: String,
     /// Of the operation itself, whatever its calls do.
     pub fate: Fate,
-    /// Mean duration before, nanoseconds; none when it was not there.
+    /// Mean duration before, nanoseconds; `None` if it was not there.
     pub before_ns: Option<f64>,
-    /// Mean duration after, nanoseconds; none when it is not there.
+    /// Mean duration after, nanoseconds; `None` if it is not there.
     pub after_ns: Option<f64>,
-    /// How the mean changed; none when it is on one side only or too little is known.
+    /// How the mean changed; `None` if it is on one side only or too little is known.
     pub mean: Option<Change>,
     /// Its calls, most attempts first.
     pub calls: Vec<CallDiff>,
@@ -157,13 +157,13 @@ pub struct OperationDiff {
 /// One kind of call of an operation on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallDiff {
-    /// What is called: a service, a database's system or an address.
+    /// Callee: a service, a database's system or an address.
     pub target: String,
     /// The name of the client spans.
     pub name: String,
     /// Of this kind of call.
     pub fate: Fate,
-    /// Attempts for each completed operation before; none when there were none.
+    /// Attempts for each completed operation before; `None` if there were none.
     pub before: Option<f64>,
     /// The same after.
     pub after: Option<f64>,

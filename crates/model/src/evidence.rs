@@ -1,4 +1,4 @@
-//! What a run file holds about one trial, gathered once, for detectors and reports to read.
+//! Content of a run file about one trial, gathered once, for detectors and reports to read.
 //!
 //! Everything that needs counting over the raw rows is counted here or by the reader that fills it; detectors judge,
 //! reports draw, neither re-reads the file.
@@ -54,7 +54,7 @@ pub struct TrialEvidence {
     pub services: Vec<ServiceInstance>,
     /// The load, second by second, scenarios side by side.
     pub seconds: Vec<LoadSecond>,
-    /// What the sampler and the services measured over time.
+    /// Series of the sampler and the services.
     pub series: Vec<Series>,
     /// The operations of its services, over all spans that began in counted windows; by service and name.
     pub operations: Vec<OperationEvidence>,
@@ -71,7 +71,7 @@ pub struct TrialEvidence {
     pub spans_thinned: u64,
     /// Logical processors of the machine.
     pub cores: u32,
-    /// Different addresses that the load connects from; none when it is unknown.
+    /// Different addresses that the load connects from; `None` if it is unknown.
     pub client_addresses: Option<u32>,
 }
 
@@ -207,14 +207,14 @@ impl From<&LoadTotals> for LoadFigures {
     }
 }
 
-/// What one request of the load came to: a step of a scenario.
+/// Figures of one request of the load: a step of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestOfLoad {
     /// See [`LoadSecond::scenario`].
     pub scenario: String,
     /// See [`LoadSecond::request`].
     pub request: String,
-    /// What it came to; `seconds` are those of the whole load, so that rates add up.
+    /// Figures; `seconds` are those of the whole load, so that rates add up.
     pub totals: LoadTotals,
 }
 
@@ -261,16 +261,16 @@ impl Usage {
     }
 }
 
-/// What one physical partition of a store with provisioned throughput spent.
+/// Spending of one physical partition of a store with provisioned throughput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartitionThroughput {
     /// The service that reported it.
     pub service: String,
     /// The partition.
     pub partition: String,
-    /// What it may spend each second; none when the store does not report it.
+    /// Units that it may spend each second; `None` if the store does not report it.
     pub provisioned: Option<f64>,
-    /// What it spent each second, in order of time, all windows.
+    /// Units that it spent each second, in order of time, all windows.
     pub consumed: Vec<Point>,
 }
 

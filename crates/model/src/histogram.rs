@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 const VALUE_MAX: u64 = (1 << 42) - 1;
-/// What a bucket and a sum may hold in a file, so that millions of them can be added up.
+/// Maximum of a bucket and a sum in a file, so that millions of them can be added up.
 const STORED_COUNT_MAX: u64 = 1 << 40;
 const STORED_SUM_MAX: u128 = 1 << 100;
 
@@ -191,7 +191,7 @@ impl Histogram {
         self.bucketed() == self.count
     }
 
-    /// What its counts hold in memory, in bytes.
+    /// Memory of its counts, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.counts.as_slice())
     }

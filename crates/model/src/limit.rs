@@ -1,4 +1,4 @@
-//! What limits a trial's throughput: the levels of its load beside each other, and a verdict.
+//! Limit of a trial's throughput: the levels of its load beside each other, and a verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::finding::evidence::cpu::LoadPoint;
 use crate::finding::evidence::load::LoadLevel;
 use crate::finding::evidence::offered_load_limited::Room;
 
-/// What limits the throughput of a trial.
+/// Limit of the throughput of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// The parts of the load in which it was constant or nearly so, in order of time; empty without a load.
@@ -22,16 +22,16 @@ pub struct Limit {
     pub headline: String,
     /// Why it is concluded, a clause without a full stop; empty where the finding says all.
     pub reason: String,
-    /// What to do about it, in the imperative and without a full stop; empty when nothing is to be done.
+    /// Advice, in the imperative and without a full stop; empty when nothing is to be done.
     pub advice: String,
 }
 
-/// What one level of a load came to.
+/// Figures of one level of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {
     /// For people, such as `“8 users”`.
     pub label: String,
-    /// What it offers.
+    /// Offered load.
     pub load: LoadLevel,
     /// Whether the load is constant in it; false in a part of a ramp.
     pub is_steady: bool,
@@ -49,9 +49,9 @@ pub struct LevelSummary {
     pub error_rate: f64,
     /// CPU of each service, medians, in the order they were started; without those that were not sampled.
     pub services: Vec<ServiceCpu>,
-    /// What the threads of each service did, in the same order; without those that were not sampled.
+    /// State of the threads of each service, in the same order; without those that were not sampled.
     pub threads: Vec<ServiceThreads>,
-    /// CPU of the machine; none when it was not sampled.
+    /// CPU of the machine; `None` if it was not sampled.
     pub machine: Option<MachineCpu>,
 }
 
@@ -103,7 +103,7 @@ impl MachineCpu {
     }
 }
 
-/// What limits the throughput.
+/// Limit of the throughput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LimitVerdict {
@@ -118,23 +118,23 @@ pub enum LimitVerdict {
     },
     /// CPU is used up, though no lighter load was measured that would prove that more is needed.
     Cpu {
-        /// The service that uses up its CPU; none for the whole machine.
+        /// The service that uses up its CPU; `None` for the whole machine.
         service: Option<String>,
-        /// Of the whole machine: the service that has more than half of what all services use; none where none has.
+        /// Of the whole machine: the service that has more than half of what all services use; `None` where none has.
         mostly: Option<String>,
         /// The share of its CPU, or the machine's, that is in use: 0 to about 1.
         share: f64,
-        /// Threads that wait for a processor at any moment, a mean; none where a service uses up its own limit, and where
+        /// Threads that wait for a processor at any moment, a mean; `None` where a service uses up its own limit, and where
         /// threads were not sampled.
         waiting: Option<f64>,
-        /// Who uses the machine; none when it was not sampled.
+        /// Who uses the machine; `None` if it was not sampled.
         machine: Option<MachineCpu>,
     },
     /// Something that is not CPU.
     NotCpu {
-        /// What shows that there is a limit.
+        /// Sign that there is a limit.
         sign: LimitSign,
-        /// Where requests wait; none when neither spans nor the system tell.
+        /// Where requests wait; `None` if neither spans nor the system tell.
         place: Option<WaitingPlace>,
     },
     /// More load would get more responses.
@@ -158,7 +158,7 @@ pub enum LimitVerdict {
     },
 }
 
-/// What shows that there is a limit.
+/// Sign that there is a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LimitSign {
@@ -193,13 +193,13 @@ pub enum LimitSign {
 pub struct WaitingPlace {
     /// The service or dependency.
     pub name: String,
-    /// What the time is spent on; none when no spans were recorded.
+    /// Spending of the time; `None` if no spans were recorded.
     pub category: Option<TimeCategory>,
-    /// Its share of the latency, 0 to 1; none when no spans were recorded.
+    /// Its share of the latency, 0 to 1; `None` if no spans were recorded.
     pub share: Option<f64>,
-    /// CPU of the service, cores; none when it is not a service of the trial or was not sampled.
+    /// CPU of the service, cores; `None` if it is not a service of the trial or was not sampled.
     pub cores: Option<f64>,
-    /// What most of the requests there wait for, and how many requests are there; none when its threads were not sampled
+    /// What most of the requests there wait for, and how many requests are there; `None` if its threads were not sampled
     /// or did not show it.
     pub waits: Option<(OwnPart, f64)>,
 }
@@ -231,7 +231,7 @@ pub enum Unclear {
     NotSteady,
     /// The load rose in steps that are too short to see what each used.
     ShortSteps {
-        /// What shows that there is a limit.
+        /// Sign that there is a limit.
         sign: LimitSign,
     },
     /// A finding makes the figures invalid.
@@ -253,7 +253,7 @@ pub enum Unclear {
     OneLevel {
         /// The load.
         at: LoadPoint,
-        /// Its busiest service's share of its CPU, 0 to about 1; none when none was sampled.
+        /// Its busiest service's share of its CPU, 0 to about 1; `None` if none was sampled.
         busiest: Option<f64>,
     },
 }

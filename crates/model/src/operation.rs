@@ -1,4 +1,4 @@
-//! What the operations of a trial's services did, counted over all their spans, not over a sample of traces.
+//! Figures of the operations of a trial's services, counted over all their spans, not over a sample of traces.
 //!
 //! An *operation* is a server span's service and name. The calls counted under it are the client spans whose nearest
 //! server span above is one of its spans: the calls that its own code made. So `attempts ÷ completed` is a join over
@@ -34,7 +34,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What one second of an operation came to, by the start of its spans.
+/// Figures of one second of an operation, by the start of its spans.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationSecond {
     /// The second's first instant.
@@ -48,7 +48,7 @@ pub struct OperationSecond {
 /// The calls of one kind under one operation. Every attempt counts, repeated ones too.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallEvidence {
-    /// What is called: the database's system, else the server's address and port, else empty.
+    /// Callee: the database's system, else the server's address and port, else empty.
     pub target: String,
     /// The name of the client spans.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct CallEvidence {
     pub throttled: f64,
     /// Attempts that failed in any other way.
     pub failed: f64,
-    /// Request units charged for all of them together; none when no span records a charge.
+    /// Request units charged for all of them together; `None` if no span records a charge.
     pub charge: Option<f64>,
     /// The same, second by second in order of time, seconds without any left out.
     pub seconds: Vec<CallSecond>,
@@ -73,7 +73,7 @@ impl CallEvidence {
     }
 }
 
-/// What one second of calls came to, by the end of their spans.
+/// Figures of one second of calls, by the end of their spans.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallSecond {
     /// The second's first instant.
@@ -137,6 +137,6 @@ pub struct CallSummary {
     pub throttled: f64,
     /// Attempts that failed otherwise.
     pub failed: f64,
-    /// Request units ÷ completed operations; none when no span records a charge.
+    /// Request units ÷ completed operations; `None` if no span records a charge.
     pub charge_per_operation: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a change to a system would gain: predictions from one trial, with what they rest on.
+//! Gains of changes to a system: predictions from one trial, with what they rest on.
 
 mod gain;
 mod scored;
@@ -17,18 +17,18 @@ pub use scored::{Accuracy, RuleFigures, ScoreCard, Scored};
 /// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What is done.
+    /// Kind of change.
     pub kind: ChangeKind,
-    /// What it is done to: a service, an operation, a store or a dependency by its name; empty for the load.
+    /// Target: a service, an operation, a store or a dependency by its name; empty for the load.
     pub target: String,
-    /// How much: a factor, a number of replicas, of users, or of arrivals per second; none for the usual.
+    /// How much: a factor, a number of replicas, of users, or of arrivals per second; `None` for the usual.
     pub amount: Option<f64>,
 }
 
 /// Declares the kinds of changes, which is the only list of them.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident => $name:literal;)*) => {
-        /// What is changed. Its name is the one on the command line.
+        /// Kind of change. Its name is the one on the command line.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum ChangeKind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)*
@@ -143,11 +143,11 @@ pub struct Forecast {
 pub struct BaselineLevel {
     /// For people, such as `8 users`.
     pub label: String,
-    /// What it offers.
+    /// Offered load.
     pub load: LoadLevel,
     /// Requests it was measured with.
     pub requests: u64,
-    /// What was measured.
+    /// Measurement.
     pub measured: Figures,
     /// Throughput of the model, per second.
     pub model_rate: f64,
@@ -160,15 +160,15 @@ pub struct BaselineLevel {
 pub struct LevelForecast {
     /// For people, such as `8 users`.
     pub label: String,
-    /// What it offers.
+    /// Offered load.
     pub load: LoadLevel,
-    /// What was measured; none for a load that was not.
+    /// Measurement; `None` for a load that was not.
     pub now: Option<Figures>,
-    /// What is predicted.
+    /// Predicted value.
     pub after: Forecast,
 }
 
-/// What a change would come to.
+/// Expected result of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// The change.
@@ -176,28 +176,28 @@ pub struct Prediction {
     /// Further changes that are made with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<Change>,
-    /// The finding that suggests it; none for a change that was asked for.
+    /// The finding that suggests it; `None` for a change that was asked for.
     pub because: Option<FindingKind>,
-    /// What was measured over all levels, or at the heaviest level where the change is of the load.
+    /// Measurement over all levels, or at the heaviest level where the change is of the load.
     pub now: Figures,
     /// The same with the change.
     pub after: Forecast,
     /// The levels of the load, lightest first.
     pub levels: Vec<LevelForecast>,
-    /// What limits throughput first as it is; none when nothing is known to limit it.
+    /// First limit of throughput as it is; `None` if nothing is known to limit it.
     pub limit_now: Option<Resource>,
-    /// What limits it first with the change.
+    /// First limit with the change.
     pub limit_after: Option<Resource>,
-    /// What is taken for granted.
+    /// Assumptions.
     pub assumptions: Vec<Assumption>,
-    /// What speaks against the prediction; empty when nothing does.
+    /// Doubts about the prediction; may be empty.
     pub doubts: Vec<Doubt>,
-    /// What was measured once the change was made; none when nothing was compared.
+    /// Measurement once the change was made; `None` if nothing was compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
-/// What a later trial measured, with the change made.
+/// Measurement of a later trial, with the change made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The trial.
@@ -223,7 +223,7 @@ impl Prediction {
     }
 }
 
-/// What changes to the system of one trial would gain.
+/// Gains of changes to the system of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Predictions {
     /// The trial.
@@ -234,7 +234,7 @@ pub struct Predictions {
     pub predictions: Vec<Prediction>,
     /// Findings that suggest no change that can be predicted.
     pub not_predicted: Vec<NotPredicted>,
-    /// What it means, in one sentence.
+    /// Meaning in one sentence.
     pub sentence: String,
 }
 
@@ -260,7 +260,7 @@ pub struct Resource {
     pub rate_max: f64,
 }
 
-/// What may limit throughput.
+/// Possible limit of throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
@@ -295,7 +295,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// What a prediction takes for granted. It reads as one whole sentence.
+/// Assumption of a prediction. It reads as one whole sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Assumption {
@@ -459,7 +459,7 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// What speaks against a prediction. It reads as one whole sentence.
+/// Doubt about a prediction. It reads as one whole sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -467,11 +467,11 @@ pub enum Doubt {
     BaselineMissed {
         /// The level at which it is furthest off.
         label: String,
-        /// What differs there.
+        /// Difference.
         measure: Measure,
-        /// What was measured: requests per second, or nanoseconds.
+        /// Measured value: requests per second, or nanoseconds.
         measured: f64,
-        /// What the model computes.
+        /// Value of the model.
         model: f64,
     },
     /// One level alone cannot show whether the model holds.
@@ -510,7 +510,7 @@ pub enum Doubt {
     },
 }
 
-/// What is compared.
+/// Subject of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {

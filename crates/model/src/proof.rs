@@ -52,7 +52,7 @@ quantities! {
 }
 
 impl Quantity {
-    /// The quantity of this name; none when the name is unknown.
+    /// The quantity of this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|quantity| quantity.name() == name)
     }
@@ -74,9 +74,9 @@ impl Quantity {
 /// Two variants compared trial by trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What is compared with: a variant, perhaps with its run.
+    /// Reference: a variant, perhaps with its run.
     pub before: String,
-    /// What is compared.
+    /// Subject of the comparison.
     pub after: String,
     /// The quantity that the verdict is about.
     pub by: Quantity,
@@ -84,7 +84,7 @@ pub struct Proof {
     pub margin: f64,
     /// How often, at most, a difference is claimed where there is none: 0.05.
     pub error_rate: f64,
-    /// What was found.
+    /// Result.
     pub verdict: Ruling,
     /// How the two were measured.
     pub design: Design,
@@ -92,7 +92,7 @@ pub struct Proof {
     pub quantities: Vec<QuantityChange>,
     /// Failed ÷ ended requests over all trials, before and after, 0 to 1.
     pub errors: (f64, f64),
-    /// Trials of each variant that would be needed to tell; none when the verdict is clear, and when more than
+    /// Trials of each variant that would be needed to tell; `None` if the verdict is clear, and when more than
     /// [`REPEATS_MAX`] would be.
     pub repeats_wanted: Option<u32>,
     /// Limits of the comparison.
@@ -104,7 +104,7 @@ pub struct Proof {
 /// Trials of each variant in a run, at most.
 pub const REPEATS_MAX: u32 = 1000;
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
@@ -145,7 +145,7 @@ pub struct Design {
     pub order: Order,
     /// Trials that count, before and after.
     pub trials: (u32, u32),
-    /// Trials of each that were planned at most, when the comparison could end early; none when their number was fixed.
+    /// Trials of each that were planned at most, when the comparison could end early; `None` if their number was fixed.
     pub planned: Option<u32>,
     /// Whether arrivals were scheduled, or sent by users who wait for responses.
     pub load: LoadShape,
@@ -157,7 +157,7 @@ pub struct Design {
 pub enum Order {
     /// In pairs, in random order.
     Randomised {
-        /// What the order was drawn from.
+        /// Seed of the order.
         seed: u64,
     },
     /// In pairs, always in the same order.
@@ -166,7 +166,7 @@ pub enum Order {
     Apart,
 }
 
-/// What the load of the trials was.
+/// Shape of the load of the trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadShape {
@@ -187,7 +187,7 @@ pub struct QuantityChange {
     pub after: f64,
     /// New ÷ old − 1.
     pub ratio: f64,
-    /// Its interval; none when the trials are too few for one.
+    /// Its interval; `None` if the trials are too few for one.
     pub interval: Option<Interval>,
 }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an experiment file states about itself for readers of its results.
+/// Notes of an experiment file for readers of its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Notes {
     /// Parameters that have a reason, in the order of the file.
@@ -33,7 +33,7 @@ pub struct Published {
     pub service: Option<String>,
     /// That operation's name; without it, durations and what was completed are those of all requests of the load.
     pub operation: Option<String>,
-    /// What those who published them found, in a few sentences; may be empty.
+    /// Conclusion of those who published them, in a few sentences; may be empty.
     #[serde(default)]
     pub found: String,
     /// Variant, and the variant that its ratios are to; those of others are to the first variant.
@@ -61,13 +61,13 @@ pub struct PublishedFigure {
     pub remark: String,
 }
 
-/// What a text of [`PublishedFigure::fitted`] names, one by one: commas separate names of parameters and other words.
+/// Names in a text of [`PublishedFigure::fitted`], one by one: commas separate names of parameters and other words.
 pub fn chosen(fitted: &str) -> impl Iterator<Item = &str> {
     fitted.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
 impl Published {
-    /// What was chosen so that figures of these variants come out as published, each once, in the order of the file.
+    /// Values chosen so that figures of these variants come out as published, each once, in the order of the file.
     pub fn chosen_for(&self, is_meant: impl Fn(&str) -> bool) -> Vec<&str> {
         let mut all = Vec::new();
         let fitted = self.figures.iter().flat_map(|figure| &figure.fitted);
@@ -80,7 +80,7 @@ impl Published {
     }
 }
 
-/// What can be published and measured. Latencies are in nanoseconds.
+/// Quantity that can be published and measured. Latencies are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -190,10 +190,10 @@ pub struct BesideCell {
     pub published: Option<f64>,
     /// The measured value.
     pub measured: Option<f64>,
-    /// The variant that its ratio is to; none where that is the first.
+    /// The variant that its ratio is to; `None` where that is the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to: Option<String>,
-    /// What was chosen so that the measured value comes out as published; none where nothing was. Such a cell proves nothing.
+    /// Values chosen so that the measured value comes out as published; `None` without one. Such a cell proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted: Option<String>,
 }

@@ -66,9 +66,9 @@ pub struct Trial {
     pub parameters: BTreeMap<String, String>,
     /// Whether the generator's own numbers can be trusted.
     pub validity: Validity,
-    /// What went wrong, if the trial failed.
+    /// Fault of a trial that failed.
     pub error: Option<String>,
-    /// What limits the reading of this trial: a cap that could not be set, a CPU that was stolen.
+    /// Limits of the reading of this trial: a cap that could not be set, a CPU that was stolen.
     pub caveats: Vec<String>,
     /// The program that sent the load; `None` if Narrows did.
     #[serde(default)]
@@ -103,7 +103,7 @@ pub enum TrialState {
 pub struct Window {
     /// Position in the trial, from 0.
     pub index: u32,
-    /// What may be done with the numbers in it.
+    /// Use of the numbers in it.
     pub kind: WindowKind,
     /// For people: `warm-up`, `8 users`, `1 → 40 users`.
     pub label: String,
@@ -116,11 +116,11 @@ pub struct Window {
     pub drained_ns: Option<i64>,
     /// Virtual users at the end of the window; 0 in an open model, whose users follow from its rate.
     pub vus: u32,
-    /// Arrivals per second at the end of the window, of all open models together; none when there is none.
+    /// Arrivals per second at the end of the window, of all open models together; `None` if there is none.
     pub rate: Option<f64>,
 }
 
-/// What may be done with the numbers of a window.
+/// Use of the numbers of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowKind {
@@ -175,7 +175,7 @@ pub fn sidecar_name(service: &str) -> String {
     format!("{service}{SIDECAR}")
 }
 
-/// The service whose sidecars are recorded under this name; none when it is no sidecars' name.
+/// The service whose sidecars are recorded under this name; `None` if it is no sidecars' name.
 pub fn sidecar_of(name: &str) -> Option<&str> {
     name.strip_suffix(SIDECAR)
 }
@@ -193,9 +193,9 @@ pub struct ServiceInstance {
     pub port: u16,
     /// The command as it was run.
     pub command: Vec<String>,
-    /// The CPU cap that is in force, in cores; none when it is not capped.
+    /// The CPU cap that is in force, in cores; `None` if it is not capped.
     pub cpu_limit_cores: Option<f64>,
-    /// The memory cap that is in force; none when it is not capped.
+    /// The memory cap that is in force; `None` if it is not capped.
     pub memory_limit_bytes: Option<u64>,
     /// Ports at which sidecars stand in for it: calls to these are calls to it.
     pub stand_in_ports: Vec<u16>,

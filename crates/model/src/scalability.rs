@@ -29,7 +29,7 @@ pub struct Fit {
     pub sigma: f64,
     /// κ: coherency, what each costs each other.
     pub kappa: f64,
-    /// The highest rate that the law predicts: its peak, or what it nears without one; none when it is a straight line.
+    /// The highest rate that the law predicts: its peak, or what it nears without one; `None` if it is a straight line.
     pub peak: Option<f64>,
     /// Median of |predicted ÷ measured − 1| over the latencies.
     pub error: f64,
@@ -137,7 +137,7 @@ fn squares(points: &[(f64, f64)], coefficients: [f64; 3]) -> f64 {
     points.iter().map(|(n, latency)| (predicted(coefficients, *n) / latency - 1.0).powi(2)).sum()
 }
 
-/// The coefficients with the least relative squares, those of left-out terms 0; none when they are not determined.
+/// The coefficients with the least relative squares, those of left-out terms 0; `None` if they are not determined.
 fn least_squares(points: &[(f64, f64)], [with_sigma, with_kappa]: [bool; 2]) -> Option<[f64; 3]> {
     let used: Vec<usize> =
         [(0, true), (1, with_sigma), (2, with_kappa)].iter().filter(|(_, is)| *is).map(|(i, _)| *i).collect();

@@ -53,7 +53,7 @@ pub struct ScaledParameter {
 pub struct Scaled {
     /// The parameter's value; those of the variants in order, each once, where they differ.
     pub value: String,
-    /// What the run showed; none without a complete run.
+    /// Figures of the run; none without a complete run.
     pub point: Option<Point>,
 }
 
@@ -66,7 +66,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What one run showed.
+/// Figures of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// When the run began.
@@ -79,7 +79,7 @@ pub struct Point {
     pub figures: Vec<PointFigure>,
 }
 
-/// What one run showed of a variant.
+/// Figures of a variant in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointOfVariant {
     /// The variant.
@@ -91,9 +91,9 @@ pub struct PointOfVariant {
 /// One figure over the variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointFigure {
-    /// What it is, with the unit of a metric.
+    /// Quantity, with the unit of a metric.
     pub name: String,
-    /// One for each variant in order, in the figure's unit; none where nothing was measured.
+    /// One for each variant in order, in the figure's unit; `None` where nothing was measured.
     pub values: Vec<Option<f64>>,
     /// Whether the value was made to come out as published, for each variant.
     pub fitted: Vec<bool>,
@@ -102,7 +102,7 @@ pub struct PointFigure {
 }
 
 impl PointFigure {
-    /// A variant's value ÷ another's; none where one of them is missing or not above 0.
+    /// A variant's value ÷ another's; `None` where one of them is missing or not above 0.
     pub fn ratio(&self, variant: usize, to: usize) -> Option<f64> {
         let value =
             |at: usize| self.values.get(at).copied().flatten().filter(|value| value.is_finite() && *value > 0.0);

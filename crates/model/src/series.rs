@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a series is about. Two points belong to one series when all of this is equal.
+/// Subject of a series. Two points belong to one series when all of this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 pub struct SeriesKey {
     /// The metric's name, such as `process.cpu.cores` (see [`names`]) or what a service reported.
@@ -186,10 +186,10 @@ pub mod names {
     /// 1 at each time at which a replica was found to have ended under load after the kernel had killed a process of it
     /// at its memory cap, written by the run.
     pub const REPLICA_OUT_OF_MEMORY: &str = "narrows.replica.out_of_memory";
-    /// What a store has spent of its provisioned throughput since it started, in its own units (request units): a
+    /// Provisioned throughput that a store has spent since it started, in its own units (request units): a
     /// cumulative counter, one series per physical partition, labelled [`PARTITION`]. Reported by the store itself.
     pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";
-    /// What the store may spend each second, in the same units: a gauge with the same labels.
+    /// Throughput that the store may spend each second, in the same units: a gauge with the same labels.
     pub const THROUGHPUT_PROVISIONED: &str = "db.throughput.provisioned";
     /// The label that distinguishes physical partitions.
     pub const PARTITION: &str = "db.partition.id";
@@ -197,7 +197,7 @@ pub mod names {
     pub const GENERATOR: &str = "narrows";
 }
 
-/// What a thread does at the instant at which it is sampled.
+/// State of a thread at the instant of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadState {
     /// It runs, or is ready to run and waits for a processor.
@@ -247,7 +247,7 @@ pub struct Point {
 /// A series with its points, in order of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is about.
+    /// Subject.
     pub key: SeriesKey,
     /// Its points.
     pub points: Vec<Point>,

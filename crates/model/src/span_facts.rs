@@ -1,4 +1,4 @@
-//! What a span's attributes mean: the one table of facts, from which the run file's columns and their reading follow.
+//! Meaning of a span's attributes: the one table of facts, from which the run file's columns and their reading follow.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ macro_rules! span_facts {
         counts { $($(#[$count_doc:meta])* $count:ident: $count_type:ty,)* }
         amounts { $($(#[$amount_doc:meta])* $amount:ident,)* }
     ) => {
-        /// What a span's attributes mean, in the names of OpenTelemetry's stable semantic conventions.
+        /// Meaning of a span's attributes, in the names of OpenTelemetry's stable semantic conventions.
         /// A field is none when no generation's attribute for it was there.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
         pub struct SpanFacts {
@@ -139,7 +139,7 @@ span_facts! {
         messaging_operation,
         /// The table, collection or container: `db.collection.name`.
         db_collection,
-        /// What the caller calls the other side: `service.peer.name`.
+        /// The caller's name of the other side: `service.peer.name`.
         peer_service,
         /// `url.template` of an HTTP client.
         url_template,
@@ -155,7 +155,7 @@ span_facts! {
     codes {
         /// `http.response.status_code`.
         http_status: u16,
-        /// What the status means more closely: `azure.cosmosdb.response.sub_status_code`.
+        /// Details of the status: `azure.cosmosdb.response.sub_status_code`.
         db_sub_status: u32,
         /// The number of this attempt among those of one call, 1 for the first repetition: `http.request.resend_count`.
         resend_count: u32,

@@ -1,6 +1,6 @@
 //! The result of a query: columns of one type each, and rows.
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnType {
     /// True or false.
@@ -26,7 +26,7 @@ pub enum ColumnType {
 pub struct Column {
     /// Its heading; unique within the table only where the query made it so.
     pub name: String,
-    /// What it holds.
+    /// Content.
     pub kind: ColumnType,
 }
 

@@ -40,7 +40,7 @@ pub struct Span {
     pub trace_id: TraceId,
     /// Its own id.
     pub span_id: SpanId,
-    /// The span that caused it; none for a root.
+    /// The span that caused it; `None` for a root.
     pub parent_id: Option<SpanId>,
     /// `service.name` of its resource.
     pub service: String,
@@ -58,7 +58,7 @@ pub struct Span {
     pub status: SpanStatus,
     /// The status's message, often empty.
     pub status_message: String,
-    /// What the attributes mean, whichever generation of semantic conventions they follow.
+    /// Meaning of the attributes, whichever generation of semantic conventions they follow.
     pub facts: SpanFacts,
     /// The attributes as they came.
     pub attributes: Map<String, Value>,

@@ -114,7 +114,7 @@ fn lowest(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// What was measured at a level.
+/// Measurement of a level.
 pub(crate) fn measured(level: &Level) -> Figures {
     Figures { rate: level.rate(), mean_ns: level.mean_s() * 1e9, p95_ns: level.p95_s() * 1e9 }
 }
@@ -132,7 +132,7 @@ pub(crate) fn compared(levels: &[Level], model: &[Modelled]) -> Vec<BaselineLeve
     levels.iter().zip(model).map(one).collect()
 }
 
-/// What speaks against a model that has this baseline.
+/// Doubts about a model that has this baseline.
 pub(crate) fn doubts(baseline: &[BaselineLevel]) -> Vec<Doubt> {
     let missed =
         baseline.iter().flat_map(misses).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(excess, _)| *excess > 0.0);

@@ -31,9 +31,9 @@ pub enum Cannot {
     Unknown {
         /// The change.
         change: ChangeKind,
-        /// What it names.
+        /// Its name.
         target: String,
-        /// What it could name.
+        /// Names that it could have.
         known: Vec<String>,
     },
     /// The requests of the operation make no calls of one kind one after another.
@@ -109,7 +109,7 @@ impl fmt::Display for Cannot {
 }
 
 impl Cannot {
-    /// What to do about it; none when nothing helps.
+    /// Advice; `None` if nothing helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Cannot::Unknown { known, .. } if !known.is_empty() => Some(format!("there are {}", known.join(", "))),

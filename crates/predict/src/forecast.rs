@@ -52,7 +52,7 @@ const UNLOADED_SHARE_MIN: f64 = 0.02;
 /// How far the model may be put right at a level.
 const RIGHTING_MAX: f64 = 2.0;
 
-/// What all predictions of a trial start from.
+/// Basis of all predictions of a trial.
 pub(crate) struct Ground<'a> {
     system: System,
     sample: Sample<'a>,
@@ -117,12 +117,12 @@ impl<'a> Ground<'a> {
         Scene { system: &self.system, sample: &self.sample }
     }
 
-    /// What a change would gain.
+    /// Gain of a change.
     pub(crate) fn prediction(&self, change: &Change, because: Option<FindingKind>) -> Result<Prediction, Cannot> {
         self.together(change, &[], because)
     }
 
-    /// What a change would gain, with others made at the same time.
+    /// Gain of a change, with others made at the same time.
     pub(crate) fn together(
         &self,
         change: &Change,
@@ -384,7 +384,7 @@ fn righted(level: &Level, (old, new): (&Modelled, &Modelled), changed: &System) 
     (rate, users / rate - think_s)
 }
 
-/// What was measured over all levels.
+/// Measurement over all levels.
 fn overall(levels: &[Level]) -> Figures {
     let (seconds, requests) = sums(levels, |level| level.requests as f64);
     let mut latency = narrows_model::histogram::Histogram::new();

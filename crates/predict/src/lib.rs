@@ -47,7 +47,7 @@ pub fn usage(kind: ChangeKind) -> &'static str {
     changes::method(kind).usage()
 }
 
-/// What these changes would gain.
+/// Gains of these changes.
 ///
 /// # Errors
 /// When the trial does not show enough, or has nothing that a change names.
@@ -57,7 +57,7 @@ pub fn predict(trial: &TrialEvidence, findings: &[Finding], asked: &[Change]) ->
     Ok(summed_up(trial, findings, &ground, predictions, Vec::new()))
 }
 
-/// What every change that a finding suggests would gain, those that gain most first; after them pairs of changes that gain
+/// Gain of every change that a finding suggests, those that gain most first; after them pairs of changes that gain
 /// more than either alone.
 ///
 /// # Errors

@@ -103,7 +103,7 @@ fn commits_less(
     (new <= AT_DISK_LEFT_MAX * old).then(|| change.clone())
 }
 
-/// Time that threads of a service are at the disk, per request; none when they were not sampled.
+/// Time that threads of a service are at the disk, per request; `None` if they were not sampled.
 fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
     let in_state = |state: ThreadState| {
         let is_meant = move |series: &&Series| {
@@ -137,7 +137,7 @@ impl Scene<'_> {
     }
 }
 
-/// What the services of a trial have.
+/// Resources of the services of a trial.
 struct Services {
     replicas: BTreeMap<String, u32>,
     /// Cores that a replica may use; the machine's where nothing else limits it.

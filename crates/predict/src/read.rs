@@ -30,7 +30,7 @@ impl fmt::Display for Unreadable {
 }
 
 impl Unreadable {
-    /// What may be written instead.
+    /// Accepted alternatives.
     pub fn hint(&self) -> String {
         match self {
             Unreadable::Name(_) => {

@@ -30,7 +30,7 @@ fn count(trial: &TrialEvidence, level: &Level) -> f64 {
     seconds.filter(|second| level.contains(second.start_ns + 500_000_000)).map(|second| second.throttled).sum()
 }
 
-/// The time of a request that one refusal takes, mean over these requests; none when they show too few.
+/// The time of a request that one refusal takes, mean over these requests; `None` if they show too few.
 fn each_s(scene: &Scene<'_>, retimed: &[Retimed], is_meant: impl Fn(&Retimed) -> bool) -> Option<f64> {
     let (mut seen, mut refused, mut taken_ns) = (0.0, 0.0, 0.0);
     for (traced, one) in scene.sample.traces.iter().zip(retimed).filter(|(_, one)| is_meant(one)) {

@@ -12,7 +12,7 @@ use crate::changes::fan_out::FanOut;
 use crate::retime::{Sample, Traced, Treatment};
 use crate::system::{Level, System};
 
-/// What a change is about.
+/// Subject of a change.
 struct Part {
     /// Its share of the latency, 0 to 1.
     share: f64,
@@ -20,7 +20,7 @@ struct Part {
     factor: f64,
 }
 
-/// What both rules say of a change, the first and Amdahl's; none where the traces do not show what the change is about.
+/// What both rules say of a change, the first and Amdahl's; `None` where the traces do not show what the change is about.
 pub(crate) fn rules(trial: &TrialEvidence, system: &System, change: &Change) -> Option<(RuleFigures, RuleFigures)> {
     let sample = Sample::new(trial, &system.levels);
     let scene = Scene { system, sample: &sample };

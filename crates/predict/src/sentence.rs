@@ -1,4 +1,4 @@
-//! What predictions mean, in one sentence.
+//! Meaning of predictions in one sentence.
 
 use narrows_model::prediction::{Change, ChangeKind, Prediction};
 use narrows_model::units;

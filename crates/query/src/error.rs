@@ -1,19 +1,19 @@
-//! What is wrong with a query, and where.
+//! Fault of a query, and its place.
 //!
 //! Inside the crate a fault carries a place in bytes; the one step from there to a line and a column is here. The first
 //! fault ends the compilation: a second one is nearly always its consequence.
 
-/// What is wrong with a query.
+/// Fault of a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Mistake {
-    /// What is wrong, on which word.
+    /// Fault, with the word.
     pub message: String,
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// What to do about it, if that is known.
+    /// Advice, if there is any.
     pub hint: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use jiff::tz::Offset;
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 /// Nanoseconds in a day.
 pub(crate) const DAY_NS: i64 = 86_400 * SECOND_NS;
-/// What the language calls a tick.
+/// A tick of the language.
 pub(crate) const TICK_NS: i64 = 100;
 
 /// How long a unit is that stands behind a number.

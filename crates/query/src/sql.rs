@@ -11,7 +11,7 @@ use crate::types::Type;
 pub(crate) struct Value {
     pub(crate) sql: String,
     pub(crate) kind: Type,
-    /// What it is, when that is known before the query runs.
+    /// Its value, if it is known before the query runs.
     pub(crate) constant: Option<Constant>,
     /// For a value within JSON: the document, and the path into it.
     pub(crate) within: Option<(String, String)>,
@@ -108,11 +108,11 @@ pub(crate) fn whole(value: i64) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// What it is, over the table's FROM.
+    /// Its expression, over the table's FROM.
     pub(crate) value: Value,
 }
 
-/// What a table is sorted by.
+/// Sort key of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) sql: String,
@@ -124,7 +124,7 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Relation {
     pub(crate) columns: Vec<Column>,
-    /// What stands behind FROM; nothing for a table of constants.
+    /// Source behind FROM; nothing for a table of constants.
     pub(crate) from: Option<String>,
     pub(crate) filters: Vec<String>,
     pub(crate) order: Vec<Key>,
@@ -180,7 +180,7 @@ impl Relation {
         sql
     }
 
-    /// What stands behind ORDER BY.
+    /// Keys behind ORDER BY.
     pub(crate) fn keys(&self) -> String {
         self.order.iter().map(|key| format!("{}{}", key.sql, key.direction)).collect::<Vec<_>>().join(", ")
     }

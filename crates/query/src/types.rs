@@ -60,7 +60,7 @@ impl Type {
         }
     }
 
-    /// What the column of a result says.
+    /// Meaning of a column of a result.
     pub(crate) fn column(self) -> ColumnType {
         match self {
             Type::Bool => ColumnType::Bool,

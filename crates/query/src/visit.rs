@@ -2,7 +2,7 @@
 
 use crate::syntax::{Expression, Item, Pipeline, Shape, Source, Step};
 
-/// What is called for each expression.
+/// Function that is called for each expression.
 type On<'a, 'b> = &'b mut dyn FnMut(&'a Expression);
 
 impl Expression {

@@ -67,7 +67,7 @@ pub(crate) fn has_ratio(measure: Measure) -> bool {
     matches!(measure, Measure::Rate | Measure::Mean | Measure::Cpu | Measure::Memory | Measure::Metric)
 }
 
-/// The cell that a cell's ratio is to: the one it names, or else the first; none for the first and where it is not there.
+/// The cell that a cell's ratio is to: the one it names, or else the first; `None` for the first and where it is not there.
 pub(crate) fn base(row: &Beside, index: usize) -> Option<&BesideCell> {
     row.cells.get(base_at(row, index)?)
 }

@@ -1,4 +1,4 @@
-//! What the time of requests was spent on: the operations of a run, each once, with its variants.
+//! Spending of the time of requests: the operations of a run, each once, with its variants.
 //!
 //! Repetitions of a variant are one: their requests are added up. Operations come with those first that took most time
 //! in any variant.

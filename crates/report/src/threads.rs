@@ -12,7 +12,7 @@ const SHOWN_MIN: f64 = 0.05;
 pub(crate) const COLUMNS: [&str; 8] =
     ["own requests", "on CPU", "wait for CPU", "lock", "disk", "network", "sleep", "idle"];
 
-/// What the table says, and what it does not.
+/// Meaning of the table, and its limits.
 pub(crate) const NOTE: &str = "Mean numbers of threads, and of requests in the service's own time, which are what those \
                                threads serve. Idle threads of a pool wait for a lock too.";
 

@@ -1,4 +1,4 @@
-//! What each variant used of CPU and memory: services, then their sidecars apart, then sums; and replicas one by one.
+//! CPU and memory that each variant used: services, then their sidecars apart, then sums; and replicas one by one.
 //!
 //! One row for each service, its replicas together. A sum has the mean of its parts added up; the most of each part was
 //! not reached at one time, so a sum has no maximum.

@@ -35,7 +35,7 @@ pub struct Url {
 pub struct NotAUrl {
     /// The URL as given, shortened and redacted.
     pub text: String,
-    /// What is wrong with it.
+    /// Fault.
     pub what: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl Url {
         Self { authority: self.authority.clone(), path: path.to_owned() }
     }
 
-    /// What a socket connects to.
+    /// Peer of a socket.
     fn host_and_port(&self) -> String {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         if has_port { self.authority.clone() } else { format!("{}:80", self.authority) }

@@ -46,7 +46,7 @@ impl Stagger {
     }
 }
 
-/// What becomes of the request that goes beyond a second's budget.
+/// Treatment of the request that goes beyond a second's budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Excess {
     /// It is served, and later ones of the same second are refused: as in Cosmos DB.
@@ -56,7 +56,7 @@ pub enum Excess {
     Strict,
 }
 
-/// What is used of the running second.
+/// Units used of the running second.
 #[derive(Debug)]
 pub(crate) struct Budget {
     excess: Excess,
@@ -85,7 +85,7 @@ impl Budget {
         self.stagger.rest_of(self.second, now)
     }
 
-    /// What each second provides.
+    /// Units that each second provides.
     pub(crate) fn per_second(&self) -> Charge {
         self.per_second
     }

@@ -1,4 +1,4 @@
-//! What a request costs, in request units (RU). Hundredths are counted as integers, so sums are exact.
+//! Cost of a request, in request units (RU). Hundredths are counted as integers, so sums are exact.
 //!
 //! The query prices are fitted to the drone delivery case study of Azure's architecture centre (29 RU for a query that
 //! finds one document on nine partitions, 3.4 RU on one). Point reads follow the two published figures, 1 RU for 1 KB

@@ -57,7 +57,7 @@ pub struct Config {
     pub split_bytes: usize,
     /// Provisioned throughput per container in RU/s, split evenly over the partitions; at most 10 000 for each.
     pub throughput_ru_per_second: u32,
-    /// What becomes of the request that goes beyond a partition's budget.
+    /// Treatment of the request that goes beyond a partition's budget.
     pub excess: Excess,
     /// Utilisation documents each container starts with, up to 2 000 000.
     pub documents_per_container: u32,
@@ -67,7 +67,7 @@ pub struct Config {
     /// The mean of an exponentially distributed time under way on top of `delay`, up to 60 s; a single draw is cut at
     /// 20 times the mean.
     pub jitter: Duration,
-    /// What the draws of `jitter` are generated from: the same seed gives the n-th request the same draw again.
+    /// Seed of the draws of `jitter`: the same seed gives the n-th request the same draw again.
     pub seed: u64,
 }
 

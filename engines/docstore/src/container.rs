@@ -42,7 +42,7 @@ pub(crate) struct Container {
     setting: Setting,
 }
 
-/// What surrounds a container.
+/// Surroundings of a container.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     /// Where changes go.
@@ -51,7 +51,7 @@ pub(crate) struct Setting {
     pub(crate) opened_unix_s: u64,
     /// The text beyond which a partition is split.
     pub(crate) split_bytes: usize,
-    /// What becomes of requests that go beyond a budget.
+    /// Treatment of requests that go beyond a budget.
     pub(crate) excess: Excess,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Address {
     pub(crate) partition_key: PartitionKey,
 }
 
-/// What a new container is made of.
+/// Parts of a new container.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) definition: Definition,
@@ -356,7 +356,7 @@ impl Setting {
     }
 }
 
-/// What each of `partitions` provides. Hundredths of a request unit that do not divide evenly are not provided.
+/// Units that each of `partitions` provides. Hundredths of a request unit that do not divide evenly are not provided.
 fn share(throughput: Throughput, partitions: u32) -> Charge {
     Charge::from_hundredths(u64::from(throughput.ru_per_second()) * 100 / u64::from(partitions.max(1)))
 }

@@ -17,7 +17,7 @@ pub(crate) struct Database {
     pub(crate) number: u32,
     pub(crate) rid: String,
     pub(crate) created_unix_s: u64,
-    /// What containers get that are created without a throughput of their own.
+    /// Throughput of containers that are created without one of their own.
     throughput: RwLock<Option<Throughput>>,
     containers: RwLock<Vec<Arc<Container>>>,
 }

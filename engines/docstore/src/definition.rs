@@ -1,4 +1,4 @@
-//! What a container is defined by: its name, its partition key, the life of its documents and what must be unique.
+//! Definition of a container: its name, its partition key, the life of its documents and what must be unique.
 //!
 //! Policies that the store does not act on (indexing, conflict resolution) are kept and given back as they came.
 
@@ -110,7 +110,7 @@ pub(crate) fn name_of(body: &Map<String, Value>) -> Result<&str, String> {
     ))
 }
 
-/// What [`ttl_from_json`] accepts.
+/// Values that [`ttl_from_json`] accepts.
 pub(crate) const TTL: &str = "-1 or seconds from 1 to 2147483647";
 
 /// A time to live in seconds, −1 for no end.

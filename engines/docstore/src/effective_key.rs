@@ -35,7 +35,7 @@ impl EffectiveKey {
         self.0.iter().flat_map(|level| level.to_be_bytes()).collect()
     }
 
-    /// Reads [`EffectiveKey::to_bytes`]; none if that cannot have written it.
+    /// Reads [`EffectiveKey::to_bytes`]; `None` if that cannot have written it.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (levels, rest) = bytes.as_chunks();
         let levels: Vec<u128> = levels.iter().copied().map(u128::from_be_bytes).collect();
@@ -80,7 +80,7 @@ impl KeySpan {
         (0..count).map(|index| Self { min: start(index), end: end(index) }).collect()
     }
 
-    /// The span from `min` to before `end`; none if there is no such part of the space.
+    /// The span from `min` to before `end`; `None` if there is no such part of the space.
     pub(crate) fn between(min: u128, end: u128) -> Option<Self> {
         (min < end && end <= SPACE).then_some(Self { min, end })
     }
@@ -107,7 +107,7 @@ impl KeySpan {
         self.end - self.min
     }
 
-    /// The parts below `at` and from `at` on; none if one of them would be empty.
+    /// The parts below `at` and from `at` on; `None` if one of them would be empty.
     pub(crate) fn split(self, at: u128) -> Option<[Self; 2]> {
         let is_inside = self.min < at && at < self.end;
         is_inside.then_some([Self { end: at, ..self }, Self { min: at, ..self }])

@@ -25,7 +25,7 @@ pub enum Error {
     Bind {
         /// The requested port.
         port: u16,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The folder of the data cannot be used.
@@ -33,9 +33,9 @@ pub enum Error {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What was to be done with it.
+        /// Operation that failed.
         action: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// Another process has the folder open.
@@ -67,7 +67,7 @@ pub enum Error {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// Fault and its place.
         what: String,
     },
     /// The file cannot be read or written.
@@ -75,7 +75,7 @@ pub enum Error {
     Storage {
         /// The file.
         file: PathBuf,
-        /// What SQLite said.
+        /// Error of SQLite.
         why: String,
     },
     /// The certificate or its key cannot be used.
@@ -83,7 +83,7 @@ pub enum Error {
     Certificate {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Fault.
         why: String,
     },
     /// The environment requests an export of metrics that is not possible.
@@ -91,7 +91,7 @@ pub enum Error {
     Metrics {
         /// The address metrics would go to.
         endpoint: String,
-        /// What the exporter or its HTTP client said.
+        /// Error of the exporter or its HTTP client.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The listener failed while serving.

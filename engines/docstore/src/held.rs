@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::effective_key::EffectiveKey;
 
-/// What is known of a document besides its text.
+/// Facts about a document besides its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) number: u64,

@@ -1,6 +1,6 @@
 //! Dates in headers, `Tue, 01 Sep 2026 08:00:00 GMT`.
 
-/// Seconds since 1970, none for a text that is no such date or lies before.
+/// Seconds since 1970, `None` for a text that is no such date or lies before.
 pub(crate) fn unix_s(date: &str) -> Option<u64> {
     let timestamp = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok()?;
     u64::try_from(timestamp.as_second()).ok()

@@ -1,4 +1,4 @@
-//! What each physical partition uses of its throughput, exported over OTLP (http/protobuf) in cumulative sums.
+//! Throughput that each physical partition uses, exported over OTLP (http/protobuf) in cumulative sums.
 //!
 //! The instruments observe the counts that partitions keep anyway, once per export and never per request. The exporter
 //! has a thread of its own: an endpoint that is down or slow loses points, not time of the store, and the SDK's own

@@ -28,7 +28,7 @@ pub(crate) use self::patch::Patch;
 pub(crate) use self::stamp::{Stamp, etag_of};
 pub(crate) use self::write::{Command, MAX_DOCUMENT_BYTES, Operation, Outcome, Step};
 
-/// What was done, with what it cost and the partition's log sequence number after it.
+/// Result, with its cost and the partition's log sequence number after it.
 #[derive(Debug)]
 pub(crate) struct Done<T> {
     pub(crate) outcome: T,
@@ -54,9 +54,9 @@ pub(crate) enum Refused {
 /// A partition's throughput since the store opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// What each second provides.
+    /// Units that each second provides.
     pub(crate) provisioned: Charge,
-    /// What all requests together have cost.
+    /// Cost of all requests together.
     pub(crate) consumed: Charge,
     /// Requests that were refused because the budget was spent.
     pub(crate) throttled: u64,
@@ -177,7 +177,7 @@ impl Partition {
         self.lock().redefine(Arc::clone(definition));
     }
 
-    /// What was provided, used and refused so far. A partition that was split provides nothing more.
+    /// Units provided, used and refused so far. A partition that was split provides nothing more.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.lock();
         let provisioned = if state.is_retired { Charge::ZERO } else { state.budget.per_second() };

@@ -100,7 +100,7 @@ pub(crate) fn value_at<'a>(document: &'a Map<String, Value>, path: &[String]) ->
     rest.iter().try_fold(document.get(first)?, |value, step| value.get(step.as_str()))
 }
 
-/// The steps of `/a/"b/c"`; none if it is no path.
+/// The steps of `/a/"b/c"`; `None` if it is no path.
 pub(crate) fn path_from_text(text: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut rest = text;

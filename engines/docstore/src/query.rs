@@ -23,7 +23,7 @@ pub(crate) struct Selection {
     now_ticks: i64,
 }
 
-/// What a request says about documents beside its query.
+/// Statements of a request about documents beside its query.
 #[derive(Debug)]
 enum Restriction {
     /// The partition key, or the upper levels of a hierarchy.

@@ -13,7 +13,7 @@ const AUTOSCALE_MIN: u32 = 1_000;
 const AUTOSCALE_STEP: u32 = 1_000;
 const MAX: u32 = 1_000_000;
 
-/// What a container is provisioned with, in RU/s.
+/// Provisioned throughput of a container, in RU/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Throughput {
@@ -22,7 +22,7 @@ pub(crate) enum Throughput {
 }
 
 impl Throughput {
-    /// What a container gets whose creator names nothing.
+    /// Throughput of a container whose creator names none.
     pub(crate) const DEFAULT: Self = Self::Manual(MANUAL_MIN);
 
     /// Manual throughput as a client may set it.
@@ -67,7 +67,7 @@ impl Throughput {
         Self::Manual(self.ru_per_second())
     }
 
-    /// What each second provides.
+    /// Units that each second provides.
     pub(crate) fn ru_per_second(self) -> u32 {
         match self {
             Self::Manual(amount) | Self::Autoscale { max: amount } => amount,

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::Error;
 
-/// What clients have to trust.
+/// Certificate that clients have to trust.
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 /// Whom the certificate is for.

@@ -1,4 +1,4 @@
-//! What every partition uses: one reading and one table of metrics for all that show it.
+//! Usage of every partition: one reading and one table of metrics for all that show it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct PartitionUsage {
     pub(crate) is_split: bool,
 }
 
-/// What a metric measures, in OpenTelemetry's words; others derive their names from it.
+/// Quantity of a metric, in OpenTelemetry's words; others derive their names from it.
 #[derive(Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -33,7 +33,7 @@ pub(crate) enum Value {
     Sum(fn(&Usage) -> f64),
     /// Things counted since the store opened.
     Count(fn(&Usage) -> u64),
-    /// What holds at the moment.
+    /// State at the moment.
     Gauge(fn(&Usage) -> f64),
 }
 

@@ -18,7 +18,7 @@ impl Blocking {
     /// Starts the thread.
     ///
     /// # Errors
-    /// What the system said.
+    /// Error of the system.
     pub(crate) fn start(name: &str) -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build()?;
         Ok(Self { runtime: Some(runtime) })

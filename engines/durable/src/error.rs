@@ -1,4 +1,4 @@
-//! What can go wrong with a hub, as opposed to user code, whose failures are values of [`Failure`](crate::Failure).
+//! Faults of a hub, as opposed to user code, whose failures are values of [`Failure`](crate::Failure).
 
 use crate::failure::Failure;
 use crate::ids::{InstanceId, PartitionId};
@@ -13,7 +13,7 @@ pub enum Error {
     BadId {
         /// The text found, at most its first 64 characters.
         value: String,
-        /// What would do.
+        /// Accepted values.
         expected: &'static str,
     },
     /// An option is outside its range.
@@ -45,9 +45,9 @@ pub enum Error {
     Conflict {
         /// The instance.
         instance: InstanceId,
-        /// What state it is in.
+        /// Its state.
         state: &'static str,
-        /// What was requested.
+        /// Request.
         action: &'static str,
     },
     /// A bound on memory is reached; nothing was done.
@@ -57,9 +57,9 @@ pub enum Error {
     Full {
         /// The partition.
         partition: PartitionId,
-        /// What it holds.
+        /// Content.
         bytes: u64,
-        /// What it may hold.
+        /// Maximum content.
         limit: u64,
     },
     /// A value is too large.
@@ -113,7 +113,7 @@ pub enum Error {
     Stopped {
         /// The partition.
         partition: PartitionId,
-        /// What the store said.
+        /// Error of the store.
         source: StoreError,
     },
     /// The store failed while the hub was opened or closed.

@@ -1,4 +1,4 @@
-//! What stands in the history of an orchestration.
+//! Events in the history of an orchestration.
 //!
 //! A history is a sequence of events. Those *from outside* are fed to the code one after another; those the code
 //! *decided* stand directly behind the outside event that made it decide. Replay feeds the outside events again and
@@ -18,7 +18,7 @@ pub type Version = u32;
 pub struct Event {
     /// When it happened; decisions bear the time of the outside event before them.
     pub time: Time,
-    /// What happened.
+    /// Event.
     pub kind: EventKind,
 }
 
@@ -33,7 +33,7 @@ pub struct Caller {
     pub id: u32,
 }
 
-/// What happened to an orchestration, or what it decided.
+/// Event of an orchestration, or its decision.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -56,7 +56,7 @@ pub enum EventKind {
     TaskCompleted {
         /// Which decision.
         id: u32,
-        /// What it returned.
+        /// Return value.
         result: Payload,
     },
     /// An activity failed.
@@ -75,7 +75,7 @@ pub enum EventKind {
     SubCompleted {
         /// Which decision.
         id: u32,
-        /// What it returned.
+        /// Return value.
         result: Payload,
     },
     /// A sub-orchestration failed.
@@ -89,14 +89,14 @@ pub enum EventKind {
     EventRaised {
         /// Its name.
         name: Name,
-        /// What it brings.
+        /// Payload.
         data: Payload,
     },
     /// An entity completed a call.
     OperationCompleted {
         /// Which decision.
         id: u32,
-        /// What it returned.
+        /// Return value.
         result: Payload,
     },
     /// An entity's operation failed.
@@ -172,7 +172,7 @@ pub enum EventKind {
         instance: InstanceId,
         /// The event's name.
         name: Name,
-        /// What it brings.
+        /// Payload.
         data: Payload,
     },
     /// An operation of an entity is to run, and is awaited.
@@ -220,7 +220,7 @@ pub enum EventKind {
     },
     /// The execution ended well. Always last.
     Completed {
-        /// What it returned.
+        /// Return value.
         output: Payload,
     },
     /// The execution failed. Always last.
@@ -230,7 +230,7 @@ pub enum EventKind {
     },
     /// The execution ended, and the next generation begins. Always last.
     ContinuedAsNew {
-        /// What the next one is given.
+        /// Input of the next one.
         input: Payload,
         /// External events that had come and that the code had not taken yet; the next one gets them, in this order.
         unread: Vec<(Name, Payload)>,

@@ -9,7 +9,7 @@ use crate::payload::Payload;
 /// The longest message that is kept, in bytes; longer ones are cut at a character.
 pub const FAILURE_MESSAGE_BYTES_MAX: usize = 16 << 10;
 
-/// What sort of failure it is. The number is what is stored.
+/// Sort of failure. The number is what is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -72,11 +72,11 @@ impl FailureKind {
 /// How user code failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// What sort of failure it is.
+    /// Sort of failure.
     pub kind: FailureKind,
-    /// What happened, for people.
+    /// Description for people.
     pub message: String,
-    /// What the code gave along, for programs.
+    /// Details from the code, for programs.
     pub details: Option<Payload>,
 }
 

@@ -1,4 +1,4 @@
-//! What instances, and clients, say to instances.
+//! Messages of instances and clients to instances.
 //!
 //! A message between partitions is numbered by its sender per receiving partition; the receiver remembers the last
 //! number it took, so that each is taken once.
@@ -28,11 +28,11 @@ pub enum Reuse {
 pub struct Message {
     /// Whom it is for.
     pub to: InstanceId,
-    /// What it says.
+    /// Content.
     pub kind: MessageKind,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MessageKind {
@@ -48,7 +48,7 @@ pub enum MessageKind {
         parent: Option<Caller>,
         /// Not before this moment.
         at: Option<Time>,
-        /// What to do if the identifier is taken.
+        /// Treatment of an identifier that is taken.
         reuse: Reuse,
     },
     /// A sub-orchestration that the receiver waits for has ended.
@@ -73,7 +73,7 @@ pub enum MessageKind {
     Raise {
         /// Its name.
         name: Name,
-        /// What it brings.
+        /// Payload.
         data: Payload,
     },
     /// An operation of an entity.
@@ -93,7 +93,7 @@ pub enum MessageKind {
         generation: u64,
         /// Its decision.
         id: u32,
-        /// What the operation returned.
+        /// Return value of the operation.
         result: Result<Payload, Failure>,
     },
     /// Lock the receiving entity, `entities[next]`, then pass this on to the one after it. The last one responds to the

@@ -15,7 +15,7 @@ pub enum Mode {
     PersistFirst,
 }
 
-/// What becomes of an orchestration whose code is missing or does not decide what its history says.
+/// Fate of an orchestration whose code is missing or does not decide what its history says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mismatch {
     /// It is parked: what comes for it is kept, and it goes on once the hub is opened with code that fits.
@@ -33,7 +33,7 @@ pub struct HubOptions {
     pub partitions: u16,
     /// How far steps run ahead of the log. Stores that take each step alone make it [`Mode::PersistFirst`].
     pub mode: Mode,
-    /// What becomes of orchestrations whose code does not fit. Default: they are parked.
+    /// Fate of orchestrations whose code does not fit. Default: they are parked.
     pub on_mismatch: Mismatch,
     /// Threads that run activities, 1 to 256. Default: one per processor.
     pub activity_threads: usize,

@@ -1,4 +1,4 @@
-//! What travels between user code: a value as bytes.
+//! Payload between user code: a value as bytes.
 //!
 //! The engine never looks inside. The typed surface writes JSON, so that a history can be read by people and other
 //! programs; this file is the only place that knows so.

@@ -75,7 +75,7 @@ pub struct EntityStep {
     pub messages: Vec<Message>,
 }
 
-/// What became of an outside event.
+/// Fate of an outside event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// It is not awaited (a result of a decision that is not open); it must not be stored.

@@ -20,7 +20,7 @@ const TICK_MAX: Duration = Duration::from_secs(1);
 /// Ticks in the shortest timeout.
 const TICKS_OF_TIMEOUT: u32 = 8;
 
-/// What a listener allows.
+/// Limits of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections open at a time, at least 1.

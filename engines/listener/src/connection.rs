@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use hyper_util::server::graceful::GracefulConnection;
 
-/// What all connections of a [`Places`](crate::Places) read.
+/// State that all connections of a [`Places`](crate::Places) read.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     /// Ticks since the start.

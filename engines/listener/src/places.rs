@@ -44,7 +44,7 @@ struct Entry {
     task: Option<AbortHandle>,
 }
 
-/// What became of the search for a place.
+/// Outcome of the search for a place.
 #[derive(Debug)]
 enum Taken {
     Place { number: u64, evicted: Option<AbortHandle> },
@@ -52,7 +52,7 @@ enum Taken {
     PeerBusy,
 }
 
-/// What became of a newcomer.
+/// Outcome of a newcomer.
 #[derive(Debug)]
 pub(crate) enum Admission<T> {
     Admitted,

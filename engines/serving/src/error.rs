@@ -9,7 +9,7 @@ pub enum Error {
     Bind {
         /// The requested port; 0 is any.
         port: u16,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Cannot listen for the signals that end a server.

@@ -34,13 +34,13 @@ impl Telemetry {
         Self { scope, traces, metrics: SdkMeterProvider::default() }
     }
 
-    /// What makes spans.
+    /// Maker of spans.
     #[must_use]
     pub fn tracer(&self) -> SdkTracer {
         self.traces.tracer(self.scope)
     }
 
-    /// What makes metrics.
+    /// Maker of metrics.
     #[must_use]
     pub fn meter(&self) -> Meter {
         self.metrics.meter(self.scope)

@@ -25,7 +25,7 @@ const FILE_MAX: u64 = 8 << 20;
 pub struct Config {
     /// The name that its telemetry carries unless the environment has another.
     pub service: String,
-    /// Certificates; none when no hop uses TLS.
+    /// Certificates; `None` if no hop uses TLS.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
     /// Where a JSON line is written for each request and each TCP connection; none is no log.
@@ -60,7 +60,7 @@ pub struct HopConfig {
     pub direction: Direction,
     /// A loopback address.
     pub listen: SocketAddr,
-    /// What its connections carry.
+    /// Traffic of its connections.
     pub protocol: Protocol,
     /// Whether callers have to speak TLS and show a certificate.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// What a hop's connections carry.
+/// Traffic of a hop's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -154,7 +154,7 @@ impl Limits {
         Duration::from_millis(self.drain_ms)
     }
 
-    /// What the listener of each hop allows.
+    /// Limits of the listener of each hop.
     pub(crate) fn of_listener(&self) -> narrows_listener::Limits {
         narrows_listener::Limits {
             connections_max: self.connections_max,

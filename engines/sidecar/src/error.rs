@@ -1,4 +1,4 @@
-//! What can keep a sidecar from starting. Errors of a single request are responses, not values of this type.
+//! Faults that keep a sidecar from starting. Errors of a single request are responses, not values of this type.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ pub enum Error {
     Read {
         /// The configuration, or a PEM file it names.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The configuration is no JSON, or not of the right shape.
@@ -40,7 +40,7 @@ pub enum Error {
     Pem {
         /// The PEM file.
         path: PathBuf,
-        /// What was expected or is wrong.
+        /// Expectation or fault.
         reason: String,
     },
     /// Certificates and key do not go together.
@@ -53,7 +53,7 @@ pub enum Error {
         hop: String,
         /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The access log cannot be written.
@@ -61,7 +61,7 @@ pub enum Error {
     AccessLog {
         /// Where it was to be.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a request at a hop: the word telemetry has for it and the status its caller gets.
+//! Faults of a request at a hop: the word telemetry has for it and the status its caller gets.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What hops count, and how it is reported to OpenTelemetry.
+//! Counts of hops, and how it is reported to OpenTelemetry.
 //!
 //! Counts are plain numbers that instruments observe once per export; only the histogram of latency costs something
 //! per request.
@@ -21,7 +21,7 @@ const BOUNDS_S: [f64; 18] = [
     10.0,
 ];
 
-/// What one hop counts.
+/// Counts of one hop.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: AtomicU64,

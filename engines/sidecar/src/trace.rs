@@ -32,7 +32,7 @@ pub(crate) fn sampled_parent(headers: &HeaderMap) -> Option<SpanContext> {
     parse(value)
 }
 
-/// The context that a header carries; none when it is malformed.
+/// The context that a header carries; `None` if it is malformed.
 fn parse(value: &[u8]) -> Option<SpanContext> {
     let is_separated = [2, 35, 52].iter().all(|&at| value.get(at) == Some(&b'-'));
     let version = number(value.get(0..2)?)?;

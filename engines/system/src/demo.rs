@@ -11,7 +11,7 @@ pub struct Demo {
     pub short: Length,
     /// The form that runs with `--full`.
     pub full: Length,
-    /// The programs that must be installed, in words; none if nothing is needed.
+    /// The programs that must be installed, in words; `None` if nothing is needed.
     pub needs: Option<&'static str>,
     /// The experiment file, as YAML.
     pub experiment: &'static str,

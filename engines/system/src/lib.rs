@@ -1,4 +1,4 @@
-//! What a reference system gives the command line: its arguments, what they start, and its demo.
+//! Parts of a reference system for the command line: its arguments, what they start, and its demo.
 //!
 //! The crate of a system exports two items:
 //!

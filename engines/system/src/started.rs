@@ -1,11 +1,11 @@
-//! What a system's arguments start.
+//! Result of a system's arguments.
 
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-/// What a system's arguments started.
+/// Result of a system's arguments.
 #[derive(Debug)]
 pub enum Started {
     /// A service that has its port: the caller announces it and runs it.

@@ -17,9 +17,9 @@ pub enum Error {
     Setting {
         /// The setting's name.
         name: &'static str,
-        /// What was given.
+        /// Given value.
         value: String,
-        /// What would do.
+        /// Accepted values.
         expected: &'static str,
     },
 }

@@ -23,7 +23,7 @@ use crate::response::FullResponse;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 
-/// What the service allows its callers.
+/// Limits of the service for its callers.
 const LIMITS: Limits = Limits {
     connections_max: 4_096,
     peer_connections_max: 4_096,
@@ -61,7 +61,7 @@ impl fmt::Debug for Service {
     }
 }
 
-/// What all requests of a connection share.
+/// State that all requests of a connection share.
 struct Shared<H> {
     handler: Arc<H>,
     telemetry: Telemetry,

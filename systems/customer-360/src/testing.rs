@@ -23,7 +23,7 @@ use crate::telemetry::Telemetry;
 /// How long something may take that happens in the end.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a fake does with a request.
+/// Treatment of a request by a fake.
 pub(crate) enum Told {
     /// Sends these bytes and waits for the next request.
     Response(String),
@@ -100,7 +100,7 @@ async fn serve(
     }
 }
 
-/// A request without a body; none when the client has gone.
+/// A request without a body; `None` if the client has gone.
 async fn head_of(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -22,7 +22,7 @@ pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// The length of a `traceparent` of version 00.
 const TRACEPARENT_BYTES: usize = 55;
 
-/// What is known of a request's trace.
+/// Facts about a request's trace.
 #[derive(Debug, Clone)]
 pub(crate) enum Trace {
     /// Nobody records it; its context goes on as it came.
@@ -63,7 +63,7 @@ impl Trace {
         Self::Recording { tracer, cx }
     }
 
-    /// Where spans of this request are made, and under which; none when it is not recorded.
+    /// Where spans of this request are made, and under which; `None` if it is not recorded.
     pub(crate) fn recording(&self) -> Option<(&SdkTracer, &Context)> {
         match self {
             Self::Recording { tracer, cx } => Some((tracer, cx)),
@@ -92,7 +92,7 @@ impl Trace {
     }
 }
 
-/// The sampled flag of a `traceparent`; none when it is not one, by W3C Trace Context.
+/// The sampled flag of a `traceparent`; `None` if it is not one, by W3C Trace Context.
 fn is_sampled(value: &[u8]) -> Option<bool> {
     let (head, more) = value.split_at_checked(TRACEPARENT_BYTES)?;
     let is_known = &head[..2] == b"00" && more.is_empty();

@@ -32,5 +32,5 @@ pub use error::Error;
 pub use narrows_serving::Service;
 pub use store::Parallelism;
 
-/// What its spans name as their instrumentation.
+/// Instrumentation scope of its spans.
 const SCOPE: &str = "narrows-drone-delivery";

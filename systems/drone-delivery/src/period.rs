@@ -1,4 +1,4 @@
-//! What every call is about: an owner and a month. All errors are reported at once.
+//! Subject of every call: an owner and a month. All errors are reported at once.
 
 use axum::extract::Query;
 use axum::http::{StatusCode, Uri};

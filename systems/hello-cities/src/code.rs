@@ -1,4 +1,4 @@
-//! What the workloads run: orchestrations, activities and entities.
+//! Code of the workloads: orchestrations, activities and entities.
 //!
 //! Activities compute next to nothing: what is measured is what a step costs.
 

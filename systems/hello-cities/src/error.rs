@@ -16,9 +16,9 @@ pub enum Error {
     Setting {
         /// The setting's name.
         name: &'static str,
-        /// What was given.
+        /// Given value.
         value: String,
-        /// What would do.
+        /// Accepted values.
         expected: &'static str,
     },
     /// The folder for the hub cannot be made.
@@ -26,7 +26,7 @@ pub enum Error {
     Folder {
         /// The folder.
         folder: String,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The hub holds orchestrations of another process, with which figures would be mixed.

@@ -1,4 +1,4 @@
-//! What a workload came to, by the published comparison's definitions.
+//! Figures of a workload, by the published comparison's definitions.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub struct Figures {
     pub seconds: f64,
     /// Events ÷ seconds.
     pub events_per_second: f64,
-    /// Orchestrations ÷ seconds; none for signals.
+    /// Orchestrations ÷ seconds; `None` for signals.
     pub orchestrations_per_second: Option<f64>,
     /// Bytes of log that were committed, for each event; none of a hub on a server, of which other processes may have a part.
     pub log_bytes_per_event: Option<f64>,

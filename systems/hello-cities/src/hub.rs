@@ -14,7 +14,7 @@ use narrows_serving::Telemetry;
 use crate::Error;
 use crate::code::{Activities, registry};
 
-/// What keeps the hub's state.
+/// Store of the hub's state.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum StoreKind {
     /// The engine's log, in files.
@@ -71,7 +71,7 @@ impl FromStr for StoreKind {
 /// The settings of the hub.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What keeps its state.
+    /// Store of its state.
     pub store: StoreKind,
     /// Where, unless in memory; made if it is not there, and expected to hold no hub with orchestrations. Without one,
     /// a temporary folder that goes with the process.
@@ -276,7 +276,7 @@ impl Folder {
     }
 }
 
-/// What a hub is opened on.
+/// Store that a hub is opened on.
 enum Opened {
     Local(Arc<dyn Store>, Option<Folder>),
     Shared(Arc<dyn SharedStore>),

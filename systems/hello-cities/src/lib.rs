@@ -31,6 +31,6 @@ pub use narrows_serving::Service;
 pub use plan::{Launch, Plan, Workload};
 pub use service::{once, open};
 
-/// What its spans and metrics name as their instrumentation.
+/// Instrumentation scope of its spans and metrics.
 const SCOPE: &str = "narrows-hello-cities";
 const SERVICE: &str = "hello-cities";

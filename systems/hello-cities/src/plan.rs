@@ -1,4 +1,4 @@
-//! What is to be run: a workload, how much of it, and how it is launched.
+//! Plan of a run: a workload, how much of it, and how it is launched.
 
 use std::str::FromStr;
 
@@ -124,7 +124,7 @@ impl FromStr for Launch {
     }
 }
 
-/// What is to be run.
+/// Plan of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) workload: Workload,

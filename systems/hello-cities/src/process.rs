@@ -1,4 +1,4 @@
-//! What the kernel says of this process.
+//! Figures of the kernel about this process.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ const SENDERS: u64 = 1_024;
 /// Instances of one page.
 const PAGE: usize = 10_000;
 
-/// What only some workloads report.
+/// Figures that only some workloads report.
 #[derive(Default)]
 struct Seen {
     latency_ms_p50: Option<f64>,

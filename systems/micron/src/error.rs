@@ -14,9 +14,9 @@ pub enum Error {
     Setting {
         /// The setting's name.
         name: &'static str,
-        /// What was given; without what could be a password.
+        /// Given value, without what could be a password.
         value: String,
-        /// What would do.
+        /// Accepted values.
         expected: &'static str,
     },
 }

@@ -32,5 +32,5 @@ pub use owners::Queries;
 pub use service::{Config, open};
 pub use session::Moved;
 
-/// What its spans and metrics name as their instrumentation.
+/// Instrumentation scope of its spans and metrics.
 const SCOPE: &str = "narrows-micron";

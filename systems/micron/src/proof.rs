@@ -30,7 +30,7 @@ const ITEMS_OFF: Statement = Statement {
     collection: Some("items"),
 };
 
-/// What a node holds.
+/// Content of a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct NodeProof {
     /// `HOST:PORT`.
@@ -39,7 +39,7 @@ pub(crate) struct NodeProof {
     found: Option<Sum>,
     /// Items whose quantity is not what the ledger of all instances says.
     items_off: Option<u64>,
-    /// Whether all is as it must be; none when the node could not be queried.
+    /// Whether all is as it must be; `None` if the node could not be queried.
     pub(crate) matches: Option<bool>,
     /// Why it could not be queried.
     error: Option<String>,

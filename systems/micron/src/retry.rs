@@ -21,7 +21,7 @@ pub(crate) struct Retries {
 }
 
 impl Retries {
-    /// How long to pause before retry number `retry`, counted from 0; none when there shall be no more. `random` is any
+    /// How long to pause before retry number `retry`, counted from 0; `None` if there shall be no more. `random` is any
     /// number.
     pub(crate) fn pause(self, retry: u32, random: u64) -> Option<Duration> {
         if retry >= self.max {

@@ -50,7 +50,7 @@ pub struct Config {
     pub databases: Vec<Node>,
     /// Which instance this is, counted from 0, at most 999: it uses the node of this number, modulo their count.
     pub instance: usize,
-    /// What becomes of a session that comes from another instance.
+    /// Treatment of a session that comes from another instance.
     pub moved: Moved,
     /// How owners come to their items.
     pub queries: Queries,

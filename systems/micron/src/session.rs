@@ -30,7 +30,7 @@ const INSTANCE: HeaderName = HeaderName::from_static("micron-instance");
 /// How long a client keeps its session, seconds.
 const LIFETIME_S: u32 = 3_600;
 
-/// What becomes of a session that comes from another instance.
+/// Treatment of a session that comes from another instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     /// It stays here from now on.
@@ -51,7 +51,7 @@ impl FromStr for Moved {
     }
 }
 
-/// What the middleware needs to know.
+/// Settings of the middleware.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     pub(crate) instance: usize,

@@ -147,7 +147,7 @@ fn keep(demo: &Demo, file: &str, time_scale: f64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder with the files that an experiment names, for as long as it is needed; none for an experiment without.
+/// A folder with the files that an experiment names, for as long as it is needed; `None` for an experiment without.
 #[derive(Debug)]
 pub(super) struct Folder(Option<PathBuf>);
 

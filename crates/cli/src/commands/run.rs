@@ -165,7 +165,7 @@ fn compare(
     })
 }
 
-/// Where the page is to be written; none where none is wanted. Files of other kinds are not overwritten: in
+/// Where the page is to be written; `None` where none is wanted. Files of other kinds are not overwritten: in
 /// `--html experiment.yaml` the file is not meant as the page.
 fn page_of(arguments: &Arguments, run: &Path) -> Result<Option<PathBuf>, Failure> {
     match &arguments.html {

@@ -35,7 +35,7 @@ impl Screen {
         Self { is_terminal: std::io::stderr().is_terminal(), drawn: Vec::new(), last_plain: None }
     }
 
-    /// Columns that a line may take; none where nothing is renewed.
+    /// Columns that a line may take; `None` where nothing is renewed.
     pub(crate) fn width(&self) -> Option<usize> {
         let columns = || terminal_size().map_or(80, |(columns, _)| columns);
         // A character in the last column makes some terminals begin a new row.

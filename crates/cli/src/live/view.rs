@@ -51,7 +51,7 @@ struct Now {
     rate: f64,
     latency: Histogram,
     vus: u32,
-    /// Iterations due per second; none where no scenario's load is open.
+    /// Iterations due per second; `None` where no scenario's load is open.
     due: Option<f64>,
 }
 

@@ -189,7 +189,7 @@ struct Group {
 }
 
 impl Group {
-    /// In the first hierarchy, of either version, where this user may make one; none where there is none.
+    /// In the first hierarchy, of either version, where this user may make one; `None` where there is none.
     fn make() -> Option<Self> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let folders = own.lines().filter_map(|line| {

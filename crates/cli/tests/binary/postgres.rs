@@ -9,7 +9,7 @@ use crate::common::{Bench, ask, cgroups, eventually, marked, text, working};
 use narrows_testing::postgres_programs;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The path of its client; none where the test is skipped.
+/// The path of its client; `None` where the test is skipped.
 fn psql() -> Option<String> {
     postgres_programs().map(|folder| folder.join("psql").to_string_lossy().into_owned())
 }

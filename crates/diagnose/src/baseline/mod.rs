@@ -49,7 +49,7 @@ const SHARE_DIGITS: i32 = 2;
 /// The summary of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// What is kept of it.
+    /// Part of it that is kept.
     pub baseline: Baseline,
     /// For each variant in turn, what was found in more than half of its trials, with its title. What is seen once may be
     /// gone the next time, so that only this counts as new.

@@ -53,7 +53,7 @@ fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -
     of_operation(measure, operation(published, variant)?, variant.repetitions)
 }
 
-/// What all requests of the load came to; `None` for what only an operation has.
+/// Figures of all requests of the load; `None` for what only an operation has.
 fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
     let once = |count: u64| count as f64 / f64::from(variant.repetitions);
     match measure {

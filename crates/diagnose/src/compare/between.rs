@@ -1,4 +1,4 @@
-//! What differs between trials of one variant, on a logarithmic scale.
+//! Differences between trials of one variant, on a logarithmic scale.
 //!
 //! The seconds of one trial do not show it: a start may be lucky, and other programs on the machine come and go. Where
 //! each of two variants has repetitions, they show it alone, by Welch's interval. Where one of the two was measured
@@ -74,7 +74,7 @@ impl Spread {
     }
 }
 
-/// The half-width of Welch's 95 % interval of the logarithm of new ÷ old over whole repetitions; none when a side has one
+/// The half-width of Welch's 95 % interval of the logarithm of new ÷ old over whole repetitions; `None` if a side has one
 /// only.
 pub(crate) fn between_repetitions(
     old: &Trials<'_>,

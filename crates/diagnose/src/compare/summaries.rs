@@ -1,4 +1,4 @@
-//! What the services and the operations of a variant came to over its repetitions.
+//! Figures of the services and the operations of a variant over its repetitions.
 //!
 //! Medians over repetitions, counts added up, maxima over all. A service that was never sampled is left out: a row of
 //! zeros would say that it used nothing.

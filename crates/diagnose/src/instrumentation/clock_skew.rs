@@ -20,7 +20,7 @@ use crate::thresholds::Thresholds;
 /// See the module.
 pub(super) struct ClockSkew;
 
-/// What a call says about the offset of its callee's clock: how far that is ahead, nanoseconds.
+/// Bounds of the offset of a callee's clock, from a call: how far that is ahead, nanoseconds.
 struct Bounds<'a> {
     least_ns: f64,
     most_ns: f64,

@@ -30,7 +30,7 @@ use scene::Scene;
 trait Trap: Sync {
     /// The id: lower case with dashes, as its file is named.
     fn id(&self) -> &'static str;
-    /// What to report, in whole sentences, one text for each place; empty when nothing is wrong or nothing can be said.
+    /// Caveats in whole sentences, one for each place; empty if nothing is wrong or nothing can be said.
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String>;
 }
 

@@ -1,4 +1,4 @@
-//! What limits a trial's throughput, judged from its load, its CPU and what was found.
+//! Limit of a trial's throughput, judged from its load, its CPU and what was found.
 //!
 //! Every trial gets a verdict. It rests on the levels of the load alone, so that a system without spans gets one too;
 //! findings and spans say more precisely where the limit lies. In a closed load without think time, throughput is users

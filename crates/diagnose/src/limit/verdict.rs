@@ -98,7 +98,7 @@ impl Judge<'_, '_> {
         self.by_cpu(level).filter(|_| is_used_up)
     }
 
-    /// What shows that the heaviest of these levels is not carried.
+    /// Proof that the heaviest of these levels is not carried.
     fn sign(&self, cpu: &Cpu<'_>, at: usize, heaviest: &Interval) -> Option<LimitSign> {
         let proven = |Proof { sign, lighter, heavier }: Proof| match sign {
             ProofSign::FlatThroughput => LimitSign::FlatThroughput { lighter, heavier },

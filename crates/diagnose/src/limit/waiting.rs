@@ -46,7 +46,7 @@ fn largest(breakdown: &Breakdown) -> Option<(TimeCategory, f64)> {
     all.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// What most of the requests wait for that are at a service, and how many are there.
+/// Wait of most of the requests that are at a service, and their number.
 fn waits(reading: &Reading<'_>, service: &str, at: &Interval) -> Option<(OwnPart, f64)> {
     let level = reading.intervals.iter().position(|interval| interval == at)?;
     let threads = reading.spent().threads.get(level)?.iter().find(|threads| threads.service == service)?;

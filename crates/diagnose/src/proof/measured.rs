@@ -1,4 +1,4 @@
-//! What one trial came to: the figures that variants are compared by, and what decides whether they may be.
+//! Figures of one trial: the figures that variants are compared by, and what decides whether they may be.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::proof::{LoadShape, Quantity};

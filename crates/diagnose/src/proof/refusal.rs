@@ -52,7 +52,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What can be done about it.
+    /// Advice.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Refusal::Same { .. } => Some("name two variants, as in `narrows compare :before :after`"),

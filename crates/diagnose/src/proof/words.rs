@@ -49,7 +49,7 @@ fn trials(proof: &Proof) -> String {
     }
 }
 
-/// What would make it clear.
+/// Next step that would make it clear.
 fn next(proof: &Proof) -> String {
     let margin = units::percent(proof.margin);
     match proof.repeats_wanted {

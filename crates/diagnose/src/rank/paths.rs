@@ -97,7 +97,7 @@ fn names_by_call<'a>(trial: &'a TrialEvidence, call: &'a Span) -> impl Iterator<
     listens.map(|instance| instance.service.as_str()).chain(said.into_iter().flatten().map(String::as_str))
 }
 
-/// What the example spans of a finding call, by all names that are known for it; a server span names its service.
+/// Callees of the example spans of a finding, by all names that are known for it; a server span names its service.
 pub(super) fn targets<'a>(finding: &Finding, trial: &'a TrialEvidence) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for exemplar in &finding.exemplars {

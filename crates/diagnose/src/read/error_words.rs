@@ -17,7 +17,7 @@ pub(crate) struct ErrorWords {
 }
 
 impl ErrorWords {
-    /// The name of what a span reports, and the text of the error if it has one; none when it reports nothing or another
+    /// The name of what a span reports, and the text of the error if it has one; `None` if it reports nothing or another
     /// cause.
     pub(crate) fn reported<'s>(&self, span: &'s Span) -> Option<(&'static str, Option<&'s str>)> {
         let failed = went_wrong(span).then_some(span)?;

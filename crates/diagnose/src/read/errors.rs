@@ -1,4 +1,4 @@
-//! What a failed span reports of its error, and where in a trace an error began.
+//! Error that a failed span reports, and where in a trace an error began.
 //!
 //! Exceptions are attributes: a list that comes from events (`narrows.exceptions`), or one exception under the names of
 //! the semantic conventions. Callers pass errors on, so of the spans that report one, the deepest is where it began.

@@ -11,7 +11,7 @@ use crate::read::intervals::{Interval, series_of};
 use crate::read::runtimes::seconds_of_unit;
 use crate::stats::median;
 
-/// What a delay is measured with, seconds: the interval of the timer.
+/// Resolution of a delay, seconds: the interval of the timer.
 const TIMER_SECONDS: f64 = 0.010;
 
 /// The loop of one replica in an interval, medians of the readings; times in nanoseconds.

@@ -1,4 +1,4 @@
-//! What detectors read of one trial, prepared once for all of them.
+//! Input of detectors from one trial, prepared once for all of them.
 
 pub(crate) mod calls;
 pub(crate) mod cpu;

@@ -1,4 +1,4 @@
-//! What pools of connections report: spans for connections that are taken, and metrics of their state.
+//! Reports of pools of connections: spans for connections that are taken, and metrics of their state.
 //!
 //! Nothing is judged here. Connections that are really opened (`tcp.connect`, `pg.connect`) are not taken from a pool.
 

@@ -1,4 +1,4 @@
-//! What a service is, by the program that it runs.
+//! Kind of a service, by the program that it runs.
 //!
 //! Programs are known by name and not as components, because experiments start them by `run` too, and run files hold
 //! systems that others started. A test of the lab checks that every component's program is known here.

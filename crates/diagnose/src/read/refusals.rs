@@ -1,4 +1,4 @@
-//! What a store refused: the attempts of one operation second by second, and the wait after each refusal.
+//! Refusals of a store: the attempts of one operation second by second, and the wait after each refusal.
 //!
 //! Counts are over all spans, waits from traces. A gap counts as a wait only as far as the time that the refusal
 //! requested explains it, because a program also pauses for reasons of its own.

@@ -45,7 +45,7 @@ impl Store {
         self.partitions.iter().filter(is_there).count()
     }
 
-    /// What one partition may spend each second, the least of all; `None` if the store does not say.
+    /// Units that one partition may spend each second, the least of all; `None` if the store does not say.
     pub(crate) fn provisioned(&self) -> Option<f64> {
         self.partitions.iter().filter_map(|partition| partition.provisioned).min_by(f64::total_cmp)
     }
@@ -59,7 +59,7 @@ impl Store {
             .max_by(f64::total_cmp)
     }
 
-    /// What a partition spent each second in the mean of all partitions, over the counted windows.
+    /// Units that a partition spent each second in the mean of all partitions, over the counted windows.
     pub(crate) fn mean(&self, trial: &TrialEvidence) -> Option<f64> {
         let points = self.partitions.iter().flat_map(|partition| &partition.consumed);
         let counted: Vec<f64> =

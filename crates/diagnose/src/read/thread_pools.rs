@@ -1,4 +1,4 @@
-//! What pools of threads report: how many threads work, how many there may be, and how many requests wait for one.
+//! Reports of pools of threads: how many threads work, how many there may be, and how many requests wait for one.
 //!
 //! Nothing is judged here. Names are those of Micrometer and of OpenTelemetry's JMX metrics for Tomcat and Jetty, of
 //! Micrometer for executors, of .NET's runtime in both generations of its metrics, and of Puma's statistics. On a page of

@@ -1,4 +1,4 @@
-//! What the threads of a service did in an interval, and what the requests in it waited for.
+//! Activity of the threads of a service in an interval, and what the requests in it waited for.
 //!
 //! States of threads are not those of requests: idle threads wait for locks and events too. How many requests are in a
 //! service's own time follows from Little's law. They are divided in the order of how sure it is that a thread in a

@@ -46,7 +46,7 @@ pub(crate) fn change(old: f64, new: f64, half_width: f64, (floor, least): (f64, 
     Some(Change { ratio, low, high, meaning })
 }
 
-/// What some seconds came to.
+/// Figures of some seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Block {
     pub(crate) seconds: f64,
@@ -62,7 +62,7 @@ impl Block {
     }
 }
 
-/// What is compared.
+/// Compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Quantity {
     Rate,
@@ -80,7 +80,7 @@ impl Quantity {
         }
     }
 
-    /// What a stratum's change counts for in the change of the whole: its share of what is averaged.
+    /// Weight of a stratum's change in the change of the whole: its share of what is averaged.
     fn amount_of(self, block: &Block) -> f64 {
         match self {
             Quantity::Rate => block.succeeded.max(0.5),

@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 2_400_000;
 /// Where recordings lie: of the demos, and of the examples.
 const FOLDERS: [&str; 2] = ["corpus/recorded", "../../examples/recorded"];
 
-/// What to do when findings changed.
+/// Advice if findings changed.
 const RENEW: &str = "what is found in recorded runs changed; if it should, run this test with NARROWS_FINDINGS=FOLDER \
                      and copy FOLDER/*.txt beside the recordings";
 

@@ -30,11 +30,11 @@ use crate::trial::unheard;
 /// How often a signal, an end and the processes are looked at.
 const POLL: Duration = Duration::from_millis(50);
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// What makes services tell less, where they decide themselves what is traced.
+/// Advice for fewer spans, where they decide themselves what is traced.
 const FEWER_SPANS: &str = "Sampling in the services helps: OTEL_TRACES_SAMPLER=parentbased_traceidratio and, for one trace \
     in ten, OTEL_TRACES_SAMPLER_ARG=0.1.";
 
-/// What to collect, and for how long.
+/// Sources to collect from, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The run's name.
@@ -59,7 +59,7 @@ pub struct Options {
     pub endpoints: Vec<Endpoint>,
 }
 
-/// What came so far.
+/// Counts so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrived {
     /// Spans, by OTLP.
@@ -76,7 +76,7 @@ pub struct Arrived {
     pub missing_pages: u64,
 }
 
-/// What is told while it lasts.
+/// Event while it lasts.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// It collects from now on.
@@ -92,7 +92,7 @@ pub enum Event<'a> {
         elapsed: Duration,
         /// How long it will last.
         duration: Duration,
-        /// What came since the beginning.
+        /// Counts since the beginning.
         arrived: &'a Arrived,
     },
     /// The window is over; the last spans are waited for.
@@ -152,7 +152,7 @@ fn find(processes: &[(String, u32)]) -> Result<Vec<Watched>, Error> {
     found.collect()
 }
 
-/// What stands where other runs have their experiment: comments, so that nothing is read into it.
+/// Text in the place of the experiment of other runs: comments, so that nothing is read into it.
 fn source(options: &Options) -> String {
     let mut lines = vec![format!("# narrows attach, for {}", units::duration(options.duration.as_nanos() as f64))];
     lines.extend(options.otlp.iter().map(|(address, _)| format!("# OTLP on {address}")));
@@ -334,7 +334,7 @@ fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> Serv
     }
 }
 
-/// What an endpoint did not tell.
+/// Caveats of an endpoint.
 fn missing(stats: &EndpointStats) -> Vec<String> {
     let url = without_query(&stats.url);
     let mut said = Vec::new();

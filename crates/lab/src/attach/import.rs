@@ -16,7 +16,7 @@ use super::requests::Requests;
 use crate::Error;
 use crate::counting::Known;
 
-/// What to import.
+/// Files to import, and options.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The files; `-` is standard input.

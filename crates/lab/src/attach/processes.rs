@@ -33,7 +33,7 @@ impl Watched {
     }
 }
 
-/// When a process began, in ticks since the machine did; none when it is not there or has ended.
+/// When a process began, in ticks since the machine did; `None` if it is not there or has ended.
 fn start_ticks(pid: u32) -> Option<u64> {
     const START_TIME: usize = 19;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

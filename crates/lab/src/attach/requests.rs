@@ -65,7 +65,7 @@ struct Tally {
     others: Intervals,
 }
 
-/// What was counted.
+/// Counts.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     /// Rows of the windows' seconds; those without requests too.
@@ -296,7 +296,7 @@ impl Store for Requests {
     }
 }
 
-/// What counting needs of a span.
+/// Part of a span that counting needs.
 fn without_details(span: &Span) -> Span {
     let facts = narrows_model::trace::SpanFacts { http_status: span.facts.http_status, ..Default::default() };
     Span {

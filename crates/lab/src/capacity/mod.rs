@@ -50,18 +50,18 @@ const REQUESTS_LEAST: f64 = 10.0;
 const SETTLING_PART: u32 = 5;
 const SETTLING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// What to search, and how.
+/// Subject and rules of a search.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     /// The experiment; its objectives say what is to be kept.
     pub experiment: &'a Experiment,
     /// The variants to search; all when empty.
     pub variants: Vec<String>,
-    /// The first rate, per second; none for a quarter of what a short closed look reaches.
+    /// The first rate, per second; `None` for a quarter of what a short closed look reaches.
     pub from: Option<f64>,
     /// The highest rate to try, per second.
     pub to: f64,
-    /// The lowest rate to go down to, per second; none for the one that sends 10 requests within a probe. A first rate
+    /// The lowest rate to go down to, per second; `None` for the one that sends 10 requests within a probe. A first rate
     /// below it is tried all the same.
     pub floor: Option<f64>,
     /// How near the rates kept and broken must come, as a share of the rate; above 0.
@@ -81,7 +81,7 @@ pub struct Wanted<'a> {
 pub struct Searched {
     /// How the run did.
     pub ended: Ended,
-    /// What was found, for each variant that was searched to its end.
+    /// Results of each variant that was searched to its end.
     pub capacities: Vec<Capacity>,
 }
 
@@ -243,7 +243,7 @@ fn gives_way(probes: &[Probe]) -> Option<Reason> {
     broken.min_by(|a, b| a.offered.total_cmp(&b.offered))?.reasons.first().cloned()
 }
 
-/// What a person is told once a probe is over.
+/// Message once a probe is over.
 fn line(probe: &Probe) -> String {
     let fate = match probe.fate {
         Fate::Kept => "kept".to_owned(),

@@ -32,7 +32,7 @@ const USERS: (u32, u32) = (32, 4_000);
 /// So many times the longest latency that the objectives allow.
 const LATENCY_SPARE: f64 = 2.0;
 
-/// What one probe came to.
+/// Result of one probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     /// Iterations that were to begin, per second.
@@ -51,9 +51,9 @@ pub struct Probe {
     pub errors: u64,
     /// Failed ÷ ended, 0 to 1.
     pub error_rate: f64,
-    /// What became of it.
+    /// Outcome.
     pub fate: Fate,
-    /// What was broken, or why the generator was the limit.
+    /// Broken objectives, or reasons why the generator was the limit.
     pub reasons: Vec<Reason>,
 }
 
@@ -116,7 +116,7 @@ fn shares(scenarios: &[Scenario]) -> Result<Vec<f64>, String> {
     })
 }
 
-/// The users of a closed model; none for an open one, whose users are only those that it needs.
+/// The users of a closed model; `None` for an open one, whose users are only those that it needs.
 fn closed_users(model: &LoadModel) -> Option<u32> {
     (!model.is_open()).then(|| model.limits().vus_max)
 }
@@ -196,7 +196,7 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
     Some(Reason { what: "the system's pace".to_owned(), text })
 }
 
-/// What the generator itself did wrong; nothing when it kept up.
+/// Faults of the generator itself; empty if it kept up.
 fn generator_limits(outcome: &LoadOutcome) -> Vec<Reason> {
     let waited = outcome.arrivals.is_some_and(|arrivals| arrivals.late as f64 > WAITED * arrivals.due as f64);
     let busiest_thread = outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max);

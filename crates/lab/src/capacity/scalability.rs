@@ -8,7 +8,7 @@ pub use narrows_model::scalability::Fit;
 /// The knee is where 95 % latency exceeds this many times its value at the lowest rate.
 const KNEE: f64 = 2.0;
 
-/// What one rate came to.
+/// Result of one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Level {
     /// Offered, per second.
@@ -21,7 +21,7 @@ pub(crate) struct Level {
     pub(crate) p95_ns: u64,
 }
 
-/// The lowest rate at which 95 % latency is more than twice that of the lowest rate; none when it never is.
+/// The lowest rate at which 95 % latency is more than twice that of the lowest rate; `None` if it never is.
 pub(crate) fn knee(levels: &[Level]) -> Option<f64> {
     let mut levels = levels.to_vec();
     levels.sort_by(|a, b| a.rate.total_cmp(&b.rate));

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) const PROBES_MAX: u32 = 100;
 const WALK_MAX: u32 = 8;
 
-/// What became of a probe.
+/// Fate of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
@@ -48,7 +48,7 @@ pub struct Edge {
     pub broken: f64,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Found {
     /// The edge, as often as it was found; at least once.
@@ -61,7 +61,7 @@ pub(crate) enum Found {
     GeneratorEverywhere(f64),
 }
 
-/// What kept a search from going higher.
+/// Reason for which a search did not go higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ceiling {
@@ -119,7 +119,7 @@ impl Search {
         Self { bounds, state, edges: Vec::new(), walks: 0, probes: 0 }
     }
 
-    /// The rate to try; none when the search is over.
+    /// The rate to try; `None` if the search is over.
     pub(crate) fn next(&self) -> Option<f64> {
         match &self.state {
             State::Doubling { rate, .. } | State::Halving { rate, .. } | State::Bisecting { rate, .. } => Some(*rate),
@@ -128,7 +128,7 @@ impl Search {
         }
     }
 
-    /// What the search came to; none while there is a rate to try.
+    /// Result of the search; none while there is a rate to try.
     pub(crate) fn found(&self) -> Option<&Found> {
         if let State::Over(found) = &self.state { Some(found) } else { None }
     }

@@ -1,4 +1,4 @@
-//! What a search came to for one variant, and how it is said.
+//! Result of a search for one variant, and its words.
 
 use narrows_model::units;
 use serde::Serialize;
@@ -8,30 +8,30 @@ use super::probe::{Probe, Reason};
 use super::scalability::Fit;
 use super::search::Ceiling;
 
-/// What was found for one variant.
+/// Result for one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Capacity {
     /// The variant.
     pub variant: String,
-    /// What was to be kept.
+    /// Objectives.
     pub objectives: Vec<String>,
     /// Objectives that any low rate breaks, and that were therefore not judged.
     pub left_out: Vec<String>,
     /// Every probe in the order they were made.
     pub probes: Vec<Probe>,
-    /// What the search came to.
+    /// Result of the search.
     pub verdict: Verdict,
-    /// What gives way first above the capacity; none when nothing was seen to.
+    /// First objective to give way above the capacity; `None` if none was seen to.
     pub gives_way: Option<Reason>,
-    /// The lowest rate at which 95 % latency is more than twice that of the lowest rate; none when it never is.
+    /// The lowest rate at which 95 % latency is more than twice that of the lowest rate; `None` if it never is.
     pub knee: Option<f64>,
     /// The universal scalability law through the probes; none with too few.
     pub law: Option<Fit>,
-    /// What limits the reading of it, in sentences.
+    /// Limits of its reading, in sentences.
     pub notes: Vec<String>,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Verdict {
@@ -52,7 +52,7 @@ pub enum Verdict {
 }
 
 impl Capacity {
-    /// What was found, in one sentence.
+    /// Result in one sentence.
     pub fn sentence(&self) -> String {
         let quoted: Vec<String> = self.objectives.iter().map(|text| format!("\"{text}\"")).collect();
         let what = quoted.join(" and ");

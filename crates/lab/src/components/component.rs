@@ -1,4 +1,4 @@
-//! What a component does on a machine, and a component with its settings in one trial.
+//! Behaviour of a component on a machine, and a component with its settings in one trial.
 
 use std::any::Any;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) struct Launch {
     pub(crate) env: Vec<(String, String)>,
     /// Whose rights it gets; this process's own without.
     pub(crate) account: Option<Account>,
-    /// What tells that it can be used.
+    /// Sign that it can be used.
     pub(crate) ready: Ready,
 }
 
@@ -69,7 +69,7 @@ impl BoundComponent {
         Self { entry, settings }
     }
 
-    /// What its settings mean on a machine.
+    /// Meaning of its settings on a machine.
     pub(crate) fn settings(&self) -> &dyn Component {
         &*self.settings
     }

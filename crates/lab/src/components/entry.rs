@@ -55,19 +55,19 @@ pub(crate) struct Entry {
     pub(crate) ready_timeout: &'static str,
     /// Ports of each replica beside the one that its clients use.
     pub(crate) further_ports: usize,
-    /// The number of replicas from its own settings; none if the service's `replicas` decides.
+    /// The number of replicas from its own settings; `None` if the service's `replicas` decides.
     pub(crate) replicas: fn(At<'_>) -> Option<u32>,
     /// Its URL.
     pub(crate) url: fn(At<'_>) -> Url,
     /// Reports missing files; relative paths start from the folder.
     pub(crate) check_files: fn(At<'_>, &Path, &mut Report),
-    /// How its program stands beside a replica as a sidecar; none if it cannot.
+    /// How its program stands beside a replica as a sidecar; `None` if it cannot.
     pub(crate) sidecar: Option<&'static sidecar::Kind>,
-    /// Its settings; none if an error was reported, now or before.
+    /// Its settings; `None` if an error was reported, now or before.
     pub(crate) read: fn(At<'_>, &Path, &mut Report) -> Option<Arc<dyn Component>>,
 }
 
-/// The component of a service and what stands under its key; none for a service with `run`.
+/// The component of a service and what stands under its key; `None` for a service with `run`.
 pub(crate) fn of<'a>(service: &'a At<'a>) -> Option<(&'static Entry, At<'a>)> {
     ALL.iter().find_map(|entry| Some((*entry, service.named(entry.key)?)))
 }

@@ -1,4 +1,4 @@
-//! What a server says about itself, asked for once a second while it is under load.
+//! Figures of a server, asked for once a second while it is under load.
 //!
 //! One thread for each replica that has gauges. A query without a response is left out, counted and reported as a
 //! caveat; the next one is sent in its turn, so that a server which comes back is heard again.
@@ -26,7 +26,7 @@ pub(crate) struct Gauge {
     pub(crate) name: &'static str,
     /// UCUM unit.
     pub(crate) unit: &'static str,
-    /// What tells it from its sisters.
+    /// Mark that distinguishes it from its sisters.
     pub(crate) labels: BTreeMap<String, String>,
     /// The value.
     pub(crate) value: f64,

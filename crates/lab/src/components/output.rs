@@ -21,7 +21,7 @@ const READ_MAX: u64 = 1 << 20;
 const REMEMBERED: usize = 12;
 /// So many lines that tell of an error outlive those that are printed after them.
 const ERRORS_REMEMBERED: usize = 3;
-/// What such a line has in it: as servers and most loggers write it.
+/// Mark of such a line: as servers and most loggers write it.
 const SIGNS_OF_ERROR: [&str; 5] = ["ERROR", "FATAL", "PANIC", "[ALERT]", "[emerg]"];
 /// How long after a process's end its last lines are waited for.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(500);

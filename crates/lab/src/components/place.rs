@@ -28,7 +28,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The place of a replica below the trial's folder; none when it is no component's.
+    /// The place of a replica below the trial's folder; `None` if it is no component's.
     pub(crate) fn of(service: &'a BoundService, trial_folder: &Path) -> Option<Self> {
         match &service.start {
             Start::Run { .. } => None,

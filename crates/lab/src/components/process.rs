@@ -30,7 +30,7 @@ use crate::processes::{self, Identity, SignalState};
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// What to start.
+/// Program to start.
 #[derive(Debug)]
 pub(crate) struct Spec {
     /// Service, or the service whose setup this is.
@@ -135,7 +135,7 @@ impl Process {
         std::iter::once(self.pid()).chain(descendants.filter_map(|one| u32::try_from(one.pid).ok())).collect()
     }
 
-    /// What it printed last.
+    /// Its last output.
     pub(crate) fn last_lines(&self) -> &LastLines {
         &self.last_lines
     }

@@ -1,4 +1,4 @@
-//! What proxies have in common: where requests may go, told by name so that variants can choose, how one place is chosen
+//! Common parts of proxies: where requests may go, told by name so that variants can choose, how one place is chosen
 //! for each, and a configuration that is generated, tested by the proxy itself before the start, so that what it refuses
 //! is one clear error, and kept with everything else of the proxy in the replica's folder.
 //!
@@ -38,7 +38,7 @@ pub(super) struct Server {
     pub(super) arguments: fn(folder: &str, file: &str) -> Vec<String>,
     /// The argument beside these that makes it test the configuration and end.
     pub(super) test: &'static str,
-    /// What tells that it listens.
+    /// Sign that it listens.
     pub(super) ready: Ready,
 }
 
@@ -85,7 +85,7 @@ pub(super) enum Balance {
     Hash(Vec<HashKey>),
 }
 
-/// What is hashed.
+/// Hashed part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HashKey {
     /// The client's address, as a proxy before this one tells it, or that of the connection.
@@ -225,7 +225,7 @@ pub(super) mod tests {
     use super::*;
     use crate::experiment::tests::components::errors;
 
-    /// What every proxy refuses, by its key.
+    /// Settings that every proxy refuses, by key.
     pub(in crate::components) fn errors_are_reported(proxy: &str) {
         for (settings, expected) in [
             ("to: all", "`upstreams` is missing"),

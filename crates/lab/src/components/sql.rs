@@ -1,4 +1,4 @@
-//! What `postgres:`, `mariadb:` and `galera:` have in common: a database and files of SQL.
+//! Common parts of `postgres:`, `mariadb:` and `galera:`: a database and files of SQL.
 
 use std::path::{Path, PathBuf};
 

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 const POLL: Duration = Duration::from_millis(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What short commands need from their run.
+/// Parts of a run that short commands need.
 pub(crate) struct Workshop<'a> {
     pub(crate) mark: &'a str,
     pub(crate) store: &'a Arc<dyn Store>,
@@ -31,14 +31,14 @@ pub(crate) struct Workshop<'a> {
 /// A command that did not do what it should.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Botched {
-    /// `exited with code 1`; none when it was still running after the timeout.
+    /// `exited with code 1`; `None` if it was still running after the timeout.
     ended: Option<String>,
-    /// What it printed last.
+    /// Its last output.
     pub(crate) last_lines: Vec<String>,
 }
 
 impl Botched {
-    /// What became of it within this timeout: `exited with code 1`, `took longer than 10m`.
+    /// Outcome within this timeout: `exited with code 1`, `took longer than 10m`.
     pub(crate) fn how(&self, timeout: Duration) -> String {
         let too_long = || format!("took longer than {}", units::duration(timeout.as_nanos() as f64));
         self.ended.clone().unwrap_or_else(too_long)

@@ -1,4 +1,4 @@
-//! What this machine allows and what is missing, before a run finds out half-way.
+//! Rights and missing programs of this machine, before a run finds out half-way.
 //!
 //! Everything is tried, not guessed: a control group is really made, ports are really bound, the clock is really
 //! watched. Nothing is left behind, nothing is installed.
@@ -9,13 +9,13 @@ mod programs;
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// Subject.
     pub name: String,
     /// How it stands.
     pub standing: Standing,
-    /// What was found.
+    /// Result.
     pub detail: String,
-    /// What to do about it, if something can be done.
+    /// Advice, if there is any.
     pub hint: Option<String>,
 }
 

@@ -2,10 +2,10 @@
 
 use super::error::{Problem, shortened};
 
-/// What [`is_server_name`] accepts, as a regular expression.
+/// Regular expression of the texts that [`is_server_name`] accepts.
 pub(super) const SERVER_NAME_PATTERN: &str = "^[A-Za-z0-9_.:-]+$";
 
-/// What a URL says of a system's place.
+/// Place of a system, from a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address<'a> {
     pub(super) scheme: Scheme,

@@ -36,7 +36,7 @@ pub struct Allotted {
     pub further: Vec<u16>,
 }
 
-/// What is known about a trial only when it is about to begin.
+/// Facts about a trial that are known only when it is about to begin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bindings {
     /// The ports of all replicas; the replicas of a service in order.
@@ -65,14 +65,14 @@ impl Bindings {
     }
 }
 
-/// What to start and what to send.
+/// Services to start, and load to send.
 #[derive(Debug, Clone)]
 pub struct BoundTrial {
     /// The replicas of all services, in the order they are started.
     pub services: Vec<BoundService>,
     /// The load.
     pub load: BoundLoad,
-    /// What is done to replicas meanwhile, earliest first.
+    /// Faults of replicas meanwhile, earliest first.
     pub faults: Vec<Fault>,
 }
 
@@ -89,7 +89,7 @@ pub struct Fault {
     pub replica: u32,
 }
 
-/// What a fault does.
+/// Effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// All processes of the replica are killed.
@@ -100,7 +100,7 @@ pub enum Deed {
     Restart,
 }
 
-/// What sends the load.
+/// Sender of the load.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BoundLoad {
     /// Narrows. The plan's targets are the target service's replicas; empty when the target is a URL, whose host is
@@ -143,7 +143,7 @@ pub struct BoundService {
     pub replica: u32,
     /// The port it is to listen on.
     pub port: u16,
-    /// What is started.
+    /// Program that is started.
     pub start: Start,
     /// The absolute path of the folder that `setup` and `run` are started in.
     pub cwd: PathBuf,
@@ -163,7 +163,7 @@ pub struct BoundService {
     pub stop_signal: Signal,
     /// How long it may take to end before it is killed.
     pub stop_timeout: Duration,
-    /// What becomes of it when it ends by itself under load.
+    /// Fate if it ends by itself under load.
     pub restart: Restart,
     /// The proxy beside it.
     pub sidecar: Option<BoundSidecar>,
@@ -178,14 +178,14 @@ impl BoundService {
     }
 }
 
-/// What a replica is.
+/// Kind of a replica.
 #[derive(Debug, Clone)]
 pub enum Start {
     /// A program.
     Run {
         /// Program and arguments, at least one. A program with a `/` is an absolute path.
         command: Vec<String>,
-        /// What tells that it can be used.
+        /// Sign that it can be used.
         ready: Ready,
     },
     /// A component.
@@ -211,7 +211,7 @@ pub struct Sibling {
 pub struct BoundSidecar {
     /// Which.
     pub proxy: &'static sidecar::Kind,
-    /// What the replica speaks.
+    /// Protocol of the replica.
     pub protocol: Protocol,
     /// The port that others know the replica by. What comes there goes to the replica's own.
     pub port: u16,
@@ -240,11 +240,11 @@ pub struct Outbound {
     pub upstream: u16,
     /// Whether it goes there by mutual TLS: both ends have a sidecar with TLS.
     pub is_secure: bool,
-    /// What is spoken.
+    /// Protocol.
     pub protocol: Protocol,
 }
 
-/// What becomes of a replica that ends by itself under load.
+/// Fate of a replica that ends by itself under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
     /// The run ends with it.
@@ -253,7 +253,7 @@ pub enum Restart {
     Always,
 }
 
-/// What tells that a replica can be used.
+/// Sign that a replica can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ready {
     /// Its port accepts connections.

@@ -11,7 +11,7 @@ use super::placeholder;
 use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
 use super::tree::{At, Form, Origin, Scalar};
 
-/// What to make of a scalar that holds `${…}`.
+/// Treatment of a scalar that holds `${…}`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pass<'a> {
     /// Nothing is replaced yet: its names are judged, its kind cannot be.

@@ -71,7 +71,7 @@ fn with_defaults(
     Form::Map(given.chain(defaults).collect())
 }
 
-/// What stands for a key that is not given.
+/// Placeholder for a key that is not given.
 pub(super) fn default_of(field: &Field) -> Option<Node> {
     match field.need {
         Need::Default(yaml) => parse(yaml, &mut Report::new("default")),

@@ -72,7 +72,7 @@ enum Format {
     Json,
 }
 
-/// What is in a data file.
+/// Content of a data file.
 #[derive(Debug)]
 struct Table {
     /// None when there is one unnamed column.
@@ -137,7 +137,7 @@ impl Sources {
         Self { sources: sources.collect(), is_unknown: !matches!(data.node.form, Form::Map(_)) }
     }
 
-    /// The column that `{{name}}` or `{{name.column}}` means; none when its source is broken.
+    /// The column that `{{name}}` or `{{name.column}}` means; `None` if its source is broken.
     /// `variables` are the other names that could have been meant.
     pub(super) fn find(
         &self,

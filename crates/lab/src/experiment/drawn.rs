@@ -1,4 +1,4 @@
-//! What `{{name}}` means at one place of a scenario: data, or a variable that an earlier step extracts.
+//! Meaning of `{{name}}` at one place of a scenario: data, or a variable that an earlier step extracts.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// What `{{name}}` or `{{name.column}}` means; none when that is something whose fault was reported.
+    /// Meaning of `{{name}}` or `{{name.column}}`; `None` if that is something whose fault was reported.
     pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<Segment>, Problem> {
         match self.variables.by_name.get(name) {
             Some(variable) if !self.sources.has(name) => self.variable(name, column, variable).map(Some),

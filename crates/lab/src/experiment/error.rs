@@ -27,7 +27,7 @@ pub enum ExperimentError {
     /// A parameter was given a value that the experiment does not have.
     #[error("no parameter is named `{name}`; the experiment has {}", all(known))]
     UnknownParameter {
-        /// What was given a value.
+        /// Key that was given a value.
         name: String,
         /// The experiment's parameters.
         known: Vec<String>,
@@ -69,9 +69,9 @@ pub struct FileError {
     pub column: usize,
     /// Where in the document, such as `load.scenarios.list.vus`; empty for the document itself.
     pub path: String,
-    /// What was found and what was expected.
+    /// Actual and expected value.
     pub message: String,
-    /// What to do about it, when something can be said.
+    /// Advice, if there is any.
     pub hint: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The one known name that a name was probably meant to be; none when several or none are near.
+/// The one known name that a name was probably meant to be; `None` if several or none are near.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     const LENGTH_MAX: usize = 64;
     if name.len() > LENGTH_MAX {

@@ -1,4 +1,4 @@
-//! What is expected of a response (`check`) and taken from it (`extract`).
+//! Checks of a response (`check`) and values taken from it (`extract`).
 //!
 //! What is expected is the same for every request: `{{name}}` in it is an error, and `{{{{` a plain `{{`, as in requests.
 
@@ -103,10 +103,10 @@ const FROM_PATTERN: Key<String> = Key::optional(
 /// The largest compiled pattern, in bytes: what the load engine allows.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What [`is_pointer`] accepts, as a regular expression.
+/// Regular expression of the texts that [`is_pointer`] accepts.
 pub(super) const POINTER_PATTERN: &str = "^(/([^~/]|~[01])*)*$";
 
-/// What [`statuses`] accepts of texts, as a regular expression.
+/// Regular expression of the texts that [`statuses`] accepts.
 pub(super) const STATUS_PATTERN: &str = "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$";
 
 /// The statuses from the first to the last that a text means: `200`, `2xx`, `200-299`.
@@ -171,7 +171,7 @@ fn checks_of(at: At<'_>, report: &mut Report) -> Vec<Check> {
     checks
 }
 
-/// A text that no request changes; none when there is none.
+/// A text that no request changes; `None` if there is none.
 fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
     let text = at.text()?;
     Some(fixed(text).unwrap_or_else(|problem| {
@@ -180,7 +180,7 @@ fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
     }))
 }
 
-/// A value that no request changes; none when nothing stands after the colon, which any value will do for.
+/// A value that no request changes; `None` if nothing stands after the colon, which any value will do for.
 fn fixed_json(at: At<'_>, report: &mut Report) -> Option<Json> {
     let mut value = serde_json::from_str(&to_json(at.node)).ok().filter(|value: &Json| !value.is_null())?;
     if let Err(problem) = fix_within(&mut value) {
@@ -221,7 +221,7 @@ fn fixed(text: &str) -> Result<String, Problem> {
     pieces.into_iter().map(plain).collect()
 }
 
-/// What a checked step keeps of its response; `index_of` knows the scenario's variables.
+/// Values that a checked step keeps of its response; `index_of` knows the scenario's variables.
 pub(super) fn extracts(step: At<'_>, index_of: impl Fn(&str) -> Option<usize>) -> Vec<Extract> {
     let Some(at) = step.get(&EXTRACT) else { return Vec::new() };
     let extract = |(name, at): (&str, At<'_>)| {

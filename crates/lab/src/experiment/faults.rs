@@ -1,4 +1,4 @@
-//! What is done to replicas while they are under load: killed, paused, restarted.
+//! Faults of replicas while they are under load: killed, paused, restarted.
 
 use std::time::Duration;
 

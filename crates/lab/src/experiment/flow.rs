@@ -1,4 +1,4 @@
-//! What the iterations of a scenario do: one request, steps, or a mix of flows.
+//! Flows of the iterations of a scenario: one request, steps, or a mix of flows.
 //!
 //! A scenario with one request is a flow of one step without a name; so is a flow of a mix that has one request. All
 //! flows of a scenario share its variables, but a step only knows what earlier steps of its own flow extracted.
@@ -232,14 +232,14 @@ fn step(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Optio
     })
 }
 
-/// What becomes of cookies in a scenario with these flows.
+/// Fate of cookies in a scenario with these flows.
 pub(super) fn cookies(scenario: At<'_>, flows: &[Flow]) -> Cookies {
     let has_session = flows.iter().any(|flow| flow.steps.len() > 1);
     let usual = if has_session { Cookies::PerIteration } else { Cookies::Ignored };
     scenario.read(&COOKIES).unwrap_or(usual)
 }
 
-/// What the requests of a scenario are called in results, as `LoadSecond::request` has it; none when that cannot be
+/// Names of the requests of a scenario in results, as `LoadSecond::request` has it; `None` if that cannot be
 /// told. A scenario with a single request has one without a name.
 pub(super) fn request_names(scenario: At<'_>) -> Option<Vec<String>> {
     with_steps(scenario, |flows| {

@@ -22,7 +22,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// What a later variant is given in place of `wanted`, when the variants reached `rates`; none when all of them
+    /// What a later variant is given in place of `wanted`, when the variants reached `rates`; `None` if all of them
     /// reached it. Requests per second, rounded down to whole ones as long as there are any.
     pub fn instead(&self, wanted: &str, rates: &[f64]) -> Option<f64> {
         let wanted = quantity::rate(wanted)?;

@@ -35,7 +35,7 @@ impl Experiment {
 
 /// Where the programs of a service are looked for.
 struct Places {
-    /// Where paths start from; none where it is known only in a trial.
+    /// Where paths start from; `None` where it is known only in a trial.
     cwd: Option<PathBuf>,
     path: OsString,
     /// Whether a setup may have made programs.

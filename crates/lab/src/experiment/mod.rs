@@ -98,9 +98,9 @@ pub struct Experiment {
     pub parameters: BTreeMap<String, String>,
     /// The names of the services in the order they are started.
     pub services: Vec<String>,
-    /// What of the load is the same in all variants.
+    /// Parts of the load that are the same in all variants.
     pub load: Load,
-    /// What the system must keep to.
+    /// Objectives of the system.
     pub objectives: Vec<Objective>,
     /// The variants, at least one.
     pub variants: Vec<Variant>,
@@ -113,7 +113,7 @@ pub struct Experiment {
     secrets: Secrets,
 }
 
-/// What of the load is the same in all variants.
+/// Parts of the load that are the same in all variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
     /// A service's name, `http://host:port` or `https://host:port`. None only where another program makes the load.
@@ -132,7 +132,7 @@ pub enum LoadMaker {
 }
 
 impl Load {
-    /// The `host:port` that has to be resolved; none when the target is a service, or there is none.
+    /// The `host:port` that has to be resolved; `None` if the target is a service, or there is none.
     pub fn authority(&self) -> Option<String> {
         address::parse(self.target.as_ref()?).ok().map(address::Address::with_port)
     }
@@ -331,7 +331,7 @@ fn load_of(at: At<'_>) -> Load {
     Load { target: at.read(&load::TARGET), maker }
 }
 
-/// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.
+/// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; `None` if it is not one.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     quantity::duration(text)
 }

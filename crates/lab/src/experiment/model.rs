@@ -67,7 +67,7 @@ const ARRIVALS: Key<Arrivals> = Key::default(
      those of clients whose timers tick together (`hey -c 82 -q 130` sends bursts of 82).",
 );
 
-/// What scenarios of each model have beside the keys of all.
+/// Keys of the scenarios of each model beside the keys of all.
 pub(super) const BRANCHES: &[Branch] = &[
     Branch { value: CONSTANT_VUS, map: Map::new(&[VUS.field, DURATION.field, PACE.field, STEPS]) },
     Branch {

@@ -10,13 +10,13 @@ use super::placeholder::{self, TrialPiece};
 use super::shape::Scope;
 use super::tree::{Form, Node};
 
-/// What can be said about each service: `${orders.port}`.
+/// Names for each service: `${orders.port}`.
 const SERVICE_FACTS: [&str; 4] = ["host", "port", "url", "urls"];
 
-/// What can be said about the trial.
+/// Names for the trial.
 const TRIAL_NAMES: [&str; 3] = ["otlp.endpoint", "seed", "trial.dir"];
 
-/// What can be said about a replica, in its own service.
+/// Names for a replica, in its own service.
 const REPLICA_NAMES: [&str; 2] = ["port", "replica"];
 
 /// Words that no parameter may be called: built-in names, and keys that variants have or may come to have.
@@ -58,17 +58,17 @@ impl<'a> Names<'a> {
         Self { parameters: root.get(PARAMETERS.name()).map_or_else(|| absent(root), keys), services }
     }
 
-    /// The parameters; none when they are unknown.
+    /// The parameters; `None` if they are unknown.
     pub(super) fn parameters(&self) -> Option<&[&'a str]> {
         self.parameters.as_deref()
     }
 
-    /// The services in the order they are started; none when that is unknown.
+    /// The services in the order they are started; `None` if that is unknown.
     pub(super) fn services(&self) -> Option<&[&'a str]> {
         self.services.as_deref()
     }
 
-    /// What is wrong with the `${…}` of a text, each name once.
+    /// Faults of the `${…}` of a text, each name once.
     pub(super) fn judge(&self, text: &str, scope: Scope) -> Vec<Problem> {
         let pieces = match placeholder::trial_pieces(text) {
             Ok(pieces) => pieces,
@@ -140,7 +140,7 @@ fn absent<'a>(root: &Node) -> Option<Vec<&'a str>> {
     if EXPERIMENT.has_strangers(root) { None } else { Some(Vec::new()) }
 }
 
-/// What the names stand for.
+/// Meaning of the names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Values<'a> {
     pub(super) parameters: &'a BTreeMap<String, String>,
@@ -156,7 +156,7 @@ impl<'a> Values<'a> {
         Self { parameters, network: None, replica: None }
     }
 
-    /// The text for a name; none when it has none here.
+    /// The text for a name; `None` if it has none here.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         match (name, self.replica) {
             ("replica", Some(own)) => return Some(own.replica.to_string()),

@@ -16,7 +16,7 @@ use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, PROXY, TLS};
 use super::tree::At;
 use crate::components::entry::{self, Entry, Protocol, Url};
 
-/// What a service needs before it has ports.
+/// Facts about a service before it has ports.
 #[derive(Debug)]
 struct Needs {
     name: String,
@@ -156,7 +156,7 @@ impl<'a> Network<'a> {
         self.needs.iter().map(|needs| needs.name.as_str())
     }
 
-    /// How many replicas a service has; none when there is no such service.
+    /// How many replicas a service has; `None` if there is no such service.
     pub(super) fn count(&self, service: &str) -> Option<u32> {
         self.needs(service).map(|needs| needs.count)
     }
@@ -228,7 +228,7 @@ impl<'a> Network<'a> {
         advertised.into_iter().chain(layout.tls).chain(leads_here.map(|(.., port)| port)).collect()
     }
 
-    /// The sidecar of a replica, as its service has it; none when it has none.
+    /// The sidecar of a replica, as its service has it; `None` if it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
         let at = service.get(&SIDECAR)?;
         let proxy = at.read(&PROXY)??;

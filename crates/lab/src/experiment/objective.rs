@@ -1,4 +1,4 @@
-//! What a load must keep to: `p95 < 300ms`, `error_rate == 0`, `shop/login: rate >= 100/s`.
+//! Objectives of a load: `p95 < 300ms`, `error_rate == 0`, `shop/login: rate >= 100/s`.
 //!
 //! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
 //! successes only. Where nothing was measured, the result is "unknown", never "kept".
@@ -50,11 +50,11 @@ pub(super) static OBJECTIVE: Shape = Shape::Either(&[
 pub struct Objective {
     /// As the experiment file has it, with what it is about before it: `shop/login: p95 < 300ms`.
     pub text: String,
-    /// The scenario it is about; none for all together.
+    /// The scenario it is about; `None` for all together.
     pub scenario: Option<String>,
-    /// The request of that scenario it is about, as results call it; none for all together.
+    /// The request of that scenario it is about, as results call it; `None` for all together.
     pub request: Option<String>,
-    /// What is measured.
+    /// Measured quantity.
     pub metric: Metric,
     /// How it is compared.
     pub op: Op,
@@ -73,7 +73,7 @@ pub enum Abort {
     WhenLost,
 }
 
-/// What an objective can be about.
+/// Subject of an objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// Mean latency.
@@ -130,12 +130,12 @@ const METRICS: [(&str, Metric); 10] = [
 const OPS: [(&str, Op); 5] =
     [("<=", Op::LessOrEqual), (">=", Op::GreaterOrEqual), ("==", Op::Equal), ("<", Op::Less), (">", Op::Greater)];
 
-/// What [`limit`] accepts, as a regular expression.
+/// Regular expression of the texts that [`limit`] accepts.
 pub(super) fn limit_pattern() -> String {
     format!("^{}$", bare_pattern())
 }
 
-/// What [`parse`] accepts, as a regular expression.
+/// Regular expression of the texts that [`parse`] accepts.
 pub(super) fn pattern() -> String {
     let name = "[A-Za-z0-9_][A-Za-z0-9_-]*";
     format!("^( *{name}(/{name}){{0,2}} *:)?{}$", bare_pattern())
@@ -260,7 +260,7 @@ impl Metric {
         })
     }
 
-    /// Its value in a load; none when nothing was measured.
+    /// Its value in a load; `None` if nothing was measured.
     pub(crate) fn measured(self, load: &LoadTotals) -> Option<f64> {
         match self {
             Metric::ErrorRate => (load.ended() > 0).then(|| load.error_rate()),

@@ -1,4 +1,4 @@
-//! What an experiment file says for readers of its results: reasons of parameters, figures published elsewhere.
+//! Notes of an experiment file for readers of its results: reasons of parameters, figures published elsewhere.
 //!
 //! The grammar judges their form; here it is judged that services, variants and parameters exist, that no measure is given
 //! twice, and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
@@ -111,7 +111,7 @@ const fn by_variant(value: &'static Shape) -> Shape {
     Shape::Named(Named { what: "variant", name: &kind::VARIANT_NAME, value, least: 1, most: MANY })
 }
 
-/// What [`operation`] accepts, as a regular expression.
+/// Regular expression of the texts that [`operation`] accepts.
 pub(super) const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ ].*$";
 
 /// Takes a service and the name of its spans apart.
@@ -250,7 +250,7 @@ fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &m
     }
 }
 
-/// The names of the variants; none when they are unknown because a name, or the whole section, may be misspelt.
+/// The names of the variants; `None` if they are unknown because a name, or the whole section, may be misspelt.
 fn known_variants<'a>(root: At<'_>, variants: &'a [Variant]) -> Option<Vec<&'a str>> {
     let is_known = match root.get(&VARIANTS) {
         Some(list) => {

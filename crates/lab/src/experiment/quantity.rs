@@ -28,13 +28,13 @@ const MEMORY_UNITS: [(&str, u64); 7] = [
 /// The longest time a file may set: 30 days.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What [`duration`] accepts, as a regular expression.
+/// Regular expression of the texts that [`duration`] accepts.
 pub(super) const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs))+$";
 
-/// What [`bytes`] accepts, as a regular expression.
+/// Regular expression of the texts that [`bytes`] accepts.
 pub(super) const BYTES_PATTERN: &str = r"^([0-9]+|[0-9]+(\.[0-9]+)?(B|kB|KiB|MB|MiB|GB|GiB))$";
 
-/// What [`rate`] accepts of texts, as a regular expression.
+/// Regular expression of the texts that [`rate`] accepts.
 pub(super) const RATE_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(/(s|min|h))?$";
 
 const RATE_UNITS: [(&str, f64); 4] = [("", 1.0), ("/s", 1.0), ("/min", 60.0), ("/h", 3600.0)];

@@ -24,7 +24,7 @@ pub struct Recorded {
     pub thresholds: Thresholds,
     /// Parameters with reasons, and published figures.
     pub notes: Notes,
-    /// How many different addresses its load connects from: one when it names none; none when it cannot be told from the
+    /// How many different addresses its load connects from: one when it names none; `None` if it cannot be told from the
     /// text alone.
     pub client_addresses: Option<u32>,
     /// The parameters that are written in requests of its load: with other values, a trial has other requests.

@@ -82,7 +82,7 @@ enum Section {
     Tagged(&'static Tagged),
 }
 
-/// What tells sections apart: their keys and what these mean. Constants have no address of their own.
+/// Identity of sections: their keys and what these mean. Constants have no address of their own.
 type Id = Vec<(&'static str, &'static str)>;
 
 impl Section {
@@ -275,7 +275,7 @@ fn default(need: Need) -> String {
     }
 }
 
-/// What a value is, in a few words.
+/// Description of a value in a few words.
 fn value(shape: &Shape) -> String {
     match shape {
         Shape::Map(_) | Shape::Tagged(_) => "map".to_owned(),
@@ -290,7 +290,7 @@ fn value(shape: &Shape) -> String {
     }
 }
 
-/// What a value is one of.
+/// Choices of a value.
 fn alternatives(shape: &Shape) -> Vec<String> {
     match shape {
         Shape::Either(shapes) => shapes.iter().map(|shape| value(shape).replace(" or ", ", ")).collect(),

@@ -45,13 +45,13 @@ pub(super) const REQUEST_SHAPE: Shape = Shape::Either(&[
     }),
 ]);
 
-/// What [`header_name`] accepts, as a regular expression, but for the two names that it refuses.
+/// Regular expression of the texts that [`header_name`] accepts, but for the two names that it refuses.
 pub(super) const HEADER_NAME_PATTERN: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 
-/// What [`path`] accepts, as a regular expression.
+/// Regular expression of the texts that [`path`] accepts.
 pub(super) const PATH_PATTERN: &str = r"^/((\{\{[^}]*\}\})|\S)*$";
 
-/// What [`line`] accepts, as a regular expression.
+/// Regular expression of the texts that [`line`] accepts.
 pub(super) fn line_pattern() -> String {
     format!("^({}) +{}", METHODS.join("|"), PATH_PATTERN.trim_start_matches('^'))
 }

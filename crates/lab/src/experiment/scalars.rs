@@ -8,9 +8,9 @@ use std::ops::Range;
 use narrows_telemetry::secrets::is_program;
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 
-/// What stands for an item of a list in a path.
+/// Placeholder for an item of a list in a path.
 pub(super) const ITEM: &str = "[]";
-/// What stands for a key that is no text.
+/// Placeholder for a key that is no text.
 const NO_TEXT: &str = "?";
 
 /// A key or a value.

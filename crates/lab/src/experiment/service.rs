@@ -289,7 +289,7 @@ fn build_one(
     })
 }
 
-/// What a component does its own way unless the file says otherwise: the signal that ends it, the time until it is ready.
+/// Habits of a component unless the file says otherwise: the signal that ends it, the time until it is ready.
 fn with_own_defaults(mut service: BoundService, written: At<'_>) -> BoundService {
     let Some((entry, _)) = entry::of(&written) else { return service };
     let sets = |section: &Field, key: &Field| written.get(section).is_some_and(|at| at.has(key));

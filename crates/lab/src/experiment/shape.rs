@@ -7,7 +7,7 @@
 use super::kind::AnyKind;
 use super::tree::{Form, Node};
 
-/// What a part of the file looks like.
+/// Shape of a part of the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// A map with known keys.
@@ -84,7 +84,7 @@ pub(crate) struct Tagged {
     pub(crate) branches: &'static [Branch],
 }
 
-/// What a [`Tagged`] map has for one value of its tag.
+/// Keys of a [`Tagged`] map for one value of its tag.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Branch {
     pub(crate) value: &'static str,
@@ -94,9 +94,9 @@ pub(crate) struct Branch {
 /// A map from names to values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Named {
-    /// What a name stands for, such as `service`.
+    /// Meaning of a name, such as `service`.
     pub(crate) what: &'static str,
-    /// What a name looks like.
+    /// Form of a name.
     pub(crate) name: &'static dyn AnyKind,
     pub(crate) value: &'static Shape,
     pub(crate) least: usize,

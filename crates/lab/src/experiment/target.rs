@@ -80,7 +80,7 @@ impl Target {
         None
     }
 
-    /// The addresses to connect from; none for the kernel's choice.
+    /// The addresses to connect from; `None` for the kernel's choice.
     pub(super) fn client_addresses(&self, load: At<'_>, report: &mut Report) -> Option<Vec<IpAddr>> {
         let of_target = self.addresses.first().map(SocketAddr::ip).or_else(|| self.name.parse().ok());
         load.get(&CLIENT_ADDRESSES).map_or_else(|| Some(Vec::new()), |at| addresses::expand(at, of_target, report))

@@ -26,7 +26,7 @@ pub(crate) struct Node {
     pub(crate) form: Form,
 }
 
-/// What a part is.
+/// Kind of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Form {
     Scalar(Scalar),
@@ -49,7 +49,7 @@ pub(crate) struct Scalar {
     pub(crate) origin: Origin,
 }
 
-/// What a scalar's text means.
+/// Meaning of a scalar's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Null,
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// What this is, for messages.
+    /// Its name, for messages.
     pub(crate) fn described(&self) -> String {
         match &self.form {
             Form::List(_) => "a list".to_owned(),
@@ -266,7 +266,7 @@ impl Builder {
     }
 }
 
-/// What is wrong with a text that the parser refuses, and where.
+/// Fault of a text that the parser refuses, and its place.
 fn not_yaml(source: &str, place: Place, info: &str) -> Fatal {
     let lines = || source.lines().zip(1..).skip(place.0.saturating_sub(1));
     // The parser may stop at the end of the line before.

@@ -103,7 +103,7 @@ pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, repo
     variants
 }
 
-/// What the variant starts from, when it says so.
+/// Variant that it starts from, if it names one.
 fn base(at: At<'_>, earlier: &[Variant], root: At<'_>, report: &mut Report) -> Option<BTreeMap<String, String>> {
     let from = at.get(&FROM)?;
     let text = from.text()?;

@@ -29,7 +29,7 @@ impl Handle {
         self.pid
     }
 
-    /// What to remember it by. None once it has ended.
+    /// Identity. None once it has ended.
     pub(crate) fn identity(&self) -> Option<Identity> {
         // The order matters: a process that runs after its number was looked up had the number then.
         Identity::from_pid(self.pid).filter(|_| !self.has_ended())

@@ -12,7 +12,7 @@ pub(crate) fn name_of(signal: Signal) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == signal).map_or("the signal", |(_, name)| name)
 }
 
-/// What a process does about signals. Masks have bit `n - 1` for signal `n`.
+/// Signal masks of a process. Masks have bit `n - 1` for signal `n`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignalState {
     program: String,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What `/proc/PID/stat` says; numbers and order as in proc(5).
+/// Fields of `/proc/PID/stat`; numbers and order as in proc(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// Its parent, field 4.

@@ -14,7 +14,7 @@ pub(super) struct EarlyEnd<'a> {
     /// Of the objectives that break off, often none.
     outlook: Outlook<'a>,
     first_ns: Option<i64>,
-    /// What ended the load, and how long after its start.
+    /// Reason of the end of the load, and its time after the start.
     ended: Option<(String, Duration)>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> EarlyEnd<'a> {
         if self.ended.is_some() { Onward::Enough } else { Onward::GoOn }
     }
 
-    /// What ended the load early, for people; none when nothing did.
+    /// Reason of an early end of the load, for people; `None` without one.
     pub(super) fn caveat(&self) -> Option<String> {
         let (what, after) = self.ended.as_ref()?;
         let after = units::duration(after.as_nanos() as f64);

@@ -1,4 +1,4 @@
-//! What becomes of a replica that ends by itself under load: the trial ends with it, or it is started again.
+//! Fate of a replica that ends by itself under load: the trial ends with it, or it is started again.
 //!
 //! Starting again never holds the load up: the pause passes between two looks, and nobody waits for readiness. What
 //! fails meanwhile is counted as the load's errors. A replica that is started again gets its port, command,

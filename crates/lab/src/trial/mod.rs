@@ -47,7 +47,7 @@ const SPAN_BATCH_DELAY: Duration = Duration::from_millis(500);
 const SPAN_GRACE: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is done in each trial while its services are up.
+/// Work of each trial while its services are up.
 pub(crate) trait Work {
     /// Sends load to the services and waits for its end. `load` is the experiment's, its targets known.
     fn work(
@@ -80,7 +80,7 @@ pub(crate) trait Work {
     }
 }
 
-/// What follows a trial.
+/// Steps after a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The next one that is planned.
@@ -117,7 +117,7 @@ impl Work for PlannedLoad {
     }
 }
 
-/// What every trial of a run shares.
+/// State that every trial of a run shares.
 pub(crate) struct Bench<'a> {
     pub(crate) experiment: &'a Experiment,
     /// Names what this process starts and makes, and nothing that an earlier process of the same run did: what is left
@@ -274,7 +274,7 @@ impl Bench<'_> {
     }
 }
 
-/// What makes services tell less, where the load decides what is traced.
+/// Advice for fewer spans, where the load decides what is traced.
 const FEWER_TRACES: &str = "A lower `tracing: { sample: … }` helps.";
 
 /// What services tried to tell and could not, in sentences; `fewer` says how they would tell less.

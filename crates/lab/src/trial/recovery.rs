@@ -51,7 +51,7 @@ impl Seconds {
         }
     }
 
-    /// What came of a fault at a time, in a sentence that goes on from what it was.
+    /// Recovery from a fault at a time, in a sentence that goes on from what it was.
     pub(super) fn since(&self, at_ns: i64) -> String {
         let came: Recovery = recovery(&self.0, at_ns);
         let failed = failed(came.errors);

@@ -37,7 +37,7 @@ pub(super) struct Counting {
     pub(super) start_ns: i64,
 }
 
-/// What was counted.
+/// Counts.
 #[derive(Debug, PartialEq)]
 pub(super) struct Counted {
     /// Second by second, those without requests too.
@@ -76,7 +76,7 @@ impl Roots {
         }
     }
 
-    /// Ends counting; none when it was never begun.
+    /// Ends counting; `None` if it was never begun.
     pub(super) fn finish(&self) -> Option<Counted> {
         self.lock().take().map(Tally::counted)
     }

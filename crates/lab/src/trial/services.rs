@@ -45,7 +45,7 @@ pub(crate) enum Life {
     Down,
 }
 
-/// What is to become of a replica that was made to end.
+/// Next state of a replica that was made to end.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     /// It is started again after a pause.
@@ -57,7 +57,7 @@ pub(crate) enum Then {
 /// A start that is due after a pause.
 pub(crate) struct Pending {
     pub(super) due: Instant,
-    /// What became of the replica by itself, such as `store ended by signal 9 after 12.3 s of load`.
+    /// Fate of the replica by itself, such as `store ended by signal 9 after 12.3 s of load`.
     pub(super) fate: Option<String>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Sent {
     pub(crate) outcome: LoadOutcome,
     /// Its windows on the wall clock, from this index on.
     pub(crate) windows: Vec<Window>,
-    /// What ended it before its time: a dead service, a signal.
+    /// Reason of an early end: a dead service, a signal.
     pub(crate) fate: Result<(), Error>,
 }
 

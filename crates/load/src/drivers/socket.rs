@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 /// address if there is one. The port is chosen when it connects, so that each address has all ports for each target.
 ///
 /// # Errors
-/// What the kernel reports, such as that the machine does not have the address.
+/// Error of the kernel, such as that the machine does not have the address.
 pub(crate) fn open(target: &SocketAddr, from: Option<IpAddr>) -> Result<OwnedFd, Errno> {
     let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

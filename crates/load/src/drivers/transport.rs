@@ -34,19 +34,19 @@ pub(crate) trait Transport {
     /// of the last wait must have been taken.
     fn wait(&mut self, wake_ns: i64, wait_ns: i64);
 
-    /// The next event, in order; none when there is nothing left to do until the next wait.
+    /// The next event, in order; `None` if there is nothing left to do until the next wait.
     fn next(&mut self, exchanges: &mut impl Exchanges) -> Option<(usize, Event)>;
 
     /// Closes all connections in good order. Nothing is sent after it.
     fn farewell(&mut self);
 }
 
-/// What a transport may see of users.
+/// View of users for a transport.
 pub(crate) trait Exchanges {
     /// The bytes of a slot's current request, as HTTP/1.1.
     fn request(&self, slot: usize) -> &[u8];
 
-    /// Keeps what is wanted of the response; none where only its size and status count.
+    /// Keeps what is wanted of the response; `None` where only its size and status count.
     fn capture(&mut self, slot: usize) -> Option<&mut Capture>;
 }
 
@@ -54,15 +54,15 @@ pub(crate) trait Exchanges {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
     pub(super) target: SocketAddr,
-    /// The address to connect from; none when the kernel chooses.
+    /// The address to connect from; `None` if the kernel chooses.
     pub(super) from: Option<IpAddr>,
-    /// What the response looks like.
+    /// Shape of the response.
     pub(super) form: ResponseForm,
     /// The present time in Unix nanoseconds.
     pub(super) now_ns: i64,
 }
 
-/// What happened. Times are Unix nanoseconds.
+/// Event. Times are Unix nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A new connection is usable.

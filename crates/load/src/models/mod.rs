@@ -27,7 +27,7 @@ pub const ALL: [&str; 6] = [
     shared_iterations::ID,
 ];
 
-/// What limits a load model besides time.
+/// Limits of a load model besides time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Iterations {
     /// Nothing.
@@ -38,7 +38,7 @@ pub(crate) enum Iterations {
     PerUser(u64),
 }
 
-/// What an open model adds: when iterations are due, whoever is free.
+/// Addition of an open model: when iterations are due, whoever is free.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OpenLoad {
     /// Over the model's time.
@@ -46,7 +46,7 @@ pub(crate) struct OpenLoad {
     pub(crate) arrivals: Arrivals,
 }
 
-/// What a load model returns. Times are since the model began, after the warm-up.
+/// Result of a load model. Times are since the model began, after the warm-up.
 pub(crate) trait Model: Send + Sync {
     /// How long it lasts; none when only its iterations limit it.
     fn duration(&self) -> Option<Duration>;
@@ -63,7 +63,7 @@ pub(crate) trait Model: Send + Sync {
         Iterations::Unlimited
     }
 
-    /// What is due when; none for a closed model, whose users begin iterations of their own accord.
+    /// Times at which iterations are due; `None` for a closed model, whose users begin iterations of their own accord.
     fn open(&self) -> Option<OpenLoad> {
         None
     }

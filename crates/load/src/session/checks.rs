@@ -1,4 +1,4 @@
-//! What a response must be like, compiled from the plan with the words for its failure.
+//! Checks of a response, compiled from the plan with the words for their failure.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct CompiledCheck {
 
 impl CompiledCheck {
     /// # Errors
-    /// What is wrong with the check.
+    /// Fault of the check.
     pub(super) fn compile(check: &Check) -> Result<Self, String> {
         match check {
             Check::Status(ranges) if ranges.is_empty() => {
@@ -38,7 +38,7 @@ impl CompiledCheck {
         matches!(self.check, Check::Status(_))
     }
 
-    /// What it needs of a response.
+    /// Parts of a response that it needs.
     pub(super) fn wanted(&self) -> Wanted {
         match self.check {
             Check::Status(_) => Wanted::Nothing,

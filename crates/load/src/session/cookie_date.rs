@@ -4,7 +4,7 @@ const MONTHS: [&[u8]; 12] =
     [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The date as Unix seconds; none when it is not one.
+/// The date as Unix seconds; `None` if it is not one.
 pub(super) fn parse(value: &[u8]) -> Option<i64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in value.split(|byte| is_delimiter(*byte)).filter(|token| !token.is_empty()) {

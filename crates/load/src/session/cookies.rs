@@ -29,7 +29,7 @@ struct Cookie {
     value: Vec<u8>,
     path: Vec<u8>,
     domain: Domain,
-    /// In Unix seconds; none when it lasts as long as the jar.
+    /// In Unix seconds; `None` if it lasts as long as the jar.
     expires_s: Option<i64>,
 }
 

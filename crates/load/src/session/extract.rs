@@ -1,4 +1,4 @@
-//! What is kept of a response, compiled from the plan with the words for what cannot be found.
+//! Values kept of a response, compiled from the plan with the words for those that cannot be found.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ enum CompiledPlace {
 
 impl CompiledExtract {
     /// # Errors
-    /// What is wrong with the extraction.
+    /// Fault of the extraction.
     pub(super) fn compile(extract: &Extract) -> Result<Self, String> {
         let problem = |problem: String| format!("extract {}: {problem}", extract.name);
         if extract.variable >= VARIABLES_MAX {
@@ -56,7 +56,7 @@ impl CompiledExtract {
         Ok(Self { variable: extract.variable, name: extract.name.clone(), place, missing })
     }
 
-    /// What it needs of a response.
+    /// Parts of a response that it needs.
     pub(super) fn wanted(&self) -> Wanted {
         match self.place {
             CompiledPlace::Header(_) => Wanted::Head,

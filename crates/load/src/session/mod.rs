@@ -1,4 +1,4 @@
-//! What a user remembers between the requests of an iteration, and what is done with responses beyond their status.
+//! State of a user between the requests of an iteration, and what is done with responses beyond their status.
 //!
 //! Pure: bytes of requests and responses come in, verdicts and values come out; time comes in as an argument. Drivers
 //! send and receive. Users of scenarios that need nothing of this have no [`Session`] at all.
@@ -84,7 +84,7 @@ impl Session {
         self.upcoming = Some(step);
     }
 
-    /// The step at which the iteration goes on; none when the next request begins a new one.
+    /// The step at which the iteration goes on; `None` if the next request begins a new one.
     pub(crate) fn take_upcoming(&mut self) -> Option<Position> {
         self.upcoming.take()
     }
@@ -110,7 +110,7 @@ impl Session {
         std::mem::take(&mut self.redirected_bytes)
     }
 
-    /// What a variable holds; empty when it is not extracted.
+    /// Value of a variable; empty if it is not extracted.
     pub(crate) fn variable(&self, index: usize) -> &[u8] {
         self.variables.get(index).map_or(b"", Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! What is done with the responses to a step: redirects, then cookies, checks and extraction, in this order.
+//! Rules for the responses to a step: redirects, then cookies, checks and extraction, in this order.
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 use narrows_model::trace::SpanKind;
@@ -19,7 +19,7 @@ pub(crate) const STATUS_FAILED: u16 = SpanKind::Client.failed_from();
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// What has to be kept of responses.
+    /// Parts of responses to keep.
     pub(crate) wanted: Wanted,
     checks: Vec<CompiledCheck>,
     checks_status: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Rules {
     is_by_status: bool,
 }
 
-/// What a response means.
+/// Meaning of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Succeeded,
@@ -62,7 +62,7 @@ impl Rules {
         })
     }
 
-    /// Judges a response by its status alone; none when more of it has to be looked at.
+    /// Judges a response by its status alone; `None` if more of it has to be looked at.
     pub(crate) fn judge_by_status(&self, status: u16) -> Option<Judgement> {
         if !self.is_by_status || is_redirect(status) {
             return None;

@@ -1,4 +1,4 @@
-//! What limits the reading of a finding.
+//! Limits of the reading of a finding.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::evidence::cpu::CpuConsumers;
 use super::evidence::hot_partition::PlaceKind;
 use crate::scalability::Misfit;
 
-/// What a finding's data cannot show, or what its figures leave out.
+/// Limit of a finding: something its data cannot show, or its figures leave out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Caveat {
@@ -60,7 +60,7 @@ pub enum Caveat {
     WeightsLookSame,
     /// So few keys are often this uneven by chance.
     FewKeysByChance {
-        /// What a place is.
+        /// Kind of place.
         place: PlaceKind,
         /// Places that the keys spread over.
         places: usize,
@@ -99,7 +99,7 @@ pub enum Caveat {
     OneRequest,
     /// One call for all items is not free.
     ReplacingCallTakesTime,
-    /// What each call requests is not known.
+    /// The subject of each call is not known.
     RequestedItemsNotRecorded,
     /// A count that never varies may be the load's rather than the program's.
     CountMayFollowTestData,
@@ -122,7 +122,7 @@ pub enum Caveat {
     ChargeNotRecorded,
     /// Retries follow a failure of another cause.
     FailureNotExplained {
-        /// What is called and fails.
+        /// Callee that fails.
         callee: String,
     },
     /// Counts over all spans have nothing of these calls.
@@ -166,7 +166,7 @@ pub enum Caveat {
     RowsMayChangeBetween,
     /// Only numbers of rows show that queries have the same values.
     SameValuesReadFromRows,
-    /// What sidecars do to latency shows only beside the same system without them.
+    /// The effect of sidecars on latency shows only beside the same system without them.
     SidecarLatencyNotCompared,
     /// On one machine, sidecars take CPU from the services.
     SidecarsShareMachine,

@@ -28,7 +28,7 @@ macro_rules! kinds {
             }
         }
 
-        /// What a finding rests on, by its kind.
+        /// Evidence of a finding, by its kind.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "detector", content = "evidence")]
         pub enum Evidence {
@@ -123,7 +123,7 @@ kinds! {
     SerialFanOut => "serial-fan-out", serial_fan_out;
     /// Requests of a service take turns, so that one is at work at a time.
     SerialisedSection => "serialised-section", serialised_section;
-    /// What proxies beside the services cost in CPU and time.
+    /// Cost of proxies beside the services in CPU and time.
     SidecarCost => "sidecar-cost", sidecar_cost;
     /// Requests wait for a dependency that sends no spans.
     SlowDependency => "slow-dependency", slow_dependency;

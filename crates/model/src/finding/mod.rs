@@ -1,4 +1,4 @@
-//! What a detector reports.
+//! Findings of detectors.
 
 mod caveat;
 pub mod evidence;
@@ -18,7 +18,7 @@ use crate::prediction::Gain;
 /// One named cause, as data. Its [`Wording`] is what people read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it rests on, as data. Its kind is the cause or limit that the finding names, in files the id of its detector.
+    /// Evidence. Its kind is the cause or limit that the finding names, in files the id of its detector.
     #[serde(flatten)]
     pub evidence: Evidence,
     /// The detector's version; it rises when the rule changes.
@@ -30,27 +30,27 @@ pub struct Finding {
     pub resource: String,
     /// The operation it is about, if it is about one.
     pub operation: Option<String>,
-    /// What it costs, as a share of the operation's latency or of the resource's capacity, 0 to 1.
+    /// Cost, as a share of the operation's latency or of the resource's capacity, 0 to 1.
     pub cost_share: f64,
     /// How sure.
     pub confidence: Confidence,
     /// Traces and spans that show it.
     pub exemplars: Vec<Exemplar>,
-    /// What limits the reading.
+    /// Limits of the reading.
     pub caveats: Vec<Caveat>,
-    /// The part of the trial that it was seen in; none when it holds for all of it.
+    /// The part of the trial that it was seen in; `None` if it holds for all of it.
     #[serde(default)]
     pub period: Option<Period>,
-    /// What it has to do with others of its trial. Detectors leave it alone.
+    /// Relations to others of its trial. Detectors leave it alone.
     #[serde(default)]
     pub relations: Vec<Relation>,
-    /// What it brings about: findings that go away with it. Causes absorb their symptoms, one level deep.
+    /// Effects: findings that go away with it. Causes absorb their symptoms, one level deep.
     #[serde(default)]
     pub effects: Vec<Finding>,
-    /// What it is to its trial. Detectors leave it alone; it is known once all findings are ranked.
+    /// Role in its trial. Detectors leave it alone; it is known once all findings are ranked.
     #[serde(default)]
     pub role: Role,
-    /// What the change that it suggests would gain; none when it suggests none, or nothing was predicted yet.
+    /// Gain of the change that it suggests; `None` if it suggests none, or nothing was predicted yet.
     /// Detectors leave it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
@@ -83,7 +83,7 @@ impl Finding {
     }
 }
 
-/// What a finding is to its trial, in the order in which findings are reported.
+/// Role of a finding in its trial, in the order in which findings are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -107,7 +107,7 @@ impl Role {
     }
 }
 
-/// The narrow place among the ranked findings of a trial; none when nothing is narrow or nothing could be seen.
+/// The narrow place among the ranked findings of a trial; `None` if nothing is narrow or nothing could be seen.
 pub fn narrow_place(findings: &[Finding]) -> Option<&Finding> {
     findings.iter().find(|finding| finding.role == Role::NarrowPlace)
 }

@@ -1,8 +1,8 @@
-//! What a finding has to do with another of its trial.
+//! Relations between findings of a trial.
 
 use serde::{Deserialize, Serialize};
 
-/// What a finding has to do with another of its trial.
+/// Relation of a finding to another of its trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "relation", rename_all = "kebab-case")]
 pub enum Relation {
@@ -26,7 +26,7 @@ pub enum Relation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// What writes to a full disk fails or stops.
+    /// Writers to a full disk fail or stop.
     FullDisk,
     /// A process without a free descriptor can accept and open no connection.
     NoDescriptor,

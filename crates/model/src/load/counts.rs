@@ -1,4 +1,4 @@
-//! What came of a load: seconds, and a sample of its requests.
+//! Results of a load: seconds, and a sample of its requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,7 @@ impl LoadSecond {
     }
 }
 
-/// What the engine hands over about once a second while the load lasts.
+/// Results that the engine hands over about once a second while the load lasts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadBatch {
     /// Seconds that are over, each once per scenario.

@@ -14,7 +14,7 @@ pub enum ErrorKind {
     Reset,
     /// No complete response in time.
     Timeout,
-    /// What came was not HTTP.
+    /// Response that is not HTTP.
     Protocol,
     /// A complete response with a status of 400 or above, or one that the checks do not allow.
     Status,
@@ -106,7 +106,7 @@ impl ErrorCounts {
 pub struct ErrorCause {
     /// How it is counted.
     pub kind: ErrorKind,
-    /// What exactly happened, such as `Connection refused (os error 111)`.
+    /// Details, such as `Connection refused (os error 111)`.
     pub text: String,
     /// How many requests.
     pub count: u64,

@@ -1,4 +1,4 @@
-//! What load to send (a plan) and what came of it (per-second rows and samples).
+//! Load to send (a plan) and its results (per-second rows and samples).
 //!
 //! The plan is what the lab hands to the load engine after it has bound `${…}`; `{{…}}` is still open in it, as
 //! [`Segment::Field`], and is bound once per request.

@@ -69,13 +69,13 @@ pub enum LoadModel {
 pub struct LoadLimits {
     /// The most users at a time.
     pub vus_max: u32,
-    /// Of an open model the highest rate of arrivals, per second; none for a closed one.
+    /// Of an open model the highest rate of arrivals, per second; `None` for a closed one.
     pub rate_max: Option<f64>,
     /// Of an open model how arrivals are spaced.
     pub arrivals: Option<Arrivals>,
-    /// Iterations of all users together; none if only time ends it.
+    /// Iterations of all users together; `None` if only time ends it.
     pub iterations: Option<u64>,
-    /// How long it lasts; none if only iterations end it.
+    /// How long it lasts; `None` if only iterations end it.
     pub duration: Option<Duration>,
 }
 

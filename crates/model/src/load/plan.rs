@@ -14,11 +14,11 @@ pub struct LoadPlan {
     pub targets: Vec<SocketAddr>,
     /// The addresses to connect from; virtual user `i` uses `client_addresses[i % len]`. Empty: the kernel chooses.
     pub client_addresses: Vec<IpAddr>,
-    /// What is spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// How the connection is encrypted; none for plain text.
+    /// How the connection is encrypted; `None` for plain text.
     pub tls: Option<Tls>,
-    /// What runs, all at the same time.
+    /// Scenarios, which run at the same time.
     pub scenarios: Vec<Scenario>,
     /// The named data that `{{name}}` and `{{name.column}}` in templates draw from.
     pub data: Vec<DataSource>,
@@ -38,7 +38,7 @@ pub struct LoadPlan {
     pub connections: Connections,
 }
 
-/// What is spoken on a connection.
+/// Protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -69,7 +69,7 @@ pub enum Trust {
     Anything,
 }
 
-/// What becomes of a connection after a response.
+/// Fate of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {

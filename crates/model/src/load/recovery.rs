@@ -21,7 +21,7 @@ const WELL: f64 = 0.9;
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// Successes per second before; none when no whole second came before.
+    /// Successes per second before; `None` if no whole second came before.
     pub usual: Option<f64>,
     /// Requests that failed until the load had recovered or, if it did not, until its end.
     pub errors: ErrorCounts,
@@ -47,7 +47,7 @@ pub enum RecoveryEnd {
     LoadEnded,
 }
 
-/// What is counted of a second, over all scenarios.
+/// Counts of a second, over all scenarios.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     succeeded: u64,

@@ -1,4 +1,4 @@
-//! What the users of a scenario do: flows of steps, and what is expected of each response and taken from it.
+//! Flows of a scenario: steps, and for each response its checks and captures.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ pub struct Scenario {
     pub model: LoadModel,
     /// How long the first load level is held before anything counts.
     pub warmup: Duration,
-    /// What iterations do, one or more; each iteration draws one by weight.
+    /// Flows of the iterations, one or more; each iteration draws one by weight.
     pub flows: Vec<Flow>,
-    /// What becomes of the cookies that responses set.
+    /// Treatment of the cookies that responses set.
     pub cookies: Cookies,
     /// The pause between a response and the user's next request. Of no effect between the iterations of an arrival-rate
     /// model.
     pub think_time: Duration,
-    /// The least time between the beginnings of two iterations of one user; none for no limit.
+    /// The least time between the beginnings of two iterations of one user; `None` for no limit.
     pub pace: Option<Duration>,
 }
 
@@ -49,11 +49,11 @@ impl Flow {
 pub struct Step {
     /// Its name, unlike any other of the scenario's; empty when the scenario has one step only.
     pub name: String,
-    /// What is sent.
+    /// Request.
     pub request: RequestTemplate,
-    /// What the response must be like to count as a success. Without any check, its status must be below 400.
+    /// Checks that the response must pass to count as a success. Without any check, its status must be below 400.
     pub checks: Vec<Check>,
-    /// What is kept of the response for later steps of the iteration. What cannot be found fails the step.
+    /// Values kept of the response for later steps of the iteration. One that cannot be found fails the step.
     pub extract: Vec<Extract>,
     /// The pause after it, in place of the scenario's.
     pub think_time: Option<Duration>,
@@ -76,7 +76,7 @@ impl Step {
     }
 }
 
-/// What becomes of the cookies that responses set.
+/// Treatment of the cookies that responses set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cookies {
@@ -89,7 +89,7 @@ pub enum Cookies {
     PerUser,
 }
 
-/// What a response must be like.
+/// Condition that a response must meet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Check {
     /// Its status is one of these ranges, both ends included.
@@ -107,12 +107,12 @@ pub enum Check {
     Json {
         /// An RFC 6901 JSON pointer.
         pointer: String,
-        /// The value; none for any.
+        /// The value; `None` for any.
         value: Option<serde_json::Value>,
     },
 }
 
-/// What is kept of a response.
+/// Value that is kept of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extract {
     /// The variable it becomes: an index that [`Segment::Variable`](super::Segment::Variable) names.

@@ -43,6 +43,6 @@ pub enum Segment {
         /// Column of that source, 0 when it has one only.
         column: usize,
     },
-    /// What an earlier step of the iteration extracted; empty before.
+    /// Value that an earlier step of the iteration extracted; empty before.
     Variable(usize),
 }

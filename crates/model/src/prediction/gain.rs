@@ -1,4 +1,4 @@
-//! What the fix of one finding would gain, in brief. It stays beside the finding; a [`Prediction`] holds all it rests on.
+//! Gain of the fix of one finding, in brief. It stays beside the finding; a [`Prediction`] holds all it rests on.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ const RATE_NOTABLE: f64 = 0.01;
 /// From this factor on, a figure of the model is given as a multiple of the measured one.
 const MANY_TIMES: f64 = 3.0;
 
-/// What the change that a finding suggests would gain. It reads as a clause without a full stop.
+/// Gain of the change that a finding suggests. It reads as a clause without a full stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// The change.
     pub change: Change,
-    /// What it would come to.
+    /// Expected result.
     #[serde(flatten)]
     pub outcome: GainOutcome,
 }
 
-/// What a change would come to, or why this cannot be said.
+/// Result of a change, or the reason why it cannot be said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GainOutcome {
@@ -35,11 +35,11 @@ pub enum GainOutcome {
 /// The figures of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gained {
-    /// What was measured over all levels of the load.
+    /// Figures measured over all levels of the load.
     pub now: Figures,
     /// The same with the change.
     pub after: Forecast,
-    /// What limits throughput first with the change; none when nothing is known to.
+    /// First limit of throughput with the change; `None` if nothing is known to.
     pub limit_after: Option<Resource>,
 }
 

@@ -11,15 +11,15 @@ pub struct Scored {
     pub before: String,
     /// The trial in which the changes were made.
     pub after: String,
-    /// What was predicted, with what was measured.
+    /// Prediction and measurement.
     pub prediction: Prediction,
-    /// What the rule says that a fix removes its share of the latency; none when the share is unknown.
+    /// Result of the rule that a fix removes its share of the latency; `None` if the share is unknown.
     pub share_removed: Option<RuleFigures>,
-    /// What Amdahl's law says; none when the share or the factor is unknown.
+    /// Result of Amdahl's law; `None` if the share or the factor is unknown.
     pub amdahl: Option<RuleFigures>,
 }
 
-/// What a simple rule says.
+/// Result of a simple rule.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct RuleFigures {
     /// Successful responses per second.
@@ -37,7 +37,7 @@ pub struct Accuracy {
     pub rate_error: f64,
     /// The same of mean latency.
     pub mean_error: f64,
-    /// Share of the measured figures, throughput and mean latency, that lie in their 90 % interval; none for a rule
+    /// Share of the measured figures, throughput and mean latency, that lie in their 90 % interval; `None` for a rule
     /// without intervals.
     pub held: Option<f64>,
 }

@@ -16,7 +16,7 @@ const TRACES_MIN: usize = 3;
 pub(crate) struct FanOut {
     /// As the change names it.
     pub(super) operation: String,
-    /// What is called.
+    /// Callee.
     pub(super) callee: String,
     kind: String,
     /// Calls in a request that makes several, mean.
@@ -65,7 +65,7 @@ impl FanOut {
         if all > 0.0 { (1.0 - gone / all).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// Its calls to the same callee in a trial, perhaps another one; none when no trace shows the operation.
+    /// Its calls to the same callee in a trial, perhaps another one; `None` if no trace shows the operation.
     pub(crate) fn per_request(&self, scene: &Scene<'_>) -> Option<PerRequest> {
         let (mut requests, mut calls, mut serial_ns) = (0.0, 0.0, 0.0);
         for traced in &scene.sample.traces {

@@ -1,4 +1,4 @@
-//! What each change does to a system and to its requests: one file each, listed in [`ALL`].
+//! Effect of each change on a system and on its requests: one file each, listed in [`ALL`].
 
 pub(crate) mod add_cpu;
 mod add_replicas;
@@ -57,7 +57,7 @@ pub(crate) trait Method: Sync {
     fn kind(&self) -> ChangeKind;
     /// How it is written after its name, such as `SERVICE[,FACTOR]`.
     fn usage(&self) -> &'static str;
-    /// What it does to this system.
+    /// Effect on this system.
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot>;
 }
 
@@ -75,12 +75,12 @@ pub(crate) struct Scene<'s> {
     pub(crate) sample: &'s Sample<'s>,
 }
 
-/// What a change does.
+/// Effect of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Effect<'s> {
     /// One case; two where it is only known that the truth lies between them.
     pub(crate) cases: Vec<Case<'s>>,
-    /// The load under which it is predicted; none for that of the trial.
+    /// The load under which it is predicted; `None` for that of the trial.
     pub(crate) loads: Option<Vec<LoadLevel>>,
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) doubts: Vec<Doubt>,
@@ -88,13 +88,13 @@ pub(crate) struct Effect<'s> {
 
 /// One way a change may turn out.
 pub(crate) struct Case<'s> {
-    /// What it does to stations and stores.
+    /// Effect on stations and stores.
     pub(crate) adjust: Box<dyn Fn(&mut System) + 's>,
-    /// What it does to the spans of a trace; none when nothing.
+    /// Effect on the spans of a trace; `None` if it has none.
     pub(crate) edit: Option<Box<Edit<'s>>>,
     /// The requests with this edit; empty without.
     pub(crate) retimed: Vec<Retimed>,
-    /// Of the time that refused calls take, the share that is left; none when what happens to the spans says it.
+    /// Of the time that refused calls take, the share that is left; `None` if what happens to the spans says it.
     pub(crate) refusals_left: Option<f64>,
 }
 

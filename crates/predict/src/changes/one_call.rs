@@ -1,4 +1,4 @@
-//! What one call takes that is made for all items, in place of one call for each.
+//! Time of one call for all items, in place of one call for each.
 //!
 //! Most of a short call is paid once, however many items it is for: the way there and back, the client's library, parsing
 //! and planning. So one call takes as long as one of the calls that it replaces, and each further item adds its own work.
@@ -20,7 +20,7 @@ const FIT_MIN: usize = 30;
 /// The bounds that hold for all requests of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OneCall {
-    /// CPU of a call in its callee, nanoseconds; none when it was not sampled.
+    /// CPU of a call in its callee, nanoseconds; `None` if it was not sampled.
     cpu_ns: Option<f64>,
     /// Time for each row that a query returns, nanoseconds; none without recorded rows that differ.
     row_ns: Option<f64>,
@@ -76,7 +76,7 @@ fn is_one_result(traced: &Traced<'_>, group: &Group<'_>) -> bool {
     texts.first().is_some_and(|first| first.is_some() && texts.iter().all(|text| text == first))
 }
 
-/// How long the call took that was made to the same callee last before the group; none when there is none.
+/// How long the call took that was made to the same callee last before the group; `None` if there is none.
 fn list_ns(traced: &Traced<'_>, group: &Group<'_>, lengths: &[f64], scene: &Scene<'_>) -> Option<f64> {
     let tree = &traced.tree;
     let start = tree.times(group.calls[0][0]).0;

@@ -82,7 +82,7 @@ fn rate_without(level: &Level, refused_s: f64) -> f64 {
     level.think_s().map_or(level.rate(), |think_s| f64::from(level.load.users) / (mean_s + think_s).max(1e-9))
 }
 
-/// Time that one refusal costs, the attempt and the wait after it, mean; none when no attempt is refused.
+/// Time that one refusal costs, the attempt and the wait after it, mean; `None` if no attempt is refused.
 fn refusal_s(scene: &Scene<'_>) -> Option<f64> {
     let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
     let count = scene.attempts(|_| true, refused);

@@ -34,7 +34,7 @@ impl Means {
     }
 }
 
-/// The requests with the gain of those that wait for the calls of others; none when no request seems to. Requests are in
+/// The requests with the gain of those that wait for the calls of others; `None` if no request seems to. Requests are in
 /// the order of the sample's traces.
 pub(super) fn with_gain_of_others(calls: &FanOut, scene: &Scene<'_>, retimed: &[Retimed]) -> Option<Vec<Retimed>> {
     let (mut callers, mut others) = (Means::default(), Means::default());
@@ -59,7 +59,7 @@ pub(super) fn with_gain_of_others(calls: &FanOut, scene: &Scene<'_>, retimed: &[
     Some(retimed.iter().zip(&kinds).map(gained).collect())
 }
 
-/// Whether a request of the operation makes the calls; none when the trace has no such request.
+/// Whether a request of the operation makes the calls; `None` if the trace has no such request.
 fn makes_calls(calls: &FanOut, traced: &Traced<'_>, scene: &Scene<'_>) -> Option<bool> {
     entry(calls, traced).map(|_| !calls.groups(traced, scene).is_empty())
 }

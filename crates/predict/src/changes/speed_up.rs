@@ -65,7 +65,7 @@ impl Scene<'_> {
         place == target || is_of_operation()
     }
 
-    /// Own time of the target in a request, mean; none when no trace shows it.
+    /// Own time of the target in a request, mean; `None` if no trace shows it.
     pub(crate) fn own_ns_of(&self, target: &str) -> Option<f64> {
         let (mut own_ns, mut weight) = (0.0, 0.0);
         for traced in &self.sample.traces {

@@ -53,7 +53,7 @@ impl Method for SpreadDatabase {
     }
 }
 
-/// The share of the time of calls to a database that is spent in writes, 0 to 1; none when no trace shows a call.
+/// The share of the time of calls to a database that is spent in writes, 0 to 1; `None` if no trace shows a call.
 fn writes_share(service: &str, scene: &Scene<'_>) -> Option<f64> {
     let time = |is_meant: fn(&Span) -> bool| {
         scene.attempts(

@@ -2,7 +2,7 @@
 //!
 //! L. Kleinrock, *Queueing Systems*, volume 1, 1975, section 3.2.
 
-/// Mean response time; none when arrivals exceed what the server can do.
+/// Mean response time; `None` if arrivals exceed what the server can do.
 pub fn response_s(rate: f64, demand_s: f64) -> Option<f64> {
     let utilisation = rate * demand_s;
     (utilisation < 1.0).then(|| demand_s / (1.0 - utilisation))

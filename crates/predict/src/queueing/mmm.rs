@@ -3,7 +3,7 @@
 //! L. Kleinrock, *Queueing Systems*, volume 1, 1975, section 3.5. The formula is computed from Erlang B's recursion,
 //! which neither overflows nor cancels.
 
-/// The share of arrivals that find all servers busy, 0 to 1; none when arrivals exceed what the servers can do.
+/// The share of arrivals that find all servers busy, 0 to 1; `None` if arrivals exceed what the servers can do.
 pub fn waiting_share(rate: f64, demand_s: f64, servers: u32) -> Option<f64> {
     let offered = rate * demand_s;
     let utilisation = offered / f64::from(servers.max(1));
@@ -14,7 +14,7 @@ pub fn waiting_share(rate: f64, demand_s: f64, servers: u32) -> Option<f64> {
     Some(blocked / (1.0 - utilisation * (1.0 - blocked)))
 }
 
-/// Mean wait for a server; none when arrivals exceed what the servers can do.
+/// Mean wait for a server; `None` if arrivals exceed what the servers can do.
 pub fn wait_s(rate: f64, demand_s: f64, servers: u32) -> Option<f64> {
     let free = f64::from(servers.max(1)) - rate * demand_s;
     waiting_share(rate, demand_s, servers).map(|share| share * demand_s / free)

@@ -20,16 +20,16 @@ const SERVERS_MAX: u32 = 1_024;
 pub struct Station {
     /// Time that a request needs at one copy of the station, from 0.
     pub demand_s: f64,
-    /// Requests that one copy serves at a time, at least 1; none when it serves all at once.
+    /// Requests that one copy serves at a time, at least 1; `None` if it serves all at once.
     pub servers: Option<u32>,
     /// Equal copies that each request visits, at least 1. Replicas that share requests have the demand of a request
     /// divided by their number.
     pub copies: u32,
-    /// What a request's visit adds to its response time.
+    /// Time that a request's visit adds to its response time.
     pub adds: Adds,
 }
 
-/// What a visit to a station adds to a response time.
+/// Time that a visit to a station adds to a response time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adds {
     /// The demand and the wait for a server.
@@ -100,7 +100,7 @@ pub struct Solution {
     pub waits_s: Vec<f64>,
 }
 
-/// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957); none when one cannot keep up.
+/// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957); `None` if one cannot keep up.
 pub fn open(network: &Network, rate: f64) -> Option<Solution> {
     let wait = |station: &Station| {
         let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;

@@ -38,7 +38,7 @@ pub enum Refill {
     EachSecond,
 }
 
-/// What is left of the units.
+/// Units that are left.
 struct Tokens {
     left: f64,
     at_s: f64,

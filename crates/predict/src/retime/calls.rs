@@ -13,7 +13,7 @@ const REFUSALS: [&str; 5] =
     ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
 /// How long after the last call a span that comes with it may start.
 const COMPANY_NS_MAX: i64 = 1_000_000;
-/// What the time between a caller and its callee is called.
+/// Name of the time between a caller and its callee.
 const NETWORK: &str = "";
 
 /// Whether an attempt was refused because the caller sends too much.
@@ -71,7 +71,7 @@ impl Names {
         Self { by_port: ports.filter_map(named).collect(), silent: silent(trial) }
     }
 
-    /// What a call goes to: a service of the trial, else what the span calls it.
+    /// Destination of a call: a service of the trial, else what the span calls it.
     pub(crate) fn callee<'a>(&'a self, tree: &TimedTree<'a>, at: usize) -> &'a str {
         let span = tree.span(at);
         let facts = &span.facts;
@@ -98,7 +98,7 @@ impl Names {
     }
 }
 
-/// The only service, sidecars left out, that sends no spans; none when there are several, or no traces.
+/// The only service, sidecars left out, that sends no spans; `None` if there are several, or no traces.
 fn silent(trial: &TrialEvidence) -> Option<String> {
     let speaking: HashSet<&str> =
         trial.traces.iter().flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
@@ -113,9 +113,9 @@ fn silent(trial: &TrialEvidence) -> Option<String> {
 /// Calls of one kind below one span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group<'a> {
-    /// What is called.
+    /// Callee.
     pub(crate) callee: &'a str,
-    /// What the calls have in common.
+    /// Key that the calls have in common.
     pub(crate) kind: String,
     /// In order of start; each with its attempts in order, at least one.
     pub(crate) calls: Vec<Vec<usize>>,
@@ -215,7 +215,7 @@ fn unit(tree: &TimedTree<'_>, call: usize) -> usize {
     above.last().unwrap_or(call)
 }
 
-/// What calls of one kind have in common: the statement without values, or method, address and path without ids.
+/// Key of calls of one kind: the statement without values, or method, address and path without ids.
 fn kind_of(span: &Span) -> String {
     let facts = &span.facts;
     let text = |fact: &Option<String>| fact.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a change does to single requests: sampled traces with spans that end sooner, calls that start together, and
+//! Effect of a change on single requests: sampled traces with spans that end sooner, calls that start together, and
 //! calls that are gone. What else the request waits for keeps its place behind them.
 //!
 //! `tree.rs` puts a trace's spans into one another, `treatment.rs` says what can happen to a span, `schedule.rs`

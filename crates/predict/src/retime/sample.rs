@@ -20,7 +20,7 @@ const TRACES_MAX: usize = 2_000;
 /// The least share of own time that remains.
 const OWN_SHARE_MIN: f64 = 0.05;
 
-/// What a change does to each span of a trace, given the lengths that they have without it.
+/// Treatment of each span of a trace by a change, given the lengths that they have without it.
 pub(crate) type Edit<'e> = dyn Fn(&Traced<'_>, &[f64]) -> Vec<Treatment> + 'e;
 
 /// Traces of counted time, each with its level of the load.

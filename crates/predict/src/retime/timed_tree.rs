@@ -56,7 +56,7 @@ impl<'a> TimedTree<'a> {
         }
     }
 
-    /// When a child passes within its parent; none when the parent does not wait for it.
+    /// When a child passes within its parent; `None` if the parent does not wait for it.
     fn placed(&self, parent: usize, child: usize) -> Option<(i64, i64)> {
         let (from, to) = self.times[parent];
         let (start, end) = self.times[child];

@@ -1,6 +1,6 @@
-//! What a change does to one span.
+//! Effect of a change on one span.
 
-/// What happens to a span.
+/// Treatment of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Treatment {
     /// When it starts.
@@ -45,7 +45,7 @@ impl Treatment {
         Self { length: Length::Fixed(0.0), ..Self::default() }
     }
 
-    /// What two changes together do to a span. Where both say when it starts, the first one does.
+    /// Treatment of a span by two changes together. Where both say when it starts, the first one does.
     pub(crate) fn and(self, other: Self) -> Self {
         let length = match (self.length, other.length) {
             (Length::Fixed(one), Length::Fixed(other)) => Length::Fixed(one.min(other)),

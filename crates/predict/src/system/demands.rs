@@ -28,7 +28,7 @@ impl Demands {
         Self { all_s: by_service.values().sum(), by_service }
     }
 
-    /// Of all these levels together; none when no CPU was sampled in any.
+    /// Of all these levels together; `None` if no CPU was sampled in any.
     pub(crate) fn of(levels: &[Level]) -> Option<Self> {
         let sampled = || levels.iter().filter(|level| !level.cpu.is_empty());
         let requests: f64 = sampled().map(|level| level.requests as f64).sum();
@@ -55,7 +55,7 @@ pub(crate) struct Program {
     pub(crate) demand_s: f64,
     /// At least 1.
     pub(crate) replicas: u32,
-    /// CPU that each replica may use, cores; none when nothing but the machine limits it.
+    /// CPU that each replica may use, cores; `None` if nothing but the machine limits it.
     pub(crate) cap: Option<f64>,
     /// Whether one thread of each replica does its work.
     pub(crate) is_one_thread: bool,
@@ -83,7 +83,7 @@ impl Program {
         [self.cap, thread].into_iter().flatten().reduce(f64::min)
     }
 
-    /// What limits it.
+    /// Limit.
     pub(crate) fn kind(&self) -> ResourceKind {
         let is_by_thread = self.is_one_thread && self.cap.is_none_or(|cap| cap >= 1.0);
         if is_by_thread { ResourceKind::Thread } else { ResourceKind::Cpu }

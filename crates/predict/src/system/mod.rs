@@ -26,7 +26,7 @@ use crate::queueing::{Adds, Network, Station};
 pub(crate) struct System {
     /// The levels of its load, lightest first, at least one.
     pub(crate) levels: Vec<Level>,
-    /// What a request costs each service in CPU, and how much of it the service may use.
+    /// CPU cost of a request in each service, and how much of it the service may use.
     pub(crate) programs: Vec<Program>,
     /// CPU of a request in all processes of the run, the load generator included, core-seconds.
     pub(crate) machine_s: f64,
@@ -101,7 +101,7 @@ impl System {
         }
     }
 
-    /// What limits throughput, each with its highest rate.
+    /// Limits of throughput, each with its highest rate.
     pub(crate) fn resources(&self, rate: f64) -> Vec<Resource> {
         let resource = |kind, name: &str, rate_max: f64| Resource {
             kind,

@@ -10,7 +10,7 @@ pub(crate) struct Store {
     pub(crate) name: String,
     /// Request units of a request at the partition that is used up first.
     pub(crate) charge: f64,
-    /// What that partition provides per second; none when nothing limits it.
+    /// Throughput of that partition per second; `None` if nothing limits it.
     pub(crate) provisioned: Option<f64>,
 }
 

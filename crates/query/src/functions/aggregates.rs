@@ -12,13 +12,13 @@ use crate::types::Type;
 pub(crate) struct Aggregate {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
-    /// What stands before the `_` in the column's name.
+    /// Prefix of the column's name, before `_`.
     pub(crate) prefix: &'static str,
     /// The aggregate in SQL.
     pub(crate) sql: &'static str,
 }
 
-/// What an aggregate takes.
+/// Arguments of an aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Nothing: `count()`.

@@ -20,7 +20,7 @@ pub(crate) enum Gives {
     Is(Type),
     /// The type of the first value.
     First,
-    /// What the function itself works out.
+    /// Result of the function itself.
     Own,
 }
 

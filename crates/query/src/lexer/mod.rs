@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Real(f64),
     /// A length of time, in nanoseconds.
     Span(i64),
-    /// What `datetime(…)`, `timespan(…)`, `dynamic(…)` or `guid(…)` enclose.
+    /// Text within `datetime(…)`, `timespan(…)`, `dynamic(…)` or `guid(…)`.
     Raw(Raw, String),
     Symbol(&'static str),
     /// The end of the text.

@@ -244,7 +244,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// What JSON holds, as the type that it is compared with.
+/// Value in JSON, as the type that it is compared with.
 fn taken_as(kind: Type, json: &Value) -> Value {
     let scalar = json.scalar();
     Value::new(

@@ -47,7 +47,7 @@ pub(crate) struct Lowered {
     pub(crate) chart: Option<Chart>,
 }
 
-/// What a name of `let` stands for.
+/// Meaning of a name of `let`.
 #[derive(Clone)]
 enum Binding {
     Value(Value),

@@ -185,7 +185,7 @@ impl Parser {
         self.peek_name() == Some(word)
     }
 
-    /// What stands here, for a message.
+    /// Token at this place, for a message.
     fn found(&self) -> String {
         match self.kind_at(0) {
             Kind::End => "the end of the query".to_owned(),

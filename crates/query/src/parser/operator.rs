@@ -1,4 +1,4 @@
-//! What stands behind a bar.
+//! Operators behind a bar.
 
 use super::{OPERATORS_MAX, Parser, refused};
 use crate::error::{Fault, TextRange};

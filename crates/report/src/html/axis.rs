@@ -3,7 +3,7 @@
 //! Ticks stand at round numbers of the unit people think in: 1–2–5 steps, powers of two for memory, clock steps for
 //! time. Linear axes begin at zero; an axis is logarithmic only where a linear one would press the lower lines flat.
 
-/// What an axis measures, and so how its ticks read.
+/// Quantity of an axis, which decides how its ticks read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Time since the trial's load began, in seconds.

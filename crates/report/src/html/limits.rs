@@ -1,4 +1,4 @@
-//! What limits each trial: the verdict, the levels of its load beside each other, and who used the machine.
+//! Limit of each trial: the verdict, the levels of its load beside each other, and who used the machine.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::limit::{LevelSummary, MachineCpu};

@@ -1,4 +1,4 @@
-//! What a row of the waterfall opens to: the span's facts, then the attributes that add something else.
+//! Details of a row of the waterfall: the span's facts, then the attributes that add something else.
 
 use narrows_model::trace::{Span, SpanFacts, SpanStatus, hex};
 use narrows_model::units;

@@ -1,4 +1,4 @@
-//! What the time of each operation was spent on: a bar for each variant, as long as its mean latency, cut into parts.
+//! Spending of the time of each operation: a bar for each variant, as long as its mean latency, cut into parts.
 //!
 //! A service has its colour of the page's charts. What has none there, such as a database that is not the trial's own,
 //! takes a colour that is free; waits are hatched, so that they differ from work without colour. A service's own time has

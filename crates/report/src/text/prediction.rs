@@ -1,4 +1,4 @@
-//! What changes would gain, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
+//! Gains of changes, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
 
 use narrows_model::prediction::{BaselineLevel, Doubt, Estimate, LevelForecast, Prediction, Predictions, Resource};
 use narrows_model::units;

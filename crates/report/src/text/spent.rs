@@ -1,4 +1,4 @@
-//! What the time of the busiest operations was spent on, a line for each variant; the rest is in the page and the JSON.
+//! Spending of the time of the busiest operations, a line for each variant; the rest is in the page and the JSON.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::units;

@@ -19,7 +19,7 @@ const NAME_CHARS_MAX: usize = 40;
 /// Maximum depth of nested documents that are read.
 const DEPTH_MAX: usize = 3;
 
-/// What is found in a file, in order.
+/// Items of a file, in order.
 #[derive(Debug)]
 pub(super) enum Found<'t> {
     /// Text that holds records.
@@ -57,7 +57,7 @@ pub(super) type Visit<'v> = &'v mut dyn FnMut(Found<'_>) -> Result<(), String>;
 pub(super) struct Document<'d> {
     pub(super) visit: Visit<'d>,
     pub(super) place: Place,
-    /// What the visitor said, when it wants no more.
+    /// Reason of a visitor that wants no more.
     pub(super) failed: Option<String>,
     /// Called after each part.
     pub(super) passed: &'d dyn Fn(),

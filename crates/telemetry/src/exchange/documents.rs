@@ -24,7 +24,7 @@ pub const ELEMENT_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) enum Stopped {
     Read(io::Error),
-    /// What the visitor says.
+    /// Decision of the visitor.
     Visitor(String),
 }
 

@@ -18,7 +18,7 @@ use crate::run_file::{ADDEND_MAX, INSTANT_NS_MAX, TraceLimit, WEIGHT_MAX};
 
 /// The traces of each trial that such a file should hold.
 pub const EVIDENCE_TRACES: TraceLimit = TraceLimit { traces: 60, spans: 3_000 };
-/// What such a file may come to uncompressed, in bytes.
+/// Maximum size of such a file uncompressed, in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 /// How a file that is compressed with gzip begins (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -40,7 +40,7 @@ pub enum EvidenceError {
     OutOfRange {
         /// The trial's label.
         trial: String,
-        /// What it is of.
+        /// Subject.
         what: &'static str,
     },
 }
@@ -88,7 +88,7 @@ pub fn read_evidence(path: &Path) -> Result<RunEvidence, EvidenceError> {
     Ok(evidence)
 }
 
-/// What of a trial cannot be computed with; none when all can.
+/// Part of a trial that cannot be computed with; `None` if all can.
 fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
     let is_instant = |ns: i64| (0..=INSTANT_NS_MAX).contains(&ns);
     let is_weight = |weight: f64| weight > 0.0 && weight <= WEIGHT_MAX;

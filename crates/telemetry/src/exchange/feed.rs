@@ -19,7 +19,7 @@ const COMPLAINTS_MAX: usize = 10;
 /// The longest complaint, in bytes: a name in it may be of any length.
 const COMPLAINT_BYTES_MAX: usize = 1 << 10;
 
-/// What files came to.
+/// Counts of files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
     /// Number of spans that were kept.
@@ -36,7 +36,7 @@ pub struct Imported {
     pub over_limit: u64,
     /// Lines, traces and records that made no sense.
     pub malformed: u64,
-    /// What is wrong with the first of them, each with its place.
+    /// Faults of the first of them, each with its place.
     pub complaints: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Feed<'a> {
     waiting: Vec<Span>,
     /// Positions of the waiting spans without a kind.
     without_kind: Vec<usize>,
-    /// What became of everything so far.
+    /// Fate of everything so far.
     pub(super) imported: &'a mut Imported,
     /// Records that were taken, whatever became of them.
     pub(super) taken: u64,

@@ -17,7 +17,7 @@ use crate::otlp::Weights;
 
 /// Read from a file at once.
 const BUFFER_BYTES: usize = 1 << 16;
-/// What a gzip file begins with.
+/// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a file could not be imported.
@@ -28,7 +28,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// Nothing but white space.

@@ -41,7 +41,7 @@ pub enum Error {
     Write(#[from] io::Error),
 }
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
     /// Records.

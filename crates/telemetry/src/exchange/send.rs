@@ -42,7 +42,7 @@ pub enum Error {
     Receiver {
         /// Where the batch went.
         url: String,
-        /// What it returned.
+        /// Its response.
         why: String,
         /// Records of this signal that it had accepted.
         accepted: u64,
@@ -52,7 +52,7 @@ pub enum Error {
     Start(#[source] std::io::Error),
 }
 
-/// What became of what was sent.
+/// Fate of the records that were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sent {
     /// Records that the receiver accepted.

@@ -1,4 +1,4 @@
-//! What lines of logs say, for counting: whether a line reports an error, and which kind of message it is.
+//! Meaning of lines of logs, for counting: whether a line reports an error, and which kind of message it is.
 //!
 //! Two messages are of one kind when they differ only in what is filled in: numbers, identifiers, quoted values. Kinds
 //! are compared between two times, so that what matters is that one statement of a program always gives one kind; that
@@ -24,7 +24,7 @@ fn looked_at(text: &str) -> &str {
     &text[..end]
 }
 
-/// The first of these members of a line of JSON; none when the line is no object or has none of them.
+/// The first of these members of a line of JSON; `None` if the line is no object or has none of them.
 fn member(text: &str, names: &[&str]) -> Option<Value> {
     let text = text.trim_start();
     if !text.starts_with('{') {

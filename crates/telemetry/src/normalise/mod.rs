@@ -1,4 +1,4 @@
-//! What a span's attributes mean, whichever generation of OpenTelemetry's semantic conventions they follow.
+//! Meaning of a span's attributes, whichever generation of OpenTelemetry's semantic conventions they follow.
 //!
 //! Both generations arrive mixed, even inside one process (a Java agent sends HTTP by the stable names and JDBC by the
 //! old ones), so names are never looked at one generation at a time: for each fact the stable name is tried first, then
@@ -204,7 +204,7 @@ impl Attributes<'_> {
     }
 }
 
-/// What a value is called now.
+/// Present name of a value.
 fn stable(renamed: &[Renamed], name: String) -> String {
     match renamed.iter().find(|renamed| renamed.old == name) {
         Some(renamed) => renamed.new.to_owned(),

@@ -9,9 +9,9 @@
 /// An old name and the stable one that replaced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renamed {
-    /// What older instrumentation sends.
+    /// Name that older instrumentation sends.
     pub old: &'static str,
-    /// What it is called now.
+    /// Present name.
     pub new: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What remote calls are called: service and method, which the conventions joined, and gRPC's status, which became a
+//! Names of remote calls: service and method, which the conventions joined, and gRPC's status, which became a
 //! word.
 //!
 //! Source: "RPC semantic convention stability migration guide" of the OpenTelemetry specification; "Status codes and

@@ -1,4 +1,4 @@
-//! What a metric is called, whichever generation of conventions it follows, so that one series is found by one name.
+//! Name of a metric, whichever generation of conventions it follows, so that one series is found by one name.
 //!
 //! A point whose metric has an older name is kept under the name, the unit and the labels of today, its value
 //! converted. A renamed series keeps the old name as the label [`ORIGINAL_NAME`]: a process that sends both names
@@ -17,17 +17,17 @@ use narrows_model::series::SeriesKey;
 use super::names::RENAMED;
 use super::series_names::{LABELS_RENAMED, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
 
-/// What histograms and summaries are stored as, beside their name.
+/// Stored forms of histograms and summaries, beside their name.
 const PARTS: [&str; 4] = [".count", ".sum", ".min", ".max"];
 
-/// What a metric is called now.
+/// Present name of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesName<'a> {
     /// The name.
     pub name: &'a str,
     /// The unit, UCUM.
     pub unit: &'a str,
-    /// What a value in the unit it came with is multiplied by.
+    /// Factor for a value in the unit it came with.
     pub factor: f64,
     /// A label that the old name said and the new one does not.
     pub label: Option<(&'static str, &'static str)>,
@@ -110,7 +110,7 @@ fn rename_labels(key: &mut SeriesKey) {
     }
 }
 
-/// What a value in one unit is multiplied by to be one in the other; none when they do not measure the same. Counts are
+/// Factor from a value in one unit to one in the other; `None` if they do not measure the same. Counts are
 /// alike however they are annotated: `1`, `{connection}`, `connections` and nothing.
 fn factor(from: &str, to: &str) -> Option<f64> {
     match (seconds(from), seconds(to)) {

@@ -11,11 +11,11 @@ pub const ORIGINAL_NAME: &str = "narrows.original_name";
 /// A metric of older instrumentation and what it is called now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetricRenamed {
-    /// What older instrumentation sends.
+    /// Name that older instrumentation sends.
     pub old: &'static str,
     /// The unit (UCUM) that it has when it says none; empty for a plain count.
     pub old_unit: &'static str,
-    /// What it is called now.
+    /// Present name.
     pub new: &'static str,
     /// The unit that it has now.
     pub new_unit: &'static str,
@@ -110,11 +110,11 @@ pub const METRICS_RENAMED: &[MetricRenamed] = &[
 /// A label of metrics that was renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LabelRenamed {
-    /// What the metric's name, as it is now, begins with.
+    /// Prefix of the metric's present name.
     pub of: &'static str,
-    /// What older instrumentation sends.
+    /// Name that older instrumentation sends.
     pub old: &'static str,
-    /// What it is called now.
+    /// Present name.
     pub new: &'static str,
 }
 

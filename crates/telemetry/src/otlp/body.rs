@@ -31,7 +31,7 @@ impl Encoding {
     }
 }
 
-/// What a body says it is.
+/// Declared type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentType {
     Protobuf,

@@ -91,7 +91,7 @@ pub(crate) fn logs(lines: Vec<LogLine>, trial: &str) -> Vec<u8> {
     ExportLogsServiceRequest { resource_logs: resource_logs.collect() }.encode_to_vec()
 }
 
-/// What a receiver did not keep of a request that it accepted, and why: the response messages of all signals are one on
+/// Rejected part of a request that was accepted, and why: the response messages of all signals are one on
 /// the wire. What is no such message says nothing.
 pub(crate) fn rejected(response: &[u8]) -> (u64, String) {
     let response = ExportTraceServiceResponse::decode(response).unwrap_or_default();

@@ -26,7 +26,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest message to a sender, in bytes: gRPC carries it in a header.
 const MESSAGE_BYTES_MAX: usize = 1 << 10;
 
-/// What is exported.
+/// Exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     Traces,
@@ -57,7 +57,7 @@ pub(super) enum Why {
     Broken,
 }
 
-/// What a request is not kept for, in a sentence.
+/// Reason for which a request is not kept, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) why: Why,
@@ -70,7 +70,7 @@ impl Refusal {
     }
 }
 
-/// What became of a request that was understood.
+/// Outcome of a request that was understood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Verdict {
     /// Records that are not kept and need not be sent again.
@@ -79,7 +79,7 @@ pub(super) struct Verdict {
     pub(super) message: String,
 }
 
-/// What requests are handed to.
+/// Receiver of requests.
 pub(super) struct Exporter {
     store: Arc<dyn Store>,
     weights: Weights,

@@ -67,7 +67,7 @@ pub enum Error {
     Listen {
         /// As it was requested.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// No threads or no epoll to be had.
@@ -155,7 +155,7 @@ impl Receiver {
         &self.local_addrs
     }
 
-    /// What arrived so far.
+    /// Counts so far.
     pub fn stats(&self) -> ReceiverStats {
         self.stats.read()
     }

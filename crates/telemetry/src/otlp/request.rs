@@ -1,4 +1,4 @@
-//! What an export request is made of, whichever way it is written.
+//! Parts of an export request, whichever way it is written.
 //!
 //! The requests of the three signals have one shape: resources, each with scopes, each with records. Both formats are
 //! walked record by record ([`super::wire`], [`super::json`]) and never decoded as a whole: a request of two-byte records
@@ -30,7 +30,7 @@ pub enum Format {
 pub struct Malformed {
     /// Such as `resource_spans[0].scope_spans[2].spans[17]`, or `resourceSpans[0]…` in JSON.
     pub place: String,
-    /// What is wrong there.
+    /// Fault.
     pub what: String,
 }
 

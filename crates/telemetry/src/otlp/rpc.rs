@@ -1,4 +1,4 @@
-//! What gRPC and `google.rpc` call things.
+//! Names of gRPC and `google.rpc`.
 //!
 //! OTLP over HTTP uses these messages too: it wants a `google.rpc.Status` with every error.
 

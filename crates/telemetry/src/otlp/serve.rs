@@ -23,7 +23,7 @@ use super::response::Body;
 use super::token::Token;
 use super::{STOP_TIMEOUT, grpc, http};
 
-/// What senders are allowed, over all addresses together.
+/// Limits of senders, over all addresses together.
 pub(super) const LIMITS: Limits = Limits {
     connections_max: 256,
     // A proxy or a Collector that stands for many senders needs fewer.
@@ -33,7 +33,7 @@ pub(super) const LIMITS: Limits = Limits {
     idle_timeout: Some(Duration::from_secs(150)),
     drain: STOP_TIMEOUT,
 };
-/// What an HTTP/2 peer may send before it is read, on one connection.
+/// Bytes that an HTTP/2 peer may send before they are read, on one connection.
 const WINDOW_BYTES: u32 = 512 << 10;
 /// The most bytes of a request's headers.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
@@ -75,7 +75,7 @@ async fn listen(
     narrows_listener::serve(listener, &places, stopped, serve_one).await;
 }
 
-/// What all requests of a connection share.
+/// State that all requests of a connection share.
 struct Shared {
     token: Option<Token>,
     exporter: Arc<Exporter>,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What arrived at a receiver since it started.
+/// Counts of a receiver since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceiverStats {
     /// Export requests that were understood, whether or not all of them was kept.

@@ -28,7 +28,7 @@ impl Weights {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tracing;
     }
 
-    /// What a trace weighs by the rule as it is now: 1 or more, and finite.
+    /// Weight of a trace by the rule as it is now: 1 or more, and finite.
     pub(crate) fn weigh(&self, trace_id: &TraceId, trace_state: &str) -> f64 {
         self.rule().weigh(trace_id, trace_state)
     }

@@ -79,7 +79,7 @@ fn merged<M: Message + Default>(place: &RecordPath, message: &[u8]) -> Result<M,
     Ok(merged)
 }
 
-/// What stands in a field.
+/// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content<'a> {
     Varint(u64),

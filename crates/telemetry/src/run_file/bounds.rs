@@ -1,4 +1,4 @@
-//! What reading a run file may cost: time, memory, and the length of one value.
+//! Limits of reading a run file: time, memory, and the length of one value.
 //!
 //! Run files come from other people. Even one with the right tables can make SQLite work without end, because its pages
 //! can refer to each other and so hold a few rows a billion times. Every connection that reads a run file is therefore
@@ -20,11 +20,11 @@ use rusqlite::{Connection, Params, Result, Row};
 const VALUE_BYTES_MAX: i32 = 128 << 20;
 /// The longest statement, also of those that a file declares, in bytes.
 const SQL_BYTES_MAX: i32 = 1 << 20;
-/// What rows that were read may hold in memory together, in bytes.
+/// Bytes that rows that were read may hold in memory together.
 const COLLECTED_BYTES_MAX: usize = 4 << 30;
 /// Rows of a table that has few: trials of a run, windows or replicas of a trial.
 const FEW_ROWS_MAX: usize = 10_000;
-/// What SQLite itself may hold in memory, in bytes, all connections of the process together.
+/// Bytes that SQLite itself may hold in memory, all connections of the process together.
 const HEAP_BYTES_MAX: u64 = 1 << 30;
 /// The time that reading the smallest file may take.
 const TIME_LEAST: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub(super) struct Bounds {
     pub(super) time: Duration,
     /// The longest value or row, in bytes.
     pub(super) value_bytes: i32,
-    /// What rows that were read may hold together, in bytes.
+    /// Bytes that rows that were read may hold together.
     pub(super) collected_bytes: usize,
 }
 

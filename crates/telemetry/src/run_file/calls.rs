@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::words::{json, signed, word};
 use crate::Kept;
 
-/// What deletes every row of a trial, children before parents.
+/// Statements that delete every row of a trial, children before parents.
 const DELETE_TRIAL: [&str; 14] = [
     "DELETE FROM windows WHERE trial = ?1",
     "DELETE FROM services WHERE trial = ?1",

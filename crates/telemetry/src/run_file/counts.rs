@@ -29,7 +29,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counts of a trial; none when there is no such trial.
+    /// The counts of a trial; `None` if there is no such trial.
     pub(super) fn load(connection: &Connection, trial: i64) -> rusqlite::Result<Option<Self>> {
         let sql = "SELECT spans_stored, spans_refused, points_stored, points_refused, \
                    logs_stored, logs_refused, samples_stored, samples_refused, spans_thinned FROM trials WHERE id = ?1";

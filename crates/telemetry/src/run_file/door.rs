@@ -1,4 +1,4 @@
-//! What happens to telemetry before it is queued, whoever hands it over: secrets are blanked, texts are cut, what it
+//! Treatment of telemetry before it is queued, whoever hands it over: secrets are blanked, texts are cut, what it
 //! weighs is added up.
 //!
 //! It happens here and not in the writer, because the queue holds what has passed: cut texts make its bound in bytes
@@ -25,7 +25,7 @@ const QUERY_BYTES_MAX: usize = 64 << 10;
 
 /// Lists and objects of an attribute within each other; what is deeper could not be read back.
 const NESTING_MAX: usize = 64;
-/// What stands for it.
+/// Replacement.
 const TOO_DEEP: &str = "(nested too deeply)";
 
 /// Attributes that hold an address, besides `url.query`.
@@ -47,7 +47,7 @@ pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 const EXCEPTION_LINES: &str = "\nexception.type=";
 const STACKTRACE_LINES: &str = "\nexception.stacktrace=";
 
-/// What a map's entry takes beside its key's and value's bytes, roughly.
+/// Bytes of a map's entry beside its key's and value's, roughly.
 const ENTRY_BYTES: usize = 48;
 
 /// A record of telemetry at the door.
@@ -55,7 +55,7 @@ pub(super) trait Record: Send + 'static {
     /// Blanks secrets, those that are known wherever they stand, and cuts texts.
     fn clean(&mut self, known: &Known);
 
-    /// What it takes in memory, roughly.
+    /// Bytes in memory, roughly.
     fn bytes(&self) -> usize;
 
     /// What is lost for good when it is refused. Nothing, when it came by OTLP: its sender sends it again.

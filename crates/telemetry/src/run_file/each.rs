@@ -39,7 +39,7 @@ pub enum SpanOrder {
     ByTrace,
 }
 
-/// What is done with each record; what it says ends the reading.
+/// Visitor of each record, which may end the reading.
 type Visit<'v, T, E> = &'v mut dyn FnMut(T) -> std::result::Result<(), E>;
 
 impl Reader {

@@ -1,4 +1,4 @@
-//! What can go wrong with a run file, said so that a user knows which file and what to do.
+//! Faults of a run file, said so that a user knows which file and what to do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: Arc<std::io::Error>,
     },
     /// A file of that name is there already.
@@ -48,7 +48,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// Actual value.
         detail: String,
     },
     /// The file has a write-ahead log that cannot be read where it lies.
@@ -104,7 +104,7 @@ pub enum Error {
     Database {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// Error of SQLite.
         reason: Arc<rusqlite::Error>,
     },
 }

@@ -28,7 +28,7 @@ use crate::normalise::add_replicas;
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
 
-/// What the spans of a trial's traces may hold in memory, in bytes; no further trace is read once it is reached.
+/// Bytes that the spans of a trial's traces may hold in memory; no further trace is read once it is reached.
 const TRACES_BYTES_MAX: usize = 512 << 20;
 
 /// How many traces of each trial are read.
@@ -78,7 +78,7 @@ impl Reader {
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
     }
 
-    /// The same of one trial; none where there is no such trial.
+    /// The same of one trial; `None` where there is no such trial.
     ///
     /// # Errors
     /// As [`Reader::evidence`].

@@ -38,7 +38,7 @@ impl Size {
     }
 }
 
-/// What a request brought.
+/// Content of a request.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) id: i64,
@@ -92,7 +92,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes out what waits longest; none when nothing does.
+    /// Takes out what waits longest; `None` if nothing does.
     pub(super) fn take(&mut self, connection: &Connection) -> rusqlite::Result<Option<Waiting>> {
         let sql = "SELECT id, trial, spans, packed FROM inbox_rows ORDER BY id LIMIT 1";
         let waiting = |row: &rusqlite::Row<'_>| {

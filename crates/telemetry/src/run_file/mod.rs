@@ -87,7 +87,7 @@ struct Limits {
     logs: u64,
     /// Sampled requests of one trial.
     samples: u64,
-    /// What may wait to be written, all kinds together.
+    /// Records that may wait to be written, all kinds together.
     queued: queue::Size,
     /// Spans that may wait in the file for their rows, and their bytes.
     waiting: inbox::Size,

@@ -31,7 +31,7 @@ fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// When the process started, in clock ticks since boot; none when there is no such process or it is a zombie.
+/// When the process started, in clock ticks since boot; `None` if there is no such process or it is a zombie.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command name, field 2, may hold spaces and parentheses: fields are counted from the last one.

@@ -1,4 +1,4 @@
-//! What may be kept as it came: nothing in it is to be blanked.
+//! Values that may be kept as they came: nothing in it is to be blanked.
 //!
 //! For spans that are kept before they are taken apart. It says of a text what the door does to it (`door.rs`, whose
 //! lists these are) and does nothing itself; what the door would only cut is public too.
@@ -11,7 +11,7 @@ use super::door::Record;
 use super::door::{QUERY_TEXT_KEYS, URL_KEYS};
 use crate::secrets::{is_plain_statement, is_plain_text, is_secret_key, redact_query, redact_url};
 
-/// What the values of an attribute may hold, by its key.
+/// Content of an attribute's values, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Address,

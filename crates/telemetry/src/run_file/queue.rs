@@ -155,7 +155,7 @@ impl Queue {
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// What was lost since the last look, by trial.
+    /// Losses since the last look, by trial.
     pub(super) fn take_lost(&self) -> BTreeMap<i64, Lost> {
         std::mem::take(&mut self.lock().lost)
     }

@@ -100,7 +100,7 @@ impl Reader {
         self.query(|connection| Ok(size_of(connection)?.spans))
     }
 
-    /// What was concluded under this name; none where nothing was.
+    /// Conclusion under this name; `None` without one.
     ///
     /// # Errors
     /// When it is not JSON, and as for every reading.
@@ -185,7 +185,7 @@ fn load_program_of(row: &Row<'_>) -> rusqlite::Result<Option<LoadProgram>> {
     }
 }
 
-/// What the trial was given, and what the file knows itself.
+/// Caveats of the trial, and those that the file knows itself.
 fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
     let mut caveats: Vec<String> = row.get::<_, Json<_>>("caveats")?.0;
     let waiting = row.get::<_, Count>("spans_waiting")?.0;

@@ -35,7 +35,7 @@ pub(super) struct Rows {
     current: Option<Current>,
 }
 
-/// What is known of the trial last written to.
+/// State of the trial last written to.
 struct Current {
     trial: i64,
     counts: Counts,
@@ -316,7 +316,7 @@ impl Rows {
 }
 
 impl Current {
-    /// The id of a series, which is added when it is new; none when the trial has as many as it may.
+    /// The id of a series, which is added when it is new; `None` if the trial has as many as it may.
     fn series_id(&mut self, connection: &Connection, key: SeriesKey, max: u64) -> rusqlite::Result<Option<i64>> {
         if let Some(id) = self.series.get(&key) {
             return Ok(Some(*id));

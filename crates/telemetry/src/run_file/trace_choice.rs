@@ -48,14 +48,14 @@ impl HasFailed {
     }
 }
 
-/// What was chosen, the windows by turns: any first part of it is as even as the whole.
+/// The chosen traces, the windows by turns: any first part of it is as even as the whole.
 #[derive(Debug, PartialEq)]
 pub(super) struct Selection {
     chosen: Vec<Chosen>,
     windows: Vec<OfWindow>,
 }
 
-/// What a selection knows of a window.
+/// State of a selection in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct OfWindow {
     /// The weight of all its traces.

@@ -20,7 +20,7 @@ const OPTIONAL: [&str; 3] = ["sqlite_stat1", "sqlite_stat4", "span_rows_by_shape
 /// Type and name of a declaration.
 type Key = (String, String);
 
-/// What is declared under a name.
+/// Declaration of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Declaration {
     table: String,
@@ -28,7 +28,7 @@ struct Declaration {
     sql: Option<String>,
 }
 
-/// Says how what a file declares differs from a run file; none when it does not. Runs nothing that the file declares.
+/// Says how what a file declares differs from a run file; `None` if it does not. Runs nothing that the file declares.
 pub(super) fn difference(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let expected = expected()?;
     let mut missing: BTreeMap<&Key, &Declaration> = expected.iter().collect();
@@ -46,7 +46,7 @@ pub(super) fn difference(connection: &Connection) -> rusqlite::Result<Option<Str
     Ok(first.map(|(kind, name)| format!("the {kind} {name} is missing")))
 }
 
-/// What a run file declares.
+/// Declarations of a run file.
 fn expected() -> rusqlite::Result<&'static BTreeMap<Key, Declaration>> {
     static EXPECTED: OnceLock<BTreeMap<Key, Declaration>> = OnceLock::new();
     if let Some(expected) = EXPECTED.get() {
@@ -60,7 +60,7 @@ fn expected() -> rusqlite::Result<&'static BTreeMap<Key, Declaration>> {
     Ok(EXPECTED.get_or_init(|| expected))
 }
 
-/// What a file declares, in no particular order; what is declared twice comes twice.
+/// Declarations of a file, in no particular order; a name that is declared twice comes twice.
 fn declared(connection: &Connection) -> rusqlite::Result<Vec<(Key, Declaration)>> {
     // By its real name: a file can declare a view that is called sqlite_schema.
     let sql = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?1";

@@ -22,7 +22,7 @@ pub(super) fn word<T: Serialize>(value: T) -> String {
     }
 }
 
-/// The unit variant of a word; none when there is no such variant.
+/// The unit variant of a word; `None` if there is no such variant.
 pub(super) fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(Value::from(word)).ok()
 }
@@ -100,7 +100,7 @@ pub(super) fn plausible(instant_ns: i64) -> i64 {
     instant_ns.clamp(0, INSTANT_NS_MAX)
 }
 
-/// What a span or a trace stands for, as a number that can be added up. One that is not a positive number says nothing: it
+/// Weight of a span or a trace, as a number that can be added up. One that is not a positive number says nothing: it
 /// stands for itself.
 pub(super) fn plausible_weight(weight: f64) -> f64 {
     if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }

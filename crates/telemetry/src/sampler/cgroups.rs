@@ -20,10 +20,10 @@ const GROUPS_MAX: usize = 256;
 const DEPTH_MAX: usize = 16;
 /// A limit of version 1 above this is none: the kernel writes almost 2⁶³ bytes.
 const MEMORY_LIMIT_MAX: u64 = 1 << 60;
-/// What pressure is about, in the order of [`Figures::pressure`].
+/// Subjects of pressure, in the order of [`Figures::pressure`].
 pub(super) const RESOURCES: [&str; 3] = ["cpu", "memory", "io"];
 
-/// What the groups of a replica say.
+/// Figures of the groups of a replica.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Figures {
     pub(super) cpu: Option<Cpu>,
@@ -33,7 +33,7 @@ pub(super) struct Figures {
     pub(super) pressure_folder: Option<PathBuf>,
 }
 
-/// What a limit on CPU did, since the group was made.
+/// Effect of a limit on CPU since the group was made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cpu {
     /// The group; figures of another cannot be compared.
@@ -51,7 +51,7 @@ pub(super) struct Memory {
     pub(super) folder: PathBuf,
     pub(super) used_bytes: u64,
     pub(super) limit_bytes: u64,
-    /// Processes killed for lack of memory since the group was made; none when the kernel does not count them.
+    /// Processes killed for lack of memory since the group was made; `None` if the kernel does not count them.
     pub(super) oom_kills: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ use super::stat::TaskId;
 use super::states::Mean;
 use super::text::{Disk, Switches};
 
-/// What `/proc` and control groups said at one instant.
+/// Reading of `/proc` and control groups at one instant.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Details {
     /// Since boot, by the clock that processes' start times are in.

@@ -87,19 +87,19 @@ fn used(before: &Group, after: &Group, began_ticks: u64) -> Cpu {
     own.plus(reaped.since(counted))
 }
 
-/// What the thread that ran longest did since; none without threads.
+/// Work since of the thread that ran longest; none without threads.
 fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<Ran> {
     ran(before, after, began_ticks).max()
 }
 
-/// How long all threads waited for a processor since; none where the kernel does not say.
+/// How long all threads waited for a processor since; `None` where the kernel does not say.
 fn waited_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
     ran(before, after, began_ticks)
         .filter_map(|ran| ran.wait_ns)
         .fold(None, |sum, wait_ns| Some(sum.unwrap_or(0_u64).saturating_add(wait_ns)))
 }
 
-/// What each thread did since.
+/// Work of each thread since.
 fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = Ran> {
     after.threads.iter().map(move |(id, now)| {
         let then = earlier(&before.threads, id, began_ticks).unwrap_or(*now);

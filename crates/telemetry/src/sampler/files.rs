@@ -95,7 +95,7 @@ impl Files {
         Ok(&self.whole)
     }
 
-    /// What `stat` says of the size of a directory.
+    /// Size of a directory by `stat`.
     pub(super) fn size(&mut self, kept: &mut Kept, path: fmt::Arguments<'_>) -> io::Result<u64> {
         self.open(kept, path)?;
         let Some((file, _)) = &kept.0 else { return Ok(0) };
@@ -130,7 +130,7 @@ impl Files {
         rustix::fs::statfs(&self.path).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
     }
 
-    /// The first bytes at an offset of a file; none when there are fewer.
+    /// The first bytes at an offset of a file; `None` if there are fewer.
     pub(super) fn bytes<const N: usize>(&mut self, path: fmt::Arguments<'_>, offset: u64) -> Option<[u8; N]> {
         self.set_path(path);
         let mut bytes = [0; N];

@@ -1,4 +1,4 @@
-//! What is read of the host and of networks besides CPU.
+//! Figures of the host and of networks besides CPU.
 
 use super::cgroups::RESOURCES;
 use super::files::{Files, Kept};

@@ -28,7 +28,7 @@ pub const DESCRIPTORS_MAX: usize = 65_536;
 /// Resident memory whose sharing is requested in one reading; the kernel walks all of it.
 pub const PSS_BYTES_MAX: u64 = 16 << 30;
 
-/// What was left out because of a limit, added up over readings.
+/// Omissions because of a limit, added up over readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Processes beyond [`HOST_PROCESSES_MAX`] or [`PROCESSES_MAX`].
@@ -43,7 +43,7 @@ pub struct LeftOut {
     pub pss: u64,
 }
 
-/// What this user may not read of at least one process; its replica goes without that figure.
+/// Figures that this user may not read of at least one process; its replica goes without that figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Denied {
     /// `smaps_rollup`: proportional set size.
@@ -67,7 +67,7 @@ pub(super) enum Depth {
     Rare,
 }
 
-/// What may still be read in this reading, and what was not.
+/// Budget that is left in this reading, and its omissions.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     pub(super) processes: usize,

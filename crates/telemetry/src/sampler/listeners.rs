@@ -123,7 +123,7 @@ fn listing(row: &str) -> Option<Option<Listener>> {
     Some(read())
 }
 
-/// From the kernel's socket diagnostics; none where it has none.
+/// From the kernel's socket diagnostics; `None` where it has none.
 fn diagnosed() -> Option<Vec<Listener>> {
     let mut found = dump(AddressFamily::INET)?;
     found.extend(dump(AddressFamily::INET6).unwrap_or_default());
@@ -181,7 +181,7 @@ const MEMORY_ATTRIBUTE: u8 = 7;
 /// Where in it: `SK_MEMINFO_DROPS`.
 const DROPS_AT: usize = 8 * 4;
 
-/// Adds the sockets in a part of a dump. False when the dump is complete, none when the kernel reports an error.
+/// Adds the sockets in a part of a dump. False when the dump is complete, `None` if the kernel reports an error.
 fn read_part(mut part: &[u8], found: &mut Vec<Listener>) -> Option<bool> {
     const ERROR: u16 = 2;
     const DONE: u16 = 3;

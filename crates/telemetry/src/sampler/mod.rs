@@ -108,7 +108,7 @@ impl Default for SamplerConfig {
     }
 }
 
-/// What the sampler did since it started.
+/// Counts of the sampler since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SamplerStats {
     /// Readings taken.
@@ -117,9 +117,9 @@ pub struct SamplerStats {
     pub missed: u64,
     /// Batches of points that the store refused.
     pub refused: u64,
-    /// What was left out because of a limit.
+    /// Omissions because of a limit.
     pub left_out: LeftOut,
-    /// What this user may not read.
+    /// Figures that this user may not read.
     pub denied: Denied,
 }
 
@@ -136,10 +136,10 @@ pub struct Sampler {
 /// Service and replica.
 type ReplicaKey = (String, u32);
 
-/// What is watched.
+/// Watched replicas.
 type Watched = BTreeMap<ReplicaKey, Target>;
 
-/// What makes up a replica.
+/// Parts of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     /// A root process and what belongs to it.
@@ -208,7 +208,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// What it did so far.
+    /// Counts so far.
     pub fn stats(&self) -> SamplerStats {
         *lock(&self.stats)
     }
@@ -239,7 +239,7 @@ impl Drop for Sampler {
     }
 }
 
-/// What the thread owns.
+/// State of the thread.
 struct Sampling {
     scanner: scan::Scanner,
     store: Arc<dyn Store>,

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use super::files::Files;
 use super::text::lines;
 
-/// What a hierarchy controls, as far as it is of interest.
+/// Controllers of a hierarchy, as far as they are of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Controller {
     Cpu,

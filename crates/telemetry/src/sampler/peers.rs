@@ -22,7 +22,7 @@ const LISTENING: &str = "0A";
 pub(super) enum End {
     /// Whoever connected to this service: a thread that waits here waits for a request.
     Client,
-    /// What this service connected to.
+    /// Peers that this service connected to.
     Peer(SocketAddr),
     /// Not a TCP socket: of the host itself, or UDP.
     Elsewhere,

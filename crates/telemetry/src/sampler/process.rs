@@ -25,10 +25,10 @@ pub(super) struct Process {
     pub(super) threads: Threads,
 }
 
-/// What one reading found.
+/// Findings of one reading.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
-    /// What threads which count towards the busiest did so far.
+    /// Counts so far of threads which count towards the busiest.
     pub(super) threads: Vec<(TaskId, Ran)>,
     /// None in a quick reading.
     pub(super) details: Option<Details>,
@@ -39,7 +39,7 @@ pub(super) struct Figures {
 pub(super) struct Details {
     pub(super) threads: u64,
     pub(super) descriptors: Result<u64, Absent>,
-    /// The soft limit on these; none when there is none or it may not be read.
+    /// The soft limit on these; `None` if there is none or it may not be read.
     pub(super) descriptors_limit: Option<u64>,
     pub(super) disk: Result<Disk, Absent>,
     pub(super) pss_bytes: Result<u64, Absent>,

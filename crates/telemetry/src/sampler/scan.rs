@@ -27,7 +27,7 @@ use narrows_model::series::names::GENERATOR;
 /// The generator's threads whose busiest is of interest.
 const LOAD_THREADS: &[u8] = b"load-";
 
-/// What `/proc` said at one instant.
+/// Reading of `/proc` at one instant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Reading {
     /// By the wall clock, since the Unix epoch.
@@ -55,7 +55,7 @@ pub(super) struct Usage {
     pub(super) reaped: Cpu,
 }
 
-/// What the kernel counts in.
+/// Unit in which the kernel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Units {
     pub(super) ticks_per_second: u64,
@@ -112,7 +112,7 @@ impl Scanner {
         self.units
     }
 
-    /// What had to be left out and what may not be read, since the start.
+    /// Omissions and unreadable figures since the start.
     pub(super) fn absent(&self) -> (LeftOut, Denied) {
         (self.budget.left_out, self.budget.denied)
     }
@@ -327,7 +327,7 @@ impl Due {
     }
 }
 
-/// What this kernel offers, tried on this process.
+/// Features of this kernel, tried on this process.
 fn kernel(files: &mut Files, units: Units) -> Kernel {
     let schedule = files.once(format_args!("self/schedstat")).ok().and_then(text::schedule);
     let mut folder = Kept::default();

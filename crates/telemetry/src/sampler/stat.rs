@@ -8,7 +8,7 @@ pub(super) struct TaskId {
     pub(super) id: u32,
 }
 
-/// What is read of a process or thread.
+/// Figures of a process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TaskStat {
     /// The parent process.
@@ -52,7 +52,7 @@ impl Cpu {
         }
     }
 
-    /// What it grew by; a part that fell counts as nothing.
+    /// Its growth; a part that fell counts as nothing.
     pub(super) fn since(self, then: Self) -> Self {
         Self {
             user_ticks: self.user_ticks.saturating_sub(then.user_ticks),

@@ -1,4 +1,4 @@
-//! What the threads of replicas do: the mean number in each state, from samples between readings.
+//! Activity of the threads of replicas: the mean number in each state, from samples between readings.
 //!
 //! A thread that runs or is ready to run is `Running`; how long threads waited for a processor is counted exactly
 //! elsewhere (`diff.rs`). A blocked thread is in the state that its system call says (`syscalls.rs`), or, where that may
@@ -156,7 +156,7 @@ impl Seen {
     }
 }
 
-/// What a thread does, and at which peer it waits; none when it has ended.
+/// Activity of a thread, and the peer at which it waits; `None` if it has ended.
 fn state(
     files: &mut Files,
     peers: &mut Peers,

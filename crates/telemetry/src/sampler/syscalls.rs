@@ -5,12 +5,12 @@
 
 use narrows_model::series::ThreadState;
 
-/// What a blocked thread waits for, as far as the call tells.
+/// Object that a blocked thread waits for, as far as the call tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     /// The call says it.
     For(ThreadState),
-    /// What this descriptor stands for.
+    /// Object of this descriptor.
     Descriptor(u32),
     /// The only descriptor of a list in the process's memory, at this address.
     Listed(u64),
@@ -94,7 +94,7 @@ const CALLS: &[(Call, u64, u64)] = &[
 /// No call has this number.
 const NONE: u64 = u64::MAX;
 
-/// What a thread waits for by its `syscall` file; none when it is not blocked.
+/// Object that a thread waits for by its `syscall` file; `None` if it is not blocked.
 pub(super) fn wait(text: &[u8]) -> Option<Wait> {
     wait_of(text, |(_, x86_64, aarch64)| if cfg!(target_arch = "aarch64") { *aarch64 } else { *x86_64 })
 }

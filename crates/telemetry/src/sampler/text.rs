@@ -59,7 +59,7 @@ pub(super) fn switches(text: &[u8]) -> Option<Switches> {
     })
 }
 
-/// What the scheduler counts of a thread.
+/// Counts of the scheduler for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Schedule {
     /// Time on a processor, in nanoseconds.

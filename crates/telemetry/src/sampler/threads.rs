@@ -13,19 +13,19 @@ use super::limits::{Budget, Depth};
 use super::stat::{self, TaskId};
 use super::text::{self, Switches};
 
-/// What this machine's kernel counts threads' time in.
+/// Unit in which this machine's kernel counts threads' time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) has_schedstat: bool,
     pub(super) tick_ns: u64,
 }
 
-/// What a thread did so far.
+/// Counts of a thread so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Ran {
     /// Nanoseconds on a processor.
     pub(super) run_ns: u64,
-    /// Nanoseconds ready to run and waiting for one; none where the kernel does not say.
+    /// Nanoseconds ready to run and waiting for one; `None` where the kernel does not say.
     pub(super) wait_ns: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ struct Thread {
     name_file: Kept,
     call_file: Kept,
     ran: Ran,
-    /// How often it had been put on a processor; none where that is not known.
+    /// How often it had been put on a processor; `None` where that is not known.
     times_run: Option<u64>,
     /// Its switches, and `times_run` before they were read.
     switches: Option<(Switches, Option<u64>)>,
@@ -86,7 +86,7 @@ impl Threads {
         }
     }
 
-    /// What each did so far; with a prefix, of those whose name begins with it now.
+    /// Counts of each so far; with a prefix, of those whose name begins with it now.
     pub(super) fn ran(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, Ran)> {
         let mut has_name = |thread: &mut Thread| {
             let path = format_args!("{pid}/task/{}/comm", thread.id.id);

@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub(super) time: Option<String>,
 }
 
-/// What a comment says.
+/// Meaning of a comment.
 #[derive(Debug, PartialEq)]
 pub(super) enum About<'a> {
     Type(&'a str, &'a str),
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// What stands between braces; a quoted name without a value is that of the metric.
+    /// Text between braces; a quoted name without a value is that of the metric.
     fn labels(&mut self, name: &mut String, labels: &mut BTreeMap<String, String>) -> Result<(), &'static str> {
         loop {
             self.skip_space();

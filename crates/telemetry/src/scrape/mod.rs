@@ -52,7 +52,7 @@ pub enum Error {
     Endpoint {
         /// Which.
         url: String,
-        /// What came instead.
+        /// Response instead.
         why: String,
     },
     /// No thread or no epoll to be had.
@@ -82,7 +82,7 @@ impl Endpoint {
     }
 }
 
-/// What became of an endpoint since the start.
+/// Counts of an endpoint since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EndpointStats {
     /// Its URL.
@@ -99,7 +99,7 @@ pub struct EndpointStats {
     pub failure: Option<String>,
     /// Lines of pages that made no sense.
     pub malformed: u64,
-    /// What is wrong with the first of them.
+    /// Fault of the first of them.
     pub complaint: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl Scraper {
         Ok(Self { stats, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What became of each endpoint so far, in the order they were given.
+    /// Counts of each endpoint so far, in the order they were given.
     pub fn stats(&self) -> Vec<EndpointStats> {
         lock(&self.stats).clone()
     }
@@ -169,7 +169,7 @@ impl Drop for Scraper {
     }
 }
 
-/// What the thread owns.
+/// State of the thread.
 struct All {
     sources: Vec<Source>,
     interval: Duration,

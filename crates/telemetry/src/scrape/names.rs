@@ -20,7 +20,7 @@ use crate::normalise::{LABELS_RENAMED, METRICS_RENAMED, ORIGINAL_NAME, RENAMED, 
 pub(super) struct Exported {
     /// The name on the page; of a distribution without `_count`, `_sum` and `_max`.
     pub(super) scraped: &'static str,
-    /// What it is called by OTLP.
+    /// Name in OTLP.
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     /// A label, and its value, that the scraped name says.
@@ -111,7 +111,7 @@ pub(super) fn as_by_otlp(key: &mut SeriesKey, value: f64) -> f64 {
     value
 }
 
-/// What a scraped name stands for.
+/// Meaning of a scraped name.
 struct Known {
     name: &'static str,
     unit: &'static str,

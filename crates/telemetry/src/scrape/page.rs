@@ -33,13 +33,13 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
-/// What a page came to.
+/// Counts of a page.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
     pub(super) points: Vec<(SeriesKey, Point)>,
     /// Lines that made no sense.
     pub(super) malformed: u64,
-    /// What is wrong with the first of them, with its number.
+    /// Fault of the first of them, with its number.
     pub(super) complaint: Option<String>,
     /// Samples beyond [`POINTS_MAX`].
     pub(super) over_limit: u64,

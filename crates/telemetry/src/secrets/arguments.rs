@@ -15,7 +15,7 @@ const PASSWORD_FLAGS: [&str; 3] = ["-p", "--key", "--pass"];
 /// Flags before `user:password`.
 const USER_FLAGS: [&str; 5] = ["-a", "-u", "--auth", "--proxy-user", "--user"];
 
-/// What of an argument is a secret.
+/// Secret part of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     /// All of it: it follows a secret flag.
@@ -31,7 +31,7 @@ pub fn is_program(argument: &str) -> bool {
     programs::named(argument).is_some()
 }
 
-/// What of each argument of a command is a secret.
+/// Secret part of each argument of a command.
 pub fn find_in_arguments<T: AsRef<str>>(arguments: &[T]) -> Vec<Argument> {
     let (mut before, mut program) = ("", None);
     let mut found = Vec::with_capacity(arguments.len());

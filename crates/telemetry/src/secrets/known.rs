@@ -28,7 +28,7 @@ const WORD_BYTES_MAX: usize = 16;
 const CUT_BYTES_MIN: usize = 4;
 /// Shorter texts are complete: names, messages and lines that were cut are at least this long, in bytes.
 const CUT_TEXT_BYTES_MIN: usize = 500;
-/// What stands where a text was cut.
+/// Mark where a text was cut.
 const CUT: char = '…';
 /// So many places where a message was cut are looked at.
 const CUTS_MAX: usize = 16;

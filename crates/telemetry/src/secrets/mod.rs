@@ -33,7 +33,7 @@ pub use known::Known;
 pub(crate) use statement::is_plain_statement;
 pub(crate) use text::is_plain_text;
 
-/// What stands where a secret stood. The word of OpenTelemetry's conventions for `url.full`.
+/// Mark in the place of a secret. The word of OpenTelemetry's conventions for `url.full`.
 pub const REDACTED: &str = "REDACTED";
 
 /// Where secrets stand in a text, in bytes, at character boundaries.

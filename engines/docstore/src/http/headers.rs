@@ -17,7 +17,7 @@ use crate::sql::{Progress, Standing};
 const DEFAULT_PAGE_ITEMS: usize = 100;
 const MAX_PAGE_ITEMS: usize = 1_000;
 const CONTINUATION: &str = "x-ms-continuation";
-/// What a query's continuation of this form begins with.
+/// Prefix of a query's continuation of this form.
 const CONTINUATION_VERSION: &str = "1";
 /// The same with the values of the last result in its order.
 const SORTED_VERSION: &str = "3";

@@ -15,7 +15,7 @@ use crate::resource_id;
 use crate::store::Store;
 use crate::throughput::Throughput;
 
-/// What an offer is of.
+/// Subject of an offer.
 enum Owner {
     Database(Arc<Database>, Throughput),
     Container(Arc<Container>),

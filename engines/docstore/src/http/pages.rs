@@ -55,7 +55,7 @@ fn moved(to: &'static str) -> Response<Body> {
     response
 }
 
-/// What every partition has used so far, and the time of this reading.
+/// Throughput that every partition has used so far, and the time of this reading.
 fn usage_of(store: &Store) -> Value {
     let mut containers = Vec::new();
     usage::read(store, |database, container, partitions| {

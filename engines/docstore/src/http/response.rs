@@ -35,7 +35,7 @@ pub(super) struct Reply {
     status: StatusCode,
     charge: Charge,
     body: Vec<u8>,
-    /// What `body` is, as a content type.
+    /// Content type of `body`.
     kind: &'static str,
     headers: Vec<(HeaderName, String)>,
 }

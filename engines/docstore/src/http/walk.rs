@@ -13,7 +13,7 @@ use crate::partition::{Partition, Refused};
 use crate::ranges::{Range, Ranges};
 use crate::sql::Progress;
 
-/// What the continuation of a walk begins with, which tells it from that of a query on one range.
+/// Prefix of the continuation of a walk, which tells it from that of a query on one range.
 const VERSION: &str = "2";
 
 /// A place in a walk. Ranges below `min` are done.

@@ -50,7 +50,7 @@ impl Scope {
         }
     }
 
-    /// What the keys of documents begin with; no encoded value is the beginning of another.
+    /// Prefix of the keys of documents; no encoded value is the beginning of another.
     fn prefix(&self) -> Vec<u8> {
         let mut prefix = Vec::new();
         if let Self::Key(key) = self {

@@ -54,7 +54,7 @@ impl Patch {
         Ok(Self { operations, condition })
     }
 
-    /// The document with this text after the patch; none if it does not meet the condition. Paths in `fixed` and those of
+    /// The document with this text after the patch; `None` if it does not meet the condition. Paths in `fixed` and those of
     /// the store cannot be changed.
     pub(super) fn applied_to(&self, text: &str, fixed: &[Vec<String>]) -> Result<Option<Document>, String> {
         if let Some(condition) = &self.condition {
@@ -139,7 +139,7 @@ impl Change {
     }
 }
 
-/// What happens to an element that is at the place of a new one.
+/// Treatment of an element at the place of a new one.
 #[derive(Clone, Copy, PartialEq)]
 enum Insert {
     Before,

@@ -18,7 +18,7 @@ impl Partition {
         state.is_retired = true;
     }
 
-    /// The key that divides the text of the partition most evenly; none if all of it has the same key.
+    /// The key that divides the text of the partition most evenly; `None` if all of it has the same key.
     pub(crate) fn middle(&self) -> Option<u128> {
         let mut state = self.lock();
         let middle = state.middle();

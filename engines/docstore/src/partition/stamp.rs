@@ -11,7 +11,7 @@ const ETAG_BEGINS: &str = "\"_etag\":\"\\\"";
 const ETAG_ENDS: &str = "\\\"\",\"_attachments\":\"attachments/\"";
 const ETAG_DIGITS: usize = 8 + 1 + 16;
 
-/// What writes the system properties of a partition's documents.
+/// Writer of the system properties of a partition's documents.
 #[derive(Debug, Clone)]
 pub(crate) struct Stamp {
     pub(crate) container: ContainerId,

@@ -1,4 +1,4 @@
-//! What a partition holds: its documents in slots, and every way to find one.
+//! Content of a partition: its documents in slots, and every way to find one.
 //!
 //! Slots are in the order of creation, so a document's number, which is unique in its container and never used again, says
 //! where a reader goes on, also after a split or a restart. A slot that was vacated keeps its number; slots are closed up

@@ -41,7 +41,7 @@ pub(crate) enum Operation {
     Delete,
 }
 
-/// What became of an operation.
+/// Outcome of an operation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Found(Arc<str>),
@@ -88,7 +88,7 @@ pub(crate) struct Step {
     pub(crate) charge: Charge,
 }
 
-/// What a slot held before it was changed.
+/// Content of a slot before it was changed.
 pub(super) type Undo = Vec<(u32, Option<Held>)>;
 
 impl State {

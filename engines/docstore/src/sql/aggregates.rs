@@ -1,4 +1,4 @@
-//! What COUNT, SUM, AVG, MIN and MAX gather over the rows of a group. Undefined values are left out.
+//! State of COUNT, SUM, AVG, MIN and MAX over the rows of a group. Undefined values are left out.
 
 use std::cmp::Ordering;
 

@@ -53,7 +53,7 @@ pub(crate) struct Item {
     pub(crate) name: String,
 }
 
-/// What FROM or JOIN adds to a row.
+/// Source that FROM or JOIN adds to a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) alias: String,

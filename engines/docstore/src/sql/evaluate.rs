@@ -19,7 +19,7 @@ use super::{TooMuchWork, functions, like, run};
 /// The values of parameters by their names with `@`.
 pub(crate) type Parameters = BTreeMap<String, Value>;
 
-/// What the rows of a page share.
+/// State that the rows of a page share.
 #[derive(Debug)]
 pub(crate) struct Context<'q> {
     parameters: &'q Parameters,

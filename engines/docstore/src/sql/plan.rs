@@ -14,7 +14,7 @@ use super::value::Value;
 /// What clients put their condition of a continued ORDER BY in place of.
 const FILTER_PLACE: &str = "{documentdb-formattableorderbyquery-filter}";
 
-/// What a client says it can merge.
+/// Features that a client says it can merge.
 #[derive(Debug)]
 pub(crate) struct Features(Option<BTreeSet<String>>);
 
@@ -171,7 +171,7 @@ fn ordered(query: &Query) -> Query {
     Query { distinct: false, top, projection: Projection::Items(items), filter: Some(filter), ..query.clone() }
 }
 
-/// What the query selects, as one expression.
+/// Selection of the query, as one expression.
 fn result(query: &Query) -> Expression {
     match &query.projection {
         Projection::Star => {

@@ -1,4 +1,4 @@
-//! What can be wrong with a database, before it is known which file it is.
+//! Faults of a database, before it is known which file it is.
 
 use std::fmt;
 use std::path::Path;

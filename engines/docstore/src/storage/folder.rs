@@ -13,7 +13,7 @@ use crate::{Error, Flush};
 
 const DATA: &str = "docstore.sqlite";
 const DRAFT: &str = "docstore.sqlite.new";
-/// What SQLite calls the log of [`DATA`].
+/// SQLite's name for the log of [`DATA`].
 const LOG: &str = "docstore.sqlite-wal";
 /// File with the last acknowledged commit.
 const ACKNOWLEDGED: &str = "acknowledged";

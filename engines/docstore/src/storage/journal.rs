@@ -24,7 +24,7 @@ pub(crate) struct Ticket(u64);
 #[derive(Debug, Clone)]
 pub(crate) struct Journal(Option<Arc<Shared>>);
 
-/// What the journal and its writer share.
+/// State that the journal and its writer share.
 #[derive(Debug)]
 pub(super) struct Shared {
     queue: Mutex<Queue>,
@@ -154,7 +154,7 @@ impl Journal {
         failure.map_or(Ok(()), |why| Err(Unavailable(why)))
     }
 
-    /// What a writer shares with this journal.
+    /// State that a writer shares with this journal.
     pub(super) fn shared(&self) -> Option<Arc<Shared>> {
         self.0.clone()
     }

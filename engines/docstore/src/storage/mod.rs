@@ -73,7 +73,7 @@ impl Opened {
         Ok(Self { folder, connection, content, sync })
     }
 
-    /// What the folder has besides documents.
+    /// Content of the folder besides documents.
     pub(crate) fn content(&self) -> &Content {
         &self.content
     }

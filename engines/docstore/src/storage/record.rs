@@ -1,4 +1,4 @@
-//! What is kept, as plain data: descriptions of databases and containers, the marks of ranges, and changes to them.
+//! Records as plain data: descriptions of databases and containers, the marks of ranges, and changes to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) struct Mark {
     pub(crate) documents: u64,
 }
 
-/// What becomes of one document.
+/// Change of one document.
 #[derive(Debug)]
 pub(crate) enum Write {
     Put(Held),

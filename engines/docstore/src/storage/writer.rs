@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::folder::Folder;
 use super::journal::{Group, Journal, Shared};
 
-/// What the thread has. The folder is locked until it ends.
+/// State of the thread. The folder is locked until it ends.
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,

@@ -34,7 +34,7 @@ const PURGES_SINCE: [u32; 3] = [2, 9, 18];
 /// The errors of JetStream that say that there is no more room, by their codes.
 const FULL: [&str; 3] = ["10047", "10023", "10028"];
 
-/// What a message is to follow.
+/// Predecessor of a message.
 ///
 /// Servers of a cluster check expectations twice: the leader before it proposes the message, as far as the last message of
 /// its subject is concerned and there is one, and every replica when it stores the message. In server 2.9, replicas come to

@@ -13,7 +13,7 @@ use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
 
-/// What the message says.
+/// Content of the message.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Body {
     owner: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Ownership {
 /// Why it is not known.
 pub(super) enum Unread {
     Failed(Failed),
-    /// What is wrong with the message of which number.
+    /// Fault of a message, with its number.
     Damaged(u64, String),
 }
 

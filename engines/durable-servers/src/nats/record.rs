@@ -7,7 +7,7 @@ use narrows_durable::PartitionId;
 const VERSION: u8 = 1;
 pub(super) const HEAD_BYTES: usize = 36;
 
-/// What a message is.
+/// Kind of message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Sort {
@@ -17,7 +17,7 @@ pub(super) enum Sort {
     Owner = 2,
     /// A blob, or where its parts are.
     Blob = 4,
-    /// What a node says.
+    /// Record of a node.
     Said = 5,
 }
 

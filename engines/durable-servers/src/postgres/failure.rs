@@ -17,7 +17,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// What the client or the server said.
+    /// Error of the client or the server.
     pub(super) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::Lost(innermost(error)) };
         let lost = [

@@ -14,7 +14,7 @@ use crate::calls::pause;
 /// The values of a statement.
 pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
 
-/// What a connection needs.
+/// Settings of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) config: tokio_postgres::Config,

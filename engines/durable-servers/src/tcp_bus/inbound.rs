@@ -28,7 +28,7 @@ pub(super) struct Listener {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the threads of a listener share.
+/// State that the threads of a listener share.
 struct Shared {
     secret: String,
     receive: Receive,

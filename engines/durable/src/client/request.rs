@@ -54,7 +54,7 @@ impl Start {
         self
     }
 
-    /// What to do if the identifier is taken.
+    /// Treatment of an identifier that is taken.
     #[must_use]
     pub fn reuse(mut self, reuse: Reuse) -> Self {
         self.reuse = reuse;

@@ -74,7 +74,7 @@ pub struct InstanceView {
     /// The number of its execution: continuing as new and starting again count up. See
     /// [`EventKind::Started`](crate::EventKind::Started).
     pub generation: u64,
-    /// What state it is in.
+    /// Its state.
     pub status: Status,
     /// When it was accepted.
     pub created: Time,

@@ -57,7 +57,7 @@ fn later(previous: Time, difference: u64) -> Option<Time> {
     previous.0.checked_add_signed(later).map(Time)
 }
 
-/// What every event begins with.
+/// Header of every event.
 fn head(out: &mut Vec<u8>, tag: u8, later: u64) {
     out.push(tag);
     output::number(out, later);

@@ -65,7 +65,7 @@ impl Patch {
     }
 }
 
-/// What changed about an entity.
+/// Change of an entity.
 #[derive(Clone, Default, Debug, PartialEq)]
 pub struct EntityDelta {
     /// When.
@@ -108,7 +108,7 @@ pub enum Entry<'a> {
     Parked {
         /// Which.
         handle: u64,
-        /// Why its code does not fit; none if it goes on.
+        /// Why its code does not fit; `None` if it goes on.
         reason: Option<String>,
     },
     /// A history grew.
@@ -140,7 +140,7 @@ pub enum Entry<'a> {
         to: PartitionId,
         /// Its number among the messages to that partition.
         sequence: u64,
-        /// What it says.
+        /// Content.
         message: Message,
     },
     /// Messages of a partition were taken.
@@ -163,7 +163,7 @@ pub enum Entry<'a> {
         number: u64,
         /// The time.
         at: Time,
-        /// What it says.
+        /// Content.
         message: Message,
     },
     /// A message waits no longer.
@@ -194,7 +194,7 @@ pub enum Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Which instance it is about; none if it is about the partition.
+    /// Which instance it is about; `None` if it is about the partition.
     #[must_use]
     pub fn handle(&self) -> Option<u64> {
         match self {

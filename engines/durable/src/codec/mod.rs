@@ -31,7 +31,7 @@ pub const FORMAT: u16 = 1;
 pub struct CodecError {
     /// The offset of the byte, from the beginning of what was to be read.
     pub at: usize,
-    /// What was found and what was expected.
+    /// Actual and expected value.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! What nodes send to each other, as bytes.
+//! Messages between nodes, as bytes.
 
 use super::input::Input;
 use super::message::message;
@@ -29,7 +29,7 @@ mod tag {
     pub(super) const HEARD: u8 = 11;
 }
 
-/// What one node sends to another.
+/// Message from one node to another.
 #[derive(Debug)]
 pub(crate) enum Packet {
     /// Messages of one partition to another, numbered from `first` on.
@@ -46,7 +46,7 @@ pub(crate) enum Packet {
     Request(RemoteRequest),
     /// The client of this request has gone away.
     Cancel { from: u64, number: u64 },
-    /// What became of a request.
+    /// Fate of a request.
     Response { to: u64, number: u64, outcome: Outcome },
     /// This run of a node has no partition any more and leaves; its address is for the response.
     Farewell { from: u64, address: String },
@@ -72,7 +72,7 @@ pub(crate) struct RemoteRequest {
     pub(crate) work: Work,
 }
 
-/// What a node asks another one to do.
+/// Request of a node to another one.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// A request of a client to a partition.
@@ -81,7 +81,7 @@ pub(crate) enum Work {
     Activity(ActivityCall),
 }
 
-/// What became of a request.
+/// Fate of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The partition responded.

@@ -28,7 +28,7 @@ const RELIEF_MAX: usize = 64;
 /// How long what waits may stand still before a further thread comes.
 const STANDSTILL: Duration = Duration::from_millis(50);
 
-/// What a thread is there for.
+/// Purpose of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Duty {
     /// It stays as long as the hub is open.
@@ -86,7 +86,7 @@ impl Whom {
 }
 
 impl Task {
-    /// What is to run.
+    /// Activity to run.
     pub(crate) fn call(&self) -> &ActivityCall {
         &self.call
     }

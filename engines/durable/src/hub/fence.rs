@@ -29,7 +29,7 @@ pub(crate) struct Fence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Term(u64);
 
-/// What a renewal means for what runs.
+/// Effect of a renewal on what runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Renewed {
     InTime,

@@ -41,7 +41,7 @@ impl Default for Begun {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionStats {
-    /// What the state machine counts, as of its last turn.
+    /// Counts of the state machine as of its last turn.
     pub counts: Counts,
     /// Commits: appends to the log that are durable.
     pub commits: u64,

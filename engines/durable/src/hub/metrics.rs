@@ -135,7 +135,7 @@ pub(super) fn observe(meter: &Instruments, watched: &Watched) {
     observe_holdings(meter, watched);
 }
 
-/// What has been done since the hub was opened.
+/// Counts since the hub was opened.
 fn observe_work(meter: &Instruments, watched: &Watched) {
     meter
         .u64_observable_counter("durable.events")
@@ -171,7 +171,7 @@ fn observe_work(meter: &Instruments, watched: &Watched) {
         .build();
 }
 
-/// What was written and read back.
+/// Bytes written and read back.
 fn observe_store(meter: &Instruments, watched: &Watched) {
     meter
         .u64_observable_counter("durable.snapshots")
@@ -205,7 +205,7 @@ fn observe_health(meter: &Instruments, watched: &Watched) {
         .build();
 }
 
-/// What waits.
+/// Queues.
 fn observe_backlog(meter: &Instruments, watched: &Watched) {
     meter
         .i64_observable_up_down_counter("durable.inbox.inputs")
@@ -239,7 +239,7 @@ fn observe_backlog(meter: &Instruments, watched: &Watched) {
         .build();
 }
 
-/// What is held in memory.
+/// Contents of memory.
 fn observe_holdings(meter: &Instruments, watched: &Watched) {
     meter
         .i64_observable_up_down_counter("durable.instances")

@@ -70,7 +70,7 @@ pub struct Hub {
     running: Mutex<Option<Running>>,
 }
 
-/// What is there only while the hub runs.
+/// State that exists only while the hub runs.
 struct Running {
     partitions: Vec<Tenure>,
     keeper: JoinHandle<()>,

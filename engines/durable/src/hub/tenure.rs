@@ -27,7 +27,7 @@ use crate::program::Program;
 use crate::stopped;
 use crate::store::{Store, StoreError};
 
-/// What all partitions of a process share.
+/// State that all partitions of a process share.
 pub(crate) struct Engine {
     pub(super) store: Arc<dyn Store>,
     pub(super) program: Arc<dyn Program>,

@@ -1,9 +1,9 @@
-//! What an activity's code knows about its call.
+//! Context of an activity: its code's knowledge of the call.
 
 use crate::ids::InstanceId;
 use crate::program::ActivityCall;
 
-/// What an activity's code is given beside its input.
+/// Context of an activity's code, beside its input.
 #[derive(Clone, Debug)]
 pub struct ActivityContext {
     call: ActivityCall,

@@ -1,4 +1,4 @@
-//! What else an orchestration awaits: timers, events from outside, entities and their locks.
+//! Other things that an orchestration awaits: timers, events from outside, entities and their locks.
 
 use std::marker::PhantomData;
 use std::pin::Pin;

@@ -111,7 +111,7 @@ impl<O: DeserializeOwned> Future for SubCall<O> {
     }
 }
 
-/// What can be attempted.
+/// Call that can be attempted.
 trait Request {
     fn schedule(&mut self, shared: &Rc<Shared>, input: Payload) -> Result<Ticket, Failure>;
     fn describe(&self) -> String;

@@ -90,7 +90,7 @@ impl Client {
 }
 
 impl InstanceView {
-    /// What it returned, if it has ended and values were requested.
+    /// Return value, if it has ended and values were requested.
     ///
     /// # Errors
     /// How it failed, or a failure of kind `Payload` if it returned something else.
@@ -101,7 +101,7 @@ impl InstanceView {
         })
     }
 
-    /// What it was given, or the state of an entity.
+    /// Input, or the state of an entity.
     ///
     /// # Errors
     /// A failure of kind `Payload` if it is something else, also where values were not requested.

@@ -13,7 +13,7 @@ use crate::model::context::Ctx;
 use crate::model::scope::Ready;
 use crate::model::shared::Shared;
 
-/// What won a race of two.
+/// Winner of a race of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Either<A, B> {
     /// The first.

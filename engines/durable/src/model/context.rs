@@ -19,7 +19,7 @@ use crate::model::definition::{Activity, EntityOp, ExternalEvent, Orchestration}
 use crate::model::shared::Shared;
 use crate::payload::Payload;
 
-/// What an orchestration's code is given. Cheap to clone; it stays on its thread.
+/// Context of an orchestration's code. Cheap to clone; it stays on its thread.
 ///
 /// The code must decide the same when it is run again on the same events: take the time, identifiers and random
 /// numbers from here, leave the outside world to activities, and await only what comes from here.

@@ -32,7 +32,7 @@ pub(super) struct EntityCode {
     operations: HashMap<&'static str, OperationCode, BuildHasherDefault<NameHasher>>,
 }
 
-/// What one operation did.
+/// Effect of one operation.
 enum Outcome {
     Completed(Payload),
     /// It did not begin: the state is as it was.

@@ -1,4 +1,4 @@
-//! What an entity's operation may do beside changing its state.
+//! Context of an entity's operation: effects beside changing its state.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -208,7 +208,7 @@ impl Execution {
     }
 }
 
-/// What a panic said.
+/// Message of a panic.
 pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

@@ -1,4 +1,4 @@
-//! What an execution and the futures of its code share: decisions on their way out, results on their way in.
+//! State that an execution and the futures of its code share: decisions on their way out, results on their way in.
 //!
 //! An open decision has a slot by its number; slots of the oldest decisions go away as they are closed, so a slot is
 //! found by subtraction. User code never runs while the state is borrowed.
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     state: RefCell<State>,
 }
 
-/// What changes from event to event.
+/// State that changes from event to event.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) generation: u64,
@@ -45,7 +45,7 @@ pub(super) struct State {
     /// The branch of a join or select that is being polled.
     pub(super) branch: Option<Branch>,
     pub(super) mailbox: Option<Box<Mailbox>>,
-    /// What the next generation is given, if the code has requested one.
+    /// Input of the next generation, if the code has requested one.
     pub(super) next: Option<Payload>,
     /// Why the execution cannot go on.
     pub(super) fatal: Option<Box<Failure>>,
@@ -63,7 +63,7 @@ pub(super) struct Held {
     pub(super) is_granted: bool,
 }
 
-/// What sort of result a decision waits for.
+/// Sort of result that a decision waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Task,
@@ -80,7 +80,7 @@ enum Slot {
     Failed(Box<Failure>),
 }
 
-/// What became of an outside event.
+/// Fate of an outside event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// It is not awaited.

@@ -44,7 +44,7 @@ struct Open {
     departed: BTreeSet<u64>,
 }
 
-/// What clients of this node have requested.
+/// Requests of clients of this node.
 pub(super) struct Calls {
     run: u64,
     timeout: Duration,
@@ -199,7 +199,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// What became of a request that a partition of this process has in its inbox, or of an activity that is to run here.
+/// Fate of a request that a partition of this process has in its inbox, or of an activity that is to run here.
 pub(super) fn outcome_of(
     partition: Option<PartitionId>,
     response: Result<Result<Response, Error>, oneshot::error::RecvError>,

@@ -25,7 +25,7 @@ fn lease_ms(options: &NodeOptions) -> u64 {
 pub(super) struct Keeper {
     shared: Arc<Shared>,
     steward: Steward,
-    /// What runs here, by partition.
+    /// Partitions that run here.
     tenures: Vec<Option<Tenure>>,
     beats: u64,
     /// Events that each partition had counted, and when.

@@ -31,7 +31,7 @@ struct State {
     troubles: BTreeMap<Option<PartitionId>, String>,
 }
 
-/// What is known. It changes when the store is read.
+/// Known directory. It changes when the store is read.
 pub(super) struct Directory {
     state: Mutex<State>,
     changes: watch::Sender<u64>,

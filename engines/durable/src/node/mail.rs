@@ -11,7 +11,7 @@ use crate::hub::Tenure;
 use crate::ids::PartitionId;
 use crate::store::StoreError;
 
-/// What has become of a move.
+/// Fate of a move.
 pub(super) enum Moved {
     Taken(PartitionId, Result<Tenure, Error>),
     Left(PartitionId, Result<(), StoreError>),
@@ -31,11 +31,11 @@ pub(super) struct Mail {
 pub(super) struct Control {
     mail: Mutex<Mail>,
     bell: Condvar,
-    /// What `nodes` and `health` report.
+    /// Report of `nodes` and `health`.
     seen: Mutex<Seen>,
 }
 
-/// What the thread has seen last.
+/// State that the thread has seen last.
 #[derive(Clone, Default)]
 pub(super) struct Seen {
     pub(super) members: Members,

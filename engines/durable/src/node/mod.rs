@@ -78,14 +78,14 @@ pub struct Node {
     running: Mutex<Option<Running>>,
 }
 
-/// What is there only while the node runs.
+/// State that exists only while the node runs.
 struct Running {
     control: JoinHandle<()>,
     keeper: JoinHandle<()>,
     runtime: tokio::runtime::Runtime,
 }
 
-/// What all parts of a node use.
+/// State that all parts of a node use.
 struct Shared {
     store: Arc<dyn SharedStore>,
     options: NodeOptions,
@@ -187,7 +187,7 @@ impl Node {
         self.client.clone()
     }
 
-    /// What the node is called.
+    /// Name of the node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.options.name

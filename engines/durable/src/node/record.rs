@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// What a node says about itself.
+/// Record of a node about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// Identity of the node.
@@ -62,9 +62,9 @@ pub(crate) struct Record {
     pub(crate) version: String,
     /// Whether it is giving all its partitions back.
     pub(crate) is_leaving: bool,
-    /// How many activities wait on it; none if it takes none of other nodes.
+    /// How many activities wait on it; `None` if it takes none of other nodes.
     pub(crate) waiting: Option<usize>,
-    /// What its partitions do.
+    /// Activity of its partitions.
     pub(crate) loads: Vec<PartitionLoad>,
 }
 
@@ -159,7 +159,7 @@ impl Members {
         self.all.iter()
     }
 
-    /// What each said last: its run, and how often it had said something.
+    /// Last record of each: its run, and how often it had said something.
     pub(crate) fn said(&self) -> BTreeMap<String, (u64, u64)> {
         self.all.iter().map(|(key, member)| (key.clone(), (member.record.run, member.record.beat))).collect()
     }

@@ -28,18 +28,18 @@ enum Entry {
 /// Runs of nodes that are remembered; beyond it, those that are not alive are forgotten.
 const REQUESTERS_MAX: usize = 4096;
 
-/// What one run of a node has requested.
+/// Requests of one run of a node.
 struct Requester {
     /// When it was last known to be alive. One that requests something is, even if it has only just come.
     alive_at: Instant,
     /// Requests of lower numbers are settled.
     settled: u64,
-    /// What became of requests of lower numbers that are not among these was forgotten while the node was silent.
+    /// Fate of requests of lower numbers that are not among these was forgotten while the node was silent.
     forgotten: u64,
     requests: BTreeMap<u64, Entry>,
 }
 
-/// What other nodes have requested.
+/// Requests of other nodes.
 pub(super) struct Served {
     run: u64,
     engine: Arc<Engine>,

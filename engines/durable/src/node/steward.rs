@@ -1,4 +1,4 @@
-//! What a node decides: when to beat, which partitions to take, to give back and to end.
+//! Decisions of a node: when to beat, which partitions to take, to give back and to end.
 //!
 //! A state machine: its inputs are the time, the contents of the store and the results of moves; its outputs are actions.
 //! It does no input or output and reads no clock, so that a simulation can drive several of them as their threads do.
@@ -32,7 +32,7 @@ enum Place {
     Leaving,
 }
 
-/// What is to be done with a partition.
+/// Task for a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
     /// Take it from this owner.
@@ -43,7 +43,7 @@ pub(crate) enum Move {
     Disown(PartitionId, Epoch),
 }
 
-/// What is due.
+/// Tasks that are due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Due {
     pub(crate) beat: bool,
@@ -105,7 +105,7 @@ impl Steward {
         self.beat_due = self.beat_due.min(self.beaten + NEWS);
     }
 
-    /// What is due now, and counts as done.
+    /// Tasks that are due now, which count as done.
     pub(crate) fn due(&mut self, now: Instant) -> Due {
         let due = Due { beat: now >= self.beat_due, repeat: now >= self.repeat_due };
         if due.beat {

@@ -14,7 +14,7 @@ use crate::store::{
     StoreError, Visit,
 };
 
-/// What goes wrong, for all nodes of a hub.
+/// Faults for all nodes of a hub.
 #[derive(Default)]
 pub(super) struct Trouble {
     /// Nodes whose calls to the store wait, as if they were stopped.

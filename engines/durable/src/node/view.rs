@@ -1,4 +1,4 @@
-//! What an operator sees of the nodes of a hub.
+//! View of the nodes of a hub for an operator.
 
 use std::time::{Duration, Instant};
 

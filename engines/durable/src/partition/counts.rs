@@ -42,7 +42,7 @@ pub struct Counts {
     /// About how many bytes the partition holds that count against
     /// [`HubOptions::instance_bytes_max`](crate::HubOptions::instance_bytes_max).
     pub held_bytes: u64,
-    /// What waits for the log.
+    /// Records that wait for the log.
     pub gated: u64,
     /// Instances for whose end clients wait.
     pub awaited: u64,

@@ -1,4 +1,4 @@
-//! What each message does to its receiver.
+//! Effect of each message on its receiver.
 
 use crate::client::Status;
 use crate::codec::KEPT;
@@ -13,7 +13,7 @@ use crate::partition::timers::AT_ONCE;
 use crate::partition::view::open_subs;
 use crate::payload::Payload;
 
-/// What a start requests, without the receiver.
+/// Request of a start, without the receiver.
 pub(super) struct Begin {
     pub(super) name: Name,
     pub(super) version: Option<u32>,

@@ -223,7 +223,7 @@ impl Partition {
     }
 }
 
-/// What is left of a batch.
+/// Rest of a batch.
 #[derive(PartialEq, Eq)]
 enum Rest {
     Nothing,

@@ -1,4 +1,4 @@
-//! What goes into a partition and what comes out of it besides frames.
+//! Inputs of a partition, and its outputs besides frames.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub enum Input {
         from: PartitionId,
         /// The number of the first.
         first: u64,
-        /// What was sent.
+        /// Message that was sent.
         messages: Vec<Message>,
     },
     /// A partition has durably taken what this one sent.
@@ -86,7 +86,7 @@ pub struct TaskKey {
 /// Where a response goes. A client that has gone away is no error.
 pub type Reply = oneshot::Sender<Result<Response, Error>>;
 
-/// What a client requests, and where the response goes.
+/// Request of a client, and the place for its response.
 #[derive(Debug)]
 pub struct Request {
     /// The request.
@@ -95,7 +95,7 @@ pub struct Request {
     pub reply: Reply,
 }
 
-/// What clients can request of one partition.
+/// Request of a client to one partition.
 #[derive(Clone, Debug)]
 pub enum RequestKind {
     /// Deliver a message; the response is [`Response::Done`].
@@ -157,7 +157,7 @@ pub enum Response {
     Page(Vec<InstanceView>, Option<u64>),
     /// How many, and where to go on.
     Count(u64, Option<u64>),
-    /// What an activity returned that ran for another node.
+    /// Result of an activity that ran for another node.
     Ran(Payload),
 }
 
@@ -173,7 +173,7 @@ pub enum Effect {
         to: PartitionId,
         /// The number of the first message.
         first: u64,
-        /// What is sent.
+        /// Message.
         messages: Vec<Message>,
     },
     /// Give [`Input::Acknowledged`] to a partition.

@@ -14,7 +14,7 @@ use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
-/// What an execution that continued as new leaves to the next.
+/// Legacy of an execution that continued as new.
 struct Continued {
     begin: Begin,
     generation: u64,

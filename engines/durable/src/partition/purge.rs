@@ -21,7 +21,7 @@ use crate::partition::view::all_subs;
 /// Instances that one question purges before it says where to go on.
 const PURGED_MAX: usize = 2_000;
 
-/// What one frame has done of a purge.
+/// Part of a purge that one frame has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Purged {
     /// Instances that are gone here. Sub-orchestrations of other partitions are sent messages.

@@ -1,4 +1,4 @@
-//! What waits at an entity, in the order it came.
+//! Queue of an entity, in order of arrival.
 //!
 //! Locks, and words that one is not wanted any more, are also found by their owner: a queue may be long, and is not
 //! walked for each of them.

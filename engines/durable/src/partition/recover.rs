@@ -333,7 +333,7 @@ impl Partition {
     }
 }
 
-/// What an event says about its execution.
+/// Facts of an event about its execution.
 fn note(execution: &mut Execution, kind: EventKind, names: &mut Names) {
     match kind {
         EventKind::Started { name, version, generation, parent, .. } => {

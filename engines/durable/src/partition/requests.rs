@@ -1,4 +1,4 @@
-//! What clients request.
+//! Requests of clients.
 //!
 //! Every response waits at the gate, reads too: a client never learns of a step that a crash could take back.
 

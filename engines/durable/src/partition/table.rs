@@ -71,14 +71,14 @@ impl Execution {
     }
 }
 
-/// What an entity is between its operations.
+/// State of an entity between its operations.
 #[derive(Debug, Default)]
 pub(super) struct EntityState {
     pub(super) state: Option<Payload>,
     pub(super) lock: Option<Caller>,
     /// Operations and locks that wait for the lock to be freed.
     pub(super) queue: Queue,
-    /// What has come in this turn.
+    /// Inputs of this turn.
     pub(super) arrived: Vec<Message>,
 }
 

@@ -1,4 +1,4 @@
-//! What histories show: views for clients, and what an execution has left open.
+//! Views of histories: views for clients, and what an execution has left open.
 
 use std::collections::BTreeMap;
 

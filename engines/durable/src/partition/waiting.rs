@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 32;
 pub(super) struct Waiting {
     /// The first, whole.
     kept: VecDeque<(TaskKey, ActivityCall)>,
-    /// What they take.
+    /// Memory that they take.
     kept_bytes: usize,
     /// Those behind them.
     keys: VecDeque<TaskKey>,

@@ -217,7 +217,7 @@ pub enum StoreError {
         action: &'static str,
         /// File and offset, or table and row.
         place: Location,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
         /// Whether the disk is full.
         is_full: bool,
@@ -227,7 +227,7 @@ pub enum StoreError {
     Damaged {
         /// Where.
         place: Location,
-        /// What was found and what was expected.
+        /// Actual and expected value.
         what: String,
     },
     /// What is there was never ours, or is of another format.
@@ -235,7 +235,7 @@ pub enum StoreError {
     Foreign {
         /// Where.
         place: Location,
-        /// What was found and what was expected.
+        /// Actual and expected value.
         what: String,
     },
     /// Frames that are needed are not there any more.
@@ -245,7 +245,7 @@ pub enum StoreError {
         partition: PartitionId,
         /// Where it begins.
         begins: u64,
-        /// What was requested.
+        /// Request.
         wanted: u64,
     },
     /// Another process holds it.
@@ -335,7 +335,7 @@ pub enum Location {
     Remote {
         /// The server and the hub, without user and password.
         server: String,
-        /// What it is about.
+        /// Subject.
         what: String,
     },
     /// A partition as a whole.

@@ -1,4 +1,4 @@
-//! What hops report about requests: spans, and lines of the access log.
+//! Reports of hops about requests: spans, and lines of the access log.
 
 use opentelemetry::trace::{SpanKind, Status};
 

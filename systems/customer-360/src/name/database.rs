@@ -145,7 +145,7 @@ impl Database {
         }
     }
 
-    /// What the pool is doing.
+    /// State of the pool.
     pub(super) fn state(&self) -> PoolState {
         let open = self.slots.iter().filter(|slot| slot.session().is_ok());
         let (used, idle): (Vec<_>, Vec<_>) = open.partition(|slot| slot.queries() > 0);

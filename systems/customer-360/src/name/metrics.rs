@@ -1,4 +1,4 @@
-//! What the pool does, as metrics by OpenTelemetry's conventions for database clients.
+//! Figures of the pool, as metrics by OpenTelemetry's conventions for database clients.
 //!
 //! The instruments observe counts that the pool keeps anyway, once per export and never per query.
 

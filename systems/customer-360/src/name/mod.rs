@@ -66,7 +66,7 @@ pub(crate) async fn open_with(port: u16, config: &Config, telemetry: Telemetry) 
     Ok(Service::bind(port, Names { database }, telemetry).await?)
 }
 
-/// What a path is about.
+/// Subject of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route<'a> {
     All,

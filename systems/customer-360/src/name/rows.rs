@@ -24,7 +24,7 @@ fn name(row: &Row) -> Result<Name<'_>, tokio_postgres::Error> {
     Ok(Name { person_id: row.try_get(PERSON_ID)?, first: text(FIRST)?, middle: text(MIDDLE)?, last: text(LAST)? })
 }
 
-/// What a list looks like.
+/// Shape of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     List,

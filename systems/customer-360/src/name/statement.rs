@@ -33,7 +33,7 @@ impl Query {
         }
     }
 
-    /// What the statement does, in SQL's word.
+    /// Operation of the statement, in SQL's word.
     pub(super) fn operation(&self) -> &'static str {
         if matches!(self, Self::Insert(_)) { "INSERT" } else { "SELECT" }
     }

@@ -17,7 +17,7 @@ pub(crate) enum CallFailure {
     /// The response is longer than what is read.
     #[error("the response is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
-    /// What came is not HTTP.
+    /// Response that is not HTTP.
     #[error("the response is not HTTP: {0}")]
     Malformed(String),
 }

@@ -16,7 +16,7 @@ pub(super) type RangeIds = Arc<[Arc<str>]>;
 /// The properties that make up the partition key.
 pub(super) type KeyProperties = Arc<[String]>;
 
-/// What is known of the container. The first caller reads while the others wait.
+/// Facts about the container. The first caller reads while the others wait.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     key: Mutex<Option<KeyProperties>>,

@@ -18,7 +18,7 @@ pub(super) struct Operation {
     pub(super) body: String,
 }
 
-/// What one request for a page still bears.
+/// Budget of one request for a page.
 #[derive(Debug)]
 pub(super) struct Timeout {
     retries_max: u32,

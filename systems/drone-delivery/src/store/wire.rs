@@ -45,7 +45,7 @@ pub(super) struct ContainerAddress {
     pub(super) port: u16,
 }
 
-/// What the headers of a response say.
+/// Statements in the headers of a response.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) status: StatusCode,

@@ -20,7 +20,7 @@ pub(crate) struct Statement {
     pub(crate) text: &'static str,
     /// Its first word.
     pub(crate) operation: &'static str,
-    /// The table it is mainly about; none for the bounds of a transaction.
+    /// The table it is mainly about; `None` for the bounds of a transaction.
     pub(crate) collection: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ impl Statement {
         Self { text, operation: text, collection: None }
     }
 
-    /// What its failure means.
+    /// Meaning of its failure.
     pub(super) fn failure(&self, error: DriverError) -> Failure {
         if self.text == Self::COMMIT.text { Failure::of_commit(error) } else { Failure::of_statement(error) }
     }

@@ -37,7 +37,7 @@ struct Sent {
     /// The part after the warm-up.
     counted: Counted,
     objectives: Vec<ObjectiveResult>,
-    /// Why it was ended before its time; none when it was not.
+    /// Why it was ended before its time; `None` if it was not.
     stopped: Option<String>,
 }
 

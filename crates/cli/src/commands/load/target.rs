@@ -83,7 +83,7 @@ pub(super) fn shown(url: &str) -> String {
     shown
 }
 
-/// Host and port; none when there is no port. Colons within brackets belong to an address.
+/// Host and port; `None` if there is no port. Colons within brackets belong to an address.
 fn port_of(authority: &str) -> Option<(&str, &str)> {
     authority.rsplit_once(':').filter(|(_, port)| !port.contains(']'))
 }

@@ -53,7 +53,7 @@ fn check_names(asked: &[String], subjects: &[Subject]) -> Result<(), Failure> {
     })
 }
 
-/// The parameter of this experiment that `NAME` or `EXPERIMENT.NAME` is; none where it is another's.
+/// The parameter of this experiment that `NAME` or `EXPERIMENT.NAME` is; `None` where it is another's.
 fn own_name<'a>(asked: &'a str, experiment: &Experiment) -> Option<&'a str> {
     let name = match asked.split_once('.') {
         Some((of, name)) => Some(name).filter(|_| of == experiment.name)?,

@@ -214,7 +214,7 @@ impl Case {
     /// Reads a case.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Fault of the file.
     pub(crate) fn parse(source: &str) -> Result<Case, String> {
         Self::of_value(super::yaml::parse(source)?)
     }

@@ -21,7 +21,7 @@ const FULL: f64 = 0.8;
 /// The evidence that a case describes or its simulation brings about.
 ///
 /// # Errors
-/// What is wrong with the case.
+/// Fault of the case.
 pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
     if let Some(system) = &case.simulate {
         return simulated::evidence_of(&case.case, system);

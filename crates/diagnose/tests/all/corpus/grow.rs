@@ -48,7 +48,7 @@ struct Growth<'a> {
 /// Grows one trace; `number` stands for `{t}`.
 ///
 /// # Errors
-/// What is wrong with the tree.
+/// Fault of the tree.
 pub(crate) fn grow(nodes: &[Node], soil: &Soil<'_>, random: &mut Random, number: u32) -> Result<Grown, String> {
     let mut growth = Growth { soil, random, number, indices: Vec::new(), fills: 0, spans: 0 };
     let laid = growth.lay(nodes, 0.0, 0.0)?;

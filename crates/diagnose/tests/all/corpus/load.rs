@@ -46,7 +46,7 @@ pub(crate) struct Sample {
 /// All steps and the seconds of the generator, a warm-up before the first.
 ///
 /// # Errors
-/// What is wrong with the case.
+/// Fault of the case.
 pub(crate) fn load_of(case: &Case, ports: &BTreeMap<String, u16>) -> Result<(Vec<Phase>, Vec<LoadSecond>), String> {
     let trees: Vec<Vec<Node>> = case.requests.iter().map(|request| parse(&request.traces)).collect::<Result<_, _>>()?;
     let mut random = Random::of_name(&case.case);

@@ -72,7 +72,7 @@ fn findings_are_those_expected() {
     }
 }
 
-/// What to do when findings changed.
+/// Advice if findings changed.
 const RENEW: &str = "findings, places, costs or their order changed; if they should, run this test with \
                      NARROWS_FINDINGS=FOLDER and copy FOLDER/findings.txt to crates/diagnose/tests/all/corpus/";
 

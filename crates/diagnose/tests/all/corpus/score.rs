@@ -1,4 +1,4 @@
-//! What was expected against what was found.
+//! Expectation against findings.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl Expected {
 /// Findings that a case expects.
 ///
 /// # Errors
-/// What is wrong with the case's words.
+/// Fault of the case's words.
 pub(crate) fn expected_of(case: &Case) -> Result<Vec<Expected>, String> {
     match &case.expect {
         Expect::Word(word) if word == "none" => Ok(Vec::new()),
@@ -86,7 +86,7 @@ pub(crate) fn expected_of(case: &Case) -> Result<Vec<Expected>, String> {
 /// Judges what was found in a case.
 ///
 /// # Errors
-/// What is wrong with the case's words.
+/// Fault of the case's words.
 pub(crate) fn judge(case: &Case, findings: &[Finding]) -> Result<Verdict, String> {
     let expected = expected_of(case)?;
     let allowed: Result<Vec<Expected>, String> = case.allow.iter().map(|text| allowance(text)).collect();

@@ -33,7 +33,7 @@ struct Told {
 /// Runs the system that a case describes, with a seed of its name.
 ///
 /// # Errors
-/// What is wrong with `simulate`.
+/// Fault of `simulate`.
 pub(crate) fn evidence_of(case: &str, told: &Value) -> Result<TrialEvidence, String> {
     let told: Told = serde_json::from_value(told.clone()).map_err(|error| format!("simulate: {error}"))?;
     let healthy = System::default();

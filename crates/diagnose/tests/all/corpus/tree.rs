@@ -63,7 +63,7 @@ pub(crate) enum Term {
 /// Reads a tree.
 ///
 /// # Errors
-/// What is wrong, and in which line of the tree.
+/// Fault and its line of the tree.
 pub(crate) fn parse(text: &str) -> Result<Vec<Node>, String> {
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -151,7 +151,7 @@ impl Time {
     /// Reads `4`, `=4`, `2+fill`, `$wait*0.5`.
     ///
     /// # Errors
-    /// What was expected.
+    /// Expectation.
     pub(crate) fn parse(text: &str) -> Result<Time, String> {
         let (is_exact, body) = text.strip_prefix('=').map_or((false, text), |body| (true, body));
         let term = |word: &str| match word.strip_prefix('$') {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Reads one document.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// Fault and its line.
 pub(crate) fn parse(source: &str) -> Result<Value, String> {
     let mut parser: Parser<'_, StrInput<'_>> = Parser::new_from_str(source);
     let mut open: Vec<Open> = vec![Open::List(Vec::new())];

@@ -7,7 +7,7 @@ use narrows_testkit::random::Random;
 use narrows_testkit::spans::{SpanBuilder, client, server};
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
-/// What is wrong with a service.
+/// Fault of a service.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     /// Nothing.

@@ -41,7 +41,7 @@ pub(super) static ENTRY: Entry = Entry {
     read: |at, dir, report| Some(Arc::new(settings::from_file(at, dir, report)?)),
 };
 
-/// What the server loads to be a node.
+/// Library that the server loads to be a node.
 static LIBRARY: Program = Program {
     name: "Galera",
     used_for: "`galera:`",

@@ -16,7 +16,7 @@ const NODES_MAX: u64 = 9;
 /// A cluster's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Galera {
-    /// What each node is.
+    /// Role of each node.
     pub(super) node: Mariadb,
 }
 

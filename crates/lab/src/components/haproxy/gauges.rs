@@ -1,4 +1,4 @@
-//! What an HAProxy says about itself: who is connected, who waits, what failed, which upstreams are there.
+//! Figures of an HAProxy: who is connected, who waits, what failed, which upstreams are there.
 //!
 //! Names are those of OpenTelemetry's `haproxyreceiver`; values are columns of `show stat` (HAProxy documentation,
 //! *Management Guide*, statistics and monitoring). `haproxy.service_name` says whose they are: `FRONTEND` for what clients

@@ -1,4 +1,4 @@
-//! What a MariaDB server says about itself: who is connected, what was done, who waited for whom.
+//! Figures of a MariaDB server: who is connected, what was done, who waited for whom.
 //!
 //! Names are those of OpenTelemetry's `mysqlreceiver` where it has one, else `mysql.` and the status variable (MariaDB
 //! documentation, *Server Status Variables* and *Galera Cluster Status Variables*). They say what the server sees, not

@@ -58,7 +58,7 @@ pub(super) static PROGRAM: Program = Program {
 const ACCOUNT: &str = "mysql";
 /// Who owns everything in the database.
 const OWNER: &str = "root";
-/// What a server prints, whether it is new or recovers, once it takes queries.
+/// Output of a server once it takes queries, whether it is new or recovers.
 const READY: &str = "ready for connections";
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a file of SQL may take.

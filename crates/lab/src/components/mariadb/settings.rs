@@ -20,7 +20,7 @@ pub(in crate::components) struct Mariadb {
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// What Narrows itself says of a server, so that it is private, found again and followed.
+/// Narrows's own settings of a server, so that it is private, found again and followed.
 const NOT_FREE: [&str; 11] = [
     "port",
     "bind_address",

@@ -1,4 +1,4 @@
-//! What a NATS server reports about itself: its clients, its messages, what JetStream keeps.
+//! Figures of a NATS server: its clients, its messages, what JetStream keeps.
 //!
 //! Values are fields of the pages `/varz` and `/jsz` (NATS documentation, *Monitoring*); OpenTelemetry has no names for
 //! them. Counters count up from the server's start. Messages of the other servers of its cluster count too.

@@ -54,7 +54,7 @@ static PROGRAM: Program = Program {
 
 /// The account that Debian's package makes.
 const ACCOUNT: &str = "nats";
-/// What a server prints once it takes clients. To connect until then would count as clients.
+/// Output of a server once it takes clients. To connect until then would count as clients.
 const READY: &str = "Server is ready";
 
 impl Component for Nats {

@@ -10,7 +10,7 @@ use crate::components::gauges::TIMEOUT;
 /// The longest response: a page has a few KiB, and a little more for each server of the cluster.
 const RESPONSE_BYTES_MAX: u64 = 1 << 20;
 
-/// What the server reports about JetStream. Errors when JetStream does not run there, yet or any more.
+/// Report of the server about JetStream. Errors when JetStream does not run there, yet or any more.
 pub(super) fn jetstream(port: u16) -> Result<Value, String> {
     let page = page(port, "/jsz")?;
     if page["disabled"] == true { Err("JetStream is not running".to_owned()) } else { Ok(page) }

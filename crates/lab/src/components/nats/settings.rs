@@ -90,7 +90,7 @@ const SETTINGS: Field =
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[NODES.field, MAX_MEMORY.field, MAX_FILE.field, SETTINGS]));
 
-/// The settings of each server; none if an error was reported.
+/// The settings of each server; `None` if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Nats> {
     let settings = server_settings::read(at, &SETTINGS, |name| !NOT_FREE.contains(&name), report)?;
     Some(Nats { max_memory_bytes: at.read(&MAX_MEMORY)?, max_file_bytes: at.read(&MAX_FILE)?, settings })

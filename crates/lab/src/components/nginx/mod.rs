@@ -54,7 +54,7 @@ struct Nginx {
     routing: Routing,
 }
 
-/// What it prints once it listens. Before that its port may be another program's, for it tries again while it is taken.
+/// Output once it listens. Before that its port may be another program's, for it tries again while it is taken.
 const READY: &str = "start worker process";
 
 impl Component for Nginx {
@@ -95,7 +95,7 @@ impl Nginx {
         text
     }
 
-    /// What the cookie is, or what it becomes: a header without a value is not sent.
+    /// Value of the cookie, old or new: a header without a value is not sent.
     fn maps(&self) -> String {
         let Some(cookie) = &self.routing.cookie else { return String::new() };
         format!(

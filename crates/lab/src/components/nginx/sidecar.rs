@@ -35,7 +35,7 @@ const STREAM_PACKAGE: &str = "libnginx-mod-stream";
 /// Where packages put modules: Debian's folder, then nginx.org's.
 const MODULE_FOLDERS: [&str; 3] = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/etc/nginx/modules"];
 
-/// What the process that starts it may do.
+/// Rights of the process that starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rights {
     /// Workers would give up root's rights, and could not read the certificates then.

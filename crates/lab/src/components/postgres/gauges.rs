@@ -1,4 +1,4 @@
-//! What a PostgreSQL server says about itself: who is connected and what they wait for, what was committed, and which
+//! Figures of a PostgreSQL server: who is connected and what they wait for, what was committed, and which
 //! statements its time goes to.
 //!
 //! Names are those of OpenTelemetry's `postgresqlreceiver` where it has one. They say what the server sees: they are not

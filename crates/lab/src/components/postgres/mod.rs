@@ -60,7 +60,7 @@ const ACCOUNT: &str = "postgres";
 const OWNER: &str = "postgres";
 /// The database that every server has.
 const FIRST_DATABASE: &str = "postgres";
-/// What a server prints, whether it is new or recovers, once it takes queries.
+/// Output of a server once it takes queries, whether it is new or recovers.
 const READY: &str = "database system is ready to accept connections";
 const INITDB_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest path of a socket, the zero at its end included (`sun_path` of Linux).

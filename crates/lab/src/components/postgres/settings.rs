@@ -21,7 +21,7 @@ pub(super) struct Postgres {
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// What Narrows itself says of a server, so that it is private, found again and followed.
+/// Narrows's own settings of a server, so that it is private, found again and followed.
 const NOT_FREE: [&str; 12] = [
     "port",
     "listen_addresses",

@@ -1,4 +1,4 @@
-//! What a Redis server reports about itself: its clients, its commands, what they found, its memory.
+//! Figures of a Redis server: its clients, its commands, what they found, its memory.
 //!
 //! Names are those of OpenTelemetry's `redisreceiver`; values are fields of `INFO` (Redis documentation, *INFO*). Counters
 //! count up from the server's start. This connection counts as a client, and each `INFO` as a command.

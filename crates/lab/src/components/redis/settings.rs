@@ -12,13 +12,13 @@ use crate::experiment::tree::At;
 pub(super) struct Redis {
     /// The most memory that its data may take.
     pub(super) max_memory_bytes: u64,
-    /// What it evicts when that is used up: a value of `maxmemory-policy`.
+    /// Eviction when that is used up: a value of `maxmemory-policy`.
     pub(super) eviction: &'static str,
     /// Settings of `redis.conf` beside those that Narrows gives.
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// What Redis does when its memory is used up: the values of `maxmemory-policy`.
+/// Eviction of Redis when its memory is used up: the values of `maxmemory-policy`.
 const POLICIES: &[&str] = &[
     "noeviction",
     "allkeys-lru",
@@ -75,7 +75,7 @@ const SETTINGS: Field = server_settings::settings("Settings of `redis.conf`, suc
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[MAX_MEMORY.field, EVICTION.field, SETTINGS]));
 
-/// A server's settings; none if an error was reported.
+/// A server's settings; `None` if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Redis> {
     check_own_keys(at, report);
     let settings = server_settings::read(at, &SETTINGS, |name| !NOT_FREE.contains(&name), report)?;

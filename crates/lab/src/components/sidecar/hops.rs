@@ -1,4 +1,4 @@
-//! What a sidecar carries: a list of listeners and where each leads, the same for every kind of proxy.
+//! Traffic of a sidecar: a list of listeners and where each leads, the same for every kind of proxy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -15,7 +15,7 @@ pub(in crate::components) struct Hop {
     /// Whether callers have to show a certificate of the trial's authority.
     pub(in crate::components) accept_tls: bool,
     pub(in crate::components) upstream: SocketAddr,
-    /// The service whose certificate the upstream must show; none where it is plain.
+    /// The service whose certificate the upstream must show; `None` where it is plain.
     pub(in crate::components) upstream_tls: Option<String>,
 }
 

@@ -41,7 +41,7 @@ pub struct Kind {
     pub(crate) name: &'static str,
     /// None for the one that is part of this program.
     pub(super) program: Option<&'static Program>,
-    /// What tells that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's
+    /// Sign that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's
     /// word is better where it gives one.
     pub(super) ready: fn() -> Ready,
     /// Who keeps its access log within bounds.
@@ -106,7 +106,7 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// What a configuration is written from.
+/// Input of a configuration.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The name it is recorded under.
@@ -134,7 +134,7 @@ pub(crate) fn look_for_program(service: &BoundService) -> Result<(), Error> {
     (sidecar.proxy.look)(&sidecar_name(&service.name), &hops::of(service, sidecar))
 }
 
-/// The sidecar of a replica as a service to be started before it; none when it has none.
+/// The sidecar of a replica as a service to be started before it; `None` if it has none.
 pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<Option<BoundService>, Error> {
     let Some(sidecar) = &service.sidecar else { return Ok(None) };
     let plan = plan(service, sidecar, trial_folder)?;

@@ -23,12 +23,12 @@ pub(crate) use texts::*;
 pub(crate) use whole::Whole;
 pub(crate) use words::{OneOf, Words};
 
-/// Why a text is not of a kind: a message of its own, or none where "expected …" says enough.
+/// Why a text is not of a kind: a message of its own, or `None` where "expected …" says enough.
 pub(crate) type Refusal = Option<Problem>;
 
 /// A kind of single value, whatever its values are.
 pub(crate) trait AnyKind: fmt::Debug + Sync {
-    /// What a value of this kind is, to follow "expected".
+    /// Description of a value of this kind, to follow "expected".
     fn expected(&self) -> String;
 
     /// The kind as tables of the reference name it.
@@ -76,7 +76,7 @@ pub(crate) trait AnyKind: fmt::Debug + Sync {
 
 /// A kind and what its texts stand for.
 pub(crate) trait Kind: AnyKind {
-    /// What a text of this kind stands for.
+    /// Meaning of a text of this kind.
     type Value;
 
     /// Reads a text.

@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
         self.scalars.iter().filter(is_name).map(|scalar| scalar.text.as_str()).collect()
     }
 
-    /// What is to stand at which places of the source.
+    /// Replacements at places of the source.
     pub(super) fn edits(&self, secrets: &Secrets) -> Vec<(Range<usize>, String)> {
         let mut edits = Vec::new();
         let mut from = 0;

@@ -1,4 +1,4 @@
-//! What keys say of their values: which hold secrets, and which name something.
+//! Meaning of keys for their values: which hold secrets, and which name something.
 
 use narrows_telemetry::secrets::is_secret_key;
 

@@ -9,7 +9,7 @@ use super::keys::is_secret_place;
 use crate::experiment::placeholder::{self, TrialPiece};
 use crate::experiment::scalars::{Role, Scalar};
 
-/// What of a value is a secret.
+/// Secret part of a value.
 pub(super) enum Found {
     Whole,
     /// At these places of the value's text. Those of the second kind may be something else.
@@ -25,7 +25,7 @@ impl Scalar {
         self.found_in(&self.text)
     }
 
-    /// What of a text in this place is a secret by itself.
+    /// Part of a text in this place that is a secret by itself.
     fn found_in(&self, text: &str) -> Found {
         let before = match &self.role {
             Role::Value(before) if !before.is_empty() => before.iter().map(String::as_str),

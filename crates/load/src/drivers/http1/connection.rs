@@ -54,7 +54,7 @@ pub(super) enum Stage {
     Receiving,
 }
 
-/// What the poller watches a connection for.
+/// Events that the poller watches a connection for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watched {
     Not,
@@ -77,7 +77,7 @@ impl Tcp {
     /// A connection for its first request. It may still be in the making.
     ///
     /// # Errors
-    /// What the kernel reports when it refuses at once.
+    /// Error of the kernel when it refuses at once.
     pub(super) fn open(key: u64, order: &Order, clock: Clock) -> Result<Self, Errno> {
         let socket = socket::open(&order.target, order.from)?;
         let opened_ns = clock.now_ns();

@@ -23,7 +23,7 @@ struct Case {
     expected: Option<(u16, Vec<u8>)>,
 }
 
-/// What was read and shown to the sink.
+/// Bytes read and shown to the sink.
 #[derive(Debug, PartialEq)]
 struct Seen {
     /// Status, size and body's size.

@@ -14,7 +14,7 @@ const HEADERS_MAX: usize = 1_000;
 /// Number of headers for which space is reserved at first; more is allocated only for heads that need it.
 const HEADERS_USUAL: usize = 128;
 
-/// What a head announces.
+/// Announcements of a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) status: u16,

@@ -39,7 +39,7 @@ pub(crate) struct Epoll {
     /// By slot.
     lines: Vec<Line>,
     received: Vec<u8>,
-    /// What the last step reported. All are taken before the next step, so there are no more than [`EVENTS_MAX`].
+    /// Events of the last step. All are taken before the next step, so there are no more than [`EVENTS_MAX`].
     events: VecDeque<(usize, Event)>,
 }
 

@@ -15,7 +15,7 @@ const EVENTS_MAX: usize = 256;
 /// No socket's key.
 const ALARM: u64 = u64::MAX;
 
-/// What a socket is ready for.
+/// Readiness of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ready {
     /// The key that the socket was registered with.

@@ -16,7 +16,7 @@ const CHUNK_LINE_BYTES_MAX: u32 = 4096;
 /// A head this short is parsed at every byte, so that what is not HTTP at all is known at once.
 const FIRST_BYTES: usize = 16;
 
-/// What the end of a connection means for the response.
+/// Meaning of the end of a connection for the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtClose {
     /// The close was the body's end.
@@ -25,7 +25,7 @@ pub(super) enum AtClose {
     Nothing,
     /// Part of it is missing.
     CutShort,
-    /// What came was not HTTP.
+    /// Bytes that are not HTTP.
     NotHttp(&'static str),
 }
 
@@ -79,7 +79,7 @@ impl ResponseParser {
     /// Takes the next bytes; returns the response once it is complete.
     ///
     /// # Errors
-    /// What is wrong with the bytes, when they are not an HTTP/1 response.
+    /// Fault of bytes that are not an HTTP/1 response.
     pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Response>, &'static str> {
         while !bytes.is_empty() && self.state != State::Whole {
             let taken = self.step(bytes, sink)?;

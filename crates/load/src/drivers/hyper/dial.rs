@@ -40,7 +40,7 @@ pub(super) struct Dialer {
 pub(super) struct Link {
     sender: Sender,
     pub(super) meter: Rc<Meter>,
-    /// What moves its bytes.
+    /// Stream that moves its bytes.
     engine: AbortHandle,
     pub(super) is_busy: bool,
 }

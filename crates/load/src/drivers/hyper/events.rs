@@ -22,7 +22,7 @@ pub(super) struct Flight {
     pub(super) generation: u32,
 }
 
-/// What a task reports.
+/// Report of a task.
 pub(super) enum Report {
     /// The exchange goes on.
     On(Event),

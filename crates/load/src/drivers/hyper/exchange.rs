@@ -18,7 +18,7 @@ use crate::drivers::transport::{Event, Failure, Order, Repeat, Response, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
-/// What a task is to do.
+/// Order to a task.
 pub(super) struct Errand {
     pub(super) flight: Flight,
     pub(super) dialer: Rc<Dialer>,
@@ -30,7 +30,7 @@ pub(super) struct Errand {
     pub(super) capture: Option<Capture>,
 }
 
-/// What came of it.
+/// Outcome.
 pub(super) struct Ended {
     /// [`Event::Response`], or why there is none.
     pub(super) outcome: Result<Event, Failure>,

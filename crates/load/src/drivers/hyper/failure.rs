@@ -1,4 +1,4 @@
-//! What the library's errors mean: how they are counted, and whether the request may be sent once more.
+//! Meaning of the library's errors: how they are counted, and whether the request may be sent once more.
 //!
 //! What the server did to the connection or the stream is a reset; what it said that no one may say is a breach of the
 //! protocol. Words are the same for every request that meets the same error.
@@ -23,7 +23,7 @@ pub(super) enum Heard {
     Part,
 }
 
-/// What an error means.
+/// Meaning of an error.
 pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Failure {
     let (kind, cause) = meaning(error, heard);
     let repeat = match find::<h2::Error>(error) {

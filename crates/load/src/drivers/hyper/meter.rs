@@ -1,4 +1,4 @@
-//! What goes over a connection, seen from between HTTP and the encryption: bytes, and when requests were written.
+//! Traffic of a connection, seen from between HTTP and the encryption: bytes, and when requests were written.
 
 use std::cell::Cell;
 use std::io;

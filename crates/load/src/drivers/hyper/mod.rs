@@ -34,7 +34,7 @@ use exchange::{Ended, Errand};
 /// How often tasks are looked at after the load, so that connections that are open end in good order.
 const FAREWELL_TURNS: usize = 64;
 
-/// What can be made before the thread begins.
+/// Parts that are made before the thread begins.
 pub(crate) struct Prepared {
     runtime: Runtime,
     waking: Waking,

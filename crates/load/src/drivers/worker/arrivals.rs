@@ -34,7 +34,7 @@ pub(super) struct Arrivals {
     at_end: Option<u32>,
 }
 
-/// What came due.
+/// Iterations that came due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Admitted {
     pub(super) due: u64,
@@ -43,7 +43,7 @@ pub(super) struct Admitted {
 }
 
 impl Arrivals {
-    /// A thread's part of a scenario's arrivals; none for a closed model.
+    /// A thread's part of a scenario's arrivals; `None` for a closed model.
     pub(super) fn new(
         schedule: &Schedule,
         start_ns: i64,

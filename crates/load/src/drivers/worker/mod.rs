@@ -56,7 +56,7 @@ const TIMED_OUT: Cause = Cause::Text("no complete response in time");
 /// Timeouts are looked for no more often than this.
 const DEADLINE_STEP_NS: i64 = 1_000_000;
 
-/// What all threads of a load share.
+/// State that all threads of a load share.
 pub(crate) struct Shared<'run> {
     pub(crate) plan: &'run LoadPlan,
     pub(crate) clock: Clock,
@@ -73,14 +73,14 @@ pub(crate) struct Shared<'run> {
 }
 
 impl Shared<'_> {
-    /// The address that a user connects from; none when the kernel chooses.
+    /// The address that a user connects from; `None` if the kernel chooses.
     pub(crate) fn client_address(&self, vu: u32) -> Option<IpAddr> {
         let all = &self.plan.client_addresses;
         all.get(vu as usize % all.len().max(1)).copied()
     }
 }
 
-/// What is left of a thread when its load is over.
+/// Results of a thread after its load.
 #[derive(Debug)]
 pub(crate) struct ThreadReport {
     pub(crate) totals: ThreadTotals,

@@ -27,7 +27,7 @@ pub(super) struct Population {
     steps_end_ns: i64,
     /// How many iterations each user has begun, where that is limited.
     begun: Vec<u64>,
-    /// What is due; none for a closed model.
+    /// Iterations that are due; `None` for a closed model.
     pub(super) arrivals: Option<Arrivals>,
 }
 

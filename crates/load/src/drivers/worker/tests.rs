@@ -24,7 +24,7 @@ const MS_NS: i64 = 1_000_000;
 /// More seconds than any load here lasts.
 const SECONDS_MAX: usize = 64;
 
-/// What the worker had the transport do, in order.
+/// Calls of the transport by the worker, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Send,

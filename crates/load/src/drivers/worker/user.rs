@@ -10,7 +10,7 @@ use crate::sampling::Ended;
 use crate::session::{Capture, Session};
 use crate::trace_context::TraceContext;
 
-/// What a user is doing.
+/// Activity of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     /// Nothing, until the load has room for it.
@@ -34,13 +34,13 @@ pub(super) struct User {
     pub(super) is_connected: bool,
     /// The current request, as bytes of HTTP/1.1.
     pub(super) request: Vec<u8>,
-    /// What the response to it looks like.
+    /// Shape of the response to it.
     pub(super) form: ResponseForm,
     /// Bytes of that response so far.
     pub(super) received: u64,
-    /// What was drawn from the data sources for the current iteration.
+    /// Draws from the data sources for the current iteration.
     pub(super) draws: Vec<Draw>,
-    /// What it remembers; none where iterations are single plain requests.
+    /// Its state; `None` where iterations are single plain requests.
     pub(super) session: Option<Box<Session>>,
     pub(super) trace: TraceContext,
     pub(super) intended_ns: i64,
@@ -56,7 +56,7 @@ pub(super) struct User {
     pub(super) deadline_ns: i64,
     /// The last time that its pace said "send".
     pub(super) tick_ns: i64,
-    /// What it waits after a connection was refused.
+    /// Pause after a connection was refused.
     pub(super) back_off_ns: i64,
 }
 

@@ -1,4 +1,4 @@
-//! What `accept-queue` rests on.
+//! Evidence of `accept-queue`.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,13 @@ pub struct AcceptQueue {
     pub under_way: f64,
     /// Connections that wait to be accepted, median of the readings.
     pub queued: f64,
-    /// How many may wait; none when it is not known.
+    /// How many may wait; `None` if it is not known.
     pub limit: Option<f64>,
-    /// What shows that connections are dropped; none when nothing does.
+    /// Proof that connections are dropped; `None` without one.
     pub drops: Option<Drops>,
-    /// Where users wait beyond the spans of the service; none when that is not known.
+    /// Where users wait beyond the spans of the service; `None` if that is not known.
     pub outside: Option<Outside>,
-    /// Share of the CPU that the busiest replica may or can use, 0 to about 1; none when it was not sampled.
+    /// Share of the CPU that the busiest replica may or can use, 0 to about 1; `None` if it was not sampled.
     pub cpu_share: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What `chatty-http` rests on.
+//! Evidence of `chatty-http`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ pub struct ChattyHttp {
     pub traces: usize,
     /// Of the operation's traces, the share that show it, 0 to 1.
     pub trace_share: f64,
-    /// What is called: a service of the run, or a host and port; none when the spans do not name it.
+    /// Callee: a service of the run, or a host and port; `None` if the spans do not name it.
     pub callee: Option<String>,
     /// Of all calls to the callee in the traces of the trial, the share that are these, 0 to 1.
     pub callee_share: f64,
     /// The endpoint: method, address and path without ids, clipped.
     pub endpoint: String,
-    /// The address of one of the calls with its ids, clipped; none when it is not recorded.
+    /// The address of one of the calls with its ids, clipped; `None` if it is not recorded.
     pub address: Option<String>,
     /// These calls in each request that shows it.
     pub calls: Counts,
@@ -27,7 +27,7 @@ pub struct ChattyHttp {
     pub busy_ns: f64,
     /// Time of a request in these calls and in the gaps between them, without that of other calls, median, nanoseconds.
     pub cost_ns: f64,
-    /// What the calls request.
+    /// Subject of the calls.
     pub items: Items,
     /// Whether in most of these requests a call to another endpoint ends before the first of these calls.
     pub is_after_another: bool,
@@ -39,7 +39,7 @@ pub struct ChattyHttp {
     pub begin_together: bool,
 }
 
-/// What the calls of one endpoint request.
+/// Subject of the calls of one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Items {

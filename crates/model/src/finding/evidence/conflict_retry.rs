@@ -1,13 +1,13 @@
-//! What `conflict-retry` rests on.
+//! Evidence of `conflict-retry`.
 
 use serde::{Deserialize, Serialize};
 
 /// The conflicts between transactions in one store: those of one operation, or all that the store counts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ConflictRetry {
-    /// The requests of the finding's operation; none when no span shows a conflict and only the store counts them.
+    /// The requests of the finding's operation; `None` if no span shows a conflict and only the store counts them.
     pub requests: Option<Requests>,
-    /// What the store itself counts of its conflicts; empty when it counts none.
+    /// The store's own counts of its conflicts; empty if it counts none.
     pub counters: Vec<Counter>,
 }
 
@@ -48,7 +48,7 @@ pub struct Requests {
     pub conflicts: usize,
     /// Share of the operation's time in attempts that came to nothing, 0 to 1.
     pub lost_share: f64,
-    /// From the first attempt of a request that began again to its last one, median, nanoseconds; none when none did.
+    /// From the first attempt of a request that began again to its last one, median, nanoseconds; `None` if none did.
     pub retry_lost_ns: Option<f64>,
     /// How the store names the conflict, the most frequent first; empty when only an error's text shows it.
     pub codes: Vec<String>,

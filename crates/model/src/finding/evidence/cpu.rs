@@ -1,4 +1,4 @@
-//! What findings about CPU have in common: the limit that is reached, and what shows that it holds the load back.
+//! Common parts of findings about CPU: the limit that is reached, and what shows that it holds the load back.
 
 use std::fmt;
 
@@ -25,10 +25,10 @@ pub enum CpuLimit {
     Host,
 }
 
-/// What shows that a load is no longer carried, by comparison with a lighter one.
+/// Sign that a load is no longer carried, by comparison with a lighter one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Proof {
-    /// What differs between the two.
+    /// Difference between the two.
     pub sign: ProofSign,
     /// The lighter load.
     pub lighter: LoadPoint,
@@ -36,7 +36,7 @@ pub struct Proof {
     pub heavier: LoadPoint,
 }
 
-/// What shows that a load is no longer carried.
+/// Sign that a load is no longer carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofSign {
@@ -47,7 +47,7 @@ pub enum ProofSign {
     Queueing,
 }
 
-/// What a load carried.
+/// Throughput and latency of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoadPoint {
     /// The load.
@@ -69,10 +69,10 @@ impl LoadPoint {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuConsumers(pub Vec<CpuConsumer>);
 
-/// What one service or the load generator uses of the machine's CPU.
+/// CPU of the machine that one service or the load generator uses.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuConsumer {
-    /// The service; none for the load generator.
+    /// The service; `None` for the load generator.
     pub service: Option<String>,
     /// Cores in use by all its replicas, median.
     pub cores: f64,

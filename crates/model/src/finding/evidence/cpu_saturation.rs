@@ -1,4 +1,4 @@
-//! What `cpu-saturation` rests on.
+//! Evidence of `cpu-saturation`.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,13 @@ pub struct CpuSaturation {
     pub rate: f64,
     /// Mean latency in it, from the intended send, nanoseconds.
     pub latency_ns: f64,
-    /// Cores in use by all replicas together, median, above 0; none when they were not sampled.
+    /// Cores in use by all replicas together, median, above 0; `None` if they were not sampled.
     pub cores: Option<f64>,
     /// How the kernel held the replica back.
     pub held: Held,
-    /// What shows that more load was not carried; none when nothing does.
+    /// Proof that more load was not carried; `None` without one.
     pub proof: Option<Proof>,
-    /// Cores in use by the load generator, median; none when it was not sampled.
+    /// Cores in use by the load generator, median; `None` if it was not sampled.
     pub generator_cores: Option<f64>,
     /// The largest consumers of the machine's CPU; only where the machine is the limit.
     pub consumers: CpuConsumers,
@@ -46,9 +46,9 @@ pub struct CpuSaturation {
 /// How often the kernel held a replica back, medians.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Held {
-    /// Share of the scheduling periods in which its quota was used up, 0 to 1; none when not sampled.
+    /// Share of the scheduling periods in which its quota was used up, 0 to 1; `None` if not sampled.
     pub throttled_share: Option<f64>,
-    /// Share of the time in which at least one of its tasks waited for CPU, 0 to 1; none when not sampled.
+    /// Share of the time in which at least one of its tasks waited for CPU, 0 to 1; `None` if not sampled.
     pub waiting_share: Option<f64>,
     /// From this share of periods on, the quota counts as holding it back.
     pub throttled_share_min: f64,

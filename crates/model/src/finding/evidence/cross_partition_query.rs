@@ -1,4 +1,4 @@
-//! What `cross-partition-query` rests on.
+//! Evidence of `cross-partition-query`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,17 +17,17 @@ pub struct CrossPartitionQuery {
     pub touched: usize,
     /// Of these requests, the share in which exactly the median number responded, 0 to 1.
     pub same_count_share: f64,
-    /// Partitions without rows among those, median; none when it is not known which have rows.
+    /// Partitions without rows among those, median; `None` if it is not known which have rows.
     pub empty: Option<usize>,
-    /// Of the partitions that responded, the share without rows, median, 0 to 1; none when that is not known.
+    /// Of the partitions that responded, the share without rows, median, 0 to 1; `None` if that is not known.
     pub empty_share: Option<f64>,
     /// A query with a greater share of partitions without rows is taken not to need them all, 0 to 1.
     pub empty_share_min: f64,
-    /// Charge of the query in one request, mean, request units; none when no charge is recorded.
+    /// Charge of the query in one request, mean, request units; `None` if no charge is recorded.
     pub charge: Option<f64>,
-    /// The part of it in partitions that had rows, mean, request units; none when that is not known.
+    /// The part of it in partitions that had rows, mean, request units; `None` if that is not known.
     pub useful_charge: Option<f64>,
-    /// The most that a partition consumed in a second, as a share of what is provisioned for it, from 0; none when the
+    /// The most that a partition consumed in a second, as a share of what is provisioned for it, from 0; `None` if the
     /// store does not report both.
     pub peak_share: Option<f64>,
     /// The query as sent, clipped.
@@ -35,7 +35,7 @@ pub struct CrossPartitionQuery {
 }
 
 impl CrossPartitionQuery {
-    /// What share is spent without a result, 0 to 1, and of what.
+    /// Share that is spent without a result, 0 to 1, and its whole.
     pub fn waste(&self) -> (f64, Measure) {
         match (self.charge.zip(self.useful_charge), self.empty_share) {
             (Some((all, useful)), _) if all > 0.0 => (((all - useful) / all).clamp(0.0, 1.0), Measure::Charge),
@@ -45,7 +45,7 @@ impl CrossPartitionQuery {
     }
 }
 
-/// What a share without a result is a share of.
+/// Whole of a share without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {

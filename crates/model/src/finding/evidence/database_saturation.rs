@@ -1,4 +1,4 @@
-//! What `database-saturation` rests on.
+//! Evidence of `database-saturation`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use super::load::LoadLevel;
 /// A database without capacity left.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DatabaseSaturation {
-    /// What shows it.
+    /// Sign of it.
     pub sign: SaturationSign,
     /// Services that query it and have CPU to spare; empty when one of them has not, or was not sampled.
     pub idle_clients: Vec<ClientCpu>,
-    /// The shape of query that most of its time goes to; none when its queries took no time.
+    /// The shape of query that most of its time goes to; `None` if its queries took no time.
     pub costliest: Option<CostliestShape>,
-    /// A query that took especially long; none when no query was seen.
+    /// A query that took especially long; `None` if no query was seen.
     pub query: Option<String>,
 }
 
-/// What shows that a database is saturated.
+/// Sign that a database is saturated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SaturationSign {
@@ -26,14 +26,14 @@ pub enum SaturationSign {
     Cpu {
         /// Its CPU.
         cpu: FullCpu,
-        /// Its queries under two loads; none when they are not slower, or something else makes them slower.
+        /// Its queries under two loads; `None` if they are not slower, or something else makes them slower.
         slowed: Option<SlowedQueries>,
     },
     /// The same queries take longer under more load.
     Queries {
         /// Its queries under two loads.
         slowed: SlowedQueries,
-        /// How busy its busiest replica is, as a share of the CPU that it may or can use; none when not sampled.
+        /// How busy its busiest replica is, as a share of the CPU that it may or can use; `None` if not sampled.
         cpu_share: Option<f64>,
         /// Whether its clients have a connection before the span of a query begins.
         is_connected_first: bool,
@@ -59,13 +59,13 @@ pub struct FullCpu {
     pub rate: f64,
     /// Mean latency in it, from the intended send, nanoseconds.
     pub latency_ns: f64,
-    /// What requests cost it; none when its CPU was not sampled or nothing was completed.
+    /// Cost of requests; `None` if its CPU was not sampled or nothing was completed.
     pub demand: Option<CpuDemand>,
-    /// What shows that more load was not carried; none when nothing does.
+    /// Proof that more load was not carried; `None` without one.
     pub proof: Option<Proof>,
 }
 
-/// What a request costs a resource, by the utilisation law U = X · D (Denning and Buzen, *The Operational Analysis of
+/// Cost of a request to a resource, by the utilisation law U = X · D (Denning and Buzen, *The Operational Analysis of
 /// Queueing Network Models*, 1978).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuDemand {
@@ -113,7 +113,7 @@ pub struct SlowedShape {
     pub light_median_ns: f64,
     /// Median duration under the heaviest load, nanoseconds.
     pub heavy_median_ns: f64,
-    /// Median rows returned under the heaviest load; none where spans do not show it.
+    /// Median rows returned under the heaviest load; `None` where spans do not show it.
     pub rows: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What `descriptor-exhaustion` rests on.
+//! Evidence of `descriptor-exhaustion`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,11 @@ pub struct DescriptorExhaustion {
     pub interval: String,
     /// The load in it.
     pub load: LoadLevel,
-    /// Open descriptors and how many there may be; none when they were not sampled.
+    /// Open descriptors and how many there may be; `None` if they were not sampled.
     pub descriptors: Option<Descriptors>,
-    /// What fails for lack of descriptors; none when nothing does.
+    /// Failure for lack of descriptors; `None` without one.
     pub failures: Option<Failures>,
-    /// Steady growth; none when there is none.
+    /// Steady growth; `None` if there is none.
     pub growth: Option<Growth>,
 }
 
@@ -34,15 +34,15 @@ pub struct Descriptors {
     pub limit: f64,
 }
 
-/// What fails for lack of descriptors.
+/// Failure for lack of descriptors.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Failures {
     /// Share of the requests that fail, 0 to 1.
     pub share: f64,
-    /// What the errors of the service call it, such as `too many open files`; none when the load sees failures and no
+    /// Name in the errors of the service, such as `too many open files`; `None` if the load sees failures and no
     /// span says why.
     pub name: Option<String>,
-    /// The text of one of them; none when none was recorded.
+    /// The text of one of them; `None` if none was recorded.
     pub text: Option<String>,
     /// Traces that show one.
     pub traces: usize,
@@ -59,14 +59,14 @@ pub struct Growth {
     pub end: f64,
     /// More each second, above 0.
     pub per_second: f64,
-    /// More for each request of the load; none when no request ended.
+    /// More for each request of the load; `None` if no request ended.
     pub per_request: Option<f64>,
     /// Until the limit is reached at that rate, nanoseconds, from 0.
     pub until_limit_ns: f64,
 }
 
 impl DescriptorExhaustion {
-    /// Share of the limit that is in use, 0 to 1; none when the descriptors were not sampled.
+    /// Share of the limit that is in use, 0 to 1; `None` if the descriptors were not sampled.
     pub fn used_share(&self) -> Option<f64> {
         self.descriptors.map(|of| (of.open / of.limit.max(1.0)).clamp(0.0, 1.0))
     }

@@ -1,4 +1,4 @@
-//! What `disk-bound` rests on.
+//! Evidence of `disk-bound`.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +22,13 @@ pub struct DiskBound {
     pub at_disk: f64,
     /// Those of them that wait for a lock while a thread is at the disk; 0 where the disk alone explains it.
     pub behind: f64,
-    /// What the service writes to disks, bytes per second; none when it was not sampled.
+    /// Bytes per second that the service writes to disks; `None` if it was not sampled.
     pub written: Option<f64>,
-    /// What it reads from them, bytes per second; none when it was not sampled.
+    /// Bytes per second that it reads from them; `None` if it was not sampled.
     pub read: Option<f64>,
     /// Share of the time in which some task waited for a disk, 0 to 1, in the service's control group or on the host;
-    /// none when it was not sampled.
+    /// `None` if it was not sampled.
     pub pressure: Option<f64>,
-    /// What shows that more load is not carried; none for a single user, whose throughput is what the latency allows.
+    /// Sign that more load is not carried; `None` for a single user, whose throughput is what the latency allows.
     pub proof: Option<Proof>,
 }

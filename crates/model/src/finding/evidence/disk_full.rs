@@ -1,4 +1,4 @@
-//! What `disk-full` rests on.
+//! Evidence of `disk-full`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct DiskFull {
     /// Whose disk it is.
     pub owner: Owner,
-    /// What the errors report, the most frequent first; at least one in a finding.
+    /// Reports of the errors, the most frequent first; at least one in a finding.
     pub reports: Vec<Report>,
     /// Operations that failed because of it, each where the error began.
     pub failed: f64,
@@ -28,7 +28,7 @@ pub struct DiskFull {
     pub first_ns: i64,
     /// When the last of them ended, nanoseconds since the Unix epoch.
     pub last_ns: i64,
-    /// The text of one of the errors; clipped where it is very long, none when only codes were recorded.
+    /// The text of one of the errors; clipped where it is very long, `None` if only codes were recorded.
     pub message: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Report {
     pub operations: usize,
 }
 
-/// What an error means, the surest first.
+/// Meaning of an error, the surest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskCause {
@@ -93,7 +93,7 @@ impl DiskFull {
         (self.affected / self.requests.max(f64::MIN_POSITIVE)).min(1.0)
     }
 
-    /// What the surest report means.
+    /// Meaning of the surest report.
     pub fn cause(&self) -> DiskCause {
         self.reports.iter().map(|report| report.cause).min().unwrap_or_default()
     }

@@ -1,11 +1,11 @@
-//! What `dns` rests on.
+//! Evidence of `dns`.
 
 use serde::{Deserialize, Serialize};
 
 /// Requests of which a good part of the time passes while a service looks names up.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Dns {
-    /// What shows it.
+    /// Sign of it.
     pub sign: DnsSign,
     /// The names that are looked up, the most frequent first, a few; none when they are not recorded.
     pub names: Vec<String>,
@@ -15,13 +15,13 @@ pub struct Dns {
     pub request_ns: f64,
     /// One look-up: the median of the spans or the mean of the metric, nanoseconds.
     pub lookup_ns: f64,
-    /// Share of the look-ups that fail, 0 to 1; none when that is not recorded.
+    /// Share of the look-ups that fail, 0 to 1; `None` if that is not recorded.
     pub failed_share: Option<f64>,
     /// Requests that show one.
     pub requests: usize,
 }
 
-/// What shows how long look-ups take.
+/// Source of the length of look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DnsSign {

@@ -1,4 +1,4 @@
-//! What `duplicate-query` rests on.
+//! Evidence of `duplicate-query`.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub struct DuplicateQuery {
     pub sends: usize,
     /// The database that it goes to.
     pub database: String,
-    /// What shows that its values are the same.
+    /// Sign that its values are the same.
     pub sameness: Sameness,
 }
 
-/// What shows that queries of one text have the same values. In order of how surely it does.
+/// Sign that queries of one text have the same values, in order of certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sameness {

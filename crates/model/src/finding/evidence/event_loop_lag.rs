@@ -1,4 +1,4 @@
-//! What `event-loop-lag` rests on.
+//! Evidence of `event-loop-lag`.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,15 +29,15 @@ pub struct EventLoopLag {
     pub mean_ns: f64,
     /// The shortest, nanoseconds, which is the timer's interval.
     pub least_ns: f64,
-    /// The 99th percentile, nanoseconds; none when it is not reported.
+    /// The 99th percentile, nanoseconds; `None` if it is not reported.
     pub p99_ns: Option<f64>,
     /// Share of the time in which the loop is blocked for longer than the timer's interval, 0 to 1.
     pub blocked_share: f64,
-    /// Share of the time in which the loop runs callbacks, 0 to 1; none when it is not reported.
+    /// Share of the time in which the loop runs callbacks, 0 to 1; `None` if it is not reported.
     pub utilization: Option<f64>,
-    /// Cores that the busiest thread uses, median; none when it was not sampled.
+    /// Cores that the busiest thread uses, median; `None` if it was not sampled.
     pub thread_cores: Option<f64>,
-    /// What shows that more load was not carried; none when nothing does.
+    /// Proof that more load was not carried; `None` without one.
     pub proof: Option<Proof>,
 }
 

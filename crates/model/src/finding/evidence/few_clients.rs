@@ -1,4 +1,4 @@
-//! What `few-clients` rests on.
+//! Evidence of `few-clients`.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct FewClients {
     pub hot_share: f64,
     /// Its requests, as a multiple of the mean.
     pub hot_ratio: f64,
-    /// What a hash of that many clients gives the fullest replica, as a multiple of the mean.
+    /// Share that a hash of that many clients gives the fullest replica, as a multiple of the mean.
     pub expected_ratio: f64,
     /// Requests in the traces.
     pub requests: usize,

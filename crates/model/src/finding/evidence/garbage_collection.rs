@@ -1,4 +1,4 @@
-//! What `garbage-collection` rests on.
+//! Evidence of `garbage-collection`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::load::LoadLevel;
 /// most is meant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GarbageCollection {
-    /// What shows that the pauses matter.
+    /// Sign that the pauses matter.
     pub sign: PauseSign,
     /// The runtime that reports them.
     pub runtime: Runtime,
@@ -31,25 +31,25 @@ pub struct GarbageCollection {
     pub p99_ns: f64,
     /// Share of the time in which collections stopped the replica, 0 to 1.
     pub share: f64,
-    /// Collections that stopped it, per second; none when they are not counted.
+    /// Collections that stopped it, per second; `None` if they are not counted.
     pub collections: Option<f64>,
-    /// Mean length of such a pause, nanoseconds; none when they are not counted.
+    /// Mean length of such a pause, nanoseconds; `None` if they are not counted.
     pub pause_ns: Option<f64>,
-    /// The long pauses among them; none when no kind of collection has a mean as long as that.
+    /// The long pauses among them; `None` if no kind of collection has a mean as long as that.
     pub long: Option<LongPauses>,
     /// Seconds per second of collections that ran beside the program and did not stop it, from 0.
     pub concurrent: f64,
-    /// How full the heap is after collections; none when that is not reported.
+    /// How full the heap is after collections; `None` if that is not reported.
     pub heap: Option<Heap>,
     /// Share of the heap's limit from which it is nearly full, 0 to 1.
     pub heap_share_min: f64,
-    /// Cores in use by all replicas together, median; none when they were not sampled.
+    /// Cores in use by all replicas together, median; `None` if they were not sampled.
     pub cores: Option<f64>,
-    /// What shows that more load was not carried; none when nothing does.
+    /// Proof that more load was not carried; `None` without one.
     pub proof: Option<Proof>,
 }
 
-/// What shows that pauses matter.
+/// Sign that pauses matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseSign {

@@ -1,10 +1,10 @@
-//! What `generator-limited` rests on.
+//! Evidence of `generator-limited`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::run::Verdict;
 
-/// What speaks against the load generator.
+/// Signs against the load generator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GeneratorLimited {
     /// What was seen.
@@ -31,13 +31,13 @@ impl GeneratorLimited {
 /// One thing that speaks against the generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sign {
-    /// What it means for the trial's figures.
+    /// Meaning for the trial's figures.
     pub verdict: Verdict,
     /// What it is.
     pub kind: SignKind,
 }
 
-/// What can speak against the generator.
+/// Sign against the generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "sign", rename_all = "kebab-case")]
 pub enum SignKind {
@@ -85,7 +85,7 @@ pub enum SignKind {
 }
 
 impl SignKind {
-    /// Of the figures or of a resource, the share that it stands for, 0 to 1; none when it stands for no share.
+    /// Of the figures or of a resource, the share that it stands for, 0 to 1; `None` if it stands for no share.
     pub fn share(&self) -> Option<f64> {
         match self {
             Self::OwnVerdict { .. } => None,

@@ -1,11 +1,11 @@
-//! What `hot-partition` rests on.
+//! Evidence of `hot-partition`.
 
 use serde::{Deserialize, Serialize};
 
 /// Several equal places and the fullest of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HotPartition {
-    /// What the places are.
+    /// Kind of the places.
     pub kind: PlaceKind,
     /// Name of the fullest.
     pub hot: String,
@@ -13,21 +13,21 @@ pub struct HotPartition {
     pub places: usize,
     /// Share of the calls, or of the consumption, that the fullest gets, 0 to 1.
     pub share: f64,
-    /// What the fullest gets, as a multiple of the mean.
+    /// Share of the fullest, as a multiple of the mean.
     pub ratio: f64,
-    /// What was counted.
+    /// Counted quantity.
     pub counted: Counted,
     /// Calls to all places, or calls that would consume as much.
     pub calls: f64,
-    /// How much the places use; none when that is not known of all of them.
+    /// How much the places use; `None` if that is not known of all of them.
     pub used: Option<PlaceUse>,
-    /// How long calls to them take; none when it is not known.
+    /// How long calls to them take; `None` if it is not known.
     pub latency: Option<PlaceLatency>,
-    /// What the calls are for; none when that is not recorded.
+    /// Purpose of the calls; `None` if it is not recorded.
     pub keys: Option<Keys>,
 }
 
-/// What several equal places are.
+/// Kind of several equal places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceKind {
@@ -53,14 +53,14 @@ impl PlaceKind {
     }
 }
 
-/// What was counted for each place.
+/// Quantity that was counted for each place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// Calls in the traces.
     #[default]
     Calls,
-    /// What the store reports to have been consumed, because spans do not show the place.
+    /// Consumption that the store reports, because spans do not show the place.
     Consumption,
 }
 
@@ -93,10 +93,10 @@ pub struct PlaceLatency {
 pub struct Keys {
     /// Different keys.
     pub count: usize,
-    /// What a hash of that many gives the fullest, as a multiple of the mean.
+    /// Share that a hash of that many gives the fullest, as a multiple of the mean.
     pub expected_ratio: f64,
     /// Whether that few keys are often this uneven by chance.
     pub are_too_few: bool,
-    /// Share of one key among the calls to the fullest, 0 to 1; none when no key makes up most of them.
+    /// Share of one key among the calls to the fullest, 0 to 1; `None` if no key makes up most of them.
     pub hot_key_share: Option<f64>,
 }

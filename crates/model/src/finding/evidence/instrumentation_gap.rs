@@ -1,4 +1,4 @@
-//! What `instrumentation-gap` rests on.
+//! Evidence of `instrumentation-gap`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use super::load::LoadLevel;
 pub struct InstrumentationGap {
     /// The service of the operation.
     pub service: String,
-    /// The service that it calls and that has no span; none when the time passes in the operation itself.
+    /// The service that it calls and that has no span; `None` if the time passes in the operation itself.
     pub callee: Option<String>,
-    /// What shows that there is something to see.
+    /// Sign that there is something to see.
     pub sign: GapSign,
     /// Requests looked at.
     pub requests: usize,
@@ -33,7 +33,7 @@ impl InstrumentationGap {
     }
 }
 
-/// What shows that there is something to see.
+/// Sign that there is something to see.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum GapSign {

@@ -1,4 +1,4 @@
-//! What `interpreter-lock` rests on.
+//! Evidence of `interpreter-lock`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use super::cpu::Proof;
 /// The threads of a replica use one core together while others are idle, in one interval of the load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct InterpreterLock {
-    /// The interpreter that the replica's command names; none for any other program.
+    /// The interpreter that the replica's command names; `None` for any other program.
     pub interpreter: Option<Interpreter>,
     /// Cores in use by the replica, median, about 1; of several replicas the one closest to 1.
     pub cores: f64,
-    /// The same under the lighter load of the proof; none when it was not near one core there.
+    /// The same under the lighter load of the proof; `None` if it was not near one core there.
     pub lighter_cores: Option<f64>,
     /// Cores in use by the replica's busiest thread, mean, 0 to 1.
     pub thread_cores: f64,
-    /// Seconds per second that this thread waited for a processor, mean; none when not sampled.
+    /// Seconds per second that this thread waited for a processor, mean; `None` if not sampled.
     pub thread_wait: Option<f64>,
-    /// Threads of the replica, median, from 2; none when not sampled.
+    /// Threads of the replica, median, from 2; `None` if not sampled.
     pub threads: Option<f64>,
     /// Cap of the replica, cores; none without one.
     pub cap: Option<f64>,
@@ -33,11 +33,11 @@ pub struct InterpreterLock {
     pub replicas: usize,
     /// Label of the interval.
     pub interval: String,
-    /// How often the kernel took threads of the replica off a processor, per successful response; none when not sampled.
+    /// How often the kernel took threads of the replica off a processor, per successful response; `None` if not sampled.
     pub switches_each: Option<f64>,
-    /// What the threads showed while other programs filled the machine; none where cores were idle.
+    /// State of the threads while other programs filled the machine; `None` where cores were idle.
     pub crowded: Option<LockWaits>,
-    /// What shows that more load was not carried.
+    /// Sign that more load was not carried.
     pub proof: Proof,
 }
 

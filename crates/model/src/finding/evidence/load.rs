@@ -7,6 +7,6 @@ use serde::{Deserialize, Serialize};
 pub struct LoadLevel {
     /// Virtual users of closed models, from 0.
     pub users: u32,
-    /// Arrivals per second of open models, from 0; none when the load is closed.
+    /// Arrivals per second of open models, from 0; `None` if the load is closed.
     pub arrivals: Option<f64>,
 }

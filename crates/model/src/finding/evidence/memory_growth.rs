@@ -1,4 +1,4 @@
-//! What `memory-growth` rests on.
+//! Evidence of `memory-growth`.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +13,15 @@ pub struct MemoryGrowth {
     pub affected_replicas: usize,
     /// Replicas of the service, from 1.
     pub replicas: usize,
-    /// How much memory it may use; none when that is not known.
+    /// How much memory it may use; `None` if that is not known.
     pub limit: Option<Limit>,
-    /// Its steady growth; none when only the kills are known.
+    /// Its steady growth; `None` if only the kills are known.
     pub growth: Option<Growth>,
     /// Processes of the replica that the kernel killed at the limit while the load counted.
     pub kills: u64,
     /// From the start of the load to the first of them, nanoseconds, from 0; none without a kill.
     pub first_kill_ns: Option<i64>,
-    /// Its highest reading while the load counted, bytes; none when its memory was not sampled.
+    /// Its highest reading while the load counted, bytes; `None` if its memory was not sampled.
     pub most_bytes: Option<f64>,
 }
 
@@ -60,11 +60,11 @@ pub struct Growth {
     pub end_bytes: f64,
     /// Bytes per second, above 0.
     pub bytes_per_second: f64,
-    /// Bytes per request of the load, above 0; none when no request ended.
+    /// Bytes per request of the load, above 0; `None` if no request ended.
     pub bytes_per_request: Option<f64>,
     /// Until the limit is reached at that rate, nanoseconds, from 0.
     pub until_limit_ns: f64,
-    /// By how much the heap that survives collections grew, as a share of the growth, from 0; none when the runtime
+    /// By how much the heap that survives collections grew, as a share of the growth, from 0; `None` if the runtime
     /// does not report it.
     pub heap_share: Option<f64>,
 }

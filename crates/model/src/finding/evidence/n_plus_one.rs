@@ -1,4 +1,4 @@
-//! What `n-plus-one` rests on.
+//! Evidence of `n-plus-one`.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +21,11 @@ pub struct NPlusOne {
     pub busy_ns: f64,
     /// Time of a request in these queries and in the gaps between them, without that of other calls, median, nanoseconds.
     pub cost_ns: f64,
-    /// What is repeated.
+    /// Repeated statement.
     pub statement: Statement,
     /// The query before them, in the shape of its statement, clipped; none before writes that nothing comes before.
     pub after: Option<String>,
-    /// What is known of the values of the queries.
+    /// Knowledge of the values of the queries.
     pub values: Values,
     /// Spans for each query, from 1; more than 1 where several libraries report it.
     pub spans_per_query: f64,
@@ -40,16 +40,16 @@ pub struct NPlusOne {
 pub struct Statement {
     /// Its text without values, clipped.
     pub shape: String,
-    /// Its text as one of the queries sent it, clipped; none when that reads as the shape does.
+    /// Its text as one of the queries sent it, clipped; `None` if that reads as the shape does.
     pub sent: Option<String>,
-    /// What it does to rows.
+    /// Effect on rows.
     pub access: Access,
-    /// What it is sent to, as its spans name it: `db.system.name`; none when they do not.
+    /// Destination, as its spans name it: `db.system.name`; `None` if they do not.
     #[serde(default)]
     pub system: Option<String>,
 }
 
-/// What a statement does to rows.
+/// Effect of a statement on rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -60,7 +60,7 @@ pub enum Access {
     Write,
 }
 
-/// What is known of the values of repeated queries.
+/// Knowledge of the values of repeated queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Values {

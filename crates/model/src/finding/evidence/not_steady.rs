@@ -1,4 +1,4 @@
-//! What `not-steady` rests on.
+//! Evidence of `not-steady`.
 
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub struct Change {
     pub share: f64,
 }
 
-/// What can be steady or not.
+/// Quantity that can be steady or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {

@@ -1,4 +1,4 @@
-//! What `offered-load-limited` rests on.
+//! Evidence of `offered-load-limited`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,20 +10,20 @@ use super::variant::VariantFigures;
 pub struct OfferedLoadLimited {
     /// How much less it offers.
     pub room: Room,
-    /// What it cannot show.
+    /// Conclusion that it does not allow.
     pub hidden: Hidden,
 }
 
 /// How much less a load offers than the system can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Room {
-    /// What the share is one of.
+    /// Whole of the share.
     pub of: RoomOf,
     /// The least of all windows, 0 to 1; slightly more where more completes in a window than arrives in it.
     pub share: f64,
 }
 
-/// What shows that a load leaves room.
+/// Sign that a load leaves room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoomOf {
@@ -34,20 +34,20 @@ pub enum RoomOf {
     Completed,
 }
 
-/// What a load that leaves room cannot show.
+/// Conclusion that a load which leaves room does not allow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "kebab-case")]
 pub enum Hidden {
     /// The capacity, in a trial whose load rises in steps.
     Capacity(Steps),
-    /// What other variants change, beside the first variant.
+    /// Changes of other variants beside the first.
     Others {
         /// The first variant.
         first: VariantFigures,
         /// The names of the others.
         others: Vec<String>,
     },
-    /// What a variant changes.
+    /// Changes of a variant.
     Variant(Pair),
 }
 
@@ -73,7 +73,7 @@ pub struct Steps {
 /// One step of a load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
-    /// What it offers.
+    /// Offered load.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,

@@ -1,4 +1,4 @@
-//! What `outage` rests on.
+//! Evidence of `outage`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Outage {
     pub load_end_ns: i64,
     /// The times in which it was down and the load felt it, in order.
     pub spells: Vec<Spell>,
-    /// Of the calls that failed in the traces of that time, the share that went to its service, 0 to 1; none when none
+    /// Of the calls that failed in the traces of that time, the share that went to its service, 0 to 1; `None` if none
     /// failed.
     pub failed_call_share: Option<f64>,
 }
@@ -27,7 +27,7 @@ pub struct Outage {
 pub struct Spell {
     /// When it went down, nanoseconds since the Unix epoch.
     pub start_ns: i64,
-    /// When it was up again; none when it stayed down.
+    /// When it was up again; `None` if it stayed down.
     pub end_ns: Option<i64>,
     /// What came of it.
     pub recovery: Recovery,

@@ -1,11 +1,11 @@
-//! What `pool-wait` rests on.
+//! Evidence of `pool-wait`.
 
 use serde::{Deserialize, Serialize};
 
 /// One operation whose requests wait for a connection from a pool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PoolWait {
-    /// What shows that requests wait.
+    /// Sign that requests wait.
     pub sign: PoolSign,
     /// Wait for connections in each request, median, nanoseconds.
     pub wait_ns: f64,
@@ -13,11 +13,11 @@ pub struct PoolWait {
     pub query_ns: f64,
     /// Time in which a request calls other services between its first and its last query, median, nanoseconds.
     pub other_calls_ns: f64,
-    /// What the pool reports of itself.
+    /// The pool's own figures.
     pub pool: PoolMetrics,
 }
 
-/// What shows that requests wait for a connection.
+/// Sign that requests wait for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolSign {
@@ -40,20 +40,20 @@ impl PoolSign {
     }
 }
 
-/// What the pools of a service report.
+/// Figures that the pools of a service report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PoolMetrics {
-    /// Mean wait for a connection, nanoseconds; none when not reported.
+    /// Mean wait for a connection, nanoseconds; `None` if not reported.
     pub wait_ns: Option<f64>,
-    /// Mean time that a connection is held, nanoseconds; none when not reported.
+    /// Mean time that a connection is held, nanoseconds; `None` if not reported.
     pub use_ns: Option<f64>,
-    /// The largest number of connections; none when not reported.
+    /// The largest number of connections; `None` if not reported.
     pub size: Option<f64>,
-    /// Connections taken; none when not reported.
+    /// Connections taken; `None` if not reported.
     pub taken: Option<f64>,
-    /// Readings in which requests wait; none when not reported.
+    /// Readings in which requests wait; `None` if not reported.
     pub pending: Option<Readings>,
-    /// Readings in which all connections are in use; none when not reported.
+    /// Readings in which all connections are in use; `None` if not reported.
     pub full: Option<Readings>,
 }
 

@@ -1,23 +1,23 @@
-//! What `port-exhaustion` rests on.
+//! Evidence of `port-exhaustion`.
 
 use serde::{Deserialize, Serialize};
 
 /// A service that cannot open connections because no local port is left for them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PortExhaustion {
-    /// What its errors call it, such as `cannot assign requested address`.
+    /// Name in its errors, such as `cannot assign requested address`.
     pub name: String,
-    /// The text of one of them; none when none was recorded.
+    /// The text of one of them; `None` if none was recorded.
     pub text: Option<String>,
     /// Share of the requests that meet one, 0 to 1.
     pub share: f64,
     /// Traces that show one.
     pub traces: usize,
-    /// Where the connections were to go, as the failed calls say; none when they do not.
+    /// Where the connections were to go, as the failed calls say; `None` if they do not.
     pub peer: Option<String>,
-    /// Connections in the state TIME_WAIT, the most in any reading under load; none when they were not sampled.
+    /// Connections in the state TIME_WAIT, the most in any reading under load; `None` if they were not sampled.
     pub time_wait: Option<f64>,
-    /// Local ports that there are for connections to one peer; none when that is not known.
+    /// Local ports that there are for connections to one peer; `None` if that is not known.
     pub ports: Option<f64>,
 }
 

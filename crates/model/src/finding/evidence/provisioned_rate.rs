@@ -1,4 +1,4 @@
-//! What `provisioned-rate` rests on.
+//! Evidence of `provisioned-rate`.
 
 use serde::{Deserialize, Serialize};
 

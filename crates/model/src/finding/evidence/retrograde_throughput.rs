@@ -1,4 +1,4 @@
-//! What `retrograde-throughput` rests on.
+//! Evidence of `retrograde-throughput`.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ pub struct RetrogradeThroughput {
     pub lost_share_low: f64,
     /// The high end of it.
     pub lost_share_high: f64,
-    /// A later level with the load of the peak that brought the throughput back; none when the load only grew.
+    /// A later level with the load of the peak that brought the throughput back; `None` if the load only grew.
     pub recovered: Option<Recovered>,
-    /// What grows from the peak to the fall, the most telling first.
+    /// Quantity that grows from the peak to the fall, the most telling first.
     pub growing: Vec<Growing>,
     /// The universal scalability law through the levels; none with too few of them.
     pub law: Option<Law>,
@@ -29,7 +29,7 @@ pub struct RetrogradeThroughput {
 /// A level of a load that rises in steps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Level {
-    /// What the load offers.
+    /// Offered load.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
@@ -51,13 +51,13 @@ impl Level {
 /// A level after the fall.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Recovered {
-    /// What the load offers.
+    /// Offered load.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
 }
 
-/// What grows from the peak to the fall.
+/// Quantity that grows from the peak to the fall.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Growing {
@@ -120,7 +120,7 @@ impl Law {
         self.misfit.is_none() && self.kappa_interval.is_some_and(|(low, _)| low > 0.0)
     }
 
-    /// Requests under way with which the throughput is best; none when the law has no such peak.
+    /// Requests under way with which the throughput is best; `None` if the law has no such peak.
     pub fn best_in_flight(&self) -> Option<f64> {
         (self.sigma < 1.0 && self.kappa > 0.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
     }

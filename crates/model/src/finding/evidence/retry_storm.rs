@@ -1,4 +1,4 @@
-//! What `retry-storm` rests on.
+//! Evidence of `retry-storm`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ const CONFLICT_SHARE: f64 = 0.5;
 /// One kind of call of an operation that is retried more and more while it fails.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RetryStorm {
-    /// What is called.
+    /// Callee.
     pub callee: String,
     /// The query as sent, or else method, address and path without ids; clipped.
     pub text: Option<String>,
@@ -20,9 +20,9 @@ pub struct RetryStorm {
     pub layers: Vec<Layer>,
     /// Time of a failed attempt in the storm, median, nanoseconds.
     pub failed_ns: f64,
-    /// Time of a call outside the storm that succeeded at once, median, nanoseconds; none when there is no such call.
+    /// Time of a call outside the storm that succeeded at once, median, nanoseconds; `None` if there is no such call.
     pub succeeded_ns: Option<f64>,
-    /// Of the attempts in the storm, the share that failed by the counts over all spans, 0 to 1; none when these do not
+    /// Of the attempts in the storm, the share that failed by the counts over all spans, 0 to 1; `None` if these do not
     /// include the calls.
     pub failed_share: Option<f64>,
     /// Of the failed attempts of retried calls in the storm, the share that lost to another transaction, 0 to 1.

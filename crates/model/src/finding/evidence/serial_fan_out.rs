@@ -1,4 +1,4 @@
-//! What `serial-fan-out` rests on.
+//! Evidence of `serial-fan-out`.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct SerialFanOut {
     pub longest_ns: f64,
     /// The part of it in all of these calls but the longest, which parallel calls would save, median, nanoseconds.
     pub saving_ns: f64,
-    /// What is called.
+    /// Callee.
     pub target: Target,
     /// Where the calls go.
     pub destinations: Destinations,
@@ -38,7 +38,7 @@ impl SerialFanOut {
     }
 }
 
-/// What calls go to.
+/// Destination of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {

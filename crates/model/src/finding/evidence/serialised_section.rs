@@ -1,4 +1,4 @@
-//! What `serialised-section` rests on.
+//! Evidence of `serialised-section`.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,8 @@ pub struct SerialisedSection {
     pub by_threads: bool,
     /// Cores that the service uses.
     pub cores: f64,
-    /// The peer at which the request at work waits most of its time; none when there is no such peer.
+    /// The peer at which the request at work waits most of its time; `None` if there is no such peer.
     pub peer: Option<String>,
-    /// What shows that more load is not carried.
+    /// Sign that more load is not carried.
     pub proof: Proof,
 }

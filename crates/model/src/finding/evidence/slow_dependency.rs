@@ -1,4 +1,4 @@
-//! What `slow-dependency` rests on.
+//! Evidence of `slow-dependency`.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +20,13 @@ pub struct SlowDependency {
     pub calls_per_request: f64,
     /// Whether calls take longer under more load.
     pub growth: DependencyGrowth,
-    /// What calls took under each load, the lightest first; those loads under which enough requests were seen.
+    /// Time of calls under each load, the lightest first; those loads under which enough requests were seen.
     pub levels: Vec<DependencyLevel>,
     /// Share of the calls that failed, 0 to 1.
     pub failed_share: f64,
     /// How calls ended, most frequent first.
     pub statuses: Vec<DependencyStatus>,
-    /// What shows that the heaviest of the loads is not carried; none when nothing does, or when it was not read.
+    /// Proof that the heaviest of the loads is not carried; `None` without one, or when it was not read.
     pub proof: Option<Proof>,
 }
 
@@ -43,7 +43,7 @@ pub enum DependencyGrowth {
     Unknown,
 }
 
-/// What calls took under one load.
+/// Time of calls under one load.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DependencyLevel {
     /// The load.

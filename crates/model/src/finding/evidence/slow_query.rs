@@ -1,4 +1,4 @@
-//! What `slow-query` rests on.
+//! Evidence of `slow-query`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,12 +17,12 @@ pub struct SlowQuery {
     pub query_ns: f64,
     /// How often a request that sends one sends it, median, from 1.
     pub queries_per_request: f64,
-    /// Rows that one returns, median; none when no span records it.
+    /// Rows that one returns, median; `None` if no span records it.
     pub rows: Option<f64>,
-    /// The load under which it was read; none when it was read over the whole trial.
+    /// The load under which it was read; `None` if it was read over the whole trial.
     pub load: Option<LoadLevel>,
     /// Whether the trial has other loads, all of them heavier.
     pub is_lightest_load: bool,
-    /// Share of the database's CPU in use under that load, 0 to 1; none when it was not sampled.
+    /// Share of the database's CPU in use under that load, 0 to 1; `None` if it was not sampled.
     pub database_cpu_share: Option<f64>,
 }

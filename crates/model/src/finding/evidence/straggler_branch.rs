@@ -1,4 +1,4 @@
-//! What `straggler-branch` rests on.
+//! Evidence of `straggler-branch`.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct StragglerBranch {
     pub text: String,
 }
 
-/// What is done in parallel with other branches.
+/// Work that is done in parallel with other branches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Branch {
@@ -35,7 +35,7 @@ pub enum Branch {
     },
     /// A call to something else.
     Call {
-        /// What is called.
+        /// Callee.
         callee: String,
         /// The partition that it goes to.
         partition: Option<String>,

@@ -1,4 +1,4 @@
-//! What `thread-pool` rests on.
+//! Evidence of `thread-pool`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use super::load::LoadLevel;
 /// replicas the one with most of them is meant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ThreadPool {
-    /// What the pool belongs to.
+    /// Owner of the pool.
     pub runtime: PoolRuntime,
-    /// The pool's own name; none when it has none.
+    /// The pool's own name; `None` if it has none.
     pub pool: Option<String>,
     /// The metric that shows that requests wait, as the service reports it.
     pub metric: String,
@@ -27,21 +27,21 @@ pub struct ThreadPool {
     pub readings: usize,
     /// Requests of the load under way at any time, from 0.
     pub under_way: f64,
-    /// Threads that work, median; none when it is not reported.
+    /// Threads that work, median; `None` if it is not reported.
     pub busy: Option<f64>,
-    /// Threads that there are, or may be, median; none when it is not reported.
+    /// Threads that there are, or may be, median; `None` if it is not reported.
     pub size: Option<f64>,
     /// Requests that wait for a thread, median.
     pub waiting: f64,
     /// Whether the pool reports these; otherwise they are the requests under way beyond its threads.
     pub is_reported: bool,
-    /// Share of the CPU that the busiest replica may or can use, 0 to about 1; none when it was not sampled.
+    /// Share of the CPU that the busiest replica may or can use, 0 to about 1; `None` if it was not sampled.
     pub cpu_share: Option<f64>,
-    /// What shows that more load was not carried; none when nothing does.
+    /// Proof that more load was not carried; `None` without one.
     pub proof: Option<Proof>,
 }
 
-/// What a pool of threads belongs to.
+/// Owner of a pool of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolRuntime {

@@ -1,4 +1,4 @@
-//! What `throttling` rests on.
+//! Evidence of `throttling`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Throttling {
     pub rejected: f64,
     /// Attempts in all, the rejected ones included.
     pub attempts: f64,
-    /// Attempts for each call that succeeded, from 1; none when no call succeeded.
+    /// Attempts for each call that succeeded, from 1; `None` if no call succeeded.
     pub attempts_per_success: Option<f64>,
     /// Of the time of the slower half of the requests, the share spent waiting to retry with no call in progress, 0 to 1.
     pub wait_share: f64,
@@ -22,13 +22,13 @@ pub struct Throttling {
     pub seconds_with_rejections: usize,
     /// Seconds in which there were attempts.
     pub seconds_with_attempts: usize,
-    /// Of the waits after a rejection that named a time, the share as long as that, 0 to 1; none when no rejection named one.
+    /// Of the waits after a rejection that named a time, the share as long as that, 0 to 1; `None` if no rejection named one.
     pub waits_as_requested_share: Option<f64>,
     /// Partitions of the store that report their throughput.
     pub partitions: usize,
     /// Throughput provisioned for each partition, request units per second.
     pub provisioned: Option<f64>,
-    /// The most that a partition consumed in a second with rejections, request units per second; none when its limit is
+    /// The most that a partition consumed in a second with rejections, request units per second; `None` if its limit is
     /// unknown.
     pub peak: Option<f64>,
     /// Mean consumption of a partition, request units per second.

@@ -1,4 +1,4 @@
-//! What `time-outside-spans` rests on.
+//! Evidence of `time-outside-spans`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use super::load::LoadLevel;
 pub struct TimeOutsideSpans {
     /// The load with most demand at which it was read.
     pub heaviest: EndToEnd,
-    /// The lightest load at which it was read; none when there is no other.
+    /// The lightest load at which it was read; `None` if there is no other.
     pub lightest: Option<EndToEnd>,
-    /// What the gap looks like over the loads.
+    /// Shape of the gap over the loads.
     pub pattern: GapPattern,
     /// Services without spans that no span shows a call to, so that they may stand before the service.
     pub in_front: Vec<String>,
@@ -33,13 +33,13 @@ pub struct EndToEnd {
 }
 
 impl EndToEnd {
-    /// What no span covers, nanoseconds, from 0.
+    /// Time that no span covers, nanoseconds, from 0.
     pub fn gap_ns(&self) -> f64 {
         (self.client_ns - self.span_ns).max(0.0)
     }
 }
 
-/// What a gap looks like over the loads.
+/// Shape of a gap over the loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapPattern {

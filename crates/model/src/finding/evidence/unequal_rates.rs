@@ -1,4 +1,4 @@
-//! What `unequal-rates` rests on.
+//! Evidence of `unequal-rates`.
 
 use serde::{Deserialize, Serialize};
 

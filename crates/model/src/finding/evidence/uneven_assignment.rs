@@ -1,4 +1,4 @@
-//! What `uneven-assignment` rests on.
+//! Evidence of `uneven-assignment`.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub struct UnevenAssignment {
     pub load: LoadLevel,
     /// Successful responses per second at that time.
     pub rate: f64,
-    /// What shows that the load is no longer carried; none when nothing does.
+    /// Proof that the load is no longer carried; `None` without one.
     pub proof: Option<Proof>,
 }
 

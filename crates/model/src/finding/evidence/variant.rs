@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::VariantSummary;
 
-/// What a variant came to, medians over its repetitions.
+/// Figures of a variant, medians over its repetitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct VariantFigures {
     /// The variant.
@@ -17,7 +17,7 @@ pub struct VariantFigures {
     pub p50_ns: f64,
     /// 95 % latency, nanoseconds.
     pub p95_ns: f64,
-    /// CPU of all services for each successful request, core-seconds; none when it was not sampled.
+    /// CPU of all services for each successful request, core-seconds; `None` if it was not sampled.
     pub cpu_seconds_per_request: Option<f64>,
 }
 

@@ -16,7 +16,7 @@ const NAME_MAX: usize = 40;
 /// Eighths of a character, from one to seven.
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// What stands behind a bar.
+/// Data behind a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     /// The value.

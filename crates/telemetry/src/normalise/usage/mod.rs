@@ -113,7 +113,7 @@ fn limit(limits: &BTreeMap<String, Vec<Point>>, replica: &str, trial: &TrialEvid
     all.all(|other| other == first).then_some(first)
 }
 
-/// What the replicas of a service report by the first of these sources that it has.
+/// Reports of the replicas of a service by the first of these sources that it has.
 fn by_replica(trial: &TrialEvidence, service: &str, sources: &[Source]) -> BTreeMap<String, Vec<Point>> {
     let of_source = |source: &Source| {
         let is_its = |series: &&Series| series.key.service == service && source.is_of(&series.key);

@@ -23,7 +23,7 @@ pub(super) enum Kind {
 pub(super) struct Source {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// What values are multiplied by.
+    /// Factor of values.
     pub(super) factor: f64,
 }
 

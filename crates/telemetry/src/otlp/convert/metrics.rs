@@ -53,7 +53,7 @@ struct Sink<'a> {
     out: &'a mut Converted<(SeriesKey, Point)>,
 }
 
-/// What all kinds of data points have in common.
+/// Fields that all kinds of data points have.
 #[derive(Clone)]
 struct Common {
     labels: BTreeMap<String, String>,

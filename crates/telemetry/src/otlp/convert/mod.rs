@@ -51,10 +51,10 @@ const SERVICES: [&str; 8] = [
     "container.name",
     "k8s.pod.name",
 ];
-/// What tells instances of a service apart outside of pods, the first of these.
+/// Attributes that tell instances of a service apart outside of pods, the first of these.
 const INSTANCES: [&str; 3] = ["service.instance.id", "container.id", "host.name"];
 
-/// What a request came to.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted<T> {
     /// At most [`RECORDS_MAX`].
@@ -63,9 +63,9 @@ pub struct Converted<T> {
     pub malformed: u64,
     /// Records left out because there are more than [`RECORDS_MAX`].
     pub over_limit: u64,
-    /// What is wrong with the first malformed record.
+    /// Fault of the first malformed record.
     pub complaint: Option<String>,
-    /// What was cut off the first record that was kept in part.
+    /// Part cut off the first record that was kept in part.
     pub warning: Option<String>,
     /// Positions of the spans without a kind, which OTLP treats as internal.
     pub(crate) without_kind: Vec<usize>,
@@ -173,7 +173,7 @@ pub(crate) fn cut(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-/// A trace id; none when it is not sixteen bytes or all zero. Also for span ids of eight.
+/// A trace id; `None` if it is not sixteen bytes or all zero. Also for span ids of eight.
 fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok().filter(|id| *id != [0; N])
 }

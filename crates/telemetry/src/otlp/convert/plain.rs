@@ -51,7 +51,7 @@ pub(super) enum Scalar<'a> {
 }
 
 /// Walks a plain span of at most [`ATTRIBUTES_MAX`] attributes and shows `visit` each of them, whose key it has to read as
-/// text; none for any other span, and when `visit` says none.
+/// text; `None` for any other span, and when `visit` says none.
 #[inline]
 pub(super) fn walk<'a>(
     record: &'a [u8],
@@ -85,7 +85,7 @@ pub(super) fn walk<'a>(
     Some(span)
 }
 
-/// A plain span of at most [`ATTRIBUTES_MAX`] attributes; none for any other.
+/// A plain span of at most [`ATTRIBUTES_MAX`] attributes; `None` for any other.
 pub(super) fn span(record: &[u8]) -> Option<Plain> {
     let mut attributes = Vec::with_capacity(USUAL);
     let walked = walk(record, |key, value| {
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// What `prost` makes of a span, without what is not kept.
+    /// A span as `prost` decodes it, without the fields that are not kept.
     fn by_prost(record: &[u8]) -> Option<Plain> {
         let mut span = otlp::Span::decode(record).ok()?;
         let attributes = values::pairs(std::mem::take(&mut span.attributes)).collect();

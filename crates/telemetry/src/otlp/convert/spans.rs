@@ -91,7 +91,7 @@ impl<'a> From<&'a Origin> for Whose<'a> {
     }
 }
 
-/// A span that was packed; none when it makes no sense.
+/// A span that was packed; `None` if it makes no sense.
 pub(super) fn unpacked(whose: Whose<'_>, weight: f64, plain: Plain) -> Option<Span> {
     let Plain { mut span, attributes } = plain;
     span.name = shortened(span.name);
@@ -121,7 +121,7 @@ fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Conver
     }
 }
 
-/// What identifies a span, and its times.
+/// Ids and times of a span.
 pub(super) struct Checked {
     pub(super) trace_id: [u8; 16],
     span_id: [u8; 8],

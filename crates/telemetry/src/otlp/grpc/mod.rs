@@ -82,7 +82,7 @@ fn signal(path: &str) -> Result<Signal, Refusal> {
     }
 }
 
-/// What a message whose compressed flag is set is compressed with.
+/// Compression of a message whose compressed flag is set.
 fn encoding(headers: &HeaderMap) -> Result<Encoding, Refusal> {
     match headers.get(GRPC_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity") => Ok(Encoding::Plain),

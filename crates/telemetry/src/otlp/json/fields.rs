@@ -16,7 +16,7 @@ pub(in crate::otlp) trait FromJson: Sized {
     fn from_json(value: Value) -> Result<Self, Mistake>;
 }
 
-/// What is wrong with a field, after the field's path.
+/// Fault of a field, after the field's path.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::otlp) struct Mistake {
     path: String,

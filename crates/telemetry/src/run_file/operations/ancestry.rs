@@ -27,7 +27,7 @@ impl Ancestry {
         self.by_id.sort_unstable();
     }
 
-    /// The nearest server span above a span of the trace that was entered; none when the way up leaves the service,
+    /// The nearest server span above a span of the trace that was entered; `None` if the way up leaves the service,
     /// the trace or what is bearable.
     pub(super) fn server_above<'a>(&self, trace: &'a [Seen], span: &Seen) -> Option<&'a Seen> {
         let mut above = self.above(trace, span).map(|at| &trace[at]);

@@ -1,4 +1,4 @@
-//! What each operation of a trial did, and what the calls of its own code came to, over all spans of the trial.
+//! Figures of each operation of a trial and of the calls of its own code, over all spans of the trial.
 //!
 //! The decisions: all spans are read in one pass in the order they lie in the file, which is that of their traces, and
 //! counted trace by trace, so that no more than one trace is in memory. Of each span about a hundred bytes are looked at;

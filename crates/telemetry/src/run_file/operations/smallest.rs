@@ -23,7 +23,7 @@ impl<K: Copy + Ord + Hash, N: Ord, V: Default> Smallest<K, N, V> {
         Self { values: HashMap::new(), order: BTreeSet::new(), left_out: HashSet::new(), max }
     }
 
-    /// The value of a key; none when there are `max` entries with smaller names. Errors when `name` does.
+    /// The value of a key; `None` if there are `max` entries with smaller names. Errors when `name` does.
     pub(super) fn entry<E>(&mut self, key: K, name: impl FnOnce() -> Result<N, E>) -> Result<Option<&mut V>, E> {
         if !self.values.contains_key(&key) && !self.left_out.contains(&key) {
             self.order.insert((name()?, key));

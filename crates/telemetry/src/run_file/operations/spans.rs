@@ -1,4 +1,4 @@
-//! What is read of each span to count operations and calls.
+//! Facts of each span that operations and calls are counted from.
 //!
 //! Texts stay ids: names are looked up once they are shown. What a status means is decided here, by the ids of the few
 //! texts that say so, which are looked up beforehand.
@@ -40,7 +40,7 @@ pub(super) struct Seen {
     pub(super) outcome: Outcome,
 }
 
-/// What a span calls.
+/// Callee of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Target {
     Unknown,
@@ -122,7 +122,7 @@ impl<'a> Shapes<'a> {
         Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::new() })
     }
 
-    /// A shape; none when it is another trial's.
+    /// A shape; `None` if it is another trial's.
     fn get(&mut self, id: i64) -> rusqlite::Result<Option<Seen>> {
         if let Some(shape) = self.known.get(&id) {
             return Ok(*shape);
@@ -216,7 +216,7 @@ fn target_of(row: &Row<'_>) -> rusqlite::Result<Target> {
     })
 }
 
-/// What a call was charged; not a number when no charge was said.
+/// Charge of a call; not a number when no charge was said.
 fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
     let charge = row.get::<_, Option<f64>>(at)?.filter(|charge| charge.is_finite() && *charge >= 0.0);
     Ok(charge.unwrap_or(f64::NAN))

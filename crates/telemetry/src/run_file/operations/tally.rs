@@ -27,7 +27,7 @@ type OperationKey = (u32, u32);
 type CallKey = (Target, u32);
 type Names = (String, String);
 
-/// What was counted so far.
+/// Counts so far.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     texts: Texts<'a>,

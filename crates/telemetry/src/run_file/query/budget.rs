@@ -1,4 +1,4 @@
-//! What the aggregates of one query may hold in memory, all of them together.
+//! Memory that all aggregates of one query may hold together.
 //!
 //! SQLite sorts and groups on disk when it must, but a percentile keeps its group's values and a list its elements. They
 //! take from one budget, and the query ends with an error when that is spent.
@@ -19,7 +19,7 @@ impl Budget {
     }
 }
 
-/// What one aggregate has taken. Gives it back when dropped.
+/// Memory that one aggregate has taken. Gives it back when dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     budget: Arc<Budget>,

@@ -21,7 +21,7 @@ pub(super) fn cell(value: ValueRef<'_>, kind: ColumnType) -> Cell {
     }
 }
 
-/// What a cell takes in memory, in bytes.
+/// Memory of a cell, in bytes.
 pub(super) fn bytes(cell: &Cell) -> usize {
     size_of::<Cell>()
         + match cell {

@@ -1,4 +1,4 @@
-//! What can go wrong with a query, said so that whoever wrote it knows what to change.
+//! Faults of a query, said so that whoever wrote it knows what to change.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub enum QueryError {
     /// It does more than read.
     #[error("the query would {action}, expected one that only reads, such as a SELECT")]
     Writes {
-        /// What it would do, such as `insert into run`.
+        /// Its action, such as `insert into run`.
         action: String,
     },
     /// There is another statement after the first.

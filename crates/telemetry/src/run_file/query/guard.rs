@@ -46,7 +46,7 @@ impl Refused {
     }
 }
 
-/// What an action would do, unless it only reads.
+/// Effect of an action, unless it only reads.
 fn forbidden(action: &AuthAction<'_>) -> Option<String> {
     Some(match action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => return None,

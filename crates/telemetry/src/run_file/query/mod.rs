@@ -27,7 +27,7 @@ use session::Session;
 pub struct QueryLimits {
     /// Rows of the result; those after them are left out, and [`Table::is_cut`] says so.
     pub rows: usize,
-    /// What the result may take in memory, in bytes; rows that would take more are left out too.
+    /// Maximum memory of the result, in bytes; rows that would take more are left out too.
     pub bytes: usize,
     /// How long it may run before it is stopped.
     pub time: Duration,

@@ -15,10 +15,10 @@ use super::guard::Refused;
 
 /// The longest text or blob that a query may make, and the longest it may read, in bytes.
 pub(super) const VALUE_BYTES_MAX: i32 = 64 << 20;
-/// What all aggregates of a query may hold together, in bytes.
+/// Bytes that all aggregates of a query may hold together.
 const AGGREGATES_BYTES_MAX: usize = 512 << 20;
 
-/// What a query is run on.
+/// Connection on which a query runs.
 pub(super) struct Session {
     pub(super) connection: Bounded,
     pub(super) refused: Refused,

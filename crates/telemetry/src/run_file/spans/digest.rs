@@ -1,4 +1,4 @@
-//! What is known of a stored trace when it is judged: read from the file, span by span, in the order of traces.
+//! Facts about a stored trace when it is judged: read from the file, span by span, in the order of traces.
 //!
 //! Only columns that are short are read, and what a shape says is remembered. The root is the earliest of the spans
 //! without a parent, else the earliest of all: what sent the request may have a span that is not in the file.
@@ -58,7 +58,7 @@ pub(super) struct Found {
     pub(super) is_end: bool,
 }
 
-/// What a shape says of its spans.
+/// Facts of a shape about its spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShapeNote {
     pub(super) counted: Counted,
@@ -73,7 +73,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// What a shape says; none when it is not in the file.
+    /// Facts of a shape; `None` if it is not in the file.
     pub(super) fn get(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<ShapeNote>> {
         if let Some(note) = self.known.get(&id) {
             return Ok(*note);

@@ -36,7 +36,7 @@ pub(super) enum Place {
     Rest,
 }
 
-/// What a fact of the span may be a copy of.
+/// Facts of the span that an attribute may be a copy of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Plain,

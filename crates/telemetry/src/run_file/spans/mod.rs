@@ -50,7 +50,7 @@ pub(super) struct Ceiling {
     pub(super) bytes: u64,
 }
 
-/// What spans are written with.
+/// Means of writing spans.
 pub(super) struct Context<'a> {
     pub(super) connection: &'a Connection,
     pub(super) strings: &'a mut Strings,
@@ -67,7 +67,7 @@ pub(super) struct Spans {
     of_trial: Option<OfTrial>,
 }
 
-/// What is known of the trial that is written to.
+/// State of the trial that is written to.
 #[derive(Debug)]
 struct OfTrial {
     trial: i64,
@@ -143,7 +143,7 @@ impl Spans {
     }
 }
 
-/// What becomes of a span.
+/// Fate of a span.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Kept(Known),

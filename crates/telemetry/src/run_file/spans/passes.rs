@@ -38,13 +38,13 @@ const PORTIONS: u64 = 8;
 const PORTION_SPANS_MIN: u64 = 500;
 const PORTION_SPANS_MAX: u64 = 80_000;
 
-/// What the passes over a trial have come to.
+/// Progress of the passes over a trial.
 #[derive(Debug)]
 pub(super) struct Passes {
     trial: i64,
     /// Of what has no place of its own, 1 trace in so many stays.
     one_in: u32,
-    /// What began earlier was judged.
+    /// Traces that began earlier were judged.
     before_ns: Option<i64>,
     /// The last trace that was looked at.
     through: i64,

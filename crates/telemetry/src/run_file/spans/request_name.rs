@@ -1,4 +1,4 @@
-//! What a request is called under the names of Application Insights, decided once for a shape.
+//! Name of a request under the names of Application Insights, decided once for a shape.
 //!
 //! The name that the service gives the product itself; else the span's, as long as it begins with the method; else method
 //! and route, or method and path. A path may be another one for each span: such a name is no part of the shape, the view
@@ -59,7 +59,7 @@ impl<'a> RequestName<'a> {
         }
     }
 
-    /// The name; none where there is none, and where each span has its own.
+    /// The name; `None` where there is none, and where each span has its own.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         match self {
             RequestName::Absent | RequestName::OfAddress => None,

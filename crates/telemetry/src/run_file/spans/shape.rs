@@ -288,7 +288,7 @@ fn insert(
     Ok(Shape { id, counted })
 }
 
-/// The template of a text that stands where `source` says; none when there is no such text.
+/// The template of a text that stands where `source` says; `None` if there is no such text.
 fn template_of(source: Source, in_shape: &str, layout: &Layout, span: &Span) -> Option<String> {
     let attribute = |at: usize| match layout.fields.get(at).map(|field| field.place) {
         Some(Place::Slot(slot)) => Part::Slot(slot),

@@ -38,7 +38,7 @@ impl Counted {
     }
 }
 
-/// What came since the last commit.
+/// Counts since the last commit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Added {
     arrived: u64,

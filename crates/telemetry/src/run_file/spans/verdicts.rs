@@ -32,7 +32,7 @@ pub(super) enum Course {
     Failed,
 }
 
-/// What is known of a stored trace when it is judged.
+/// Facts about a stored trace when it is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StoredTrace {
     /// Its number in the file.
@@ -48,7 +48,7 @@ pub(super) struct StoredTrace {
     pub(super) course: Course,
 }
 
-/// What becomes of a trace.
+/// Fate of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
     Stays,

@@ -34,7 +34,7 @@ mod value;
 const LONG_HEADERS: [&str; 4] = ["authorization", "cookie", "cookies", "bearer"];
 /// Names that stand in prose too, before a colon.
 const WORDS_OF_PROSE: [&str; 6] = ["authorization", "bearer", "cookie", "credentials", "secret", "token"];
-/// What stands before such a name in prose.
+/// Words before such a name in prose.
 const ADJECTIVES: [&str; 14] = [
     "bad",
     "expected",
@@ -51,7 +51,7 @@ const ADJECTIVES: [&str; 14] = [
     "unterminated",
     "wrong",
 ];
-/// What ends a word of free text, besides white space.
+/// Characters that end a word of free text, besides white space.
 const WORD_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
 
 /// Of a longer name only the last so many bytes are looked at.

@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         self.value(depth)
     }
 
-    /// What all numbers of an array are.
+    /// Type of all numbers of an array.
     fn kind(&mut self) -> Result<u8, Fault> {
         let at = self.cursor.at();
         match self.cursor.byte()? {

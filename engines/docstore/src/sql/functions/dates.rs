@@ -35,7 +35,7 @@ pub(super) const ALL: &[Entry] = &[
     }),
 ];
 
-/// What a part of a point in time is counted in.
+/// Unit of a part of a point in time.
 #[derive(Clone, Copy)]
 enum Part {
     Months(i64),

@@ -21,7 +21,7 @@ impl Client {
         Some(Self { stream: BufReader::new(stream) })
     }
 
-    /// Status and body; none if the server is gone before all of it has come.
+    /// Status and body; `None` if the server is gone before all of it has come.
     pub(crate) fn send(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String)> {
         let length = body.len();
         let request = format!(

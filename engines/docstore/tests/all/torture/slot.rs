@@ -28,7 +28,7 @@ impl Slot {
         self.acknowledged + 1
     }
 
-    /// Writes a version: status and body, none if the server is gone.
+    /// Writes a version: status and body, `None` if the server is gone.
     pub(crate) fn write(&self, client: &mut Client, version: u64, length: u64) -> Option<(u16, String)> {
         let is_delete = version.is_multiple_of(DELETE_EVERY);
         let text = "x".repeat(length as usize);

@@ -15,7 +15,7 @@ use crate::model::{
     Registry, RetryPolicy,
 };
 
-/// What is repeated.
+/// Repeated part.
 type Said = (Token, String);
 
 /// How failures begin that no schedule may bring about.
@@ -67,7 +67,7 @@ pub(super) struct Ledger {
     pub(super) heard: Vec<Token>,
 }
 
-/// What an orchestration is to do.
+/// Script of an orchestration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Script {
     /// Different for each orchestration that is started.

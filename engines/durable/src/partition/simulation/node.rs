@@ -15,7 +15,7 @@ use crate::payload::Payload;
 use crate::program::Program;
 use crate::store::{Batching, Store};
 
-/// What is different from schedule to schedule.
+/// Settings that differ from schedule to schedule.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) partitions: u16,

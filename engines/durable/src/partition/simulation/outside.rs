@@ -1,4 +1,4 @@
-//! What happens outside of the partitions: messages on their way, activities, responses, snapshots.
+//! World outside of the partitions: messages on their way, activities, responses, snapshots.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -30,7 +30,7 @@ pub(super) struct PendingRequest {
     pub(super) response: oneshot::Receiver<Result<Response, Error>>,
 }
 
-/// What the thread for snapshots has to do.
+/// Tasks of the thread for snapshots.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
     Finish(PartitionId, Box<Finished>),

@@ -11,7 +11,7 @@ const STEPS_SHOWN_OF_ONE: usize = 20_000;
 
 /// Something whose schedule follows from a seed.
 pub(super) trait Simulated {
-    /// What a schedule met.
+    /// Events that a schedule met.
     type Tally;
 
     /// Before its first step. `shown` is the number of last steps that its trace keeps.

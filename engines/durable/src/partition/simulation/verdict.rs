@@ -16,7 +16,7 @@ use crate::partition::table::Instance;
 /// Rounds after which what has not come to rest never will.
 const ROUNDS_MAX: usize = 20_000;
 
-/// What schedules came upon.
+/// Events that schedules met.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) steps: u64,

@@ -82,7 +82,7 @@ impl Workload {
         Self { partitions, request_weights, steps, large_bytes, width_max, wide_bytes, scripts: 0, tokens: 0 }
     }
 
-    /// What clients request next, in this order.
+    /// Next requests of clients, in this order.
     pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Vec<Drawn> {
         let id = self.instance(chance);
         let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });

@@ -64,7 +64,7 @@ pub(super) struct World {
     requests: u64,
 }
 
-/// What can happen next.
+/// Possible next steps.
 const TURN: usize = 1;
 const CRASH: usize = 9;
 

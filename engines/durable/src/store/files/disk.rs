@@ -214,7 +214,7 @@ fn write_synced(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync()
 }
 
-/// The bytes of a file; none if there is no such file.
+/// The bytes of a file; `None` if there is no such file.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match disk.read(path) {
         Ok(bytes) => Ok(Some(bytes)),

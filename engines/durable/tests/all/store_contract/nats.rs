@@ -1,4 +1,4 @@
-//! What can go wrong with NATS servers.
+//! Faults of NATS servers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What can go wrong with a PostgreSQL server.
+//! Faults of a PostgreSQL server.
 
 use std::time::Duration;
 

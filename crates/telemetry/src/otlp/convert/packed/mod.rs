@@ -24,7 +24,7 @@ const ORIGIN: u8 = b'o';
 const WEIGHT: u8 = b'w';
 const SPAN: u8 = b's';
 
-/// What an attribute's value is; a flag is its kind.
+/// Type of an attribute's value; a flag is its kind.
 const TEXT: u8 = 0;
 const FALSE: u8 = 1;
 const TRUE: u8 = 2;

@@ -29,7 +29,7 @@ impl Packer {
         Self { packed, origin: None, weight: 0.0, keys: Keys::default(), attributes: Vec::new() }
     }
 
-    /// What was packed. It takes no more room than its length, or twice of it: it may wait in a queue.
+    /// Packed bytes. They takes no more room than its length, or twice of it: it may wait in a queue.
     pub(in crate::otlp::convert) fn done(mut self) -> Packed {
         if self.packed.bytes.len() < self.packed.bytes.capacity() / 2 {
             self.packed.bytes.shrink_to_fit();
@@ -160,7 +160,7 @@ struct Key {
 }
 
 impl Keys {
-    /// Writes a key's number, and the key if it is new; none when there are too many, or its values are secrets.
+    /// Writes a key's number, and the key if it is new; `None` if there are too many, or its values are secrets.
     #[inline]
     fn put(&mut self, bytes: &mut Vec<u8>, before: Option<usize>, name: &[u8]) -> Option<usize> {
         let guess = before.map_or(self.first, |before| self.list[before].after);

@@ -1,4 +1,4 @@
-//! What a function is given: text, numbers, or NULL.
+//! Arguments of a function: text, numbers, or NULL.
 //!
 //! SQL has no types, so a number where text is expected is its digits, and the other way round counts as NULL, as KQL's
 //! conversions have it. Text that is not UTF-8 is taken with its faults replaced.

@@ -17,7 +17,7 @@ use super::{FLAGS, wrong};
 
 /// KQL's own limit.
 const ELEMENTS_MAX: usize = 1_048_576;
-/// What an element takes besides its text, roughly.
+/// Bytes of an element besides its text, roughly.
 const ELEMENT_BYTES: usize = 64;
 
 pub(super) fn register(connection: &Connection, budget: &Arc<Budget>) -> Result<()> {

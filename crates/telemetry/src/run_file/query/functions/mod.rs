@@ -44,7 +44,7 @@ pub(super) fn register(connection: &Connection, budget: &Arc<Budget>) -> Result<
     lists::register(connection, budget)
 }
 
-/// What SQLite may assume of all functions here.
+/// Properties of all functions here that SQLite may assume.
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLITE_DETERMINISTIC);
 
 /// Registers one function of so many arguments; -1 is any number.

@@ -42,7 +42,7 @@ fn div(a: Number, b: Number) -> Option<Number> {
     }
 }
 
-/// The largest multiple of `step` that is not above; none for a step that is not above zero.
+/// The largest multiple of `step` that is not above; `None` for a step that is not above zero.
 fn bin(value: Number, step: Number) -> Option<Number> {
     match (value, step) {
         (Number::Integer(value), Number::Integer(step)) => {

@@ -14,7 +14,7 @@ use super::super::session::VALUE_BYTES_MAX;
 use super::arguments::{integer, text};
 use super::{scalar, wrong};
 
-/// What a compiled expression may take, in bytes.
+/// Maximum size of a compiled expression, in bytes.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn register(connection: &Connection) -> Result<()> {
@@ -28,7 +28,7 @@ fn matches(context: &Context<'_>) -> Result<Option<bool>> {
     Ok(regex(context, 1)?.map(|regex| regex.is_match(&text)))
 }
 
-/// What a group matched. Nothing is empty text: KQL's strings have no null.
+/// Match of a group. Nothing is empty text: KQL's strings have no null.
 fn extract(context: &Context<'_>) -> Result<Option<String>> {
     let (Some(regex), Some(group), Some(text)) = (regex(context, 0)?, integer(context, 1), text(context, 2)) else {
         return Ok(None);

@@ -28,7 +28,7 @@ use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, SharedStore as _
 const NODES_MAX: usize = 4;
 const REQUESTS_MAX: usize = 30;
 
-/// What schedules came upon.
+/// Events that schedules met.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) steps: u64,

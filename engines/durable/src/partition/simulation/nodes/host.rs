@@ -75,7 +75,7 @@ pub(super) enum Moving {
     Released(PartitionId),
 }
 
-/// What the thread for snapshots has to do.
+/// Tasks of the thread for snapshots.
 pub(super) enum Chore {
     Keep(String, Vec<u8>),
     Finish(PartitionId, Epoch, Box<Finished>),
@@ -160,7 +160,7 @@ impl Process {
         }
     }
 
-    /// What its monotonic clock shows.
+    /// Time of its monotonic clock.
     pub(super) fn since(&self, now: Time) -> Duration {
         since(now, self.rate, self.offset_us)
     }
@@ -173,7 +173,7 @@ impl Process {
         Tick(u64::try_from(self.since(now).as_nanos()).expect("a short time"))
     }
 
-    /// What its wall clock shows.
+    /// Time of its wall clock.
     pub(super) fn wall(&self, now: Time) -> Time {
         Time(now.0.saturating_add_signed(self.wrong_by_us))
     }
@@ -208,7 +208,7 @@ fn since(now: Time, rate: u64, offset_us: u64) -> Duration {
     Duration::from_micros((now.0 - BEGIN_US) * rate / 1_000 + offset_us)
 }
 
-/// What one node sends to another.
+/// Message from one node to another.
 #[derive(Clone)]
 pub(super) enum Packet {
     News,
