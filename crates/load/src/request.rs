@@ -25,7 +25,7 @@ const USER_AGENT: &str = concat!("narrows/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Request {
     head: Vec<Piece>,
     body: Vec<Piece>,
-    /// What follows the request line after a redirect; `None` where none is followed.
+    /// Rest of the request after a redirect; `None` if redirects are not followed.
     redirected: Option<Box<Redirected>>,
     method: String,
     /// The data sources that it draws from.

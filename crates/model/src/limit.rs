@@ -127,7 +127,7 @@ pub enum LimitVerdict {
         /// Threads that wait for a processor at any moment, a mean; `None` where a service uses up its own limit, and where
         /// threads were not sampled.
         waiting: Option<f64>,
-        /// Who uses the machine; `None` if it was not sampled.
+        /// Use of the machine; `None` if it was not sampled.
         machine: Option<MachineCpu>,
     },
     /// Something that is not CPU.

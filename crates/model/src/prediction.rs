@@ -250,7 +250,7 @@ pub struct NotPredicted {
 /// Something that only so much can be had of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
-    /// What it is.
+    /// Kind of resource.
     pub kind: ResourceKind,
     /// Whose it is: a service or a store; empty for the machine.
     pub name: String,

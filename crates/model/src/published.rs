@@ -46,7 +46,7 @@ pub struct Published {
 /// One figure over the variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// What it is.
+    /// Measure.
     pub measure: Measure,
     /// The metric, of [`Measure::Metric`].
     #[serde(default)]
@@ -170,7 +170,7 @@ impl Measure {
 /// One published figure beside what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
-    /// What it is.
+    /// Measure.
     pub measure: Measure,
     /// The metric and its unit, of [`Measure::Metric`].
     #[serde(default, skip_serializing_if = "Option::is_none")]

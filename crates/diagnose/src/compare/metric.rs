@@ -16,7 +16,7 @@ pub(crate) fn titled(run: &RunEvidence, name: &str) -> String {
     }
 }
 
-/// The median of a metric in a variant; `None` if nobody reported it under load.
+/// The median of a metric in a variant; `None` if no service reported it under load.
 pub(crate) fn measured(run: &RunEvidence, name: &str, variant: &str) -> Option<f64> {
     let trials = run.trials.iter().filter(|trial| trial.trial.variant == variant);
     let values: Vec<f64> = trials.flat_map(|trial| under_load(trial, name)).collect();

@@ -9,7 +9,7 @@ use super::Trials;
 /// Difference of the shares of failed requests from which it is a caveat.
 const ERRORS_APART: f64 = 0.01;
 
-pub(super) fn caveats(proof: &Proof, (old, new): (&Trials<'_>, &Trials<'_>)) -> Vec<ComparisonCaveat> {
+pub(super) fn caveats(proof: &Proof, old: &Trials<'_>, new: &Trials<'_>) -> Vec<ComparisonCaveat> {
     [order(proof), closed(proof), users(old, new), failed(proof), doubtful(old, new)].into_iter().flatten().collect()
 }
 

@@ -124,7 +124,7 @@ pub fn prove(before: Side<'_>, after: Side<'_>, plan: Plan<'_>, question: Questi
         caveats: Vec::new(),
         sentence: String::new(),
     };
-    proof.caveats = caveats::caveats(&proof, (&old, &new));
+    proof.caveats = caveats::caveats(&proof, &old, &new);
     proof.sentence = words::sentence(&proof);
     Ok(proof)
 }

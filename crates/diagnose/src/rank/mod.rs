@@ -86,8 +86,8 @@ impl Least {
     }
 }
 
-/// What one request spends on a repetition, nanoseconds; `None` for what is no repetition, and where spans take no time
-/// because their clock is too coarse.
+/// Time of one request in a repetition, nanoseconds; `None` for other findings, and if spans take no time because their
+/// clock is too coarse.
 fn request_ns(finding: &Finding) -> Option<f64> {
     let cost_ns = match &finding.evidence {
         Evidence::ChattyHttp(evidence) => evidence.cost_ns,

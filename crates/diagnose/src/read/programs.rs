@@ -42,7 +42,7 @@ pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool 
     runs_one_of(&DATABASES, trial, service)
 }
 
-/// True if a service of the trial runs the program of a database or of a message broker, which has no spans of its own.
+/// True if a service of the trial runs the program of a database or of a message broker, which sends no spans.
 pub(crate) fn is_store_program(trial: &TrialEvidence, service: &str) -> bool {
     is_database_program(trial, service) || runs_one_of(&BROKERS, trial, service)
 }
@@ -79,7 +79,7 @@ pub(crate) fn locking_interpreter(command: &[String]) -> Option<Interpreter> {
     })
 }
 
-/// True if a command asks for more than one worker process. Each has an interpreter of its own.
+/// True if a command asks for more than one worker process. Each has its own interpreter.
 pub(crate) fn has_workers(command: &[String]) -> bool {
     let is_many = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 1);
     let is_flag = |argument: &str| WORKER_FLAGS.contains(&argument);

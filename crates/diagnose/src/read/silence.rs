@@ -113,7 +113,7 @@ impl<'a> Callers<'a> {
         self.calls.contains_key(service)
     }
 
-    /// True if this share of the calls to it, at least, has no server span, while it begins traces of its own.
+    /// True if this share of the calls to it, at least, has no server span, while it begins traces itself.
     pub(crate) fn are_torn_from(&self, service: &str, share: f64) -> bool {
         let (calls, served) = self.calls.get(service).copied().unwrap_or_default();
         let unserved = calls.saturating_sub(served) as f64;

@@ -22,8 +22,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// What a later variant is given in place of `wanted`, when the variants reached `rates`; `None` if all of them
-    /// reached it. Requests per second, rounded down to whole ones as long as there are any.
+    /// Rate of a later variant in place of `wanted`, after the variants reached `rates`; `None` if all of them reached
+    /// it. Requests per second, rounded down to whole ones as long as there are any.
     pub fn instead(&self, wanted: &str, rates: &[f64]) -> Option<f64> {
         let wanted = quantity::rate(wanted)?;
         let slowest = rates.iter().copied().reduce(f64::min).filter(|slowest| *slowest < wanted)?;

@@ -57,7 +57,7 @@ pub(crate) enum Then {
 /// A start that is due after a pause.
 pub(crate) struct Pending {
     pub(super) due: Instant,
-    /// Fate of the replica by itself, such as `store ended by signal 9 after 12.3 s of load`.
+    /// Unplanned end of the replica, such as `store ended by signal 9 after 12.3 s of load`.
     pub(super) fate: Option<String>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum Iterations {
     PerUser(u64),
 }
 
-/// Addition of an open model: when iterations are due, whoever is free.
+/// Times at which iterations of an open model are due, whether or not a user is free.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OpenLoad {
     /// Over the model's time.

@@ -33,7 +33,7 @@ pub struct Wording {
 /// A named number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// Name.
     pub name: String,
     /// Its value.
     pub value: f64,

@@ -76,7 +76,7 @@ fn is_one_result(traced: &Traced<'_>, group: &Group<'_>) -> bool {
     texts.first().is_some_and(|first| first.is_some() && texts.iter().all(|text| text == first))
 }
 
-/// How long the call took that was made to the same callee last before the group; `None` if there is none.
+/// Length of the last call to the same callee before the group; `None` without one.
 fn list_ns(traced: &Traced<'_>, group: &Group<'_>, lengths: &[f64], scene: &Scene<'_>) -> Option<f64> {
     let tree = &traced.tree;
     let start = tree.times(group.calls[0][0]).0;

@@ -25,7 +25,7 @@ impl Scalar {
         self.found_in(&self.text)
     }
 
-    /// Part of a text in this place that is a secret by itself.
+    /// Secret part of a text in this place, whatever its key.
     fn found_in(&self, text: &str) -> Found {
         let before = match &self.role {
             Role::Value(before) if !before.is_empty() => before.iter().map(String::as_str),

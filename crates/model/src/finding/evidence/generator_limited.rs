@@ -33,7 +33,7 @@ impl GeneratorLimited {
 pub struct Sign {
     /// Meaning for the trial's figures.
     pub verdict: Verdict,
-    /// What it is.
+    /// Kind of sign.
     pub kind: SignKind,
 }
 
