@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::finding::Finding;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanKind};
-use narrows_model::units;
 
 use crate::detectors::instrumentation_gap::is_missed_by;
 use crate::instrumentation;
@@ -21,9 +21,8 @@ use crate::read::intervals::Interval;
 use crate::read::requests::{is_database, query_text};
 use crate::read::silence::{silent_services, unseen_databases};
 
-/// Limits of the reading of a trial, in whole sentences; may be empty. What a finding of
-/// `instrumentation-gap` says is not said again.
-pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
+/// Limits of the reading of a trial; may be empty. What a finding of `instrumentation-gap` says is not said again.
+pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<TrialCaveat> {
     if reading.trial.trial.state == TrialState::Planned {
         return Vec::new();
     }
@@ -52,135 +51,83 @@ impl<'a> Scene<'_, 'a> {
         self.reading.trial.traces.iter().flat_map(|trace| &trace.spans)
     }
 
-    fn refused(&self) -> Option<String> {
+    fn refused(&self) -> Option<TrialCaveat> {
         let (refused, kept) = (self.reading.trial.spans_refused, self.reading.trial.spans_total);
-        (refused > 0).then(|| {
-            format!(
-                "{} spans were refused because a limit was reached ({} were kept), so traces may have gaps.",
-                units::count(refused),
-                units::count(kept)
-            )
-        })
+        (refused > 0).then_some(TrialCaveat::SpansRefused { refused, kept })
     }
 
     /// Operations whose traces have spans that are not counted.
-    fn uncounted_calls(&self) -> Option<String> {
+    fn uncounted_calls(&self) -> Option<TrialCaveat> {
         let cut = || self.reading.trial.operations.iter().filter(|operation| operation.spans_left_out > 0);
         let worst = cut().max_by_key(|operation| operation.spans_left_out)?;
-        let others = match cut().count() - 1 {
-            0 => String::new(),
-            others => format!(" {others} more operations show the same."),
-        };
-        Some(format!(
-            "{} spans in traces of {} {} are not counted, because a trace has too many: it makes more calls than its \
-             figures say.{others}",
-            units::count(worst.spans_left_out),
-            worst.service,
-            worst.name,
-        ))
-    }
-
-    fn no_spans(&self) -> Option<String> {
-        (self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty()).then(|| {
-            "No spans arrived from any service, so Narrows cannot see what happens inside a request. The services \
-             were started with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
-                .into()
+        Some(TrialCaveat::TraceTooLarge {
+            service: worst.service.clone(),
+            operation: worst.name.clone(),
+            spans: worst.spans_left_out,
+            others: cut().count() - 1,
         })
     }
 
+    fn no_spans(&self) -> Option<TrialCaveat> {
+        let is_silent = self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty();
+        is_silent.then_some(TrialCaveat::NoSpans)
+    }
+
     /// Services that were started and never spoke.
-    fn silent_services(&self) -> Vec<String> {
+    fn silent_services(&self) -> Vec<TrialCaveat> {
         let is_told = |service: &&str| self.findings.iter().any(|finding| is_missed_by(finding, service));
         let silent = silent_services(self.reading).into_iter().filter(|service| !is_told(service));
-        silent
-            .map(|service| {
-                format!(
-                    "No spans of {service} are among the {} traces looked at, though it was started with \
-                     OTEL_EXPORTER_OTLP_ENDPOINT: is it instrumented, and does it pass the trace context on?",
-                    self.reading.trial.traces.len()
-                )
-            })
-            .collect()
+        let traces = self.reading.trial.traces.len();
+        silent.map(|service| TrialCaveat::ServiceSilent { service: service.to_owned(), traces }).collect()
     }
 
     /// Services whose database spans never carry a query.
-    fn maimed_queries(&self) -> Vec<String> {
+    fn maimed_queries(&self) -> Vec<TrialCaveat> {
         let database = || self.spans().filter(|span| is_database(span) && span.kind != SpanKind::Server);
         let with_query: BTreeSet<&str> =
             database().filter(|span| query_text(span).is_some()).map(|span| span.service.as_str()).collect();
         let without: BTreeSet<&str> =
             database().map(|span| span.service.as_str()).filter(|service| !with_query.contains(service)).collect();
-        without
-            .into_iter()
-            .map(|service| {
-                format!(
-                    "{service} sends database spans without any query text, so repeated queries cannot be seen. Does its \
-                     instrumentation support the version of the database library, and is query text switched on?"
-                )
-            })
-            .collect()
+        without.into_iter().map(|service| TrialCaveat::QueryTextsMissing { service: service.to_owned() }).collect()
     }
 
     /// A database that ran while nobody reported a call to one, unless a finding says what waits for it.
-    fn unseen_database(&self) -> Vec<String> {
+    fn unseen_database(&self) -> Vec<TrialCaveat> {
         let is_told = |service: &&str| self.findings.iter().any(|finding| is_missed_by(finding, service));
         let databases = unseen_databases(self.reading).into_iter().filter(|service| !is_told(service));
-        databases
-            .map(|service| {
-                format!(
-                    "{service} ran, but no service sent a database span, so its queries cannot be examined. Does the \
-                     instrumentation support the version of the database library?"
-                )
-            })
-            .collect()
+        databases.map(|database| TrialCaveat::DatabaseNotCalled { database: database.to_owned() }).collect()
     }
 
     /// A full machine that was mostly not the run's.
-    fn crowded_host(&self) -> Option<String> {
+    fn crowded_host(&self) -> Option<TrialCaveat> {
         let full = self.reading.thresholds.cpu_host_share;
         let cpu = Cpu::new(self.reading);
         let machines = self.reading.intervals.iter().filter_map(|interval| cpu.machine(interval));
         let crowded = machines.filter(|machine| machine.used_share() >= full && machine.is_mostly_foreign());
         let worst = crowded.max_by(|a, b| a.foreign().total_cmp(&b.foreign()))?;
-        Some(format!(
-            "Programs outside this run used {} of the machine's {} while it was full, so figures are worse than the \
-             system's own.",
-            units::number(worst.foreign()),
-            units::cores(worst.all)
-        ))
+        Some(TrialCaveat::MachineCrowded { foreign_cores: worst.foreign(), cores: worst.all })
     }
 
     /// The hypervisor gave the machine's CPU to others.
-    fn stolen_cpu(&self) -> Option<String> {
+    fn stolen_cpu(&self) -> Option<TrialCaveat> {
         let cpu = Cpu::new(self.reading);
         let stolen = |interval: &Interval| cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
         let worst = self.reading.intervals.iter().filter_map(stolen).max_by(f64::total_cmp)?;
-        (worst >= self.reading.thresholds.cpu_steal_share).then(|| {
-            format!(
-                "The hypervisor took up to {} of the machine's CPU time, so every latency includes waiting that is not the \
-                 system's own.",
-                units::percent(worst)
-            )
-        })
+        (worst >= self.reading.thresholds.cpu_steal_share).then_some(TrialCaveat::CpuStolen { share: worst })
     }
 
     /// Services for which CPU saturation cannot be determined.
-    fn unsampled_cpu(&self) -> Option<String> {
+    fn unsampled_cpu(&self) -> Option<TrialCaveat> {
         let (trial, thresholds, intervals) = (self.reading.trial, self.reading.thresholds, self.reading.intervals);
         let is_sampled = |service: &str| {
             let replicas = trial.services.iter().filter(|instance| instance.service == service);
             let mut keys = replicas.map(|instance| (names::CPU_CORES, service, instance.replica));
             keys.any(|key| intervals.iter().any(|interval| interval.median_of(trial, key, thresholds).is_some()))
         };
-        let unsampled: Vec<&str> = trial.service_names().into_iter().filter(|service| !is_sampled(service)).collect();
-        (!unsampled.is_empty()).then(|| {
-            format!(
-                "Whether CPU limited {} is unknown: no window has {} CPU samples over {} s.",
-                unsampled.join(", "),
-                thresholds.cpu_points,
-                thresholds.cpu_span_ns / 1_000_000_000
-            )
-        })
+        let unsampled = trial.service_names().into_iter().filter(|service| !is_sampled(service));
+        let services: Vec<String> = unsampled.map(str::to_owned).collect();
+        let (points, span_ns) = (thresholds.cpu_points, thresholds.cpu_span_ns);
+        (!services.is_empty()).then_some(TrialCaveat::CpuNotSampled { services, points, span_ns })
     }
 }
 
@@ -192,6 +139,7 @@ mod tests {
 
     use super::*;
     use crate::thresholds::Thresholds;
+    use crate::words::trial_caveat;
 
     fn trial() -> TrialBuilder {
         TrialBuilder::new("a").steady(10, Load { vus: 1, rate: 10.0, latency_ms: 5.0 })
@@ -203,7 +151,8 @@ mod tests {
 
     fn said(trial: TrialBuilder) -> Vec<String> {
         let thresholds = Thresholds::default();
-        Reading::with(&trial.build(), &thresholds, |reading| caveats(reading, &crate::findings(reading)))
+        let caveats = Reading::with(&trial.build(), &thresholds, |reading| caveats(reading, &crate::findings(reading)));
+        caveats.iter().map(trial_caveat).collect()
     }
 
     fn is_one_about(caveats: &[String], words: &str) -> bool {

@@ -12,10 +12,10 @@
 //! room for noise, short windows and sampled traces. Which figure is the wrong one is not decided here. The results are
 //! caveats, reported before any finding.
 
+use narrows_model::caveat::{Law, TrialCaveat};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::names;
-use narrows_model::units;
 
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
@@ -29,10 +29,10 @@ const LINE_SPREAD_MIN: f64 = 2.0;
 /// Standard errors of a count that are noise.
 const COUNT_ERRORS: f64 = 3.0;
 
-/// The laws that this trial's figures break, one sentence each; empty when none is broken or too little is known.
-pub(crate) fn broken(reading: &Reading<'_>) -> Vec<String> {
+/// Laws that this trial's figures break; empty if none is broken or too little is known.
+pub(crate) fn broken(reading: &Reading<'_>) -> Vec<TrialCaveat> {
     let levels = levels(reading);
-    let mut broken: Vec<String> = too_many_under_way(reading, &levels).into_iter().collect();
+    let mut broken: Vec<TrialCaveat> = too_many_under_way(reading, &levels).into_iter().collect();
     broken.extend(too_few_under_way(reading, &levels));
     broken.extend(beyond_limits(reading));
     broken.extend(beyond_machine(reading));
@@ -53,48 +53,36 @@ fn tolerance(reading: &Reading<'_>, interval: &Interval) -> f64 {
     reading.thresholds.law_tolerance + interval.service_ns / 1e9 / interval.seconds().max(1.0)
 }
 
-fn little(interval: &Interval) -> String {
-    format!(
-        "{} × {} = {} requests under way in {}",
-        units::rate(interval.rate),
-        units::duration(interval.service_ns),
-        units::number(interval.in_flight()),
-        interval.label
-    )
+fn little(interval: &Interval) -> Law {
+    Law {
+        rate: interval.rate,
+        latency_ns: interval.service_ns,
+        under_way: interval.in_flight(),
+        window: interval.label.clone(),
+    }
 }
 
-fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
+fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<TrialCaveat> {
     let excess = |interval: &Interval| interval.share_under_way() - 1.0 - tolerance(reading, interval);
     let worst = closed(reading, levels).map(|level| level.interval).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
-    (excess(worst) > 0.0).then(|| {
-        format!(
-            "Little's law is broken: {}, but there are only {} users. A latency or a throughput of this trial is not what it \
-             seems.",
-            little(worst),
-            worst.vus
-        )
-    })
+    (excess(worst) > 0.0).then(|| TrialCaveat::TooManyUnderWay { law: little(worst), users: worst.vus })
 }
 
 /// Users without think time under the lightest load have none under a heavier one.
-fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
+fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<TrialCaveat> {
     let lightest = closed(reading, levels).min_by_key(|level| level.interval.vus)?.interval;
     let lacking = |interval: &Interval| 1.0 - interval.share_under_way() - tolerance(reading, interval);
     let heavier = closed(reading, levels).map(|level| level.interval).filter(|interval| interval.vus > lightest.vus);
     let worst = heavier.max_by(|a, b| lacking(a).total_cmp(&lacking(b)))?;
-    (lightest.is_without_think_time() && lacking(worst) > 0.0).then(|| {
-        format!(
-            "Little's law is broken: {}, but {} users that do not think in {}. What the others do is not in the figures: \
-             requests that never ended, or time that the generator itself needs.",
-            little(worst),
-            worst.vus,
-            lightest.label
-        )
+    (lightest.is_without_think_time() && lacking(worst) > 0.0).then(|| TrialCaveat::TooFewUnderWay {
+        law: little(worst),
+        users: worst.vus,
+        lightest: lightest.label.clone(),
     })
 }
 
 /// Services that used more CPU than they may.
-fn beyond_limits(reading: &Reading<'_>) -> Vec<String> {
+fn beyond_limits(reading: &Reading<'_>) -> Vec<TrialCaveat> {
     let cores_of = |instance: &ServiceInstance, interval: &Interval| {
         let key = (names::CPU_CORES, instance.service.as_str(), instance.replica);
         interval.median_of(reading.trial, key, reading.thresholds)
@@ -103,24 +91,20 @@ fn beyond_limits(reading: &Reading<'_>) -> Vec<String> {
         let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0)?;
         let each = reading.intervals.iter().filter_map(|interval| Some((cores_of(instance, interval)?, interval)));
         let (cores, interval) = each.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (cores > (1.0 + reading.thresholds.law_tolerance) * cap).then(|| {
-            format!(
-                "The utilisation law is broken: {} used {} in {}, but its limit is {}. The limit is not in force, or the \
-                 samples are wrong.",
-                instance.service,
-                units::cores(cores),
-                interval.label,
-                units::number(cap)
-            )
+        (cores > (1.0 + reading.thresholds.law_tolerance) * cap).then(|| TrialCaveat::CpuBeyondLimit {
+            service: instance.service.clone(),
+            cores,
+            window: interval.label.clone(),
+            limit: cap,
         })
     };
-    let mut broken: Vec<String> = reading.trial.services.iter().filter_map(of).collect();
+    let mut broken: Vec<TrialCaveat> = reading.trial.services.iter().filter_map(of).collect();
     broken.dedup();
     broken
 }
 
 /// All processes of the run together used more than the machine did.
-fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
+fn beyond_machine(reading: &Reading<'_>) -> Option<TrialCaveat> {
     let trial: &TrialEvidence = reading.trial;
     let thresholds = reading.thresholds;
     let each = reading.intervals.iter().filter_map(|interval| {
@@ -131,19 +115,15 @@ fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
         Some((services + of(names::GENERATOR, 0).unwrap_or(0.0), share * f64::from(trial.cores.max(1)), interval))
     });
     let (own, machine, interval) = each.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)))?;
-    (own > (1.0 + thresholds.law_tolerance) * machine + thresholds.law_cores).then(|| {
-        format!(
-            "The utilisation law is broken: the services and the generator used {} in {}, but the machine only {}. The \
-             samples of one of them are wrong.",
-            units::cores(own),
-            interval.label,
-            units::number(machine)
-        )
+    (own > (1.0 + thresholds.law_tolerance) * machine + thresholds.law_cores).then(|| TrialCaveat::CpuBeyondMachine {
+        cores: own,
+        window: interval.label.clone(),
+        machine,
     })
 }
 
 /// Services whose CPU does not follow the requests along a line.
-fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
+fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<TrialCaveat> {
     let cpu = Cpu::new(reading);
     let of = |service: &str| {
         let points: Vec<(&Interval, f64)> = levels
@@ -156,16 +136,12 @@ fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
         let (interval, cores) = *worst;
         let thresholds = reading.thresholds;
         let is_far = off(worst).abs() > (thresholds.law_line_share * cores).max(thresholds.law_cores);
-        is_far.then(|| {
-            format!(
-                "The utilisation law has no single cost of a request in {service}: {} at {} in {}, where a line \
-                 through all loads has {}. Something else than requests uses its CPU, or requests cost more in one load than in \
-                 another, so what one load costs does not tell what another will.",
-                units::cores(cores),
-                units::rate(interval.sent),
-                interval.label,
-                units::number(line.at(interval.sent).max(0.0))
-            )
+        is_far.then(|| TrialCaveat::CpuOffLine {
+            service: service.to_owned(),
+            cores,
+            rate: interval.sent,
+            window: interval.label.clone(),
+            line: line.at(interval.sent).max(0.0),
         })
     };
     reading.trial.service_names().into_iter().filter_map(of).collect()
@@ -205,7 +181,7 @@ impl Line {
 }
 
 /// Calls to a service of the trial for which it has no server spans.
-fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
+fn lost_calls(reading: &Reading<'_>) -> Vec<TrialCaveat> {
     let trial = reading.trial;
     let of = |service: &str| {
         let ports: Vec<String> =
@@ -222,13 +198,10 @@ fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
         let is_lost = handled > 0.0
             && called >= thresholds.law_calls
             && handled < (1.0 - thresholds.law_flow_share - noise) * called;
-        is_lost.then(|| {
-            format!(
-                "Forced flow is broken: {service} responded to {} calls, but its own spans show {} requests. Spans \
-                 of {service} are missing, so its time and its calls are counted too low.",
-                units::count(called.round() as u64),
-                units::count(handled.round() as u64)
-            )
+        is_lost.then(|| TrialCaveat::CallsLost {
+            service: service.to_owned(),
+            called: called.round() as u64,
+            handled: handled.round() as u64,
         })
     };
     trial.service_names().into_iter().filter_map(of).collect()
@@ -243,9 +216,11 @@ mod tests {
 
     use super::*;
     use crate::thresholds::Thresholds;
+    use crate::words::trial_caveat;
 
     fn said(trial: TrialBuilder) -> Vec<String> {
-        Reading::with(&trial.build(), &Thresholds::default(), broken)
+        let broken = Reading::with(&trial.build(), &Thresholds::default(), broken);
+        broken.iter().map(trial_caveat).collect()
     }
 
     /// Ten seconds for each of users, rate and latency.

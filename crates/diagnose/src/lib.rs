@@ -24,6 +24,7 @@ mod stats;
 pub mod thresholds;
 pub mod words;
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::{Finding, FindingKind};
@@ -78,8 +79,8 @@ fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     rank::ranked(findings.collect(), reading)
 }
 
-/// Caveats on the reading of a trial, in whole sentences; empty if there are none.
-pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
+/// Limits of the reading of a trial; empty if there are none.
+pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<TrialCaveat> {
     Reading::with(trial, thresholds, |reading| caveats::caveats(reading, &findings(reading)))
 }
 

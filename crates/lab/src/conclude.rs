@@ -7,7 +7,7 @@ use std::path::Path;
 use narrows_diagnose::baseline;
 use narrows_diagnose::diff::Side;
 use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules};
-use narrows_diagnose::words::InWords;
+use narrows_diagnose::words::{InWords, trial_caveat};
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
@@ -220,4 +220,10 @@ fn scored(outcome: &Outcome, request_parameters: &BTreeSet<String>, order: Order
 pub fn scored_in_any_order(outcome: &Outcome) -> Vec<Scored> {
     let experiment = Recorded::read(&outcome.evidence.run.experiment_source);
     scored(outcome, &experiment.request_parameters, Order::Any)
+}
+
+/// Writes a trial and its caveats, in data and in words.
+pub(crate) fn put_trial(recorder: &Recorder, trial: &Trial) -> Result<(), Error> {
+    let texts: Vec<String> = trial.caveats.iter().map(trial_caveat).collect();
+    Ok(recorder.put_worded_trial(trial, &texts)?)
 }

@@ -11,7 +11,6 @@ use std::hash::{BuildHasher, RandomState};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::trace::Span;
-use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
@@ -26,11 +25,6 @@ const MINUTE: i64 = 60;
 /// Number of newest seconds that are not folded: about this many over all lanes, and per lane within these bounds.
 const RECENT_ROWS: usize = 1_200;
 const RECENT_SECONDS: (i64, i64) = (60, 600);
-
-/// So many requests as the subject of a sentence: `1 request is`, `1,200 requests are`.
-pub(crate) fn requests_are(requests: u64) -> String {
-    if requests == 1 { "1 request is".to_owned() } else { format!("{} requests are", units::count(requests)) }
-}
 
 /// The requests of one kind of span.
 #[derive(Debug, Default)]

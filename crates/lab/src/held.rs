@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{Trial, TrialState};
-use narrows_model::units;
 use narrows_telemetry::run_file::{Reader, TraceLimit};
 
 use crate::Error;
@@ -30,9 +30,9 @@ pub(crate) fn adapt(
     for held in concerned {
         let reached: Vec<(&str, f64)> = held.by.iter().filter_map(|name| reached(&evidence.trials, name)).collect();
         let Some(wanted) = variant.parameters.get(&held.parameter).cloned() else { continue };
-        let (value, said) = decided(held, &wanted, &reached);
+        let (value, caveat) = decided(held, &wanted, &reached);
         variant.parameters.insert(held.parameter.clone(), value);
-        trial.caveats.push(said);
+        trial.caveats.push(caveat);
     }
     trial.parameters = experiment.shown_parameters(variant);
     Ok(())
@@ -48,37 +48,31 @@ fn reached<'a>(trials: &'a [TrialEvidence], name: &str) -> Option<(&'a str, f64)
     Some((&evidence.trial.variant, evidence.counted_load().rate()))
 }
 
-/// The parameter's value, and a sentence on why it is that.
-fn decided(held: &Held, wanted: &str, reached: &[(&str, f64)]) -> (String, String) {
+/// The parameter's value and the caveat that says why.
+fn decided(held: &Held, wanted: &str, reached: &[(&str, f64)]) -> (String, TrialCaveat) {
     let Held { parameter, by, otherwise } = held;
-    let missing: Vec<&str> =
-        by.iter().map(String::as_str).filter(|name| !reached.iter().any(|(done, _)| done == name)).collect();
+    let missing = by.iter().filter(|name| !reached.iter().any(|(done, _)| done == name)).cloned().collect();
     let rates: Vec<f64> = reached.iter().map(|(_, rate)| *rate).collect();
     let slowest = reached.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    let (value, why) = match (held.instead(wanted, &rates), slowest) {
-        (Some(instead), Some((name, rate))) => (
-            instead.to_string(),
-            format!(
-                "{} of the {} that {name} reached, which is less than {wanted}",
-                units::percent(*otherwise),
-                units::rate(*rate)
-            ),
-        ),
-        (None, Some(_)) => {
-            (wanted.to_owned(), "as wanted: each of the variants that must hold it reached it".to_owned())
-        }
-        (_, None) => (wanted.to_owned(), "as wanted".to_owned()),
+    let (value, reduced_to) = match (held.instead(wanted, &rates), slowest) {
+        (Some(instead), Some((name, rate))) => (instead.to_string(), Some((*otherwise, (*name).to_owned(), *rate))),
+        _ => (wanted.to_owned(), None),
     };
-    let unknown = match missing.as_slice() {
-        [] => String::new(),
-        names => format!("; whether {} could hold it is not known, as it did not run before", names.join(" and ")),
+    let caveat = TrialCaveat::ParameterByEarlierRates {
+        parameter: parameter.clone(),
+        value: value.clone(),
+        wanted: wanted.to_owned(),
+        reduced_to,
+        is_known: slowest.is_some(),
+        missing,
     };
-    let said = format!("{parameter} is {value}, {why}{unknown}");
-    (value, said)
+    (value, caveat)
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_diagnose::words::trial_caveat;
+
     use super::*;
 
     #[test]
@@ -88,25 +82,26 @@ mod tests {
             (
                 &[("plain", 12_000.0), ("sidecar", 7_500.0)][..],
                 "4500",
-                "rate is 4500, 60 % of the 7,500/s that sidecar reached, which is less than 10660",
+                "rate is 4500, 60 % of the 7,500/s that sidecar reached, which is less than 10660.",
             ),
             (
                 &[("plain", 12_000.0), ("sidecar", 11_000.0)],
                 "10660",
-                "rate is 10660, as wanted: each of the variants that must hold it reached it",
+                "rate is 10660, as wanted: each of the variants that must hold it reached it.",
             ),
             (
                 &[("plain", 12_000.0)],
                 "10660",
-                "rate is 10660, as wanted: each of the variants that must hold it reached it; whether sidecar could hold it is not known, as it did not run before",
+                "rate is 10660, as wanted: each of the variants that must hold it reached it; whether sidecar could hold it is not known, as it did not run before.",
             ),
             (
                 &[],
                 "10660",
-                "rate is 10660, as wanted; whether plain and sidecar could hold it is not known, as it did not run before",
+                "rate is 10660, as wanted; whether plain and sidecar could hold it is not known, as it did not run before.",
             ),
         ] {
-            assert_eq!(decided(&held, "10660", reached), (value.to_owned(), said.to_owned()));
+            let (decided, caveat) = decided(&held, "10660", reached);
+            assert_eq!((decided.as_str(), trial_caveat(&caveat).as_str()), (value, said));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::Trial;
 
@@ -71,11 +72,17 @@ pub enum Event<'a> {
     /// Something the user should know that is not about the run itself.
     Note(&'a str),
     /// Something a person should know and that is also kept as a caveat.
-    Caveat(&'a str),
+    Caveat(&'a TrialCaveat),
 }
 
 /// Someone who is told.
 pub trait Progress {
     /// Is called on the thread of the run; must return soon.
     fn tell(&mut self, event: &Event<'_>);
+
+    /// Keeps a caveat with its trial and tells it.
+    fn note(&mut self, trial: &mut Trial, caveat: TrialCaveat) {
+        self.tell(&Event::Caveat(&caveat));
+        trial.caveats.push(caveat);
+    }
 }

@@ -257,7 +257,7 @@ fn one_trial(
     }
     *trial = plan::begun(trial, environment::now_ns());
     held::adapt(bench.experiment, path, &mut variant, trial)?;
-    recorder.put_trial(trial)?;
+    conclude::put_trial(&recorder, trial)?;
     recorder.set_trial(Some(trial.id));
     let result = bench.trial(&variant, trial, work, progress);
     recorder.set_trial(None);
@@ -271,7 +271,7 @@ fn one_trial(
             TrialState::Failed
         }
     };
-    recorder.put_trial(trial)?;
+    conclude::put_trial(&recorder, trial)?;
     result
 }
 

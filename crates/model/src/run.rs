@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::caveat::TrialCaveat;
 use crate::load::LoadProgram;
 
 /// One execution of an experiment: what the single row of the run file's `run` table holds.
@@ -69,7 +70,7 @@ pub struct Trial {
     /// Fault of a trial that failed.
     pub error: Option<String>,
     /// Limits of the reading of this trial: a cap that could not be set, a CPU that was stolen.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<TrialCaveat>,
     /// The program that sent the load; `None` if Narrows did.
     #[serde(default)]
     pub load_program: Option<LoadProgram>,

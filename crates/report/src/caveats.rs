@@ -1,63 +1,51 @@
 //! Caveats on the trials, each once with all the trials it holds for.
 //!
-//! If all repetitions of a variant have a caveat, only the variant is named. Caveats are neither judged nor shortened, but if
-//! several differ only in their numbers, the first is shown for all of them.
+//! If all repetitions of a variant have a caveat, only the variant is named. Caveats are neither judged nor shortened, but of
+//! several that are alike except for their numbers, the first is shown for all of them.
 
+use narrows_diagnose::words::trial_caveat;
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::Outcome;
 use narrows_model::run::Trial;
 
 /// A caveat and whom it holds for, as in `as-is, fixed#2`.
-pub(crate) struct Caveat<'a> {
+pub(crate) struct Caveat {
     pub(crate) labels: String,
-    pub(crate) text: &'a str,
+    pub(crate) text: String,
     /// Labels of the trials whose caveat differs from this one only in its numbers; `None` without such trials.
     pub(crate) alike: Option<String>,
 }
 
-impl Caveat<'_> {
+impl Caveat {
     /// The text, and the other trials that have it with other numbers.
     pub(crate) fn describe(&self) -> String {
-        let text = self.text;
-        self.alike.as_ref().map_or_else(|| text.to_owned(), |alike| format!("{text} With other numbers also: {alike}."))
+        let text = &self.text;
+        self.alike.as_ref().map_or_else(|| text.clone(), |alike| format!("{text} With other numbers also: {alike}."))
     }
 }
 
-/// The caveats of all trials in the order they first appear. Of those that begin alike, the first stands for all.
-pub(crate) fn caveats(outcome: &Outcome) -> Vec<Caveat<'_>> {
+/// The caveats of all trials in the order they first appear. Of those that are alike, the first stands for all.
+pub(crate) fn caveats(outcome: &Outcome) -> Vec<Caveat> {
     let trials: Vec<&Trial> = outcome.evidence.trials.iter().map(|evidence| &evidence.trial).collect();
-    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
-    for text in trials.iter().flat_map(|trial| &trial.caveats) {
-        let beginning = beginning(text);
-        match kinds.iter_mut().find(|(known, _)| *known == beginning) {
-            Some((_, texts)) => texts.push(text),
-            None => kinds.push((beginning, vec![text])),
+    let mut firsts: Vec<&TrialCaveat> = Vec::new();
+    for caveat in trials.iter().flat_map(|trial| &trial.caveats) {
+        if !firsts.iter().any(|first| first.is_alike(caveat)) {
+            firsts.push(caveat);
         }
     }
-    kinds.into_iter().map(|(_, texts)| of_kind(&trials, &texts)).collect()
+    firsts.into_iter().map(|first| of_kind(&trials, first)).collect()
 }
 
-fn of_kind<'a>(trials: &[&Trial], texts: &[&'a str]) -> Caveat<'a> {
-    let text = texts[0];
-    let has = |trial: &Trial, is_meant: &dyn Fn(&str) -> bool| trial.caveats.iter().any(|caveat| is_meant(caveat));
-    let others = labels(trials, |trial| has(trial, &|other| other != text && texts.contains(&other)));
-    Caveat {
-        labels: labels(trials, |trial| has(trial, &|other| other == text)),
-        text,
-        alike: (!others.is_empty()).then_some(others),
-    }
+fn of_kind(trials: &[&Trial], first: &TrialCaveat) -> Caveat {
+    let text = trial_caveat(first);
+    let is_same = |other: &TrialCaveat| trial_caveat(other) == text;
+    let others = labels(trials, |other| other.is_alike(first) && !is_same(other));
+    Caveat { labels: labels(trials, is_same), alike: (!others.is_empty()).then_some(others), text }
 }
 
-/// The first clause of a text without its numbers.
-fn beginning(text: &str) -> String {
-    let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
-    text[..end]
-        .split(|c: char| c.is_ascii_digit())
-        .filter(|part| !matches!(*part, "" | "." | ","))
-        .collect::<Vec<_>>()
-        .join("#")
-}
-
-fn labels(trials: &[&Trial], has: impl Fn(&Trial) -> bool) -> String {
+/// Labels of the trials with a caveat of which `is_meant` holds.
+fn labels(trials: &[&Trial], is_meant: impl Fn(&TrialCaveat) -> bool) -> String {
+    let has = |trial: &Trial| trial.caveats.iter().any(&is_meant);
     let mut labels: Vec<String> = Vec::new();
     for trial in trials.iter().filter(|trial| has(trial)) {
         let is_whole = trials.iter().filter(|other| other.variant == trial.variant).all(|other| has(other));
@@ -74,36 +62,43 @@ mod tests {
     use super::*;
     use crate::fixture;
 
+    fn refused(refused: u64) -> TrialCaveat {
+        TrialCaveat::SpansRefused { refused, kept: 1 }
+    }
+
+    fn silent(service: &str) -> TrialCaveat {
+        TrialCaveat::QueryTextsMissing { service: service.to_owned() }
+    }
+
     #[test]
     fn a_caveat_stands_once_with_all_it_holds_for() {
         let mut outcome = fixture::outcome();
         let second = outcome.evidence.trials[1].clone();
         outcome.evidence.trials.push(second);
         outcome.evidence.trials[2].trial.repetition = 2;
-        let told = [&["cap", "sampled", "cap"][..], &["sampled", "cap", "late"], &["sampled"]];
-        for (evidence, caveats) in outcome.evidence.trials.iter_mut().zip(told) {
-            evidence.trial.caveats = caveats.iter().map(|text| (*text).to_owned()).collect();
+        let (caps, spans, machine) = (silent("a"), TrialCaveat::NoSpans, TrialCaveat::MachineNotKnown);
+        let of_trials =
+            [vec![caps.clone(), spans.clone(), caps.clone()], vec![spans.clone(), caps, machine], vec![spans]];
+        for (evidence, caveats) in outcome.evidence.trials.iter_mut().zip(of_trials) {
+            evidence.trial.caveats = caveats;
         }
-        let found: Vec<(String, &str)> = caveats(&outcome).into_iter().map(|c| (c.labels, c.text)).collect();
-        let expected = [("as-is, fixed#1", "cap"), ("as-is, fixed", "sampled"), ("fixed#1", "late")];
-        assert_eq!(found, expected.map(|(labels, text)| (labels.to_owned(), text)));
+        let labels: Vec<String> = caveats(&outcome).into_iter().map(|caveat| caveat.labels).collect();
+        assert_eq!(labels, ["as-is, fixed#1", "as-is, fixed", "fixed#1"]);
     }
 
     #[test]
-    fn caveats_that_begin_alike_are_told_once() {
+    fn caveats_that_are_alike_stand_once() {
         let mut outcome = fixture::outcome();
-        let texts =
-            ["289 of 292 traces hold no request; 288 of \"a\".", "3 of 3.5 traces hold no request; 1 of \"b\"."];
-        for (evidence, text) in outcome.evidence.trials.iter_mut().zip(texts) {
-            evidence.trial.caveats = vec![text.to_owned(), "The cap of a is 1.".to_owned()];
+        for (evidence, first) in outcome.evidence.trials.iter_mut().zip([refused(289), refused(3)]) {
+            evidence.trial.caveats = vec![first, silent("a")];
         }
-        outcome.evidence.trials[0].trial.caveats.push("The cap of b is 1.".to_owned());
+        outcome.evidence.trials[0].trial.caveats.push(silent("b"));
         let found: Vec<_> = caveats(&outcome).into_iter().map(|c| (c.labels, c.text, c.alike)).collect();
         let expected = [
-            ("as-is", texts[0], Some("fixed")),
-            ("as-is, fixed", "The cap of a is 1.", None),
-            ("as-is", "The cap of b is 1.", None),
+            ("as-is", refused(289), Some("fixed".to_owned())),
+            ("as-is, fixed", silent("a"), None),
+            ("as-is", silent("b"), None),
         ];
-        assert_eq!(found, expected.map(|(labels, text, alike)| (labels.to_owned(), text, alike.map(str::to_owned))));
+        assert_eq!(found, expected.map(|(labels, caveat, alike)| (labels.to_owned(), trial_caveat(&caveat), alike)));
     }
 }

@@ -10,6 +10,7 @@ pub(crate) use checks::{check, proof};
 use std::collections::BTreeMap;
 
 use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, ThreadsBy};
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::{
     Basis, Change, Comparison, Difference, Interval, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
@@ -139,7 +140,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
             parameters: parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             validity: validity(shape),
             error: None,
-            caveats: if shape.id == 1 { vec!["the CPU cap of orders could not be set".to_owned()] } else { Vec::new() },
+            caveats: if shape.id == 1 { vec![no_caps()] } else { Vec::new() },
             load_program: None,
         },
         windows: vec![
@@ -560,4 +561,8 @@ fn comparison() -> Comparison {
         ..as_is.clone()
     };
     Comparison { variants: vec![as_is, fixed], noise: None }
+}
+
+fn no_caps() -> TrialCaveat {
+    TrialCaveat::WithoutCaps { service: "orders".to_owned(), reason: "cgroups are not delegated".to_owned() }
 }

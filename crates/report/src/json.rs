@@ -10,7 +10,7 @@
 //! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
 //! predicted and measured.
 
-use narrows_diagnose::words::{InWords, comparison_caveat};
+use narrows_diagnose::words::{InWords, comparison_caveat, trial_caveat};
 use narrows_model::baseline::Check;
 use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
@@ -42,7 +42,7 @@ const CHECK_FORMAT: &str = "narrows-check/1";
 /// Two variants compared trial by trial, as one JSON object.
 pub fn proof(proof: &Proof) -> Value {
     let mut value = json!(proof);
-    value["caveats"] = caveats(&proof.caveats);
+    value["caveats"] = comparison_caveats(&proof.caveats);
     value["format"] = json!(PROOF_FORMAT);
     value
 }
@@ -50,20 +50,20 @@ pub fn proof(proof: &Proof) -> Value {
 /// A run beside a baseline, as one JSON object.
 pub fn check(check: &Check) -> Value {
     let mut value = json!(check);
-    value["caveats"] = caveats(&check.caveats);
+    value["caveats"] = comparison_caveats(&check.caveats);
     value["format"] = json!(CHECK_FORMAT);
     value["is_worse"] = json!(check.is_worse());
     value
 }
 
 /// Data and text of each caveat.
-fn caveats(caveats: &[ComparisonCaveat]) -> Value {
-    let with_text = |caveat: &ComparisonCaveat| {
-        let mut value = json!(caveat);
-        value["text"] = json!(comparison_caveat(caveat));
-        value
-    };
-    caveats.iter().map(with_text).collect()
+fn comparison_caveats(caveats: &[ComparisonCaveat]) -> Value {
+    caveats.iter().map(|caveat| with_text(json!(caveat), &comparison_caveat(caveat))).collect()
+}
+
+fn with_text(mut value: Value, text: &str) -> Value {
+    value["text"] = json!(text);
+    value
 }
 
 /// Predicted gains of changes, trial by trial, as one JSON object.
@@ -92,7 +92,7 @@ pub fn score(scored: &[(String, Scored)]) -> Value {
 /// Differences between two variants as one JSON object.
 pub fn diff(diff: &Diff) -> Value {
     let mut value = json!(diff);
-    value["caveats"] = caveats(&diff.caveats);
+    value["caveats"] = comparison_caveats(&diff.caveats);
     let of_one = |finding: &Finding| finding.to_json(&finding.wording(std::slice::from_ref(finding)));
     for (at, finding) in diff.findings.iter().enumerate() {
         value["findings"][at]["before"] = json!(finding.before.as_ref().map(of_one));
@@ -119,8 +119,11 @@ pub fn outcome(outcome: &Outcome) -> Value {
 }
 
 fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
+    let mut trial = json!(evidence.trial);
+    let caveats = evidence.trial.caveats.iter();
+    trial["caveats"] = caveats.map(|caveat| with_text(json!(caveat), &trial_caveat(caveat))).collect();
     json!({
-        "trial": evidence.trial,
+        "trial": trial,
         "label": evidence.trial.label(),
         "windows": evidence.windows,
         "services": evidence.services,

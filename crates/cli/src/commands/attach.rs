@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use narrows_diagnose::words::trial_caveat;
 use narrows_lab::attach::{Arrived, Event, Options, attach};
 use narrows_model::units;
 use narrows_telemetry::otlp::{NotAToken, Token};
@@ -195,7 +196,7 @@ fn tell(screen: &mut Screen, event: &Event<'_>) {
             }
         }
         Event::Settling(time) => screen.phase(&format!("  waiting {} for the last spans", time_of(*time))),
-        Event::Caveat(caveat) => screen.keep(&format!("  caveat: {caveat}")),
+        Event::Caveat(caveat) => screen.keep(&format!("  caveat: {}", trial_caveat(caveat))),
     }
 }
 

@@ -8,6 +8,7 @@ mod view;
 
 use std::time::{Duration, Instant};
 
+use narrows_diagnose::words::trial_caveat;
 use narrows_lab::progress::{Event, Progress};
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Trial, TrialState};
@@ -116,7 +117,7 @@ impl Progress for Live {
             Event::Stopping => self.screen.phase("  stopping services"),
             Event::TrialEnded { trial } => self.trial_ended(trial),
             Event::Note(note) => self.screen.keep(&format!("note: {note}")),
-            Event::Caveat(caveat) => self.screen.keep(&format!("  caveat: {caveat}")),
+            Event::Caveat(caveat) => self.screen.keep(&format!("  caveat: {}", trial_caveat(caveat))),
         }
     }
 }

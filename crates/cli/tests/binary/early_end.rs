@@ -42,7 +42,7 @@ fn a_broken_objective_ends_the_run_early_with_exit_code_1_and_the_report_says_so
     assert_eq!(trial["objectives"][1]["kept"], "no", "{trial:#}");
     assert_eq!(trial["objectives"][0]["kept"], "yes", "{trial:#}");
     let caveats = trial["trial"]["caveats"].as_array().unwrap();
-    assert!(caveats.iter().any(|caveat| caveat.as_str().unwrap().contains(expected)), "{caveats:#?}");
+    assert!(caveats.iter().any(|caveat| caveat["text"].as_str().unwrap().contains(expected)), "{caveats:#?}");
 
     let file = bench.path("run.narrows");
     assert_eq!(ask(&file, "select state from run"), "complete");

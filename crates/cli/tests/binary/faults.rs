@@ -1,6 +1,6 @@
 //! Faults of an experiment: replicas that are killed, paused or restarted under load, and the report of it.
 
-use crate::common::{Bench, ask, nothing_is_left, text};
+use crate::common::{Bench, ask, caveats, nothing_is_left, text};
 use narrows_testing::measure;
 
 const STORES: &str = r#"
@@ -30,8 +30,7 @@ fn run(restart: &str, faults: &str) -> (Bench, Vec<String>) {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = bench.path("run.narrows");
     assert_eq!(ask(&run, "select state from run"), "complete");
-    let caveats = serde_json::from_str(&ask(&run, "select caveats from trials")).unwrap();
-    (bench, caveats)
+    (bench, caveats(&run))
 }
 
 /// Requests that succeeded in the last seconds of the load.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Bench, ask, cgroups, eventually, marked};
+use crate::common::{Bench, ask, caveats, cgroups, eventually, marked};
 use rustix::process::{Pid, Signal, kill_process};
 
 const MORTAL_STORE: &str = r#"
@@ -62,7 +62,7 @@ fn a_killed_replica_is_started_again_and_the_run_completes() {
     assert_ne!(after("coalesce(sum(succeeded), 0)", "load_seconds where start_ns"), 0, "it responds again");
     let memory = "metrics where service = 'docstore' and name = 'process.memory.rss' and time_ns";
     assert_ne!(after("count(*)", memory), 0, "process {second} is sampled");
-    let caveats: Vec<String> = serde_json::from_str(&ask(&run, "select caveats from trials")).unwrap();
+    let caveats = caveats(&run);
     let said: Vec<&String> = caveats.iter().filter(|caveat| caveat.contains("started again")).collect();
     assert_eq!(said.len(), 1, "{caveats:?}");
     assert!(
@@ -87,7 +87,7 @@ fn a_replica_that_ends_again_and_again_ends_the_run_with_its_last_words() {
     assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
     assert!(said.contains("docstore: exited with code 3 while under load") && said.contains("| cannot"), "{said}");
     assert_eq!(ask(&run, "select state from run"), "failed");
-    let caveats: Vec<String> = serde_json::from_str(&ask(&run, "select caveats from trials")).unwrap();
+    let caveats = caveats(&run);
     assert_eq!(caveats.iter().filter(|caveat| caveat.contains("and was started again")).count(), 5, "{caveats:?}");
     nothing_is_left(&bench, &run);
 }

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::caveat::Skew;
+use narrows_model::caveat::{DifferentClocks, Skew, TrialCaveat};
 use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example};
+use super::scene::{Scene, example, example_text};
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
@@ -61,7 +61,7 @@ impl Trap for ClockSkew {
         "clock-skew"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let pairs = pairs(scene).into_iter();
         pairs.filter_map(|((caller, callee), calls)| describe(caller, callee, &calls, scene)).collect()
     }
@@ -104,22 +104,36 @@ fn differing<'c, 'a>(calls: &'c [Bounds<'a>], thresholds: &Thresholds) -> Option
     is_it.then_some(Differing { ahead_ns, spread_ns, odd, first })
 }
 
-fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
-    let Differing { ahead_ns: offset_ns, spread_ns, odd, first } = differing(calls, scene.thresholds)?;
+fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<TrialCaveat> {
+    let Differing { ahead_ns, spread_ns, odd, first } = differing(calls, scene.thresholds)?;
     let (trace, client, server) = first.call;
-    Some(format!(
+    Some(TrialCaveat::DifferentClocks(DifferentClocks {
+        caller: caller.to_owned(),
+        callee: callee.to_owned(),
+        ahead_ns,
+        spread_ns,
+        calls: calls.len(),
+        impossible: odd,
+        example: example(trace, &[client, server]),
+    }))
+}
+
+/// Text of the caveat.
+pub(crate) fn text(clocks: &DifferentClocks) -> String {
+    let DifferentClocks { caller, callee, ahead_ns, spread_ns, calls, impossible, example } = clocks;
+    format!(
         "The clock of {callee} is about {} {} that of {caller} (± {} over {} calls): in {} of {} calls {callee}'s \
          span lies outside the call that it handles. The lengths of spans are right, but waits between the two \
          services and the order of their spans are wrong. Keep the clocks together (chrony, one time source for all \
          machines and containers), or compare only spans of one service. {}",
-        units::duration(offset_ns.abs()),
-        if offset_ns < 0.0 { "behind" } else { "ahead of" },
-        units::duration(spread_ns),
-        units::count(calls.len() as u64),
-        units::count(odd as u64),
-        units::count(calls.len() as u64),
-        example(trace, &[client, server])
-    ))
+        units::duration(ahead_ns.abs()),
+        if *ahead_ns < 0.0 { "behind" } else { "ahead of" },
+        units::duration(*spread_ns),
+        units::count(*calls as u64),
+        units::count(*impossible as u64),
+        units::count(*calls as u64),
+        example_text(example)
+    )
 }
 
 #[cfg(test)]

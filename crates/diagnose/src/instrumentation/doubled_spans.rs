@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::caveat::{DoubledSpans as Doubled, TrialCaveat};
 use narrows_model::trace::{Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, how_to_disable, is_call, sibling_calls};
+use super::scene::{Scene, example, example_text, how_to_disable, is_call, sibling_calls};
 use crate::read::doubles::overlap_share;
 
 /// How many of the calls that began after a span are compared with it.
@@ -26,7 +27,7 @@ impl Trap for DoubledSpans {
         "doubled-spans"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let mut calls: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for (_, span) in scene.spans().filter(|(_, span)| is_call(span)) {
             *calls.entry((&span.service, &span.scope)).or_default() += 1;
@@ -90,20 +91,34 @@ fn in_order<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {
 }
 
 impl Pairs<'_> {
-    fn describe(&self, service: &str, kept: &str, double: &str, all: usize) -> String {
+    fn describe(&self, service: &str, kept: &str, double: &str, all: usize) -> TrialCaveat {
         let (trace, span, other) = self.example;
-        format!(
-            "{service} reports calls twice: {} of {} spans of {double} stand beside a span of {kept} under the same \
-             parent, make the same call, and overlap it for {} of its time. Counts of calls and of request units \
-             hold both; the detectors of repeated queries count such a query once. Switch one of the two off, for \
-             example with {}. {}",
-            units::count(self.count as u64),
-            units::count(all as u64),
-            units::percent(self.overlap_sum / self.count as f64),
-            how_to_disable(double),
-            example(trace, &[span, other])
-        )
+        TrialCaveat::DoubledSpans(Doubled {
+            service: service.to_owned(),
+            kept: kept.to_owned(),
+            double: double.to_owned(),
+            doubles: self.count,
+            spans: all,
+            overlap: self.overlap_sum / self.count as f64,
+            example: example(trace, &[span, other]),
+        })
     }
+}
+
+/// Text of the caveat.
+pub(crate) fn text(doubled: &Doubled) -> String {
+    let Doubled { service, kept, double, doubles, spans, overlap, example } = doubled;
+    format!(
+        "{service} reports calls twice: {} of {} spans of {double} stand beside a span of {kept} under the same \
+         parent, make the same call, and overlap it for {} of its time. Counts of calls and of request units \
+         hold both; the detectors of repeated queries count such a query once. Switch one of the two off, for \
+         example with {}. {}",
+        units::count(*doubles as u64),
+        units::count(*spans as u64),
+        units::percent(*overlap),
+        how_to_disable(double),
+        example_text(example)
+    )
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::caveat::{EndlessCalls, NegativeDurations, TrialCaveat, ZeroDurations};
 use narrows_model::trace::{Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of};
+use super::scene::{Scene, example, example_text, library, name_of};
 
 const MILLISECOND_NS: i64 = 1_000_000;
 /// How long after its request a call that was not waited for may end, nanoseconds.
@@ -26,7 +27,7 @@ impl Trap for ImpossibleDurations {
         "impossible-durations"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let mut services: BTreeMap<&str, Lengths<'_>> = BTreeMap::new();
         for (trace, span) in scene.spans() {
             services.entry(&span.service).or_default().add(trace, span);
@@ -42,8 +43,8 @@ impl Trap for ImpossibleDurations {
     }
 }
 
-/// Calls that go on long after the request that made them, a text for each service.
-fn endless(scene: &Scene<'_>) -> Vec<String> {
+/// Calls that go on long after the request that made them, a caveat for each service.
+fn endless(scene: &Scene<'_>) -> Vec<TrialCaveat> {
     let mut services: BTreeMap<&str, (usize, Vec<Example<'_>>)> = BTreeMap::new();
     for request in scene.requests {
         let calls = || request.queries.iter().map(|query| query.span).chain(request.other_calls.iter().copied());
@@ -54,19 +55,33 @@ fn endless(scene: &Scene<'_>) -> Vec<String> {
     }
     let described = services.into_iter().filter_map(|(service, (all, found))| {
         let (trace, span) = found.iter().copied().max_by_key(|(_, span)| span.duration_ns())?;
-        Some(format!(
-            "{} of {} calls of {service} go on for more than an hour after the request that made them, the longest for \
-             {}. Only their time up to the end of their request counts. Either a clock was set, or the end of the span \
-             was lost: look at how {} ends the span {:?}. {}",
-            units::count(found.len() as u64),
-            units::count(all as u64),
-            units::duration(span.duration_ns() as f64),
-            if span.scope.is_empty() { "it" } else { span.scope.as_str() },
-            name_of(span),
-            example(trace, &[span])
-        ))
+        Some(TrialCaveat::EndlessCalls(EndlessCalls {
+            service: service.to_owned(),
+            endless: found.len(),
+            calls: all,
+            longest_ns: span.duration_ns() as f64,
+            scope: span.scope.clone(),
+            span: name_of(span),
+            example: example(trace, &[span]),
+        }))
     });
     described.collect()
+}
+
+/// Text of the caveat on calls that go on long after their request.
+pub(crate) fn endless_text(calls: &EndlessCalls) -> String {
+    format!(
+        "{} of {} calls of {} go on for more than an hour after the request that made them, the longest for {}. Only their \
+         time up to the end of their request counts. Either a clock was set, or the end of the span was lost: look at how \
+         {} ends the span {:?}. {}",
+        units::count(calls.endless as u64),
+        units::count(calls.calls as u64),
+        calls.service,
+        units::duration(calls.longest_ns),
+        library(&calls.scope),
+        calls.span,
+        example_text(&calls.example)
+    )
 }
 
 type Example<'a> = (&'a Trace, &'a Span);
@@ -104,39 +119,64 @@ impl<'a> Lengths<'a> {
         }
     }
 
-    fn describe_backwards(&self, service: &str, (trace, span): Example<'_>) -> String {
-        let never_ended = match self.never_ended {
-            0 => String::new(),
-            some => format!(" {} of them have no end at all.", units::count(some as u64)),
-        };
-        format!(
-            "{} of {} spans of {service} end before they begin and count as taking no time.{never_ended} Either the \
-             clock was set back while they ran (use chrony, which slews it), or the program sets their end itself: \
-             look at how {} ends the span {:?}. {}",
-            units::count(self.negative as u64),
-            units::count(self.spans as u64),
-            if span.scope.is_empty() { "it" } else { span.scope.as_str() },
-            name_of(span),
-            example(trace, &[span])
-        )
+    fn describe_backwards(&self, service: &str, (trace, span): Example<'_>) -> TrialCaveat {
+        TrialCaveat::NegativeDurations(NegativeDurations {
+            service: service.to_owned(),
+            negative: self.negative,
+            never_ended: self.never_ended,
+            spans: self.spans,
+            scope: span.scope.clone(),
+            span: name_of(span),
+            example: example(trace, &[span]),
+        })
     }
 
-    fn describe_zero(&self, service: &str, (trace, span): Example<'_>) -> String {
-        let why = if self.fine == 0 {
-            "All of its times are whole milliseconds, so its clock is too coarse to measure shorter calls. Use a \
-             tracing library that reads a clock of higher resolution."
-        } else {
-            "No call takes no time: their start and end are written at one moment, after the call. Start the span \
-             before the work and end it after."
-        };
-        format!(
-            "{} of {} calls and requests of {service} take no time at all. {why} Their time shows as work of the span \
-             above them. {}",
-            units::count(self.zero as u64),
-            units::count(self.calls as u64),
-            example(trace, &[span])
-        )
+    fn describe_zero(&self, service: &str, (trace, span): Example<'_>) -> TrialCaveat {
+        TrialCaveat::ZeroDurations(ZeroDurations {
+            service: service.to_owned(),
+            zero: self.zero,
+            calls: self.calls,
+            is_clock_coarse: self.fine == 0,
+            example: example(trace, &[span]),
+        })
     }
+}
+
+/// Text of the caveat on spans that end before they begin.
+pub(crate) fn negative_text(found: &NegativeDurations) -> String {
+    let never_ended = match found.never_ended {
+        0 => String::new(),
+        some => format!(" {} of them have no end at all.", units::count(some as u64)),
+    };
+    format!(
+        "{} of {} spans of {} end before they begin and count as taking no time.{never_ended} Either the clock was set back \
+         while they ran (use chrony, which slews it), or the program sets their end itself: look at how {} ends the span \
+         {:?}. {}",
+        units::count(found.negative as u64),
+        units::count(found.spans as u64),
+        found.service,
+        library(&found.scope),
+        found.span,
+        example_text(&found.example)
+    )
+}
+
+/// Text of the caveat on calls that take no time.
+pub(crate) fn zero_text(found: &ZeroDurations) -> String {
+    let why = if found.is_clock_coarse {
+        "All of its times are whole milliseconds, so its clock is too coarse to measure shorter calls. Use a \
+         tracing library that reads a clock of higher resolution."
+    } else {
+        "No call takes no time: their start and end are written at one moment, after the call. Start the span \
+         before the work and end it after."
+    };
+    format!(
+        "{} of {} calls and requests of {} take no time at all. {why} Their time shows as work of the span above them. {}",
+        units::count(found.zero as u64),
+        units::count(found.calls as u64),
+        found.service,
+        example_text(&found.example)
+    )
 }
 
 #[cfg(test)]

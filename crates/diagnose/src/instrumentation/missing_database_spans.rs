@@ -7,11 +7,12 @@
 //! metrics of a database client, or its other operations have database spans. The confidence is low all the same, and
 //! the text says so: a sleep, a lock or a call by an uninstrumented client look alike.
 
+use narrows_model::caveat::{TrialCaveat, UnseenDatabaseCalls};
 use narrows_model::trace::Trace;
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example};
+use super::scene::{Scene, example, example_text};
 use crate::detectors::instrumentation_gap::{CLIENT_METRICS, is_gap_of, speaks};
 use crate::read::calls::Handled;
 use crate::read::dark::{Dark, cpu_ns_per_request};
@@ -26,7 +27,7 @@ impl Trap for MissingDatabaseSpans {
         "missing-database-spans"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let dark = Dark::new(scene.reading);
         let mut services: Vec<&str> = scene.reading.operations.keys().map(|(service, _)| *service).collect();
         services.dedup();
@@ -36,15 +37,13 @@ impl Trap for MissingDatabaseSpans {
 }
 
 /// The worst operation of a service, if any waits without a span.
-fn describe(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<String> {
+fn describe(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<TrialCaveat> {
     let operations = || scene.reading.operations.iter().filter(|((of, _), _)| *of == service);
     let speaking = operations().find(|(_, requests)| speaks(requests)).map(|((_, name), _)| name.as_str());
     let metric = scene.trial.series.iter().find(|s| s.key.service == service && s.key.name.starts_with(CLIENT_METRICS));
-    let sign = match (speaking, metric) {
-        (Some(other), _) => format!("its operation {other} has database spans"),
-        (None, Some(series)) => format!("it reports {}", series.key.name),
-        (None, None) => return None,
-    };
+    if speaking.is_none() && metric.is_none() {
+        return None;
+    }
     let cpu_ns = cpu_ns_per_request(scene.reading, service, (service, None));
     let is_explained = |gap_ns: f64| match cpu_ns {
         Some(cpu_ns) => cpu_ns > scene.thresholds.gap_cpu_share * gap_ns,
@@ -53,7 +52,18 @@ fn describe(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<String>
     let silent = operations().filter(|(_, requests)| !speaks(requests));
     let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::new(scene, dark, requests)?)));
     let worst = gaps.filter(|(_, gap)| !is_explained(gap.gap_ns)).max_by(|a, b| a.1.gap_ns.total_cmp(&b.1.gap_ns))?;
-    Some(worst.1.describe(service, worst.0, &sign, cpu_ns))
+    let (operation, Gap { requests, gap_ns, latency_ns, example: (trace, request) }) = worst;
+    Some(TrialCaveat::UnseenDatabaseCalls(UnseenDatabaseCalls {
+        service: service.to_owned(),
+        operation: operation.clone(),
+        other_operation: speaking.map(str::to_owned),
+        metric: metric.map(|series| series.key.name.clone()),
+        requests,
+        latency_ns,
+        gap_ns,
+        cpu_ns,
+        example: example(trace, &[request.entry]),
+    }))
 }
 
 /// The unexplained time of an operation's requests, medians.
@@ -65,7 +75,7 @@ struct Gap<'a> {
 }
 
 impl<'a> Gap<'a> {
-    /// None when it is too short, or there are too few requests to tell.
+    /// `None` if it is too short or there are too few requests.
     fn new(scene: &Scene<'_>, dark: &Dark<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
         let median = |value: &dyn Fn(&Request<'_>) -> f64| {
             weighted_median(requests.iter().map(|handled| (value(handled.request), handled.weight())).collect())
@@ -77,24 +87,30 @@ impl<'a> Gap<'a> {
         let first = requests.first().filter(|_| is_long && requests.len() >= thresholds.gap_requests)?.request;
         Some(Self { requests: requests.len(), gap_ns, latency_ns, example: (first.trace, first) })
     }
+}
 
-    fn describe(&self, service: &str, operation: &str, sign: &str, cpu_ns: Option<f64>) -> String {
-        let cpu = match cpu_ns {
-            Some(ns) => format!("of which processor time explains {} at most", units::duration(ns)),
-            None => "and its processor time is not known".to_owned(),
-        };
-        let (trace, request) = self.example;
-        format!(
-            "{operation} of {service} may query a database that its spans do not show (low confidence): of {} \
-             (median of {} requests) {} is under no span, {cpu}, and {sign}. Look in the service's log for an \
-             instrumentation that did not start, most often because the database library is newer than it supports; \
-             a sleep, a lock or a call by an uninstrumented client would look the same. {}",
-            units::duration(self.latency_ns),
-            units::count(self.requests as u64),
-            units::duration(self.gap_ns),
-            example(trace, &[request.entry])
-        )
-    }
+/// Text of the caveat.
+pub(crate) fn text(calls: &UnseenDatabaseCalls) -> String {
+    let sign = match (&calls.other_operation, &calls.metric) {
+        (Some(other), _) => format!("its operation {other} has database spans"),
+        (None, metric) => format!("it reports {}", metric.as_deref().unwrap_or_default()),
+    };
+    let cpu = match calls.cpu_ns {
+        Some(ns) => format!("of which processor time explains {} at most", units::duration(ns)),
+        None => "and its processor time is not known".to_owned(),
+    };
+    format!(
+        "{} of {} may query a database that its spans do not show (low confidence): of {} (median of {} requests) {} is \
+         under no span, {cpu}, and {sign}. Look in the service's log for an instrumentation that did not start, most often \
+         because the database library is newer than it supports; a sleep, a lock or a call by an uninstrumented client \
+         would look the same. {}",
+        calls.operation,
+        calls.service,
+        units::duration(calls.latency_ns),
+        units::count(calls.requests as u64),
+        units::duration(calls.gap_ns),
+        example_text(&calls.example)
+    )
 }
 
 #[cfg(test)]

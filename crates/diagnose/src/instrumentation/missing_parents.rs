@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::caveat::{MissingParents as Missing, OwnParents, TrialCaveat};
 use narrows_model::trace::{Forest, OWN_PARENT, Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of};
+use super::scene::{Scene, example, example_text, name_of};
 
 /// Services named.
 const SERVICES_MAX: usize = 3;
@@ -24,7 +25,7 @@ impl Trap for MissingParents {
         "missing-parents"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let torn: Vec<(&Trace, Vec<&Span>)> =
             scene.forests.iter().map(|forest| (forest.trace(), pieces(forest))).collect();
         let torn: Vec<_> = torn.into_iter().filter(|(_, pieces)| !pieces.is_empty()).collect();
@@ -38,17 +39,28 @@ impl Trap for MissingParents {
 }
 
 /// Spans that name themselves as their parents.
-fn own_parents(scene: &Scene<'_>) -> Option<String> {
+fn own_parents(scene: &Scene<'_>) -> Option<TrialCaveat> {
     let mut own = scene.spans().filter(|(_, span)| span.attributes.contains_key(OWN_PARENT));
     let (trace, first) = own.next()?;
-    Some(format!(
+    Some(TrialCaveat::OwnParents(OwnParents {
+        own: 1 + own.count(),
+        spans: scene.spans().count(),
+        service: first.service.clone(),
+        span: name_of(first),
+        example: example(trace, &[first]),
+    }))
+}
+
+/// Text of the caveat on spans that name themselves.
+pub(crate) fn own_parents_text(found: &OwnParents) -> String {
+    format!(
         "{} of {} spans name themselves as their parent and are taken for roots: look at how {} starts the span \"{}\". {}",
-        units::count(1 + own.count() as u64),
-        units::count(scene.spans().count() as u64),
-        first.service,
-        name_of(first),
-        example(trace, &[first])
-    ))
+        units::count(found.own as u64),
+        units::count(found.spans as u64),
+        found.service,
+        found.span,
+        example_text(&found.example)
+    )
 }
 
 /// The topmost spans of the pieces that hang under nothing.
@@ -59,31 +71,42 @@ fn pieces<'a>(forest: &Forest<'a>) -> Vec<&'a Span> {
     forest.spans().iter().skip(root + 1).filter(is_torn).collect()
 }
 
-fn describe(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> String {
+fn describe(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> TrialCaveat {
     let mut services: BTreeMap<&str, usize> = BTreeMap::new();
     for span in torn.iter().flat_map(|(_, pieces)| pieces) {
         *services.entry(&span.service).or_default() += 1;
     }
-    let mut services: Vec<(&str, usize)> = services.into_iter().collect();
+    let mut services: Vec<(String, usize)> = services.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
     services.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let services: Vec<String> = services.iter().take(SERVICES_MAX).map(|(name, n)| format!("{name} ({n})")).collect();
-    let refused = match scene.trial.spans_refused {
-        0 => "",
-        _ => " Spans were refused at a limit, which may be the cause.",
-    };
+    services.truncate(SERVICES_MAX);
     let (trace, of_trace) = &torn[0];
+    TrialCaveat::MissingParents(Missing {
+        torn_spans: pieces,
+        spans,
+        torn_traces: torn.len(),
+        traces: scene.forests.len(),
+        services,
+        were_refused: scene.trial.spans_refused > 0,
+        example: example(trace, &of_trace[..1]),
+    })
+}
+
+/// Text of the caveat on parents that did not arrive.
+pub(crate) fn text(missing: &Missing) -> String {
+    let services: Vec<String> = missing.services.iter().map(|(name, n)| format!("{name} ({n})")).collect();
+    let refused = if missing.were_refused { " Spans were refused at a limit, which may be the cause." } else { "" };
     format!(
         "{} of {} spans ({}) name a parent that did not arrive, in {} of {} traces; most are of {}. Their callers \
          are missing, so calls and waits above them are not seen.{refused} Look in the callers of these services for \
          an exporter that drops spans or is not flushed at the end, a sampler of its own (use a parent-based one), \
          and a proxy in between that propagates the context but exports no spans. {}",
-        units::count(pieces as u64),
-        units::count(spans as u64),
-        units::percent(pieces as f64 / spans as f64),
-        units::count(torn.len() as u64),
-        units::count(scene.forests.len() as u64),
+        units::count(missing.torn_spans as u64),
+        units::count(missing.spans as u64),
+        units::percent(missing.torn_spans as f64 / missing.spans as f64),
+        units::count(missing.torn_traces as u64),
+        units::count(missing.traces as u64),
         services.join(", "),
-        example(trace, &of_trace[..1])
+        example_text(&missing.example)
     )
 }
 

@@ -4,23 +4,24 @@
 //! Traces are taken as they are by everything else that reads them; what is wrong with them is said here once, instead
 //! of in each finding. A trap says nothing where the evidence could as well be in order: an engineer who was sent after
 //! a sound set-up once does not read the next caveat. One file for each trap; its section in
-//! `docs/reference/instrumentation.md` has its id. To add one: the file, a `mod` line, a line in [`ALL`], the section.
+//! `docs/reference/instrumentation.md` has its id. Its text is in its
+//! file too. To add one: the file, a `mod` line, a line in [`ALL`], a variant of `TrialCaveat`, the section.
 //!
 //! Nothing is corrected here: doubled queries and spans of pools are set aside where requests are cut out of traces.
 
-mod clock_skew;
-mod doubled_spans;
-mod impossible_durations;
-mod missing_database_spans;
-mod missing_parents;
-mod nested_doubles;
-mod pool_spans;
-mod sampled_traces;
+pub(crate) mod clock_skew;
+pub(crate) mod doubled_spans;
+pub(crate) mod impossible_durations;
+pub(crate) mod missing_database_spans;
+pub(crate) mod missing_parents;
+pub(crate) mod nested_doubles;
+pub(crate) mod pool_spans;
+pub(crate) mod sampled_traces;
 mod scene;
-mod start_up_spans;
-mod traces_without_request;
+pub(crate) mod start_up_spans;
+pub(crate) mod traces_without_request;
 
-use narrows_model::caveat::Skew;
+use narrows_model::caveat::{Skew, TrialCaveat};
 use narrows_model::finding::Finding;
 
 use crate::read::Reading;
@@ -30,8 +31,8 @@ use scene::Scene;
 trait Trap: Sync {
     /// The id: lower case with dashes, as its file is named.
     fn id(&self) -> &'static str;
-    /// Caveats in whole sentences, one for each place; empty if nothing is wrong or nothing can be said.
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String>;
+    /// Caveats, one for each place; empty if nothing is wrong or nothing can be said.
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat>;
 }
 
 /// Every trap, in the order of their caveats: first traps that make traces incomplete, then those that make them lie.
@@ -48,11 +49,11 @@ const ALL: &[&dyn Trap] = &[
     &pool_spans::PoolSpans,
 ];
 
-/// The most caveats of one trap in one trial; further ones are counted in the last.
+/// Maximum number of caveats of one trap in one trial; a last one counts the others.
 const CAVEATS_MAX: usize = 5;
 
 /// Caveats of all traps for a trial.
-pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
+pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<TrialCaveat> {
     let scene = Scene::new(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()
 }
@@ -62,12 +63,10 @@ pub(crate) fn skews(reading: &Reading<'_>) -> Vec<Skew> {
     clock_skew::skews(&Scene::new(reading, &[]))
 }
 
-fn bounded(mut caveats: Vec<String>, id: &str) -> Vec<String> {
-    let more = caveats.len().saturating_sub(CAVEATS_MAX);
+fn bounded(mut caveats: Vec<TrialCaveat>, id: &str) -> Vec<TrialCaveat> {
+    let places = caveats.len().saturating_sub(CAVEATS_MAX);
     caveats.truncate(CAVEATS_MAX);
-    if let Some(last) = caveats.last_mut().filter(|_| more > 0) {
-        *last += &format!(" {more} more places show the same ({id}).");
-    }
+    caveats.extend((places > 0).then(|| TrialCaveat::MorePlaces { check: id.to_owned(), places }));
     caveats
 }
 
@@ -85,7 +84,7 @@ mod tests {
         assert_eq!(ids.len(), ALL.len());
         for id in &ids {
             assert!(PAGE.contains(&format!("\n## {id}\n")), "{id} has no section");
-            assert!(THIS.contains(&format!("\nmod {};\n", id.replace('-', "_"))), "{id} is not named as its file");
+            assert!(THIS.contains(&format!("\npub(crate) mod {};\n", id.replace('-', "_"))), "{id} is not named as its file");
         }
         let sections: BTreeSet<&str> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(sections, ids);
@@ -93,10 +92,10 @@ mod tests {
 
     #[test]
     fn a_trap_that_is_everywhere_is_reported_a_few_times() {
-        let caveats = bounded((0..8).map(|n| format!("Place {n}.")).collect(), "clock-skew");
-        assert_eq!(caveats.len(), CAVEATS_MAX);
-        assert_eq!(caveats[4], "Place 4. 3 more places show the same (clock-skew).");
-        assert_eq!(bounded(vec!["One.".into()], "clock-skew"), ["One."]);
+        let caveats = bounded(vec![TrialCaveat::NoSpans; 8], "clock-skew");
+        assert_eq!(caveats.len(), CAVEATS_MAX + 1);
+        assert_eq!(caveats[CAVEATS_MAX], TrialCaveat::MorePlaces { check: "clock-skew".into(), places: 3 });
+        assert_eq!(bounded(vec![TrialCaveat::NoSpans], "clock-skew"), [TrialCaveat::NoSpans]);
         assert!(bounded(Vec::new(), "clock-skew").is_empty());
     }
 }

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::caveat::{NestedDoubles as Nested, TrialCaveat};
 use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, how_to_disable, is_call};
+use super::scene::{Scene, example, example_text, how_to_disable, is_call};
 use crate::read::requests::{is_database, query_text};
 
 /// Words in the scopes of object mappers, whose spans are mostly internal ones.
@@ -35,7 +36,7 @@ impl Trap for NestedDoubles {
         "nested-doubles"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let mut outer: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut found: BTreeMap<(&str, &str, &str), Nests<'_>> = BTreeMap::new();
         for forest in scene.forests {
@@ -99,20 +100,34 @@ fn is_mapper(span: &Span) -> bool {
 }
 
 impl Nests<'_> {
-    fn describe(&self, service: &str, scope: &str, inner: &str, all: usize) -> String {
+    fn describe(&self, service: &str, scope: &str, inner: &str, all: usize) -> TrialCaveat {
         let (trace, span, within) = self.example;
-        format!(
-            "{service} reports calls twice, one span within the other: {} of {} spans of {scope} hold exactly one \
-             call, a span of {inner}, which takes {} of their time. Times are right, because the inner span lies \
-             within the outer; counts of spans are too high, and twice as many are sent and stored. Switch the outer \
-             one off unless you need it, with {}. {}",
-            units::count(self.count as u64),
-            units::count(all as u64),
-            units::percent(self.share_sum / self.count as f64),
-            how_to_disable(scope),
-            example(trace, &[span, within])
-        )
+        TrialCaveat::NestedDoubles(Nested {
+            service: service.to_owned(),
+            outer: scope.to_owned(),
+            inner: inner.to_owned(),
+            doubles: self.count,
+            spans: all,
+            inner_share: self.share_sum / self.count as f64,
+            example: example(trace, &[span, within]),
+        })
     }
+}
+
+/// Text of the caveat.
+pub(crate) fn text(nested: &Nested) -> String {
+    let Nested { service, outer, inner, doubles, spans, inner_share, example } = nested;
+    format!(
+        "{service} reports calls twice, one span within the other: {} of {} spans of {outer} hold exactly one \
+         call, a span of {inner}, which takes {} of their time. Times are right, because the inner span lies \
+         within the outer; counts of spans are too high, and twice as many are sent and stored. Switch the outer \
+         one off unless you need it, with {}. {}",
+        units::count(*doubles as u64),
+        units::count(*spans as u64),
+        units::percent(*inner_share),
+        how_to_disable(outer),
+        example_text(example)
+    )
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use narrows_model::caveat::{PoolSpans as Pool, TrialCaveat};
 use narrows_model::trace::{Span, SpanId, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of};
+use super::scene::{Scene, example, example_text, name_of};
 use crate::read::pools::is_taking;
 use crate::read::requests::Request;
 use crate::stats::weighted_median;
@@ -23,7 +24,7 @@ impl Trap for PoolSpans {
         "pool-spans"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let mut services: BTreeMap<&str, Vec<Takings<'_>>> = BTreeMap::new();
         for takings in scene.requests.iter().filter_map(|request| Takings::new(scene, request)) {
             services.entry(&takings.request.entry.service).or_default().push(takings);
@@ -61,24 +62,37 @@ impl<'a> Takings<'a> {
     }
 }
 
-fn describe(service: &str, takings: &[Takings<'_>]) -> String {
+fn describe(service: &str, takings: &[Takings<'_>]) -> TrialCaveat {
     let median = |value: &dyn Fn(&Takings<'_>) -> f64| {
         weighted_median(takings.iter().map(|takings| (value(takings), takings.weight())).collect())
     };
     let time_ns = |takings: &Takings<'_>| takings.spans.iter().map(|span| span.duration_ns() as f64).sum::<f64>();
     let first = &takings[0];
     let (trace, span): (&Trace, &Span) = (first.request.trace, first.spans[0]);
+    TrialCaveat::PoolSpans(Pool {
+        service: service.to_owned(),
+        span: name_of(span),
+        requests: takings.len(),
+        connections: median(&|takings| takings.spans.len() as f64),
+        queries: median(&|takings| takings.request.queries.len() as f64),
+        time_ns: median(&time_ns),
+        example: example(trace, &[span]),
+    })
+}
+
+/// Text of the caveat.
+pub(crate) fn text(pool: &Pool) -> String {
+    let Pool { service, span, requests, connections, queries, time_ns, example } = pool;
     format!(
-        "{service} takes a connection from its pool for nearly every query: {} {} spans beside {} queries in a \
+        "{service} takes a connection from its pool for nearly every query: {} {span} spans beside {} queries in a \
          request (median of {} requests), which take {} of it. Narrows ignores them when it looks for repeated \
          queries; their time counts as time between queries. Take one connection for a request or for its \
          transaction; if they take long, the pool is too small or connections are held while other work is done. {}",
-        units::number(median(&|takings| takings.spans.len() as f64)),
-        name_of(span),
-        units::number(median(&|takings| takings.request.queries.len() as f64)),
-        units::count(takings.len() as u64),
-        units::duration(median(&time_ns)),
-        example(trace, &[span])
+        units::number(*connections),
+        units::number(*queries),
+        units::count(*requests as u64),
+        units::duration(*time_ns),
+        example_text(example)
     )
 }
 

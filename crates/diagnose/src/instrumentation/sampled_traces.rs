@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use narrows_model::caveat::{SampledTraces as Sample, TrialCaveat};
 use narrows_model::operation::OperationEvidence;
 use narrows_model::units;
 
@@ -23,16 +24,25 @@ impl Trap for SampledTraces {
         "sampled-traces"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         scaled(scene).into_iter().chain(unsaid(scene)).collect()
     }
 }
 
 /// Traces that say how many they stand for.
-fn scaled(scene: &Scene<'_>) -> Option<String> {
+fn scaled(scene: &Scene<'_>) -> Option<TrialCaveat> {
     let weights: Vec<f64> = scene.forests.iter().filter_map(|forest| Some(root(forest)?.weight)).collect();
     let (least, most) = (weights.iter().copied().reduce(f64::min)?, weights.iter().copied().reduce(f64::max)?);
     let usual = median(weights).filter(|usual| *usual >= scene.thresholds.sampled_weight)?;
+    let thinned = scene.trial.spans_thinned;
+    // Traces that the file leaves out last keep the weight with which they came.
+    let is_sampler = thinned == 0 || least >= scene.thresholds.sampled_weight;
+    Some(TrialCaveat::SampledTraces(Sample { least, usual, most, thinned, is_sampler }))
+}
+
+/// Text of the caveat on traces that say how many they stand for.
+pub(crate) fn text(sample: &Sample) -> String {
+    let Sample { least, usual, most, thinned, is_sampler } = *sample;
     let stands_for = if most > least * 1.01 {
         format!(
             "between {} and {} requests, mostly {}",
@@ -43,30 +53,28 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
     } else {
         format!("{} requests", units::number(usual))
     };
-    let mut caveat = format!(
+    let mut text = format!(
         "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled up accordingly \
          and shares stay correct; rare requests may be in no trace.",
         units::percent(1.0 / usual)
     );
-    let thinned = scene.trial.spans_thinned;
     if thinned > 0 {
-        caveat.push_str(&format!(
+        text.push_str(&format!(
             " The run file neared its limit of size, so {} spans were left out. To keep more, make trials shorter or put \
              fewer of them into one file.",
             units::count(thinned)
         ));
     }
-    // What the file thins out last weighs what it came with.
-    if thinned == 0 || least >= scene.thresholds.sampled_weight {
-        caveat.push_str(
+    if is_sampler {
+        text.push_str(
             " For rare cases trace all of them: `tracing: { sample: 1 }`, or the services' OTEL_TRACES_SAMPLER_ARG.",
         );
     }
-    Some(caveat)
+    text
 }
 
 /// Fewer requests among the spans than were sent.
-fn unsaid(scene: &Scene<'_>) -> Option<String> {
+fn unsaid(scene: &Scene<'_>) -> Option<TrialCaveat> {
     let load = scene.trial.counted_load();
     let responses = load.succeeded + load.errors.status;
     let seen = seen_at_the_front(scene)?;
@@ -74,17 +82,20 @@ fn unsaid(scene: &Scene<'_>) -> Option<String> {
     let is_clear = scene.trial.spans_refused == 0
         && responses >= scene.thresholds.unsampled_requests
         && share < scene.thresholds.unsampled_share;
-    is_clear.then(|| {
-        format!(
-            "Spans show {} requests, but the load received {} responses ({}), and nothing marks them as a sample. \
-             Counts of spans are too small by that factor, and the missing ones may be the slow part. Look for a \
-             sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what \
-             is traced), for an exporter that drops spans, and for instances that are not instrumented.",
-            units::count(seen.round() as u64),
-            units::count(responses),
-            units::percent(share)
-        )
-    })
+    is_clear.then_some(TrialCaveat::UnmarkedSample { seen: seen.round() as u64, responses })
+}
+
+/// Text of the caveat on spans that show only some of the requests.
+pub(crate) fn unmarked_text(seen: u64, responses: u64) -> String {
+    format!(
+        "Spans show {} requests, but the load received {} responses ({}), and nothing marks them as a sample. \
+         Counts of spans are too small by that factor, and the missing ones may be the slow part. Look for a \
+         sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what \
+         is traced), for an exporter that drops spans, and for instances that are not instrumented.",
+        units::count(seen),
+        units::count(responses),
+        units::percent(seen as f64 / responses as f64)
+    )
 }
 
 /// How often the operations that begin traces were completed or failed, over all spans; `None` if they are not counted.

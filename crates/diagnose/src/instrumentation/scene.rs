@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Exemplar, Finding};
 use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
 
 use crate::exemplars::clipped;
@@ -80,10 +80,20 @@ pub(super) fn is_call(span: &Span) -> bool {
     goes_out && span.kind != SpanKind::Server && !is_housekeeping(span)
 }
 
-/// An example to look at: `Example: trace 4e…, span 00… and span 01….`
-pub(super) fn example(trace: &Trace, spans: &[&Span]) -> String {
-    let spans: Vec<String> = spans.iter().map(|span| format!("span {}", hex(&span.span_id))).collect();
-    format!("Example: trace {}, {}.", hex(&trace.id), spans.join(" and "))
+/// An example to look at.
+pub(super) fn example(trace: &Trace, spans: &[&Span]) -> Exemplar {
+    Exemplar { trace_id: hex(&trace.id), span_ids: spans.iter().map(|span| hex(&span.span_id)).collect() }
+}
+
+/// Text of an example: `Example: trace 4e…, span 00… and span 01….`
+pub(super) fn example_text(example: &Exemplar) -> String {
+    let spans: Vec<String> = example.span_ids.iter().map(|span| format!("span {span}")).collect();
+    format!("Example: trace {}, {}.", example.trace_id, spans.join(" and "))
+}
+
+/// Name of a library that reports spans, or `it` if it is not named.
+pub(super) fn library(scope: &str) -> &str {
+    if scope.is_empty() { "it" } else { scope }
 }
 
 /// Instructions to disable an instrumentation library, by the name of its scope.
@@ -114,25 +124,27 @@ pub(super) mod tests {
 
     use super::*;
     use crate::instrumentation::Trap;
+    use crate::words::trial_caveat;
 
     /// Thirty traces of this root.
     pub(crate) fn traces(root: &SpanBuilder) -> Vec<Trace> {
         (1..=30).map(|number| root.clone().trace(number)).collect()
     }
 
-    /// Caveats that a trap reports for these traces.
+    /// Texts of the caveats that a trap reports for these traces.
     pub(crate) fn caveats(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
         caveats_of(trap, TrialBuilder::new("a").traces(traces))
     }
 
-    /// Caveats that a trap reports for a trial.
+    /// Texts of the caveats that a trap reports for a trial.
     pub(crate) fn caveats_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
         caveats_of_built(trap, &trial.build())
     }
 
-    /// Caveats that a trap reports for a trial that is already built.
+    /// Texts of the caveats that a trap reports for a trial that is already built.
     pub(crate) fn caveats_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
-        Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::new(reading, &[])))
+        let caveats = Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::new(reading, &[])));
+        caveats.iter().map(trial_caveat).collect()
     }
 
     /// Asserts that there is one caveat and that it has all of these words in it.

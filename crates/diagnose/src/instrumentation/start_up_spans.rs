@@ -5,6 +5,7 @@
 //! read. How many there are follows from the traces of counted windows, which stand for a known number of traces in the
 //! file; warm-up is taken to make as many spans for a request as the rest.
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::units;
 
 use super::Trap;
@@ -18,12 +19,13 @@ impl Trap for StartUpSpans {
         "start-up-spans"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let all = scene.trial.spans_total as f64;
         let outside = spans_outside(scene).unwrap_or(0.0);
         let is_most =
             outside >= scene.thresholds.start_up_share * all && outside >= scene.thresholds.start_up_spans as f64;
-        if is_most { vec![describe(outside, all)] } else { Vec::new() }
+        let caveat = TrialCaveat::StartUpSpans { outside: outside.round() as u64, spans: scene.trial.spans_total };
+        if is_most { vec![caveat] } else { Vec::new() }
     }
 }
 
@@ -41,15 +43,16 @@ fn spans_outside(scene: &Scene<'_>) -> Option<f64> {
     (sent_counted > 0).then(|| trial.spans_total as f64 - counted_spans * sent_in_all as f64 / sent_counted as f64)
 }
 
-fn describe(outside: f64, all: f64) -> String {
+/// Text of the caveat.
+pub(crate) fn text(outside: u64, spans: u64) -> String {
     format!(
         "About {} of the trial's {} spans ({}) belong to no request of the load: they were made before it, while \
          services started, or after it. They use up part of the limit on spans, and queries over all spans count \
          them; give such queries a time range. To avoid them, switch the instrumentation on after start-up, or \
          create schema and test data in a step before the trial.",
-        units::count(outside.round() as u64),
-        units::count(all as u64),
-        units::percent(outside / all)
+        units::count(outside),
+        units::count(spans),
+        units::percent(outside as f64 / spans as f64)
     )
 }
 

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::caveat::{TracesWithoutRequest as Requestless, TrialCaveat};
 use narrows_model::trace::{Span, SpanKind, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of, root};
+use super::scene::{Scene, example, example_text, name_of, root};
 
 /// Names of roots that are reported.
 const NAMES_MAX: usize = 3;
@@ -23,7 +24,7 @@ impl Trap for TracesWithoutRequest {
         "traces-without-request"
     }
 
-    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
         let serving = scene.spans().filter(|(_, span)| is_request(span)).map(|(_, span)| span.service.as_str());
         let serving: BTreeSet<&str> = serving.collect();
         let mut services: BTreeMap<&str, Vec<(&Trace, &Span)>> = BTreeMap::new();
@@ -47,15 +48,30 @@ fn is_request(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
-fn describe(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans: bool) -> String {
+fn describe(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans: bool) -> TrialCaveat {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for (_, root) in traces {
         *names.entry(name_of(root)).or_default() += 1;
     }
-    let mut names: Vec<(String, usize)> = names.into_iter().collect();
-    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let names: Vec<String> = names.iter().take(NAMES_MAX).map(|(name, count)| format!("{name:?} ({count})")).collect();
-    let advice = if has_server_spans {
+    let mut roots: Vec<(String, usize)> = names.into_iter().collect();
+    roots.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    roots.truncate(NAMES_MAX);
+    let (trace, root) = traces[0];
+    TrialCaveat::TracesWithoutRequest(Requestless {
+        service: service.to_owned(),
+        requestless: traces.len(),
+        traces: all,
+        roots,
+        has_server_spans,
+        example: example(trace, &[root]),
+    })
+}
+
+/// Text of the caveat.
+pub(crate) fn text(found: &Requestless) -> String {
+    let Requestless { service, requestless, traces, roots, has_server_spans, example } = found;
+    let names: Vec<String> = roots.iter().map(|(name, count)| format!("{name:?} ({count})")).collect();
+    let advice = if *has_server_spans {
         "That is work beside the requests (a scheduler, a poll, a pool that tests its connections); it uses up part \
          of the number of traces examined. Drop it with a sampler if you do not need it."
     } else {
@@ -63,14 +79,13 @@ fn describe(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_sp
          are not seen: instrument its web framework, or check that the framework's version is one that the \
          instrumentation supports."
     };
-    let (trace, root) = traces[0];
     format!(
         "{} of {} traces looked at were started by {service} and hold no request; their first spans are {}. {advice} \
          {}",
-        units::count(traces.len() as u64),
-        units::count(all as u64),
+        units::count(*requestless as u64),
+        units::count(*traces as u64),
         names.join(", "),
-        example(trace, &[root])
+        example_text(example)
     )
 }
 

@@ -7,11 +7,13 @@
 mod caveat;
 mod comparison;
 pub(crate) mod relation;
+mod trial;
 
 use narrows_model::finding::{Figure, Finding, Wording};
 
 pub use caveat::caveat;
 pub use comparison::comparison_caveat;
+pub use trial::{fault, trial_caveat};
 
 use crate::detectors::words_of;
 

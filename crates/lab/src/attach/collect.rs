@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use narrows_model::caveat::{EndpointFault, TrialCaveat};
 use narrows_model::run::{Machine, ServiceInstance, Window, WindowKind};
 use narrows_model::units;
 use narrows_telemetry::Store;
@@ -30,10 +31,6 @@ use crate::trial::unheard;
 /// How often a signal, an end and the processes are looked at.
 const POLL: Duration = Duration::from_millis(50);
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Advice for fewer spans, where they decide themselves what is traced.
-const FEWER_SPANS: &str = "Sampling in the services helps: OTEL_TRACES_SAMPLER=parentbased_traceidratio and, for one trace \
-    in ten, OTEL_TRACES_SAMPLER_ARG=0.1.";
-
 /// Sources to collect from, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -98,7 +95,7 @@ pub enum Event<'a> {
     /// The window is over; the last spans are waited for.
     Settling(Duration),
     /// Something a person should know and that is also kept as a caveat.
-    Caveat(&'a str),
+    Caveat(&'a TrialCaveat),
 }
 
 /// Collects. `stop` ends it early, in order.
@@ -187,7 +184,7 @@ fn follow(
     mut watched: Vec<Watched>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Event<'_>),
-) -> Vec<String> {
+) -> Vec<TrialCaveat> {
     let began = Instant::now();
     let mut reported = Duration::ZERO;
     let mut ended = Vec::new();
@@ -198,23 +195,19 @@ fn follow(
             continue;
         }
         reported = elapsed;
-        let after = units::duration(elapsed.as_nanos() as f64);
         watched.retain(|process| {
             let is_alive = process.is_alive();
             if !is_alive {
-                let Watched { service, pid, .. } = process;
-                ended.push(format!(
-                    "Process {pid} of {service} ended {after} after the beginning; its samples stop there."
-                ));
+                let (pid, service) = (process.pid, process.service.clone());
+                ended.push(TrialCaveat::ProcessEnded { pid, service, after_ns: elapsed.as_nanos() as f64 });
             }
             is_alive
         });
         tell(&Event::Second { elapsed, duration: options.duration, arrived: &sources.arrived() });
     }
     if stop.load(Ordering::Relaxed) {
-        let after = units::duration(began.elapsed().as_nanos() as f64);
-        let duration = units::duration(options.duration.as_nanos() as f64);
-        ended.push(format!("Collection was ended after {after} of the requested {duration} by a signal."));
+        let (after_ns, duration_ns) = (began.elapsed().as_nanos() as f64, options.duration.as_nanos() as f64);
+        ended.push(TrialCaveat::CollectionEnded { after_ns, duration_ns });
     }
     ended
 }
@@ -279,14 +272,13 @@ impl Sources {
         }
     }
 
-    /// Ends sampling, waits for the last spans, ends listening. Says what went wrong, in sentences.
-    fn close(self, options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Vec<String> {
+    /// Ends sampling, waits for the last spans, ends listening. Returns what went wrong.
+    fn close(self, options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Vec<TrialCaveat> {
         let sampled = self.sampler.stop();
-        let mut caveats: Vec<String> =
+        let mut caveats: Vec<TrialCaveat> =
             self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing).collect();
         if sampled.refused > 0 {
-            caveats
-                .push(format!("{} readings of the sampler were lost because the run file was busy.", sampled.refused));
+            caveats.push(TrialCaveat::ReadingsLost { readings: sampled.refused });
         }
         let Some(receiver) = self.receiver else { return caveats };
         // With a signal there may be a person who waits; what senders hold back is still worth a moment.
@@ -301,19 +293,12 @@ impl Sources {
         }
         let listening: Vec<String> = receiver.local_addrs().iter().map(ToString::to_string).collect();
         let stats = receiver.stop();
-        caveats.extend(unheard(ReceiverStats::default(), stats, FEWER_SPANS));
+        caveats.extend(unheard(ReceiverStats::default(), stats, false));
         if stats.refused > 0 {
-            caveats.push(format!(
-                "{} records exceeded the run file's limits and were left out.",
-                units::count(stats.refused)
-            ));
+            caveats.push(TrialCaveat::TelemetryOverLimit { records: stats.refused });
         }
         if stats.batches == 0 && stats.unauthenticated_requests == 0 {
-            caveats.push(format!(
-                "Nothing was sent to {}: services export there with OTEL_EXPORTER_OTLP_ENDPOINT=http://{}.",
-                listening.join(" or "),
-                listening.first().map_or("", String::as_str)
-            ));
+            caveats.push(TrialCaveat::NothingSent { listening });
         }
         caveats
     }
@@ -335,27 +320,14 @@ fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> Serv
 }
 
 /// Caveats of an endpoint.
-fn missing(stats: &EndpointStats) -> Vec<String> {
+fn missing(stats: &EndpointStats) -> Vec<TrialCaveat> {
     let url = without_query(&stats.url);
-    let mut said = Vec::new();
-    if let Some(failure) = &stats.failure {
-        said.push(format!(
-            "{url} returned no metrics in {} of {} scrapes: {failure}.",
-            stats.failures,
-            stats.failures + stats.pages
-        ));
-    }
-    if let Some(complaint) = &stats.complaint {
-        said.push(format!(
-            "{} lines of {url} could not be parsed and were left out; the first: {complaint}.",
-            stats.malformed
-        ));
-    }
-    if stats.refused > 0 {
-        said.push(format!(
-            "{} points of {url} exceeded the run file's limits and were left out.",
-            units::count(stats.refused)
-        ));
-    }
-    said
+    let (failed, scrapes) = (stats.failures, stats.failures + stats.pages);
+    let failure = stats.failure.clone();
+    let scrapes = failure.map(|failure| EndpointFault::Scrapes { failed, scrapes, failure });
+    let malformed = stats.malformed;
+    let lines = stats.complaint.clone().map(|first| EndpointFault::Lines { malformed, first });
+    let points = (stats.refused > 0).then_some(EndpointFault::Points { refused: stats.refused });
+    let faults = [scrapes, lines, points].into_iter().flatten();
+    faults.map(|fault| TrialCaveat::Endpoint { url: url.to_string(), fault }).collect()
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use narrows_model::units;
+use narrows_model::caveat::TrialCaveat;
 use narrows_telemetry::Store;
 use narrows_telemetry::exchange;
 pub use narrows_telemetry::exchange::Imported;
@@ -42,7 +42,7 @@ pub fn import(options: &Options) -> Result<Imported, Error> {
     let mut failed: Option<Error> = None;
     for file in &options.files {
         if let Err(error) = exchange::import(file, &requests, &mut imported) {
-            caveats.push(format!("{}.", with_source(&error)));
+            caveats.push(TrialCaveat::FileUnreadable { error: with_source(&error) });
             failed.get_or_insert(error.into());
         }
     }
@@ -52,13 +52,11 @@ pub fn import(options: &Options) -> Result<Imported, Error> {
     }
     let (windows, left_out) = requests.intervals().windows();
     let counted = requests.counted(&windows);
-    caveats.extend(said(&imported));
+    caveats.extend(omissions(&imported));
     if left_out > 0 {
-        caveats.push(format!("{left_out} shorter, separate intervals are not counted."));
+        caveats.push(TrialCaveat::IntervalsNotCounted { intervals: left_out });
     }
-    caveats.push(
-        "This run shows the machine that imported it; the machines its services ran on are not known.".to_owned(),
-    );
+    caveats.push(TrialCaveat::MachineNotKnown);
     caveats.push(counted.caveat);
     observation.trial.started_ns = windows.first().map(|window| window.start_ns);
     observation.trial.ended_ns = windows.last().map(|window| window.end_ns);
@@ -80,22 +78,12 @@ fn source(options: &Options) -> String {
 }
 
 /// Sentences on the records that were left out or corrected.
-fn said(imported: &Imported) -> Vec<String> {
+fn omissions(imported: &Imported) -> Vec<TrialCaveat> {
     let Imported { repeated, without_kind, malformed, over_limit, .. } = *imported;
-    let counted = |count: u64, one: &str, several: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{} {several}", units::count(count))),
-    };
-    let first = imported.complaints.first().map_or("", String::as_str);
-    let kinds = "a span below one of another service is taken for a server's, the one above it for a client's.";
-    let malformed = counted(malformed, "line, trace or record was", "lines, traces or records were")
-        .map(|count| format!("{count} malformed and left out; the first: {first}."));
-    let over_limit = counted(over_limit, "record was", "records were")
-        .map(|count| format!("{count} beyond the run file's limits and left out."));
-    let repeated = counted(repeated, "span came more than once and is", "spans came more than once and are")
-        .map(|count| format!("{count} kept once."));
-    let without_kind = counted(without_kind, "span does not say its kind", "spans do not say their kind")
-        .map(|count| format!("{count}: {kinds}"));
+    let first = imported.complaints.first().cloned().unwrap_or_default();
+    let malformed = (malformed > 0).then_some(TrialCaveat::RecordsMalformed { records: malformed, first });
+    let over_limit = (over_limit > 0).then_some(TrialCaveat::RecordsOverLimit { records: over_limit });
+    let repeated = (repeated > 0).then_some(TrialCaveat::SpansRepeated { spans: repeated });
+    let without_kind = (without_kind > 0).then_some(TrialCaveat::SpanKindsConcluded { spans: without_kind });
     [malformed, over_limit, repeated, without_kind].into_iter().flatten().collect()
 }

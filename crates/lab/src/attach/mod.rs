@@ -86,7 +86,7 @@ impl Observation {
         recorder.set_trial(None);
         self.trial.state = TrialState::Done;
         let result = (|| {
-            recorder.put_trial(&self.trial)?;
+            conclude::put_trial(&recorder, &self.trial)?;
             recorder.put_windows(TRIAL, windows)?;
             for rows in seconds.chunks(ROWS_AT_ONCE) {
                 recorder.put_load(TRIAL, LoadBatch { seconds: rows.to_vec(), samples: Vec::new() })?;

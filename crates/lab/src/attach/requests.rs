@@ -11,15 +11,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use narrows_model::caveat::{RequestBasis, TrialCaveat};
 use narrows_model::load::LoadSecond;
 use narrows_model::run::Window;
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind};
-use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
 
 use super::intervals::Intervals;
-use crate::counting::{Known, Lane, hand_on, requests_are};
+use crate::counting::{Known, Lane, hand_on};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Different requests that are told apart; names beyond them share one.
@@ -66,12 +66,12 @@ struct Tally {
 }
 
 /// Counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counted {
     /// Rows of the windows' seconds; those without requests too.
     pub(super) seconds: Vec<LoadSecond>,
-    /// How to read them, in a sentence.
-    pub(super) caveat: String,
+    /// The spans that they are counted from.
+    pub(super) caveat: TrialCaveat,
 }
 
 impl Requests {
@@ -227,35 +227,14 @@ impl Tally {
         }
     }
 
-    fn caveat(&self, basis: Basis, requests: u64) -> String {
-        let of_target = self.target.as_ref().map_or_else(String::new, |target| format!(" of {target}"));
-        if requests == 0 {
-            let hint = match (self.servers, &self.target) {
-                (0, _) => "",
-                (_, None) => {
-                    " All server spans continue a trace from elsewhere; `--target SERVICE` names the service whose \
-                              spans are the requests."
-                }
-                (_, Some(_)) => " Other services sent server spans.",
-            };
-            return format!(
-                "No span{of_target} that begins a request arrived, so requests could not be counted.{hint}"
-            );
-        }
-        let spans = match basis {
-            Basis::Roots => format!("server spans{of_target} that no other span caused"),
-            Basis::Continued => format!("server spans{of_target}, which continue traces from elsewhere"),
-            Basis::AnyRoots => format!("roots of traces{of_target}, since no span says that it is a server's"),
+    fn caveat(&self, basis: Basis, requests: u64) -> TrialCaveat {
+        let basis = match basis {
+            Basis::Roots => RequestBasis::Roots,
+            Basis::Continued => RequestBasis::Continued,
+            Basis::AnyRoots => RequestBasis::AnyRoots,
         };
-        let more = match self.left_out {
-            0 => String::new(),
-            left_out => format!(" {} more are not counted second by second.", units::count(left_out)),
-        };
-        format!(
-            "Another program made the load: its {} counted from the {spans}, and latency is the time spent there, \
-             without the path to it. The number of users is not known.{more}",
-            requests_are(requests)
-        )
+        let (service, left_out, has_server_spans) = (self.target.clone(), self.left_out, self.servers > 0);
+        TrialCaveat::RequestsOfOthers { requests, service, basis, left_out, has_server_spans }
     }
 }
 
@@ -319,6 +298,7 @@ fn without_details(span: &Span) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use narrows_diagnose::words::trial_caveat;
     use narrows_model::run::WindowKind;
     use narrows_telemetry::Refused;
 
@@ -380,7 +360,10 @@ mod tests {
             (13, "api", "GET /api", 1),
         ];
         assert_eq!(sums(&counted), expected);
-        assert!(counted.caveat.contains("its 3 requests are counted from the server spans that no other span caused"));
+        assert!(
+            trial_caveat(&counted.caveat)
+                .contains("its 3 requests are counted from the server spans that no other span caused")
+        );
     }
 
     /// The imported spans: start and length of each row in milliseconds, and its requests.
@@ -430,18 +413,22 @@ mod tests {
         let spans = || vec![span("web", Server, Some(7), 10.2), span("store", Server, Some(8), 10.3)];
         let unknown = count(None, spans());
         assert_eq!(sums(&unknown), []);
-        assert!(unknown.caveat.contains("`--target SERVICE`"), "{}", unknown.caveat);
+        assert!(trial_caveat(&unknown.caveat).contains("`--target SERVICE`"), "{:?}", unknown.caveat);
         let named = count(Some("web"), spans());
         assert_eq!(sums(&named)[0], (10, "web", "GET /web", 1));
-        assert!(named.caveat.contains("server spans of web, which continue traces"), "{}", named.caveat);
-        assert!(count(Some("none"), spans()).caveat.contains("Other services sent server spans"));
+        assert!(
+            trial_caveat(&named.caveat).contains("server spans of web, which continue traces"),
+            "{:?}",
+            named.caveat
+        );
+        assert!(trial_caveat(&count(Some("none"), spans()).caveat).contains("Other services sent server spans"));
     }
 
     #[test]
     fn without_kinds_the_roots_of_traces_are_the_requests() {
         let counted = count(None, vec![span("web", Internal, None, 10.2), span("web", Internal, Some(2), 10.3)]);
         assert_eq!(sums(&counted)[0], (10, "web", "GET /web", 1));
-        assert!(counted.caveat.contains("roots of traces, since no span says"), "{}", counted.caveat);
+        assert!(trial_caveat(&counted.caveat).contains("roots of traces, since no span says"), "{:?}", counted.caveat);
     }
 
     #[test]

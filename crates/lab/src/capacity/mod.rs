@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::counting::{self, Phase};
 use narrows_model::load::{LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window, WindowKind};
@@ -257,13 +258,9 @@ fn line(probe: &Probe) -> String {
 }
 
 /// Whoever reads the trial as one load would be misled.
-fn caveat(capacity: &Capacity) -> String {
-    let meant = capacity.probes.iter().filter(|probe| probe.fate != Fate::Kept).count();
-    format!(
-        "This trial searched for the capacity in {} probes, {meant} of them above it: read its windows one by one, \
-         because its totals and objectives mix them.",
-        capacity.probes.len()
-    )
+fn caveat(capacity: &Capacity) -> TrialCaveat {
+    let above = capacity.probes.iter().filter(|probe| probe.fate != Fate::Kept).count();
+    TrialCaveat::CapacitySearch { probes: capacity.probes.len(), above }
 }
 
 /// The loads of one trial, one after the other.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::series::{Point, SeriesKey};
 use narrows_telemetry::Store;
 
@@ -86,16 +87,16 @@ impl Poller {
         Ok(Self { whose, asked, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Ends the asking. What went unanswered is a caveat.
-    pub(crate) fn finish(mut self) -> Option<String> {
+    /// Ends the queries. Returns a caveat on those without a response.
+    pub(crate) fn finish(mut self) -> Option<TrialCaveat> {
         self.end();
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let Asked { times, unanswered, reason } = &*asked;
-        (*unanswered > 0).then(|| {
-            format!(
-                "{} did not respond to {unanswered} of {times} metric queries; the last error: {reason}.",
-                self.whose
-            )
+        (*unanswered > 0).then(|| TrialCaveat::MetricsNotReported {
+            replica: self.whose.clone(),
+            failed: *unanswered,
+            queries: *times,
+            error: reason.clone(),
         })
     }
 
@@ -205,9 +206,10 @@ mod tests {
         asked.recv().unwrap();
         asked.recv().unwrap();
         let caveat = poller.finish().unwrap();
+        let is_it = |replica: &str, error: &str| replica == "db" && error == "nobody is there";
         assert!(
-            caveat.starts_with("db did not respond to ") && caveat.ends_with("the last error: nobody is there."),
-            "{caveat}"
+            matches!(&caveat, TrialCaveat::MetricsNotReported { replica, error, .. } if is_it(replica, error)),
+            "{caveat:?}"
         );
         let points = store.0.lock().unwrap();
         let [(key, point)] = &points[..] else { panic!("{points:?}") };

@@ -9,9 +9,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use narrows_model::caveat::{SpanSource, TrialCaveat};
 use narrows_model::load::{LoadBatch, LoadProgram, Threshold};
 use narrows_model::run::{Trial, Window, WindowKind};
-use narrows_model::units;
 use rustix::process::Signal;
 
 use super::lives::{Lives, note_the_ended};
@@ -20,7 +20,6 @@ use super::services::{Running, resolve_own_name};
 use super::{Bench, k6_summary};
 use crate::Error;
 use crate::components::process::{Process, Spec};
-use crate::counting::requests_are;
 use crate::environment::now_ns;
 use crate::experiment::{BoundCommand, Results};
 use crate::progress::{Event, Progress};
@@ -92,20 +91,18 @@ impl Bench<'_> {
         process.stop(Signal::TERM, STOP_TIMEOUT, &mut self.guard);
         match (followed?, code) {
             (End::AtLimit(limit), _) => {
-                let limit = units::duration(limit.as_nanos() as f64);
-                note(format!("`{program}` was ended after {limit}, as the experiment specifies."), trial, progress);
+                let (program, limit_ns) = (program.clone(), limit.as_nanos() as f64);
+                progress.note(trial, TrialCaveat::LoadCommandEnded { program, limit_ns });
             }
             (End::Itself(_), Some(0)) => {}
-            (End::Itself(_), Some(K6_THRESHOLDS_CROSSED)) if is_k6(command) => note(
-                "k6 says that thresholds of its script were crossed (it exited with code 99).".to_owned(),
-                trial,
-                progress,
-            ),
+            (End::Itself(_), Some(K6_THRESHOLDS_CROSSED)) if is_k6(command) => {
+                progress.note(trial, TrialCaveat::K6ThresholdsCrossed);
+            }
             (End::Itself(how), _) => return Err(Error::LoadCommand { program, how, last_lines }),
         }
         let mut made = LoadProgram { name: program, thresholds: Vec::new(), reported: None };
         if let Some(path) = summary {
-            note(take_summary(&path, seconds, &mut made), trial, progress);
+            progress.note(trial, take_summary(&path, seconds, &mut made));
         }
         if code == Some(K6_THRESHOLDS_CROSSED) && !made.thresholds.iter().any(|threshold| threshold.is_crossed) {
             made.thresholds.push(Threshold { text: "thresholds of its script".to_owned(), is_crossed: true });
@@ -150,26 +147,16 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         let Some(counted) = self.roots.finish() else { return Ok(()) };
         let requests: u64 = counted.seconds.iter().map(|row| row.sent).sum();
-        let whose = counted.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"));
-        let context = if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
+        let (service, is_continued) = (counted.service, counted.is_continued);
         let has_totals = trial.load_program.as_ref().is_some_and(|program| program.reported.is_some());
         let caveat = match requests {
-            0 if has_totals => format!(
-                "No server span{whose} arrived, so how the load went over time is not known, nor what limits it."
-            ),
-            0 => format!("No server span{whose} arrived, so the requests of this trial could not be counted."),
-            _ if has_totals => format!(
-                "How the load went over time is counted from the server spans{whose}{context}: {} requests, their latency \
-                 the time spent there. The number of users is not known.",
-                units::count(requests)
-            ),
-            _ => format!(
-                "The load came from another program: its {} counted from the server spans{whose}{context}, and latency is \
-                 the time spent there, without the path to it. The number of users is not known.",
-                requests_are(requests)
-            ),
+            0 => TrialCaveat::NoSpanBeginsRequest { service, has_totals },
+            _ => {
+                let spans = SpanSource { service, is_continued };
+                TrialCaveat::RequestsCountedFromSpans { requests, spans, has_totals }
+            }
         };
-        note(caveat, trial, progress);
+        progress.note(trial, caveat);
         if let Some(last) = counted.seconds.last() {
             let first_ns = counted.seconds[0].start_ns;
             let elapsed = Duration::from_nanos((last.end_ns() - first_ns).max(0) as u64);
@@ -209,31 +196,24 @@ fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, S
     summary.into_iter().chain(command.env.iter().cloned()).collect()
 }
 
-/// Takes over k6's summary of a load of `seconds` seconds, and returns a sentence on it.
-fn take_summary(path: &Path, seconds: f64, made: &mut LoadProgram) -> String {
+/// Takes over k6's summary of a load of `seconds` seconds, and returns a caveat on it.
+fn take_summary(path: &Path, seconds: f64, made: &mut LoadProgram) -> TrialCaveat {
     let mut json = String::new();
     let read = narrows_files::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
     match read.map_err(|error| error.to_string()).and_then(|_| k6_summary::read(&json, seconds)) {
         Ok(summary) => {
-            let (words, latency_of) = (k6_summary::in_words(&summary.load), summary.latency_of);
             made.thresholds = summary.thresholds;
             made.reported = Some(summary.load);
-            format!(
-                "k6 itself counts {words}. These totals over all it sent are the figures of this trial; the latency is \
-                 that of {latency_of}."
-            )
+            TrialCaveat::K6Totals { load: summary.load, latency_of: summary.latency_of.to_owned() }
         }
-        Err(reason) => format!("k6's summary {} cannot be read: {reason}.", path.display()),
+        Err(reason) => TrialCaveat::K6SummaryUnreadable { path: path.display().to_string(), reason },
     }
-}
-
-fn note(caveat: String, trial: &mut Trial, progress: &mut dyn Progress) {
-    progress.tell(&Event::Caveat(&caveat));
-    trial.caveats.push(caveat);
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_diagnose::words::trial_caveat;
+
     use super::*;
 
     fn command(words: &[&str], env: &[(&str, &str)], results: Results) -> BoundCommand {
@@ -270,7 +250,7 @@ mod tests {
         let path = folder.path().join("summary.json");
         let taken = || {
             let mut made = LoadProgram { name: "k6".into(), thresholds: Vec::new(), reported: None };
-            let sentence = take_summary(&path, 2.0, &mut made);
+            let sentence = trial_caveat(&take_summary(&path, 2.0, &mut made));
             (sentence, made.reported.map(|load| load.requests))
         };
         let (sentence, requests) = taken();

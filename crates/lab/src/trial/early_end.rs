@@ -1,9 +1,7 @@
 //! Ends a load once an objective that breaks off can no longer be met; see [`crate::outlook`] for the rule.
 
-use std::time::Duration;
-
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::{LoadPlan, LoadSecond};
-use narrows_model::units;
 
 use super::under_load::Onward;
 use crate::experiment::{Abort, Objective};
@@ -14,8 +12,8 @@ pub(super) struct EarlyEnd<'a> {
     /// Of the objectives that break off, often none.
     outlook: Outlook<'a>,
     first_ns: Option<i64>,
-    /// Reason of the end of the load, and its time after the start.
-    ended: Option<(String, Duration)>,
+    /// Early end of the load.
+    ended: Option<TrialCaveat>,
 }
 
 impl<'a> EarlyEnd<'a> {
@@ -31,24 +29,27 @@ impl<'a> EarlyEnd<'a> {
         let first_ns = *self.first_ns.get_or_insert(rows[0].start_ns);
         self.outlook.add(rows);
         if self.ended.is_none() && !self.outlook.is_over() {
-            let after = Duration::from_nanos((last_ns - first_ns).max(0) as u64);
-            self.ended = self.outlook.first_lost().map(|(objective, totals)| {
-                (format!("\"{}\", which stood at {}", objective.text, objective.evaluate(totals).measured), after)
+            let after_ns = (last_ns - first_ns).max(0) as f64;
+            self.ended = self.outlook.first_lost().map(|(objective, totals)| TrialCaveat::LoadEndedEarly {
+                objective: objective.text.clone(),
+                measured: objective.evaluate(totals).measured.to_string(),
+                after_ns,
             });
         }
         if self.ended.is_some() { Onward::Enough } else { Onward::GoOn }
     }
 
-    /// Reason of an early end of the load, for people; `None` without one.
-    pub(super) fn caveat(&self) -> Option<String> {
-        let (what, after) = self.ended.as_ref()?;
-        let after = units::duration(after.as_nanos() as f64);
-        Some(format!("The load was ended early, {after} after it began, because an objective was broken: {what}."))
+    /// Early end of the load; `None` without one.
+    pub(super) fn caveat(&self) -> Option<TrialCaveat> {
+        self.ended.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use narrows_diagnose::words::trial_caveat;
     use narrows_model::load::LoadModel;
 
     use super::*;
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(early.see(&[]), Onward::GoOn);
         let ended = (0..60).find(|at| early.see(&[slow(*at, 1_000)]) == Onward::Enough);
         assert!(ended.is_some_and(|at| at >= 5), "{ended:?}");
-        let caveat = early.caveat().unwrap();
+        let caveat = trial_caveat(&early.caveat().unwrap());
         assert!(
             caveat.contains("\"p95 < 10ms\", which stood at 50") && caveat.contains("s after it began"),
             "{caveat}"

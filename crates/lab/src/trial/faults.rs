@@ -6,8 +6,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use narrows_diagnose::words;
+use narrows_model::caveat::{FaultAction, TrialCaveat};
+use narrows_model::load::Recovery;
 use narrows_model::series::{LogLine, LogStream};
-use narrows_model::units;
 use narrows_telemetry::Store;
 use rustix::process::Signal;
 
@@ -41,11 +43,13 @@ struct Paused {
 /// A fault that has happened.
 #[derive(Debug)]
 struct Done {
-    /// `store was killed 3.00 s into the load, as the experiment specifies`.
-    what: String,
+    replica: String,
+    action: FaultAction,
+    /// Time from the beginning of the load.
+    after_ns: f64,
     at_ns: i64,
-    /// The effect of the fault; `None` until it is settled.
-    came: Option<String>,
+    /// How the load came through it; `None` until no later second can change it.
+    recovery: Option<Recovery>,
 }
 
 impl Faults {
@@ -71,18 +75,17 @@ impl Faults {
             let Some(fault) = self.to_do.pop_front() else { return };
             let Some(replica) = find(running, &fault.service, fault.replica) else { continue };
             let was_up = matches!(replica.life, Life::Up);
-            let what = self.befall(replica, fault.deed);
+            let action = self.befall(replica, fault.deed);
             if was_up {
                 note(replica, Standing::Down, store);
             }
-            let after = units::duration(began.elapsed().as_nanos() as f64);
-            let what = format!("{} {what} {after} into the load, as the experiment specifies", replica.process.name());
-            drop(store.logs(vec![line(&fault, &what)]));
-            self.done.push(Done { what, at_ns: now_ns(), came: None });
+            let (replica, after_ns) = (replica.process.name().to_owned(), began.elapsed().as_nanos() as f64);
+            drop(store.logs(vec![line(&fault, &words::fault(&replica, action, after_ns))]));
+            self.done.push(Done { replica, action, after_ns, at_ns: now_ns(), recovery: None });
         }
     }
 
-    fn befall(&mut self, replica: &mut Running, deed: Deed) -> String {
+    fn befall(&mut self, replica: &mut Running, deed: Deed) -> FaultAction {
         match (deed, &replica.life) {
             (Deed::Kill, Life::Up) => {
                 replica.process.signal_all(Signal::KILL);
@@ -91,27 +94,25 @@ impl Faults {
                     Restart::Never => Then::StayDown,
                 };
                 replica.life = Life::Leaving { deadline: Instant::now(), then };
-                "was killed".to_owned()
+                FaultAction::Killed
             }
             (Deed::Restart, Life::Up) => {
                 let deadline = Instant::now() + replica.service.stop_timeout;
                 replica.process.signal_group(replica.service.stop_signal);
                 replica.life = Life::Leaving { deadline, then: Then::Start(Duration::ZERO) };
-                "was stopped to be started again".to_owned()
+                FaultAction::Restarted
             }
             (Deed::Restart, Life::Down) => {
                 replica.life = Life::starting(Instant::now(), None);
-                "was down and was started again".to_owned()
+                FaultAction::Started
             }
             (Deed::Pause(time), Life::Up) => {
                 replica.process.signal_all(Signal::STOP);
                 let (service, until) = (replica.service.name.clone(), Instant::now() + time);
                 self.paused.push(Paused { service, replica: replica.service.replica, until });
-                format!("was paused for {}", units::duration(time.as_nanos() as f64))
+                FaultAction::Paused(time.as_nanos() as f64)
             }
-            (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => {
-                "was not running when its fault was due".to_owned()
-            }
+            (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => FaultAction::NotRunning,
         }
     }
 
@@ -133,34 +134,36 @@ impl Faults {
 
     /// Takes in seconds of the load.
     pub(super) fn see(&mut self, rows: &[narrows_model::load::LoadSecond]) {
-        if self.began.is_none() || (self.to_do.is_empty() && self.done.iter().all(|done| done.came.is_some())) {
+        if self.began.is_none() || (self.to_do.is_empty() && self.done.iter().all(|done| done.recovery.is_some())) {
             return;
         }
         self.seconds.see(rows);
-        for done in self.done.iter_mut().filter(|done| done.came.is_none()) {
-            done.came = self.seconds.settled_since(done.at_ns);
+        for done in self.done.iter_mut().filter(|done| done.recovery.is_none()) {
+            done.recovery = self.seconds.settled_since(done.at_ns);
         }
-        let open = self.done.iter().filter(|done| done.came.is_none());
+        let open = self.done.iter().filter(|done| done.recovery.is_none());
         self.seconds.forget_before(open.map(|done| done.at_ns).min());
     }
 
-    /// What happened and what came of it, a sentence each; and what the load was over too early for.
-    pub(super) fn caveats(&self) -> Vec<String> {
-        let came = |done: &Done| done.came.clone().unwrap_or_else(|| self.seconds.since(done.at_ns));
-        let done = self.done.iter().map(|done| format!("{}: {}", done.what, came(done)));
-        let left = self.to_do.iter().map(|fault| {
-            format!("A fault of {} after {} did not happen, because the load was over.", fault.service, at(fault))
+    /// Caveats on the faults that happened, then on those that the load was over too early for.
+    pub(super) fn caveats(&self) -> Vec<TrialCaveat> {
+        let happened = self.done.iter().map(|done| TrialCaveat::Fault {
+            replica: done.replica.clone(),
+            action: done.action,
+            after_ns: done.after_ns,
+            at_ns: done.at_ns,
+            recovery: done.recovery.unwrap_or_else(|| self.seconds.since(done.at_ns)),
         });
-        done.chain(left).collect()
+        let left = self.to_do.iter().map(|fault| TrialCaveat::FaultNotReached {
+            service: fault.service.clone(),
+            after_ns: fault.at.as_nanos() as f64,
+        });
+        happened.chain(left).collect()
     }
 }
 
 fn find<'a>(running: &'a mut [Running], service: &str, replica: u32) -> Option<&'a mut Running> {
     running.iter_mut().find(|one| one.service.name == service && one.service.replica == replica)
-}
-
-fn at(fault: &Fault) -> String {
-    units::duration(fault.at.as_nanos() as f64)
 }
 
 /// So that the fault stands among what the service itself printed.

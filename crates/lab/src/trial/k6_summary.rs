@@ -4,7 +4,6 @@
 //! values are beside its thresholds or in `values`, and a threshold says whether it was crossed or whether it is `ok`.
 
 use narrows_model::load::{LatencyFigures, ReportedLoad, Threshold};
-use narrows_model::units;
 use serde_json::{Map, Value};
 
 const MS_NS: f64 = 1e6;
@@ -85,28 +84,11 @@ fn thresholds(metrics: &Map<String, Value>) -> Vec<Threshold> {
     metrics.iter().flat_map(of_metric).take(THRESHOLDS_MAX).collect()
 }
 
-/// The totals in words: `200 requests, 99.5/s, 10 % failed, mean 11.5 ms, …`.
-pub(super) fn in_words(load: &ReportedLoad) -> String {
-    let mut parts = vec![format!("{} requests", units::count(load.requests))];
-    if load.seconds > 0.0 {
-        parts.push(units::rate(load.requests as f64 / load.seconds));
-    }
-    parts.extend(load.error_rate().map(|share| format!("{} failed", units::percent(share))));
-    let latency = &load.latency;
-    let figures = [
-        ("mean", latency.mean_ns),
-        ("p50", latency.p50_ns),
-        ("p90", latency.p90_ns),
-        ("p95", latency.p95_ns),
-        ("p99", latency.p99_ns),
-        ("max", latency.max_ns),
-    ];
-    parts.extend(figures.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", units::duration(ns?)))));
-    parts.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
+    use narrows_diagnose::words::trial_caveat;
+    use narrows_model::caveat::TrialCaveat;
+
     use super::*;
 
     const EXPORTED: &str = r#"{"metrics": {
@@ -139,10 +121,10 @@ mod tests {
         assert_eq!(exported.latency_of, "http_req_duration{expected_response:true}");
         let thresholds: Vec<_> = exported.thresholds.iter().map(|t| (t.text.as_str(), t.is_crossed)).collect();
         assert_eq!(thresholds, [("http_req_duration: p(95)<10", false), ("http_req_failed: rate<0.1", true)]);
-        assert_eq!(
-            in_words(&load),
-            "12,345 requests, 412/s, 25 % failed, mean 1.50 ms, p50 1.20 ms, p90 2.00 ms, p95 3.00 ms, max 90.2 ms"
-        );
+        let text = trial_caveat(&TrialCaveat::K6Totals { load, latency_of: exported.latency_of.to_owned() });
+        let totals =
+            "12,345 requests, 412/s, 25 % failed, mean 1.50 ms, p50 1.20 ms, p90 2.00 ms, p95 3.00 ms, max 90.2 ms.";
+        assert!(text.starts_with(&format!("k6 itself counts {totals}")), "{text}");
     }
 
     #[test]

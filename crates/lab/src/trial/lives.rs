@@ -7,16 +7,15 @@
 use std::time::{Duration, Instant};
 
 use narrows_model::run::Trial;
-use narrows_model::units;
 use rustix::process::Signal;
 
 use super::Bench;
-use super::services::{Life, Pending, Running, Then, died};
+use super::services::{Life, Pending, Running, Then, UnplannedEnd, died};
 use super::standing::{self, Standing};
 use crate::Error;
 use crate::experiment::{Restart, Start};
 use crate::guard::{self, Guard};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 
 /// So often replicas are started again in one trial, all of them together.
 const RESTARTS_MAX: u32 = 5;
@@ -88,9 +87,8 @@ impl Lives {
         }
         self.restarts += 1;
         clear(replica, guard);
-        let after = units::duration(self.load_began.elapsed().as_nanos() as f64);
-        let fate = format!("{} {how} after {after} of load", replica.process.name());
-        replica.life = Life::starting(Instant::now() + RESTART_PAUSE, Some(fate));
+        let after_ns = self.load_began.elapsed().as_nanos() as f64;
+        replica.life = Life::starting(Instant::now() + RESTART_PAUSE, Some(UnplannedEnd { how, after_ns }));
         Ok(())
     }
 }
@@ -125,15 +123,15 @@ fn start_again(
     trial: &mut Trial,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
-    let fate = match &mut replica.life {
-        Life::Starting(pending) => pending.fate.take(),
+    let end = match &mut replica.life {
+        Life::Starting(pending) => pending.end.take(),
         _ => None,
     };
     *replica = bench.start_again(replica, trial, progress)?;
     standing::note(replica, Standing::Up, &*bench.store);
     bench.watch_one(replica)?;
-    if let Some(fate) = fate {
-        note(format!("{fate} and was started again"), trial, progress);
+    if let Some(end) = end {
+        progress.note(trial, end.caveat(replica, true));
     }
     Ok(())
 }
@@ -141,13 +139,8 @@ fn start_again(
 /// Notes the replicas for whose next start the load did not last long enough.
 pub(super) fn note_the_ended(running: &[Running], trial: &mut Trial, progress: &mut dyn Progress) {
     for replica in running {
-        if let Life::Starting(Pending { fate: Some(fate), .. }) = &replica.life {
-            note(format!("{fate} and was not started again, because the load was over"), trial, progress);
+        if let Life::Starting(Pending { end: Some(end), .. }) = &replica.life {
+            progress.note(trial, end.caveat(replica, false));
         }
     }
-}
-
-fn note(caveat: String, trial: &mut Trial, progress: &mut dyn Progress) {
-    progress.tell(&Event::Caveat(&caveat));
-    trial.caveats.push(caveat);
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::LoadPlan;
 use narrows_model::run::Trial;
 use narrows_telemetry::Store;
@@ -166,7 +167,7 @@ impl Bench<'_> {
         kill_marked(&self.mark);
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
-        trial.caveats.extend(unheard(heard_before, self.receiver.stats(), FEWER_TRACES));
+        trial.caveats.extend(unheard(heard_before, self.receiver.stats(), true));
         let counted = self.keep_requests_of_spans(trial, progress);
         let _ = std::fs::remove_dir_all(&folder);
         // A stop that was hurried may have cost spans, so the trial is not whole.
@@ -274,40 +275,18 @@ impl Bench<'_> {
     }
 }
 
-/// Advice for fewer spans, where the load decides what is traced.
-const FEWER_TRACES: &str = "A lower `tracing: { sample: … }` helps.";
-
-/// What services tried to tell and could not, in sentences; `fewer` says how they would tell less.
-pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) -> Vec<String> {
-    let mut caveats = Vec::new();
+/// Telemetry that did not reach the run file between two counts. `is_load_traced` if the load decides what is traced.
+pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, is_load_traced: bool) -> Vec<TrialCaveat> {
     let malformed = after.malformed_requests - before.malformed_requests;
-    if malformed > 0 {
-        caveats.push(format!(
-            "{malformed} telemetry requests were refused because they were not whole OTLP requests (protobuf or JSON over HTTP, \
-             or gRPC) within the limits of size and time; their data is missing. The sender's log has the reason."
-        ));
-    }
     let unauthenticated = after.unauthenticated_requests - before.unauthenticated_requests;
-    if unauthenticated > 0 {
-        caveats.push(format!(
-            "{unauthenticated} telemetry requests without the token were refused, and their data is missing. Senders need \
-             OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN."
-        ));
-    }
-    let unserved = after.unserved_requests - before.unserved_requests;
-    if unserved > 0 {
-        caveats.push(format!(
-            "{unserved} telemetry requests arrived faster than they could be stored and were rejected; data that their \
-             senders did not resend is missing. {fewer}"
-        ));
-    }
-    let senseless = after.malformed_records - before.malformed_records;
-    if senseless > 0 {
-        caveats.push(format!(
-            "{senseless} spans, points or log records were invalid, such as spans without an id, and were left out."
-        ));
-    }
-    caveats
+    let rejected = after.unserved_requests - before.unserved_requests;
+    let invalid = after.malformed_records - before.malformed_records;
+    let malformed = (malformed > 0).then_some(TrialCaveat::TelemetryMalformed { requests: malformed });
+    let unauthenticated =
+        (unauthenticated > 0).then_some(TrialCaveat::TelemetryUnauthenticated { requests: unauthenticated });
+    let rejected = (rejected > 0).then_some(TrialCaveat::TelemetryRejected { requests: rejected, is_load_traced });
+    let invalid = (invalid > 0).then_some(TrialCaveat::TelemetryInvalid { records: invalid });
+    [malformed, unauthenticated, rejected, invalid].into_iter().flatten().collect()
 }
 
 fn signalled(stop: &AtomicBool) -> Result<(), Error> {
@@ -321,16 +300,15 @@ mod tests {
     #[test]
     fn only_what_went_wrong_in_the_trial_is_said() {
         let before = ReceiverStats { malformed_requests: 3, ..ReceiverStats::default() };
-        assert_eq!(unheard(before, before, FEWER_TRACES), Vec::<String>::new());
+        assert_eq!(unheard(before, before, true), []);
         let refused = ReceiverStats { unauthenticated_requests: 4, ..before };
-        assert!(unheard(before, refused, FEWER_TRACES)[0].starts_with("4 telemetry requests without the token"));
+        assert_eq!(unheard(before, refused, true), [TrialCaveat::TelemetryUnauthenticated { requests: 4 }]);
         let after = ReceiverStats { malformed_requests: 5, unserved_requests: 1, malformed_records: 7, ..before };
-        let said = unheard(before, after, FEWER_TRACES);
-        assert!(said[0].starts_with("2 telemetry requests were refused"));
-        assert!(
-            said[1].starts_with("1 telemetry requests")
-                && said[1].ends_with(FEWER_TRACES)
-                && said[2].starts_with("7 spans")
-        );
+        let expected = [
+            TrialCaveat::TelemetryMalformed { requests: 2 },
+            TrialCaveat::TelemetryRejected { requests: 1, is_load_traced: true },
+            TrialCaveat::TelemetryInvalid { records: 7 },
+        ];
+        assert_eq!(unheard(before, after, true), expected);
     }
 }

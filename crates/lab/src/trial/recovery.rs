@@ -1,10 +1,8 @@
-//! What a load came through a fault with, in words. The arithmetic is the model's ([`recovery`]).
+//! Seconds of a load that show how it came through a fault. The arithmetic is the model's ([`recovery`]).
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use narrows_model::load::{ErrorCounts, LoadSecond, Recovery, RecoveryEnd, recovery};
-use narrows_model::units;
+use narrows_model::load::{LoadSecond, Recovery, RecoveryEnd, recovery};
 
 /// Time before a fault whose seconds are kept; the model looks at the last few.
 const BEFORE_NS: i64 = 60_000_000_000;
@@ -35,11 +33,12 @@ impl Seconds {
     }
 
     /// As [`Self::since`]; `None` until no later second can change it.
-    pub(super) fn settled_since(&self, at_ns: i64) -> Option<String> {
-        let came = recovery(&self.0, at_ns);
+    pub(super) fn settled_since(&self, at_ns: i64) -> Option<Recovery> {
+        let recovery = self.since(at_ns);
         let last_ns = self.0.back()?.start_ns;
-        let is_settled = came.end != RecoveryEnd::LoadEnded && last_ns >= came.until_ns.saturating_add(SETTLED_NS);
-        is_settled.then(|| self.since(at_ns))
+        let is_settled =
+            recovery.end != RecoveryEnd::LoadEnded && last_ns >= recovery.until_ns.saturating_add(SETTLED_NS);
+        is_settled.then_some(recovery)
     }
 
     /// Drops seconds that are not needed for faults from this time on; `None` means future faults only.
@@ -51,47 +50,18 @@ impl Seconds {
         }
     }
 
-    /// Recovery from a fault at a time, in a sentence that goes on from what it was.
-    pub(super) fn since(&self, at_ns: i64) -> String {
-        let came: Recovery = recovery(&self.0, at_ns);
-        let failed = failed(came.errors);
-        let Some(usual) = came.usual else {
-            return format!("no whole second before it shows the usual rate, and {failed} until the load's end.");
-        };
-        let (rate, silence) = (units::rate(usual), silence(came.silent_seconds));
-        let time = Duration::from_nanos((came.until_ns - at_ns).max(0).unsigned_abs());
-        let time = units::duration(time.as_nanos() as f64);
-        match came.end {
-            RecoveryEnd::Unfelt => format!("the load was not affected: {rate} succeeded as before."),
-            RecoveryEnd::Recovered => {
-                format!("{failed}{silence} until, {time} later, {rate} succeeded again as before.")
-            }
-            RecoveryEnd::LoadEnded => {
-                format!("{failed}{silence} in the {time} to the load's end, without {rate} succeeding again as before.")
-            }
-        }
-    }
-}
-
-fn failed(all: ErrorCounts) -> String {
-    match all.total() {
-        0 => "no request failed".to_owned(),
-        1 => format!("1 request failed ({})", all.by_kind()),
-        n => format!("{} requests failed ({})", units::count(n), all.by_kind()),
-    }
-}
-
-/// Whole seconds after the fault in which nothing succeeded.
-fn silence(seconds: usize) -> String {
-    match seconds {
-        0 => String::new(),
-        1 => " and none succeeded in 1 whole second".to_owned(),
-        n => format!(" and none succeeded in {n} whole seconds"),
+    /// Recovery from a fault at a time.
+    pub(super) fn since(&self, at_ns: i64) -> Recovery {
+        recovery(&self.0, at_ns)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_diagnose::words::trial_caveat;
+    use narrows_model::caveat::{FaultAction, TrialCaveat};
+    use narrows_model::load::ErrorCounts;
+
     use super::*;
 
     const SECOND_NS: i64 = 1_000_000_000;
@@ -106,6 +76,13 @@ mod tests {
             seconds.see(&[row, LoadSecond { start_ns: at * SECOND_NS, ..LoadSecond::default() }]);
         }
         seconds
+    }
+
+    /// Text on the recovery from a fault at a time.
+    fn text(seconds: &Seconds, at_ns: i64) -> String {
+        let (replica, action, recovery) = ("a".to_owned(), FaultAction::Killed, seconds.since(at_ns));
+        let text = trial_caveat(&TrialCaveat::Fault { replica, action, after_ns: 3.5e9, at_ns, recovery });
+        text.strip_prefix("a was killed 3.50 s into the load, as the experiment specifies: ").unwrap().to_owned()
     }
 
     #[test]
@@ -139,21 +116,21 @@ mod tests {
             ),
         ];
         for (after, expected) in cases {
-            assert_eq!(seconds(&[&usual[..], after].concat()).since(at_ns), expected, "{after:?}");
+            assert_eq!(text(&seconds(&[&usual[..], after].concat()), at_ns), expected, "{after:?}");
         }
     }
 
     #[test]
     fn errors_that_were_usual_before_are_no_sign_of_the_fault() {
-        let shown = seconds(&[(90, 10), (90, 8), (90, 10), (90, 10)]).since(2 * SECOND_NS);
+        let shown = text(&seconds(&[(90, 10), (90, 8), (90, 10), (90, 10)]), 2 * SECOND_NS);
         assert_eq!(shown, "the load was not affected: 90.0/s succeeded as before.");
     }
 
     #[test]
     fn a_fault_in_the_first_second_has_nothing_to_be_compared_with() {
-        let shown = seconds(&[(0, 4), (100, 0)]).since(SECOND_NS / 2);
+        let shown = text(&seconds(&[(0, 4), (100, 0)]), SECOND_NS / 2);
         assert!(shown.starts_with("no whole second before it") && shown.contains("4 requests failed"), "{shown}");
-        assert!(seconds(&[]).since(0).contains("no request failed"));
+        assert!(text(&seconds(&[]), 0).contains("no request failed"));
     }
 
     #[test]

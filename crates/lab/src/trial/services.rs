@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::LoadPlan;
 use narrows_model::run::{Machine, ServiceInstance, Trial, sidecar_name};
 
@@ -57,14 +58,34 @@ pub(crate) enum Then {
 /// A start that is due after a pause.
 pub(crate) struct Pending {
     pub(super) due: Instant,
-    /// Unplanned end of the replica, such as `store ended by signal 9 after 12.3 s of load`.
-    pub(super) fate: Option<String>,
+    /// End of the replica that makes the start necessary; `None` if it was planned.
+    pub(super) end: Option<UnplannedEnd>,
+}
+
+/// Unplanned end of a replica.
+pub(crate) struct UnplannedEnd {
+    /// As in `ended by signal 9`.
+    pub(super) how: String,
+    /// Time from the beginning of the load, nanoseconds.
+    pub(super) after_ns: f64,
+}
+
+impl UnplannedEnd {
+    /// Caveat on the end of a replica.
+    pub(super) fn caveat(&self, replica: &Running, is_restarted: bool) -> TrialCaveat {
+        TrialCaveat::ReplicaEnded {
+            replica: replica.process.name().to_owned(),
+            end: self.how.clone(),
+            after_ns: self.after_ns,
+            is_restarted,
+        }
+    }
 }
 
 impl Life {
     /// To be started again at a time.
-    pub(super) fn starting(due: Instant, fate: Option<String>) -> Self {
-        Self::Starting(Pending { due, fate })
+    pub(super) fn starting(due: Instant, end: Option<UnplannedEnd>) -> Self {
+        Self::Starting(Pending { due, end })
     }
 }
 
@@ -202,10 +223,9 @@ impl Bench<'_> {
         match Cgroup::create(&name, limits, |path| drop(guard.add_cgroup(path))) {
             Ok(cgroup) => (Some(cgroup), limits),
             Err(reason) => {
-                let caveat = format!("{} runs without its CPU and memory caps: {reason}", service.name);
+                let caveat = TrialCaveat::WithoutCaps { service: service.name.clone(), reason: reason.to_string() };
                 if !trial.caveats.contains(&caveat) {
-                    progress.tell(&Event::Caveat(&caveat));
-                    trial.caveats.push(caveat);
+                    progress.note(trial, caveat);
                 }
                 (None, Limits::default())
             }
@@ -291,12 +311,12 @@ impl Bench<'_> {
                 if self.go_on().is_ok() { service.stop_timeout } else { HURRIED_STOP.min(service.stop_timeout) };
             let ended = replica.process.stop(service.stop_signal, timeout, &mut self.guard);
             if let Ended::Killed { reason } = ended {
-                let after = narrows_model::units::duration(timeout.as_nanos() as f64);
-                let signal = name_of(service.stop_signal);
-                let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-                trial.caveats.push(format!(
-                    "{name} did not end within {after} of {signal} and was killed{reason}. Its last spans may be missing."
-                ));
+                trial.caveats.push(TrialCaveat::KilledAtStop {
+                    replica: name,
+                    signal: name_of(service.stop_signal).to_string(),
+                    after_ns: timeout.as_nanos() as f64,
+                    reason,
+                });
             }
         }
     }

@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use narrows_load::{Clock, LoadOutcome, PlannedWindow, placed};
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
-use narrows_model::units;
 
 use super::early_end::EarlyEnd;
 use super::lives::{Lives, note_the_ended};
@@ -64,15 +64,13 @@ impl Bench<'_> {
         let (drain, timeout) = (plan.drain, plan.timeout);
         let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
         for caveat in std::mem::take(&mut self.faults).caveats() {
-            progress.tell(&Event::Caveat(&caveat));
-            trial.caveats.push(caveat);
+            progress.note(trial, caveat);
         }
         let sent = sent?;
         self.recorder.put_windows(trial.id, &sent.windows)?;
         trial.validity = sent.outcome.validity;
         for caveat in early.caveat().into_iter().chain(undrained(sent.outcome.undrained, drain, timeout)) {
-            progress.tell(&Event::Caveat(&caveat));
-            trial.caveats.push(caveat);
+            progress.note(trial, caveat);
         }
         sent.fate.and_then(|()| self.go_on())
     }
@@ -115,17 +113,9 @@ impl Bench<'_> {
 }
 
 /// A caveat on requests without a response at the end of the drain.
-fn undrained(requests: u64, drain: Duration, timeout: Duration) -> Option<String> {
-    let time = |time: Duration| units::duration(time.as_nanos() as f64);
-    (requests > 0).then(|| {
-        format!(
-            "Without a response {} after the last request (`drain`), before the `timeout` of {}: {} of the errors of kind \
-             timeout.",
-            time(drain),
-            time(timeout),
-            units::count(requests)
-        )
-    })
+fn undrained(requests: u64, drain: Duration, timeout: Duration) -> Option<TrialCaveat> {
+    let (drain_ns, timeout_ns) = (drain.as_nanos() as f64, timeout.as_nanos() as f64);
+    (requests > 0).then_some(TrialCaveat::Undrained { requests, drain_ns, timeout_ns })
 }
 
 /// Writes down the load as it happens.

@@ -49,7 +49,7 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
 
 /// Caveats of the trials, which limit what findings and their absence mean; empty when there are none.
 pub(super) fn caveats(outcome: &Outcome) -> String {
-    let item = |one: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(&one.labels), Esc(one.describe()));
+    let item = |one: Caveat| format!("<li><b>{}</b> {}</li>", Esc(&one.labels), Esc(one.describe()));
     let items: String = crate::caveats::caveats(outcome).into_iter().map(item).collect();
     if items.is_empty() {
         items

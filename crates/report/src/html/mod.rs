@@ -118,6 +118,7 @@ fn unbroken(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use narrows_model::caveat::TrialCaveat;
     use narrows_model::finding::Evidence;
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         outcome.evidence.trials[0].seconds.push(other);
         let trial = &mut outcome.evidence.trials[0];
         trial.trial.variant = evil.to_owned();
-        trial.trial.caveats = vec![evil.to_owned()];
+        trial.trial.caveats = vec![TrialCaveat::FileUnreadable { error: evil.to_owned() }];
         trial.trial.parameters.insert(evil.to_owned(), evil.to_owned());
         trial.services[0].service = evil.to_owned();
         trial.series.iter_mut().for_each(|series| series.key.service = evil.to_owned());

@@ -187,9 +187,8 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let lines = |one: Caveat<'_>| {
-        hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.describe()), 0, width)
-    };
+    let lines =
+        |one: Caveat| hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.describe()), 0, width);
     crate::caveats::caveats(outcome).into_iter().map(lines).collect()
 }
 
@@ -304,7 +303,7 @@ mod tests {
 
         fixed: no finding
 
-        caveat      as-is: the CPU cap of orders could not be set
+        caveat      as-is: orders runs without its CPU and memory caps: cgroups are not delegated.
 
         One joined query instead of 25 makes fixed handle 4.2 times as many requests as as-is, at a quarter
         of the latency.
@@ -488,7 +487,8 @@ mod tests {
 
         fixed: not measured
 
-        caveat      as-is: the CPU cap of orders could not be set
+        caveat      as-is: orders runs without its CPU and memory caps: cgroups are not
+                    delegated.
 
         One joined query instead of 25 makes fixed handle 4.2 times as many requests as
         as-is, at a quarter of the latency.

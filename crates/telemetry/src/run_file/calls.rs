@@ -5,6 +5,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorKind, LoadBatch, LoadSecond, Sample};
 use narrows_model::run::{ServiceInstance, Trial, Window};
 use rusqlite::{Connection, params};
+use serde_json::Value;
 
 use super::error::{Error, Result};
 use super::folding::SECOND_NS;
@@ -32,7 +33,7 @@ const DELETE_TRIAL: [&str; 14] = [
 ];
 
 impl Rows {
-    pub(super) fn put_trial(&mut self, trial: &Trial) -> Result<()> {
+    pub(super) fn put_trial(&mut self, trial: &Trial, caveats: &Value) -> Result<()> {
         let sql = "INSERT INTO trials (id, variant, repetition, state, started_ns, ended_ns, parameters, validity, \
                    validity_reasons, error, caveats, load_program) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
                    ?12) \
@@ -52,7 +53,7 @@ impl Rows {
             word(trial.validity.verdict),
             json(&trial.validity.reasons),
             trial.error,
-            json(&trial.caveats),
+            caveats.to_string(),
             trial.load_program.as_ref().map(json),
         ];
         self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(columns)).map_err(self.wrap())?;

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::LoadProgram;
 use narrows_model::run::{Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
 use rusqlite::types::FromSqlError;
@@ -186,26 +187,17 @@ fn load_program_of(row: &Row<'_>) -> rusqlite::Result<Option<LoadProgram>> {
 }
 
 /// Caveats of the trial, and those that the file knows itself.
-fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
-    let mut caveats: Vec<String> = row.get::<_, Json<_>>("caveats")?.0;
+fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<TrialCaveat>> {
+    let mut caveats: Vec<TrialCaveat> = row.get::<_, Json<_>>("caveats")?.0;
     let waiting = row.get::<_, Count>("spans_waiting")?.0;
     if waiting > 0 {
-        caveats.push(format!(
-            "{waiting} spans came that cannot be read yet: they are put into tables when their trial ends."
-        ));
+        caveats.push(TrialCaveat::SpansWaiting { spans: waiting });
     }
     let thinned = row.get::<_, Count>("spans_thinned")?.0;
     if thinned > 0 {
         let stored = row.get::<_, Count>("spans_thinned_one_in")?.0;
         let one_in = stored.max(row.get::<_, Count>("spans_one_in")?.0);
-        let (preferred, rare) = match stored {
-            1 => ("", "what is rare may be missing"),
-            _ => (" and most of the failed and the slowest ones", "counts by `span_counts` are exact"),
-        };
-        let caveat = format!(
-            "The run file neared its limit of size: {thinned} spans were counted but not kept. Whole traces stand for \
-             them by their weight, at the end 1 of {one_in}{preferred}; {rare}."
-        );
+        let caveat = TrialCaveat::SpansThinned { spans: thinned, one_in, is_slow_preferred: stored > 1 };
         if !caveats.contains(&caveat) {
             caveats.push(caveat);
         }

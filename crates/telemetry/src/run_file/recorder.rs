@@ -3,11 +3,14 @@
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::finding::{Finding, Wording};
 use narrows_model::load::LoadBatch;
 use narrows_model::run::{ServiceInstance, Trial, TrialState, Window};
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::door::Record;
@@ -65,15 +68,23 @@ impl Recorder {
         *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
     }
 
-    /// Adds a trial, or writes its new state. What was counted for it stays. Before a trial ends, its spans that wait for
-    /// their rows get them, which may take seven seconds for a million of them.
+    /// As [`Self::put_worded_trial`], with caveats as data alone.
     pub fn put_trial(&self, trial: &Trial) -> Result<()> {
+        self.put_worded_trial(trial, &[])
+    }
+
+    /// Adds a trial, or writes its new state, each caveat with its text in `texts`. What was counted for the trial stays.
+    /// Before a trial ends, its spans that wait for their rows get them, which may take seven seconds for a million of
+    /// them.
+    pub fn put_worded_trial(&self, trial: &Trial, texts: &[String]) -> Result<()> {
         if !matches!(trial.state, TrialState::Planned | TrialState::Running) {
             self.settle()?;
         }
         let mut trial = trial.clone();
         clean_trial(&mut trial, self.known());
-        self.call(1, move |rows| rows.put_trial(&trial))
+        let caveats = trial.caveats.iter().enumerate();
+        let caveats = caveats.filter_map(|(at, caveat)| clean_caveat(caveat, texts.get(at), self.known())).collect();
+        self.call(1, move |rows| rows.put_trial(&trial, &caveats))
     }
 
     /// Replaces the windows of a trial.
@@ -207,10 +218,30 @@ fn clean_trial(trial: &mut Trial, known: &Known) {
         known.hide(value);
     }
     let thresholds = trial.load_program.iter_mut().flat_map(|program| &mut program.thresholds);
-    let texts = trial.caveats.iter_mut().chain(&mut trial.error).chain(&mut trial.validity.reasons);
+    let texts = trial.error.iter_mut().chain(&mut trial.validity.reasons);
     for text in texts.chain(thresholds.map(|threshold| &mut threshold.text)) {
         redact_text(text);
         known.hide(text);
+    }
+}
+
+/// Data and text of a caveat without secrets; `None` if what is left is no caveat.
+fn clean_caveat(caveat: &TrialCaveat, text: Option<&String>, known: &Known) -> Option<Value> {
+    let mut value = serde_json::to_value(caveat).ok()?;
+    if let Some(text) = text {
+        value["text"] = text.as_str().into();
+    }
+    redact_texts(&mut value);
+    known.hide_in_json(&mut value);
+    TrialCaveat::deserialize(&value).is_ok().then_some(value)
+}
+
+fn redact_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => redact_text(text),
+        Value::Array(values) => values.iter_mut().for_each(redact_texts),
+        Value::Object(fields) => fields.values_mut().for_each(redact_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use narrows_testing::{has_programs, skip};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 /// The longest a test waits for a run to end; one with a first install of packages is among them.
 const RUN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -148,6 +149,12 @@ pub(crate) fn ask(run: &Path, sql: &str) -> String {
         rusqlite::types::Value::Integer(n) => n.to_string(),
         other => format!("{other:?}"),
     }
+}
+
+/// Texts of the caveats of a run's first trial.
+pub(crate) fn caveats(run: &Path) -> Vec<String> {
+    let caveats: Vec<Value> = serde_json::from_str(&ask(run, "select caveats from trials")).unwrap();
+    caveats.iter().map(|caveat| caveat["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The ids of processes that carry a mark of this run, whichever process of Narrows gave it.

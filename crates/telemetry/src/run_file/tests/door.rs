@@ -3,6 +3,7 @@
 use super::super::door::Record;
 use super::*;
 use crate::secrets::Known;
+use narrows_model::caveat::TrialCaveat;
 
 #[test]
 fn a_destination_is_cleaned_under_each_of_its_names() {
@@ -59,7 +60,14 @@ fn a_value_that_is_marked_as_a_secret_is_blanked_in_all_that_is_written() {
     );
     let error = Some(format!("exited; it printed last:\n | {SECRET} password='x1'"));
     let parameters = [("plain", SECRET), ("api_token", "x1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    recorder.put_trial(&Trial { error, parameters, caveats: vec![format!("so {SECRET}")], ..trial(1) }).unwrap();
+    recorder
+        .put_trial(&Trial {
+            error,
+            parameters,
+            caveats: vec![TrialCaveat::FileUnreadable { error: format!("so {SECRET}") }],
+            ..trial(1)
+        })
+        .unwrap();
     recorder.put_conclusion("sentence", &json!({ "a": [SECRET] })).unwrap();
     drop(recorder);
     file.finish(RunState::Interrupted).unwrap();

@@ -4,6 +4,7 @@ use super::super::inbox;
 use super::*;
 use crate::otlp::convert::{Packed, spans_to_keep};
 use crate::otlp::{Format, Weights, encode};
+use narrows_model::caveat::TrialCaveat;
 
 /// These spans as an exporter sends them and the receiver packs them.
 pub(super) fn packed(spans: Vec<Span>) -> Packed {
@@ -86,8 +87,7 @@ fn while_a_trial_lasts_a_reader_sees_how_many_wait() {
     send(&recorder, 0..300);
     let reader = Reader::open(&place.path()).unwrap();
     assert_eq!((reader.waiting().unwrap(), reader.counts(1).unwrap().spans.stored), (300, 0));
-    let caveat = "300 spans came that cannot be read yet: they are put into tables when their trial ends.";
-    assert_eq!(reader.trials().unwrap()[0].caveats[1], caveat);
+    assert_eq!(reader.trials().unwrap()[0].caveats[1], TrialCaveat::SpansWaiting { spans: 300 });
     drop(reader);
     file.finish(RunState::Interrupted).unwrap();
     let reader = Reader::open(&place.path()).unwrap();

@@ -16,6 +16,7 @@ mod tail;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::evidence::{ErrorLog, RunEvidence, TrialEvidence};
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, Wording};
 use narrows_model::histogram::Histogram;
@@ -105,7 +106,7 @@ fn trial(id: i64) -> Trial {
         parameters: BTreeMap::from([("throughput".into(), "900".into())]),
         validity: Validity { verdict: Verdict::Doubtful, reasons: vec!["The CPU was shared.".into()] },
         error: None,
-        caveats: vec!["no memory cap".into()],
+        caveats: vec![TrialCaveat::WithoutCaps { service: "orders".into(), reason: "no memory cap".into() }],
         load_program: Some(LoadProgram {
             name: "k6".into(),
             thresholds: vec![Threshold { text: "http_req_failed: rate<0.01".into(), is_crossed: true }],

@@ -1,0 +1,569 @@
+//! Limits of what a trial shows.
+
+use serde::{Deserialize, Serialize};
+
+use super::instrumentation::{
+    DifferentClocks, DoubledSpans, EndlessCalls, MissingParents, NegativeDurations, NestedDoubles, OwnParents,
+    PoolSpans, SampledTraces, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
+};
+use crate::load::{Recovery, ReportedLoad};
+
+/// Limit of what a trial shows: an event that its figures include, data that is missing, or a sign that figures are wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TrialCaveat {
+    // The load and its services, as they ran.
+    /// A parameter was chosen by the rates that earlier variants reached.
+    ParameterByEarlierRates {
+        /// The parameter.
+        parameter: String,
+        /// Its value in this trial.
+        value: String,
+        /// Value that the experiment has.
+        wanted: String,
+        /// Share of the slowest variant's rate that was taken, 0 to 1, the variant, and its rate in requests per second;
+        /// `None` if the value is as wanted.
+        reduced_to: Option<(f64, String, f64)>,
+        /// True if at least one of the variants that decide has run.
+        is_known: bool,
+        /// Variants that decide and did not run before.
+        missing: Vec<String>,
+    },
+    /// The trial searched for the capacity, so that its totals mix loads.
+    CapacitySearch {
+        /// Loads tried.
+        probes: usize,
+        /// Those of them that were above the capacity.
+        above: usize,
+    },
+    /// A service ran without its caps on CPU and memory.
+    WithoutCaps {
+        /// The service.
+        service: String,
+        /// Why they could not be set.
+        reason: String,
+    },
+    /// A replica did not end when it was asked to.
+    KilledAtStop {
+        /// The replica.
+        replica: String,
+        /// Signal that asked it.
+        signal: String,
+        /// Time that it was given, nanoseconds.
+        after_ns: f64,
+        /// More on it, if anything is known.
+        reason: Option<String>,
+    },
+    /// A replica ended under load.
+    ReplicaEnded {
+        /// The replica.
+        replica: String,
+        /// Its end, as in `exited with code 1`.
+        end: String,
+        /// Time from the beginning of the load, nanoseconds.
+        after_ns: f64,
+        /// True if it was started again before the load was over.
+        is_restarted: bool,
+    },
+    /// A fault that the experiment specifies.
+    Fault {
+        /// The replica.
+        replica: String,
+        /// What was done to it.
+        action: FaultAction,
+        /// Time from the beginning of the load, nanoseconds.
+        after_ns: f64,
+        /// Instant, nanoseconds since 1970.
+        at_ns: i64,
+        /// How the load came through it.
+        recovery: Recovery,
+    },
+    /// A fault that did not happen, because the load was over.
+    FaultNotReached {
+        /// The service.
+        service: String,
+        /// When it was due, nanoseconds from the beginning of the load.
+        after_ns: f64,
+    },
+    /// An objective that could no longer be met ended the load.
+    LoadEndedEarly {
+        /// The objective.
+        objective: String,
+        /// What it measured.
+        measured: String,
+        /// Time from the beginning of the load, nanoseconds.
+        after_ns: f64,
+    },
+    /// Requests that were given up at the end of the load, before their timeout.
+    Undrained {
+        /// How many, at least 1.
+        requests: u64,
+        /// Time that they were given after the last request, nanoseconds.
+        drain_ns: f64,
+        /// Their timeout, nanoseconds.
+        timeout_ns: f64,
+    },
+    /// A server did not respond to queries for its metrics.
+    MetricsNotReported {
+        /// The replica.
+        replica: String,
+        /// Queries without a response, at least 1.
+        failed: u64,
+        /// All queries.
+        queries: u64,
+        /// Last error.
+        error: String,
+    },
+
+    // Load by another program.
+    /// The program that made the load was ended at its limit of time.
+    LoadCommandEnded {
+        /// The program.
+        program: String,
+        /// The limit, nanoseconds.
+        limit_ns: f64,
+    },
+    /// k6 exited with the code that says that thresholds of its script were crossed.
+    K6ThresholdsCrossed,
+    /// The trial's totals are those that k6 counted.
+    K6Totals {
+        /// The totals.
+        load: ReportedLoad,
+        /// Metric that their latency is of.
+        latency_of: String,
+    },
+    /// k6 left no summary that can be read.
+    K6SummaryUnreadable {
+        /// Its path.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Requests were counted from spans, since another program made the load.
+    RequestsCountedFromSpans {
+        /// Requests.
+        requests: u64,
+        /// The spans.
+        spans: SpanSource,
+        /// True if the program itself reports totals, so that spans show only how the load went over time.
+        has_totals: bool,
+    },
+    /// No span arrived from which requests could be counted.
+    NoSpanBeginsRequest {
+        /// Service whose spans were looked for; `None` for any.
+        service: Option<String>,
+        /// True if the program itself reports totals.
+        has_totals: bool,
+    },
+
+    // Collected and imported.
+    /// Requests of a system under somebody else's load, counted from spans.
+    RequestsOfOthers {
+        /// Requests; 0 if no span begins one.
+        requests: u64,
+        /// Service whose spans are the requests; `None` for any.
+        service: Option<String>,
+        /// The spans.
+        basis: RequestBasis,
+        /// Requests that are not counted second by second.
+        left_out: u64,
+        /// True if any server spans arrived.
+        has_server_spans: bool,
+    },
+    /// The machine that imported the run is not the one that its services ran on.
+    MachineNotKnown,
+    /// A file that could not be read to its end.
+    FileUnreadable {
+        /// The error and its causes.
+        error: String,
+    },
+    /// Separate intervals of an import that are too short to be counted.
+    IntervalsNotCounted {
+        /// How many, at least 1.
+        intervals: usize,
+    },
+    /// Lines, traces or records of an import that are malformed.
+    RecordsMalformed {
+        /// How many, at least 1.
+        records: u64,
+        /// Complaint about the first.
+        first: String,
+    },
+    /// Records of an import that exceed the run file's limits.
+    RecordsOverLimit {
+        /// How many, at least 1.
+        records: u64,
+    },
+    /// Spans that came more than once.
+    SpansRepeated {
+        /// How many, at least 1.
+        spans: u64,
+    },
+    /// Spans that do not say their kind, so that it is concluded.
+    SpanKindsConcluded {
+        /// How many, at least 1.
+        spans: u64,
+    },
+    /// A watched process ended before the collection did.
+    ProcessEnded {
+        /// Process id.
+        pid: u32,
+        /// Its service.
+        service: String,
+        /// Time from the beginning, nanoseconds.
+        after_ns: f64,
+    },
+    /// A signal ended the collection early.
+    CollectionEnded {
+        /// Time from the beginning, nanoseconds.
+        after_ns: f64,
+        /// Time that it was to last, nanoseconds.
+        duration_ns: f64,
+    },
+    /// Nothing was sent to the addresses that were listened on.
+    NothingSent {
+        /// The addresses.
+        listening: Vec<String>,
+    },
+    /// A page of metrics that was not read in full.
+    Endpoint {
+        /// Its address, without a query.
+        url: String,
+        /// What went wrong.
+        fault: EndpointFault,
+    },
+
+    // Telemetry on its way into the run file.
+    /// Requests with telemetry that are not OTLP or beyond the limits.
+    TelemetryMalformed {
+        /// How many, at least 1.
+        requests: u64,
+    },
+    /// Requests with telemetry that did not carry the token.
+    TelemetryUnauthenticated {
+        /// How many, at least 1.
+        requests: u64,
+    },
+    /// Requests with telemetry that arrived faster than they could be stored.
+    TelemetryRejected {
+        /// How many, at least 1.
+        requests: u64,
+        /// True if the load decides what is traced, so that its sampling is what helps.
+        is_load_traced: bool,
+    },
+    /// Spans, points or log records that are invalid.
+    TelemetryInvalid {
+        /// How many, at least 1.
+        records: u64,
+    },
+    /// Records that exceed the run file's limits.
+    TelemetryOverLimit {
+        /// How many, at least 1.
+        records: u64,
+    },
+    /// Readings of the sampler that were lost because the run file was busy.
+    ReadingsLost {
+        /// How many, at least 1.
+        readings: u64,
+    },
+    /// Spans that are not yet in the tables of the run file.
+    SpansWaiting {
+        /// How many, at least 1.
+        spans: u64,
+    },
+    /// The run file neared its limit of size, so whole traces were left out.
+    SpansThinned {
+        /// Spans counted but not kept, at least 1.
+        spans: u64,
+        /// At the end, one trace of so many was kept.
+        one_in: u64,
+        /// True if failed and slow requests were preferred.
+        is_slow_preferred: bool,
+    },
+
+    // Gaps in the evidence.
+    /// Spans were refused because a limit was reached.
+    SpansRefused {
+        /// How many, at least 1.
+        refused: u64,
+        /// Spans kept.
+        kept: u64,
+    },
+    /// Traces of an operation have more spans than are counted.
+    TraceTooLarge {
+        /// Service of the operation with most of them.
+        service: String,
+        /// The operation.
+        operation: String,
+        /// Its spans that are not counted, at least 1.
+        spans: u64,
+        /// Further operations with such traces.
+        others: usize,
+    },
+    /// No service sent spans.
+    NoSpans,
+    /// A service that was started sent no spans.
+    ServiceSilent {
+        /// The service.
+        service: String,
+        /// Traces looked at.
+        traces: usize,
+    },
+    /// Spans of calls to databases carry no query text.
+    QueryTextsMissing {
+        /// The service that sends them.
+        service: String,
+    },
+    /// A database ran, and no service sent a span of a call to one.
+    DatabaseNotCalled {
+        /// The database.
+        database: String,
+    },
+    /// CPU of services was not sampled for long enough to be judged.
+    CpuNotSampled {
+        /// The services, at least one.
+        services: Vec<String>,
+        /// Samples that a window needs.
+        points: usize,
+        /// Time that they must span, nanoseconds.
+        span_ns: i64,
+    },
+    /// Programs outside the run filled the machine.
+    MachineCrowded {
+        /// CPU that they used, cores.
+        foreign_cores: f64,
+        /// CPU of the machine, cores.
+        cores: f64,
+    },
+    /// The hypervisor gave CPU time of the machine to others.
+    CpuStolen {
+        /// Highest share of the machine's CPU time, 0 to 1.
+        share: f64,
+    },
+
+    // Laws that figures break.
+    /// More requests were under way than there are users.
+    TooManyUnderWay {
+        /// Throughput × latency.
+        law: Law,
+        /// Users.
+        users: u32,
+    },
+    /// Fewer requests were under way than users that do not think.
+    TooFewUnderWay {
+        /// Throughput × latency.
+        law: Law,
+        /// Users.
+        users: u32,
+        /// Window in which users were seen not to think.
+        lightest: String,
+    },
+    /// A service used more CPU than its limit allows.
+    CpuBeyondLimit {
+        /// The service.
+        service: String,
+        /// CPU used, cores.
+        cores: f64,
+        /// Window in which it was used.
+        window: String,
+        /// The limit, cores.
+        limit: f64,
+    },
+    /// The services and the generator used more CPU than the machine did.
+    CpuBeyondMachine {
+        /// CPU that they used, cores.
+        cores: f64,
+        /// Window in which it was used.
+        window: String,
+        /// CPU that the machine used, cores.
+        machine: f64,
+    },
+    /// CPU of a service does not follow its requests along a line.
+    CpuOffLine {
+        /// The service.
+        service: String,
+        /// CPU used, cores.
+        cores: f64,
+        /// Rate of requests at which it was used, per second.
+        rate: f64,
+        /// Window in which it was used.
+        window: String,
+        /// CPU on the line at that rate, cores.
+        line: f64,
+    },
+    /// A service responded to more calls than its own spans show.
+    CallsLost {
+        /// The service.
+        service: String,
+        /// Calls that it responded to.
+        called: u64,
+        /// Requests that its spans show.
+        handled: u64,
+    },
+
+    // Instrumentation.
+    /// Traces are a sample.
+    SampledTraces(SampledTraces),
+    /// Spans show fewer requests than the load sent, and nothing says why.
+    UnmarkedSample {
+        /// Requests that spans show.
+        seen: u64,
+        /// Responses that the load received.
+        responses: u64,
+    },
+    /// Spans whose parent is missing.
+    MissingParents(MissingParents),
+    /// Spans that name themselves as their parents.
+    OwnParents(OwnParents),
+    /// Traces that no request began.
+    TracesWithoutRequest(TracesWithoutRequest),
+    /// Most spans belong to no request of the load.
+    StartUpSpans {
+        /// Spans outside of requests, an estimate.
+        outside: u64,
+        /// All spans.
+        spans: u64,
+    },
+    /// A request seems to wait for a database that no span shows.
+    UnseenDatabaseCalls(UnseenDatabaseCalls),
+    /// Clocks of two services differ.
+    DifferentClocks(DifferentClocks),
+    /// Spans that end before they begin.
+    NegativeDurations(NegativeDurations),
+    /// Spans that take no time.
+    ZeroDurations(ZeroDurations),
+    /// Calls that never seem to end.
+    EndlessCalls(EndlessCalls),
+    /// Calls reported twice, side by side.
+    DoubledSpans(DoubledSpans),
+    /// Calls reported twice, one within the other.
+    NestedDoubles(NestedDoubles),
+    /// Spans of connections between queries.
+    PoolSpans(PoolSpans),
+    /// Further places with the limit that the caveats before this one have.
+    MorePlaces {
+        /// Id of the check that found them.
+        check: String,
+        /// How many, at least 1.
+        places: usize,
+    },
+}
+
+/// What was done to a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultAction {
+    /// It was killed.
+    Killed,
+    /// It was asked to end, to be started again.
+    Restarted,
+    /// It was down and was started.
+    Started,
+    /// It stood still for so long, nanoseconds.
+    Paused(f64),
+    /// Nothing: it was not running.
+    NotRunning,
+}
+
+/// Fault of a page of metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndpointFault {
+    /// Scrapes without metrics.
+    Scrapes {
+        /// How many, at least 1.
+        failed: u64,
+        /// All scrapes.
+        scrapes: u64,
+        /// Last failure.
+        failure: String,
+    },
+    /// Lines that could not be parsed.
+    Lines {
+        /// How many, at least 1.
+        malformed: u64,
+        /// Complaint about the first.
+        first: String,
+    },
+    /// Points that exceed the run file's limits.
+    Points {
+        /// How many, at least 1.
+        refused: u64,
+    },
+}
+
+/// Spans that requests of a load command are counted from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanSource {
+    /// Service whose server spans they are; `None` for any.
+    pub service: Option<String>,
+    /// True if they continue traces of the load command's own.
+    pub is_continued: bool,
+}
+
+/// Spans that are taken for requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestBasis {
+    /// Server spans that no other span caused.
+    Roots,
+    /// Server spans of a named service, which continue traces from elsewhere.
+    Continued,
+    /// Roots of traces, since no span says that it is a server's.
+    AnyRoots,
+}
+
+/// Little's law in a window: throughput × latency = requests under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Law {
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Mean latency, nanoseconds.
+    pub latency_ns: f64,
+    /// Their product.
+    pub under_way: f64,
+    /// The window.
+    pub window: String,
+}
+
+impl TrialCaveat {
+    /// True if both are of one kind and about one place, so that at most their numbers differ.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.place() == other.place()
+    }
+
+    /// Service, replica, parameter or page that the caveat is about; empty if it is about the whole trial.
+    fn place(&self) -> &str {
+        use TrialCaveat as C;
+        match self {
+            C::ParameterByEarlierRates { parameter: place, .. }
+            | C::WithoutCaps { service: place, .. }
+            | C::KilledAtStop { replica: place, .. }
+            | C::ReplicaEnded { replica: place, .. }
+            | C::Fault { replica: place, .. }
+            | C::FaultNotReached { service: place, .. }
+            | C::MetricsNotReported { replica: place, .. }
+            | C::FileUnreadable { error: place }
+            | C::ProcessEnded { service: place, .. }
+            | C::Endpoint { url: place, .. }
+            | C::TraceTooLarge { service: place, .. }
+            | C::ServiceSilent { service: place, .. }
+            | C::QueryTextsMissing { service: place }
+            | C::DatabaseNotCalled { database: place }
+            | C::CpuBeyondLimit { service: place, .. }
+            | C::CpuOffLine { service: place, .. }
+            | C::CallsLost { service: place, .. }
+            | C::TracesWithoutRequest(TracesWithoutRequest { service: place, .. })
+            | C::UnseenDatabaseCalls(UnseenDatabaseCalls { service: place, .. })
+            | C::DifferentClocks(DifferentClocks { callee: place, .. })
+            | C::NegativeDurations(NegativeDurations { service: place, .. })
+            | C::ZeroDurations(ZeroDurations { service: place, .. })
+            | C::EndlessCalls(EndlessCalls { service: place, .. })
+            | C::DoubledSpans(DoubledSpans { service: place, .. })
+            | C::NestedDoubles(NestedDoubles { service: place, .. })
+            | C::PoolSpans(PoolSpans { service: place, .. })
+            | C::MorePlaces { check: place, .. } => place,
+            _ => "",
+        }
+    }
+}
