@@ -84,7 +84,10 @@ mod tests {
         assert_eq!(ids.len(), ALL.len());
         for id in &ids {
             assert!(PAGE.contains(&format!("\n## {id}\n")), "{id} has no section");
-            assert!(THIS.contains(&format!("\npub(crate) mod {};\n", id.replace('-', "_"))), "{id} is not named as its file");
+            assert!(
+                THIS.contains(&format!("\npub(crate) mod {};\n", id.replace('-', "_"))),
+                "{id} is not named as its file"
+            );
         }
         let sections: BTreeSet<&str> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(sections, ids);

@@ -69,7 +69,7 @@ pub enum TrialCaveat {
     Fault {
         /// The replica.
         replica: String,
-        /// What was done to it.
+        /// Effect on it.
         action: FaultAction,
         /// Time from the beginning of the load, nanoseconds.
         after_ns: f64,
@@ -89,7 +89,7 @@ pub enum TrialCaveat {
     LoadEndedEarly {
         /// The objective.
         objective: String,
-        /// What it measured.
+        /// Its measured value.
         measured: String,
         /// Time from the beginning of the load, nanoseconds.
         after_ns: f64,
@@ -229,7 +229,7 @@ pub enum TrialCaveat {
     Endpoint {
         /// Its address, without a query.
         url: String,
-        /// What went wrong.
+        /// The fault.
         fault: EndpointFault,
     },
 
@@ -449,7 +449,7 @@ pub enum TrialCaveat {
     },
 }
 
-/// What was done to a replica.
+/// Effect of a fault on a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultAction {
