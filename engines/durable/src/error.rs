@@ -91,7 +91,7 @@ pub enum Error {
         partition: PartitionId,
         /// How long it was waited for.
         waited_ms: u64,
-        /// What trouble this node has had with the store meanwhile.
+        /// The last error of the store that this node has met meanwhile.
         reason: Option<String>,
     },
     /// The node that had the partition was lost before it responded, and to do the same again could do it twice.
@@ -102,7 +102,7 @@ pub enum Error {
     Unknown {
         /// The partition.
         partition: PartitionId,
-        /// What trouble this node has had with the store meanwhile.
+        /// The last error of the store that this node has met meanwhile.
         reason: Option<String>,
     },
     /// The hub is closed or closing.

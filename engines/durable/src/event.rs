@@ -213,7 +213,7 @@ pub enum EventKind {
         /// Which entities.
         entities: Vec<EntityId>,
     },
-    /// What the orchestration shows about itself.
+    /// The orchestration has set its own status.
     StatusSet {
         /// The value shown.
         status: Payload,

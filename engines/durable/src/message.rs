@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::ids::{EntityId, InstanceId, Name, Time};
 use crate::payload::Payload;
 
-/// What happens when an instance of the identifier exists already. The number is what is stored.
+/// Handling of a start whose identifier exists already. Its number is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Reuse {

@@ -1,4 +1,4 @@
-//! What the partitions require of user code: the boundary between the engine's core and the programming model.
+//! Requirements on user code: the boundary between the engine's core and the programming model.
 //!
 //! A [`Cursor`] is one orchestration in the middle of its code, as a state machine: outside events in, decisions out.
 //! It does no input or output, reads no clock and lives on one thread. [`Registry`](crate::Registry) is the
@@ -64,14 +64,14 @@ pub struct Operation {
     pub input: Payload,
 }
 
-/// What operations did.
+/// Effects of a batch of operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EntityStep {
     /// The state afterwards; `None` means that the entity is gone.
     pub state: Option<Payload>,
     /// One result per operation.
     pub results: Vec<Result<Payload, Failure>>,
-    /// What the operations sent: `Start`, `Raise` and `Operate` without caller.
+    /// Messages sent by the operations: `Start`, `Raise` and `Operate` without caller.
     pub messages: Vec<Message>,
 }
 

@@ -65,7 +65,7 @@ pub fn check(program: &dyn Program, instance: &InstanceId, history: &[Event]) ->
     }
 }
 
-/// What came before the step that ended with a failure of the engine's own, if the history ends with one.
+/// The events before the last step, if the engine itself failed that step.
 fn before_verdict(history: &[Event]) -> Option<&[Event]> {
     let EventKind::Failed { failure } = &history.last()?.kind else { return None };
     let is_verdict =
@@ -74,7 +74,7 @@ fn before_verdict(history: &[Event]) -> Option<&[Event]> {
     is_verdict.then(|| &history[..step])
 }
 
-/// What [`check_hub`] found.
+/// Result of [`check_hub`].
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Executions whose history was replayed: the present one of each orchestration.

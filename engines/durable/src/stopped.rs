@@ -1,6 +1,6 @@
 //! Why a partition has stopped, noted in the store for those who look at it from outside.
 //!
-//! The note is written as well as the store allows: one that fails for lack of room has none for the note either. It is
+//! The note is written if the store allows it: a store without room has no room for the note either. It is
 //! removed when the hub is next opened.
 
 use serde::{Deserialize, Serialize};

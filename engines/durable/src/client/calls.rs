@@ -216,7 +216,7 @@ impl Client {
     /// Signals an entity: its operation runs once, not before a moment. Acknowledged once the signal is durable.
     ///
     /// # Errors
-    /// What [`Client::signal`] says.
+    /// As [`Client::signal`].
     pub async fn signal_at(&self, entity: &EntityId, operation: &str, input: Payload, at: Time) -> Result<(), Error> {
         self.operate(entity, operation, input, Some(at)).await
     }

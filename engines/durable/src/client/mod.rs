@@ -1,4 +1,4 @@
-//! What callers outside of orchestrations request of a hub, and the responses they get.
+//! Requests to a hub from outside of orchestrations, and their responses.
 //!
 //! Every request goes to the partition that owns the instance, which responds only once the result is durable. Waiting
 //! costs nothing: the partition notifies those who wait.

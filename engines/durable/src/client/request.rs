@@ -6,7 +6,7 @@ use crate::ids::{InstanceId, Name, Time};
 use crate::message::Reuse;
 use crate::payload::Payload;
 
-/// What to start, and how.
+/// Request to start an orchestration.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub(crate) name: Name,

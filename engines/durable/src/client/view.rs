@@ -1,11 +1,11 @@
-//! What callers see of instances.
+//! Instances as callers see them.
 
 use crate::event::{Caller, Version};
 use crate::failure::Failure;
 use crate::ids::{InstanceId, Name, Time};
 use crate::payload::Payload;
 
-/// What state an instance is in. The number is what is stored.
+/// State of an instance. Its number is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Status {
@@ -82,9 +82,9 @@ pub struct InstanceView {
     pub updated: Time,
     /// Who waits for it.
     pub parent: Option<Caller>,
-    /// What it was given; the state of an entity. Empty where a query did not request values.
+    /// Its input; the state of an entity. Empty if a query did not request values.
     pub input: Payload,
-    /// What it shows about itself. Absent where a query did not request values.
+    /// The status that it has set itself. `None` if a query did not request values.
     pub custom_status: Option<Payload>,
     /// Why its code does not fit, if it is parked.
     pub parked: Option<String>,

@@ -34,12 +34,12 @@ pub struct Patch {
     pub front: u64,
     /// Bytes behind that stay.
     pub back: u64,
-    /// What is between them now.
+    /// The new bytes between them.
     pub middle: Payload,
 }
 
 impl Patch {
-    /// What makes `after` of `before`, if that is much less than `after` itself.
+    /// The patch from `before` to `after`, if it is much smaller than `after`.
     #[must_use]
     pub fn between(before: &Payload, after: &Payload) -> Option<Self> {
         const WORTH: usize = 4;
@@ -72,7 +72,7 @@ pub struct EntityDelta {
     pub time: Time,
     /// Its new state: none is unchanged, `Some(None)` is gone.
     pub state: Option<Option<Payload>>,
-    /// What changed in the middle of its state, in place of a new one.
+    /// Change in the middle of its state, in place of a new one.
     pub patch: Option<Patch>,
     /// How many messages were taken from the front of its queue.
     pub popped: u32,
@@ -186,7 +186,7 @@ pub enum Entry<'a> {
         /// The number.
         handle: u64,
     },
-    /// What the first execution of an identifier that is not in use is numbered from here on.
+    /// The number that the first execution of an unused identifier gets from here on.
     NextGeneration {
         /// The number.
         generation: u64,

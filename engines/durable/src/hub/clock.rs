@@ -17,7 +17,7 @@ pub(crate) const DOUBT: Duration = Duration::from_secs(60);
 /// A clock. It is given both readings, and reads nothing itself.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
-    /// What the clock last said, and when that was by the monotonic clock.
+    /// The last reading of the clock, and its moment by the monotonic clock.
     last: Option<(Time, Duration)>,
     /// Since when the wall clock is ahead.
     doubted: Option<Duration>,

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
 use crate::ids::PartitionId;
-use crate::partition::Finished;
+use crate::partition::FinishedSnapshot;
 use crate::store::Store;
 
 /// Parts that may wait to be written; beyond it partitions wait.
@@ -19,7 +19,7 @@ pub(super) const WAITING_MAX: usize = 8;
 /// The requests of partitions.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
-    Finish(PartitionId, Finished, Kept),
+    Finish(PartitionId, FinishedSnapshot, Kept),
 }
 
 pub(super) type Chores = SyncSender<Chore>;
@@ -55,14 +55,14 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>) {
 
 /// Blobs that a snapshot makes superfluous: parts of all other snapshots, also of failed ones, and large payloads that
 /// neither it nor the log behind it refers to.
-pub(crate) fn spent(store: &dyn Store, finished: &Finished) -> Vec<String> {
+pub(crate) fn spent(store: &dyn Store, finished: &FinishedSnapshot) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
     let mut parts = finished.spent_parts(store.list_blobs(&finished.parts).unwrap_or_default());
     parts.extend(spent_payloads(store, finished));
     parts
 }
 
-fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
+fn spent_payloads(store: &dyn Store, finished: &FinishedSnapshot) -> Vec<String> {
     let mut names = store.list_blobs(&finished.payloads).unwrap_or_default();
     names.retain(|name| {
         let number: Option<u64> = name.strip_prefix(&finished.payloads).and_then(|number| number.parse().ok());
@@ -104,7 +104,7 @@ mod tests {
         for name in &parts_kept {
             chores.send(Chore::Keep(OURS, name.clone(), b"part".to_vec())).expect("room");
         }
-        let finished = Finished {
+        let finished = FinishedSnapshot {
             name: format!("{PARTS}list"),
             list: base.to_string().into_bytes(),
             before: Position(base),

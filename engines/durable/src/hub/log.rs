@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::hub::inbox::Inbox;
 use crate::hub::meter::Meter;
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::partition::Sealed;
+use crate::partition::SealedFrame;
 use crate::payload::Payload;
 use crate::store::{FrameBatch, Store, StoreError};
 
@@ -42,7 +42,7 @@ impl Log {
     }
 
     /// Puts a frame and its blobs in; waits for room.
-    pub(super) fn push(&self, sealed: Sealed<'_>) {
+    pub(super) fn push(&self, sealed: SealedFrame<'_>) {
         let mut queue = self.lock();
         let is_full = |queue: &mut Queue| {
             queue.frames.bytes() + queue.blob_bytes > WAITING_BYTES_MAX && !queue.is_closed && !queue.is_halted

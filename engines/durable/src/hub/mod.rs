@@ -4,8 +4,8 @@
 //! small runtime for those that wait, and one thread for snapshots.
 
 mod activities;
+pub(crate) mod agreement;
 pub(crate) mod clock;
-pub(crate) mod crossing;
 mod fence;
 pub(crate) mod health;
 mod inbox;
@@ -222,8 +222,8 @@ pub(crate) fn meters(options: &HubOptions, post: &Arc<Post>) -> Vec<Arc<Meter>> 
     meters
 }
 
-/// What partitions share, with its threads: the keeper, which is waited for in the end, and those of activities, which
-/// are not, because user code may never return.
+/// The engine that partitions share, with its threads: the keeper, which is joined in the end, and those of activities,
+/// which are not, because user code may never return.
 pub(crate) fn engine(
     store: Arc<dyn Store>,
     program: Arc<dyn Program>,
@@ -273,7 +273,7 @@ fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> R
 /// Where the logs end, if all partitions have recovered and none has lost what another knows of.
 fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, StoreError> {
     let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
-    crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
+    agreement::check(&all.iter().map(|recovered| recovered.progress.clone()).collect::<Vec<_>>())?;
     Ok(all.iter().map(|recovered| recovered.end).collect())
 }
 

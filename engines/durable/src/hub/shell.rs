@@ -16,7 +16,7 @@ use crate::hub::meter::Meter;
 use crate::hub::tenure::Engine;
 use crate::hub::{guarded, panicked};
 use crate::ids::{Epoch, PartitionId, Position, Time};
-use crate::partition::{Crossing, Effect, Input, Partition};
+use crate::partition::{Effect, Input, LaneProgress, Partition};
 use crate::store::{Batching, StoreError};
 
 /// How long a partition that waits for a moment sleeps without a look at the clock, which may be set meanwhile.
@@ -41,12 +41,12 @@ pub(super) struct Shell {
 pub(crate) struct Recovered {
     /// Where its log ends.
     pub(crate) end: Position,
-    pub(crate) crossings: Vec<Crossing>,
+    pub(crate) progress: Vec<LaneProgress>,
 }
 
 impl Recovered {
     fn of(partition: &Partition) -> Self {
-        Self { end: partition.position(), crossings: partition.crossings() }
+        Self { end: partition.position(), progress: partition.lane_progress() }
     }
 }
 

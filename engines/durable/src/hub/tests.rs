@@ -171,7 +171,7 @@ fn large_payloads_lie_beside_the_log_and_come_back() {
     assert_eq!(view.input.decode::<String>(), Ok(text));
 }
 
-/// What comes at once, as one request or because it is due, is more than a frame holds.
+/// More than a frame holds comes at once, as one request or because it is due.
 #[test]
 fn a_turn_takes_up_no_more_than_a_frame_holds() {
     const COUNT: usize = 10;

@@ -12,7 +12,7 @@ use crate::partition::testing::{Scripts, id, number};
 use crate::payload::Payload;
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 
-/// What was reported to clients.
+/// Responses that clients got.
 #[derive(Default, Debug)]
 struct Told {
     started: Vec<String>,

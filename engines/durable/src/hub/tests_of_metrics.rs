@@ -1,4 +1,4 @@
-//! What the metrics of a hub say, held against what it did.
+//! Metrics of a hub, compared with the work it did.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Bench {
         Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), exporter }
     }
 
-    /// What is exported now.
+    /// Looks at the metrics as exported now.
     fn collect<T>(&self, look: impl Fn(&[&Metric]) -> T) -> T {
         self.exporter.reset();
         self.provider.force_flush().expect("flushed");

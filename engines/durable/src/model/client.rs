@@ -109,7 +109,7 @@ impl InstanceView {
         self.input.decode()
     }
 
-    /// What it shows about itself, if it does and values were requested.
+    /// The status that it has set itself, if it has and values were requested.
     ///
     /// # Errors
     /// A failure of kind `Payload` if it is something else.

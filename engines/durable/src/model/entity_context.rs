@@ -12,7 +12,7 @@ use crate::message::{Message, MessageKind, Reuse};
 use crate::model::definition::{EntityOp, ExternalEvent, Orchestration};
 use crate::payload::Payload;
 
-/// What an operation is given beside the state and its input. What it sends goes out once the operation is done, and
+/// Context of an operation, besides the state and its input. Its messages go out once the operation is done, and
 /// not at all if it fails.
 #[derive(Debug)]
 pub struct EntityContext {

@@ -44,7 +44,7 @@ where
     }
 }
 
-/// What futures of tokio say where its runtime is not there; they panic before they are awaited.
+/// Start of the panic message of tokio's futures outside of its runtime. They panic before they are awaited.
 const NO_RUNTIME: &str = "must be called from the context of a Tokio";
 
 /// One execution in the middle of its code.

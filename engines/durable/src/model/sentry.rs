@@ -39,7 +39,7 @@ thread_local! {
     static ON_DUTY: RefCell<Rc<Sentry>> = RefCell::new(Sentry::post());
 }
 
-/// What a poll gave, and whether something in it meant to be woken.
+/// The result of a poll, and whether something in it asked to be woken.
 pub(super) struct Watched<T> {
     pub(super) value: T,
     pub(super) is_waker_used: bool,

@@ -10,7 +10,7 @@ use super::record::Members;
 use crate::ids::Epoch;
 use crate::store::{Location, Owner, SharedStore, Store, StoreError};
 
-/// What the name of a process begins with; names of nodes have no spaces.
+/// Prefix of the names of processes; names of nodes have no spaces.
 const PROCESS: &str = "process ";
 /// How often records are read to see whether they change.
 const LOOK: Duration = Duration::from_millis(50);

@@ -176,7 +176,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// None if that run of the node leaves.
+    /// `None` if that run of the node is leaving.
     fn begin(calls: &'a Calls, peer: &'a Peer, awaited: Awaited) -> Option<Self> {
         let mut open = calls.open();
         if open.departed.contains(&peer.run) {

@@ -97,7 +97,7 @@ impl Directory {
         self.state().peers.values().any(|peer| peer.run == run)
     }
 
-    /// Notes what trouble this node has with the store over a partition, or over its beats; none if it has none any more.
+    /// Notes this node's error of the store over a partition, or over its beats; `None` once there is no error any more.
     pub(super) fn note(&self, of: Option<PartitionId>, trouble: Option<&StoreError>) {
         let mut state = self.state();
         match trouble {

@@ -1,6 +1,6 @@
 //! The way of packets to other nodes: a queue and a thread for each of them, so that one that is slow holds up no other.
 //!
-//! What does not fit into a queue is dropped. Messages and requests are repeated until they are acknowledged, so that
+//! Packets that do not fit into a queue are dropped. Messages and requests are repeated until acknowledged, so that
 //! costs time and nothing else.
 
 use std::collections::{HashMap, VecDeque};
@@ -149,7 +149,7 @@ impl Exchange {
         let waiting = Arc::clone(&queue);
         let send = move || {
             while let Some(packet) = waiting.next() {
-                // What is lost is sent again by whoever waits for a word that it has arrived.
+                // A lost packet is sent again by the node that waits for its acknowledgement.
                 let _ = line.send(&to, packet);
             }
         };

@@ -287,7 +287,7 @@ impl Drop for Node {
 impl Shared {
     /// Deals with what has come over the bus. It does not wait.
     fn receive(&self, bytes: &[u8]) {
-        // What cannot be read was damaged on its way, or comes from a program of another version. It is lost.
+        // An unreadable packet was damaged on its way, or comes from a program of another version. It is lost.
         let Ok(packet) = Packet::decode(bytes) else { return };
         match packet {
             Packet::Messages { from, to, first, messages } => self.deliver(from, to, first, messages),

@@ -170,7 +170,7 @@ impl Steward {
     pub(crate) fn taken(&mut self, partition: PartitionId, epoch: Epoch) -> bool {
         let at = usize::from(partition.0);
         self.places[at] = Place::Here(epoch);
-        // What this node has, it knows without the store.
+        // A node knows its own partitions without the store.
         let Some(owner) = self.owners.get_mut(at).filter(|owner| owner.epoch < epoch) else { return false };
         *owner = Owner { partition, epoch, node: Some(self.key.clone()) };
         true

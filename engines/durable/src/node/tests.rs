@@ -339,7 +339,7 @@ fn options_out_of_range_are_refused() {
     assert_eq!(open(lease).expect("refused"), "option lease is 99ms, expected 100ms to 3600s");
 }
 
-/// What was acknowledged before is there again once the store has room.
+/// Everything acknowledged before is there again once the store has room.
 #[test]
 fn requests_say_that_the_store_is_full_and_nothing_is_lost() {
     let scene = Scene { lease: Duration::from_secs(1), ..Scene::new(2) };

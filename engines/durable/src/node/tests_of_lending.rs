@@ -21,7 +21,7 @@ type Begun = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
     Slow,
-    /// What this node begins it does not end.
+    /// Activities that this node begins and never ends.
     Never,
 }
 

@@ -46,7 +46,7 @@ pub struct OwnedPartition {
     pub partition: PartitionId,
     /// How often partitions have changed hands until this node had it.
     pub epoch: Epoch,
-    /// What it has to do, as its node last said; absent if the node has said nothing since it took it.
+    /// Its load, as its node last reported; `None` if the node has not reported since it took the partition.
     pub load: Option<PartitionLoad>,
 }
 

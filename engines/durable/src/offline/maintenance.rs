@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::hub::crossing;
+use crate::hub::agreement;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::message::MessageKind;
 use crate::node::alone::{self, Silent};
@@ -35,7 +35,7 @@ struct Part {
     at: Position,
 }
 
-/// What became of changes.
+/// Results of changes.
 #[derive(Debug, Default)]
 pub struct Applied {
     /// For each requested change, in order, whether it was made.
@@ -66,8 +66,8 @@ impl HubMaintenance {
             }
         }
         silent.are_silent(&*hub.store)?;
-        let crossings: Vec<_> = hub.parts.iter().map(|part| part.partition.crossings()).collect();
-        crossing::check(&crossings)?;
+        let progress: Vec<_> = hub.parts.iter().map(|part| part.partition.lane_progress()).collect();
+        agreement::check(&progress)?;
         Ok(hub)
     }
 

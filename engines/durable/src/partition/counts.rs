@@ -53,19 +53,19 @@ impl Partition {
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
-            cursor_hits: self.cursors.hits,
-            cursor_misses: self.cursors.misses,
+            cursor_hits: self.code.cursors.hits,
+            cursor_misses: self.code.cursors.misses,
             instances: self.table.len() as u64,
             instances_by_status: self.table.statuses(),
             instance_bytes: self.table.bytes,
-            cursor_bytes: self.cursors.bytes() as u64,
-            activities_open: (self.activities_running + self.activities_waiting.len()) as u64,
+            cursor_bytes: self.code.cursors.bytes() as u64,
+            activities_open: self.activities.open() as u64,
             timers: self.timers.len() as u64,
             outbox: self.outbox.open() as u64,
             outbox_bytes: self.outbox.bytes(),
             held_bytes: self.held_bytes(),
-            gated: self.gate.len() as u64,
-            awaited: self.waiters.len() as u64,
+            gated: self.output.gate.len() as u64,
+            awaited: self.waits.len() as u64,
             ..self.counts
         }
     }

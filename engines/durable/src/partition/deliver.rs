@@ -9,12 +9,12 @@ use crate::ids::{EntityId, InstanceId, Name, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
-use crate::partition::timers::AT_ONCE;
+use crate::partition::timers::{AT_ONCE, PendingStart};
 use crate::partition::view::open_subs;
 use crate::payload::Payload;
 
 /// Request of a start, without the receiver.
-pub(super) struct Begin {
+pub(super) struct StartRequest {
     pub(super) name: Name,
     pub(super) version: Option<u32>,
     pub(super) input: Payload,
@@ -40,7 +40,7 @@ impl Partition {
         let Some(Message { to, kind }) = self.keep_if_parked(message) else { return Ok(()) };
         match kind {
             MessageKind::Start { name, version, input, parent, at, reuse } => {
-                self.start(to, Begin { name, version, input, parent }, at, reuse)
+                self.start(to, StartRequest { name, version, input, parent }, at, reuse)
             }
             MessageKind::SubDone { generation, id, result } => {
                 self.resolve(
@@ -100,16 +100,16 @@ impl Partition {
         self.table.handle(to).is_some_and(|handle| self.feed(handle, Some(generation), kind))
     }
 
-    fn start(&mut self, id: InstanceId, begin: Begin, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
+    fn start(&mut self, id: InstanceId, request: StartRequest, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
         if id.as_entity().is_some() {
             return Err(Error::bad_id(id.as_str(), "an identifier that does not begin with '@' (entities do)"));
         }
-        let mut generation = self.generation_next;
+        let mut generation = self.generations.next();
         if let Some(handle) = self.table.handle(&id) {
-            match self.make_room(handle, &id, &begin, reuse)? {
+            match self.make_room(handle, &id, &request, reuse)? {
                 Room::Keep => return Ok(()),
                 Room::Begin => {
-                    self.begin(handle, begin);
+                    self.begin(handle, request);
                     return Ok(());
                 }
                 Room::Free(next) => generation = next,
@@ -118,27 +118,27 @@ impl Partition {
         let now = self.now;
         let kind = Kind::Orchestration(Execution::pending(generation));
         let handle = self.table.add(Instance { id: id.clone(), created: now, updated: now, kind });
-        self.frame.created(handle, now, id.as_str());
+        self.log.frame.created(handle, now, id.as_str());
         self.counts.started += 1;
         if generation > 0 {
-            self.frame.numbered(handle, generation);
+            self.log.frame.numbered(handle, generation);
         }
-        // What was terminated to make room may have filled the frame.
+        // Terminating the instance in its place may have filled the frame.
         let at = at.filter(|at| *at > now).or_else(|| self.is_full().then_some(AT_ONCE));
         match at {
-            Some(at) => self.start_later(handle, id, begin, at),
-            None => self.begin(handle, begin),
+            Some(at) => self.start_later(handle, id, request, at),
+            None => self.begin(handle, request),
         }
         Ok(())
     }
 
     /// Settles what happens to the instance that has the identifier already.
-    fn make_room(&mut self, handle: u64, id: &InstanceId, begin: &Begin, reuse: Reuse) -> Result<Room, Error> {
+    fn make_room(&mut self, handle: u64, id: &InstanceId, request: &StartRequest, reuse: Reuse) -> Result<Room, Error> {
         let instance = self.table.known(handle);
         let generation = instance.execution().map_or(0, |execution| execution.generation + 1);
         let status = instance.status();
         // The message that was deferred until its moment has come.
-        if status == Status::Pending && !self.pending.contains_key(&handle) {
+        if status == Status::Pending && self.timers.start(handle).is_none() {
             return Ok(Room::Begin);
         }
         let exists = |state| Error::Exists { instance: id.clone(), state };
@@ -147,7 +147,7 @@ impl Partition {
             (Reuse::Never, true) => return Err(exists("has ended")),
             (Reuse::Never | Reuse::IfEnded, false) => return Err(exists("is running")),
             (Reuse::Terminate, false) => {
-                let reason = format!("started again as {}", begin.name);
+                let reason = format!("started again as {}", request.name);
                 self.terminate(id, reason)?;
             }
             (Reuse::IfEnded | Reuse::Terminate, true) => {}
@@ -156,11 +156,11 @@ impl Partition {
         Ok(Room::Free(generation))
     }
 
-    fn start_later(&mut self, handle: u64, to: InstanceId, begin: Begin, at: Time) {
-        let Begin { name, version, input, parent } = begin;
+    fn start_later(&mut self, handle: u64, to: InstanceId, request: StartRequest, at: Time) {
+        let StartRequest { name, version, input, parent } = request;
         let kind = MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::Never };
-        let number = self.defer(at, Message { to, kind });
-        self.pending.insert(handle, (at, number));
+        let message = self.defer(at, Message { to, kind });
+        self.timers.set_start(handle, PendingStart { at, message });
     }
 
     /// Keeps a message until its moment.
@@ -175,16 +175,14 @@ impl Partition {
 
     pub(super) fn defer_until(&mut self, at: Time, message: Message) -> u64 {
         let number = self.timers.defer(at, message);
-        self.spiller.tighten(self.frame.len());
         let message = self.timers.message(number).expect("it was put there just now");
-        self.frame.deferred(number, at, message, &mut self.spiller);
+        self.log.deferred(number, at, message);
         number
     }
 
     fn raise(&mut self, to: InstanceId, name: Name, data: Payload) -> Result<(), Error> {
         let Some(handle) = self.table.handle(&to) else { return Err(Error::NotFound(to)) };
-        if let Some((at, _)) = self.pending.get(&handle) {
-            let at = *at;
+        if let Some(PendingStart { at, .. }) = self.timers.start(handle) {
             self.defer(at, Message { to, kind: MessageKind::Raise { name, data } });
             return Ok(());
         }
@@ -208,12 +206,12 @@ impl Partition {
         let execution = self.table.known(handle).execution();
         match execution.map_or(Status::Entity, |execution| execution.status) {
             Status::Pending => {
-                if let Some((_, number)) = self.pending.remove(&handle) {
-                    self.frame.undeferred(number);
+                if let Some(start) = self.timers.take_start(handle) {
+                    self.log.frame.undeferred(start.message);
                     if let Some(Message { kind: MessageKind::Start { name, version, input, parent, .. }, .. }) =
-                        self.timers.undefer(number)
+                        self.timers.undefer(start.message)
                     {
-                        self.write_started(handle, Begin { name, version, input, parent });
+                        self.write_started(handle, StartRequest { name, version, input, parent });
                     }
                 }
                 self.cut_off(handle, reason);
@@ -232,17 +230,17 @@ impl Partition {
     /// All sub-orchestrations that an execution waits for are terminated in the frame that ends it.
     fn check_cascade(&self, handle: u64, id: &InstanceId, reason: &str) -> Result<(), Error> {
         let subs = open_subs(self.table.running(handle));
-        let (measure, reason) = (self.measure(), MessageKind::Terminate { reason: reason.to_owned() });
+        let (measure, reason) = (self.log.measure(), MessageKind::Terminate { reason: reason.to_owned() });
         let bytes: usize =
             subs.iter().map(|sub| measure.message(&Message { to: sub.clone(), kind: reason.clone() })).sum();
-        if bytes <= self.bounds.step_bytes {
+        if bytes <= self.settings.bounds.step_bytes {
             return Ok(());
         }
         let text = format!(
             "to terminate {id} and its {} sub-orchestrations takes {bytes} bytes, at most {} are allowed; give a shorter \
              reason, or terminate those first",
             subs.len(),
-            self.bounds.step_bytes
+            self.settings.bounds.step_bytes
         );
         Err(Error::Failed(Failure::new(FailureKind::Limit, text)))
     }
@@ -267,12 +265,12 @@ impl Partition {
             return Err(Error::NotFound(to));
         };
         if entity.arrived.is_empty() {
-            self.touched.push(handle);
+            self.work.touched.push(handle);
         }
         let message = Message { to, kind };
-        let bytes = self.spiller.measure().message(&message);
+        let bytes = self.log.spiller.measure().message(&message);
         entity.arrived.push(message);
-        self.arrived_bytes += bytes;
+        self.work.add_arrived(bytes);
         Ok(())
     }
 
@@ -280,7 +278,7 @@ impl Partition {
         let now = self.now;
         let kind = Kind::Entity(Box::<EntityState>::default());
         let handle = self.table.add(Instance { id: id.clone(), created: now, updated: now, kind });
-        self.frame.created(handle, now, id.as_str());
+        self.log.frame.created(handle, now, id.as_str());
         handle
     }
 
@@ -294,32 +292,32 @@ impl Partition {
 
     /// About how many bytes the partition holds of what requests of clients add to.
     pub(super) fn held_bytes(&self) -> u64 {
-        self.table.bytes + self.outbox.bytes() + self.timers.bytes() + self.activities_waiting.bytes()
+        self.table.bytes + self.outbox.bytes() + self.timers.bytes() + self.activities.bytes()
     }
 
     /// Whether there is room for more.
     pub(super) fn admit(&self) -> Result<(), Error> {
         let bytes = self.held_bytes();
-        if bytes < self.bytes_max {
+        if bytes < self.settings.bytes_max {
             return Ok(());
         }
-        Err(Error::Full { partition: self.id, bytes, limit: self.bytes_max })
+        Err(Error::Full { partition: self.settings.id, bytes, limit: self.settings.bytes_max })
     }
 
     /// Removes an instance from memory and, with this frame, from the log.
     pub(super) fn forget(&mut self, handle: u64) {
-        self.cursors.remove(handle);
+        self.code.cursors.remove(handle);
         self.forget_parked(handle);
         self.end_purge(handle);
-        self.frame.purged(handle);
+        self.log.frame.purged(handle);
         let instance = self.table.remove(handle).expect("an instance is forgotten by the step that has looked it up");
         self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));
-        if let Some((_, number)) = self.pending.remove(&handle) {
-            self.frame.undeferred(number);
-            self.timers.undefer(number);
+        if let Some(start) = self.timers.take_start(handle) {
+            self.log.frame.undeferred(start.message);
+            self.timers.undefer(start.message);
         }
-        for reply in self.waiters.remove(&handle).unwrap_or_default() {
-            self.respond(reply, Err(Error::NotFound(instance.id.clone())));
+        for reply in self.waits.take(handle).unwrap_or_default() {
+            self.output.respond(reply, Err(Error::NotFound(instance.id.clone())));
         }
     }
 }

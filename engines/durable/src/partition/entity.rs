@@ -10,7 +10,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::ids::EntityId;
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
-use crate::partition::table::{EntityState, Instance};
+use crate::partition::table::EntityState;
 use crate::payload::Payload;
 use crate::program::{EntityStep, Operation};
 
@@ -44,19 +44,18 @@ impl Partition {
         let before = instance.bytes();
         let id = EntityId::try_from(instance.id.clone()).expect("only entities are sent operations");
         let entity = instance.entity_mut().expect("what is named like an entity is one");
-        self.worksite.enter(id.instance());
+        self.code.worksite.enter(id.instance());
         let mut turn = Turn::new(id, std::mem::take(entity));
         self.drain(&mut turn);
         for message in std::mem::take(&mut turn.entity.arrived) {
-            self.arrived_bytes -= self.measure().message(&message);
+            self.work.remove_arrived(self.log.measure().message(&message));
             self.sort(&mut turn, message);
         }
         self.flush(&mut turn);
         let has_changed = turn.has_changed();
         if has_changed {
             let delta = turn.delta(self.now);
-            self.spiller.tighten(self.frame.len());
-            self.frame.entity(handle, &delta, &mut self.spiller);
+            self.log.entity(handle, &delta);
         }
         let is_gone = turn.entity.state.is_none() && turn.entity.lock.is_none() && turn.entity.queue.is_empty();
         let now = self.now;
@@ -69,15 +68,9 @@ impl Partition {
         self.table.resized(handle, before);
         if is_gone {
             self.forget(handle);
-        } else if self.is_behind(handle) && !self.backlog.contains(&handle) {
-            self.backlog.push_back(handle);
+        } else if self.table.is_behind(handle) {
+            self.work.put_off_entity(handle);
         }
-    }
-
-    /// Whether an entity has operations that wait for nothing but room.
-    pub(super) fn is_behind(&self, handle: u64) -> bool {
-        let entity = self.table.get(handle).and_then(Instance::entity);
-        entity.is_some_and(|entity| entity.lock.is_none() && !entity.queue.is_empty())
     }
 
     fn sort(&mut self, turn: &mut Turn, message: Message) {
@@ -183,8 +176,8 @@ impl Partition {
     fn run_operations(&self, turn: &Turn, operations: &[Operation]) -> (EntityStep, usize) {
         let mut count = operations.len();
         loop {
-            let step = self.program.operate(&turn.id, turn.entity.state.as_ref(), &operations[..count], self.now);
-            let (bytes, most) = (self.measure().step(&step), self.bounds.step_bytes);
+            let step = self.code.program.operate(&turn.id, turn.entity.state.as_ref(), &operations[..count], self.now);
+            let (bytes, most) = (self.log.measure().step(&step), self.settings.bounds.step_bytes);
             if bytes <= most {
                 return (step, count);
             }

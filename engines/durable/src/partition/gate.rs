@@ -5,17 +5,18 @@ use std::collections::VecDeque;
 use crate::error::Error;
 use crate::ids::{PartitionId, Position};
 use crate::partition::input::{Reply, Response, TaskKey};
+use crate::partition::outbox::Gap;
 use crate::program::ActivityCall;
 
 /// Something that leaves the partition once the step that caused it is durable.
 #[derive(Debug)]
-pub(super) enum Gated {
+pub(super) enum GatedEffect {
     Run(TaskKey, ActivityCall),
     /// Hand the outbox over up to this number.
     Send(PartitionId, u64),
     Acknowledge(PartitionId, u64),
-    /// Report that messages from there have not come, from this number on and before that one.
-    Missing(PartitionId, u64, u64),
+    /// Report that messages from there have not come.
+    Missing(PartitionId, Gap),
     Respond(Reply, Result<Response, Error>),
     /// Blobs below this number are in the store.
     Kept(u64),
@@ -27,12 +28,12 @@ pub(super) enum Gated {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     /// Of the frame being written.
-    staged: Vec<Gated>,
-    waiting: VecDeque<(Position, Gated)>,
+    staged: Vec<GatedEffect>,
+    waiting: VecDeque<(Position, GatedEffect)>,
 }
 
 impl Gate {
-    pub(super) fn stage(&mut self, gated: Gated) {
+    pub(super) fn stage(&mut self, gated: GatedEffect) {
         self.staged.push(gated);
     }
 
@@ -42,7 +43,7 @@ impl Gate {
     }
 
     /// The next thing that may leave.
-    pub(super) fn pass(&mut self, durable: Position) -> Option<Gated> {
+    pub(super) fn pass(&mut self, durable: Position) -> Option<GatedEffect> {
         if self.waiting.front()?.0 > durable {
             return None;
         }
@@ -50,7 +51,7 @@ impl Gate {
     }
 
     /// Everything, whether it may leave or not: the partition has stopped.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Gated> + '_ {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = GatedEffect> + '_ {
         self.waiting.drain(..).map(|(_, gated)| gated).chain(self.staged.drain(..))
     }
 
@@ -66,13 +67,13 @@ mod tests {
     #[test]
     fn nothing_passes_before_its_position() {
         let mut gate = Gate::default();
-        gate.stage(Gated::Kept(1));
+        gate.stage(GatedEffect::Kept(1));
         gate.close(Position(1));
-        gate.stage(Gated::Kept(2));
+        gate.stage(GatedEffect::Kept(2));
         gate.close(Position(3));
         assert!(gate.pass(Position(0)).is_none());
-        assert!(matches!(gate.pass(Position(2)), Some(Gated::Kept(1))));
+        assert!(matches!(gate.pass(Position(2)), Some(GatedEffect::Kept(1))));
         assert!(gate.pass(Position(2)).is_none());
-        assert!(matches!(gate.pass(Position(3)), Some(Gated::Kept(2))));
+        assert!(matches!(gate.pass(Position(3)), Some(GatedEffect::Kept(2))));
     }
 }

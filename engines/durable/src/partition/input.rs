@@ -1,7 +1,5 @@
 //! Inputs of a partition, and its outputs besides frames.
 
-use std::collections::VecDeque;
-
 use tokio::sync::oneshot;
 
 use crate::client::{Filter, InstanceView};
@@ -63,13 +61,6 @@ pub enum Input {
     },
     /// A client's request.
     Request(Request),
-}
-
-/// The rest of an input that did not fit into the frame of a turn.
-#[derive(Debug)]
-pub(super) enum Held {
-    Messages { from: PartitionId, first: u64, messages: VecDeque<Message> },
-    Each { messages: VecDeque<Message>, results: Vec<Result<(), Error>>, reply: Reply },
 }
 
 /// Which activity of which execution on this partition.
@@ -204,5 +195,5 @@ pub enum Effect {
     /// Keep a part of a snapshot.
     Keep(String, Vec<u8>),
     /// Keep the list of parts, then cut the log before `before` and forget blobs of older snapshots.
-    Finish(super::snapshot::Finished),
+    Finish(super::snapshot::FinishedSnapshot),
 }

@@ -8,9 +8,9 @@ use crate::client::Status;
 use crate::error::Error;
 use crate::ids::{InstanceId, Time};
 use crate::message::{Message, MessageKind};
-use crate::partition::purge::Purged;
+use crate::partition::purge::PurgeProgress;
 use crate::partition::table::{Execution, Instance};
-use crate::partition::{Partition, Sealed};
+use crate::partition::{Partition, SealedFrame};
 
 /// A change to one instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,9 +56,9 @@ impl Change {
 impl Partition {
     /// Makes a change and seals it, if there is anything to write. Says how many instances it changed here. A purge that
     /// one frame has no room for [is under way](Partition::is_purging) afterwards, and goes on when it is made again.
-    pub(crate) fn maintain(&mut self, change: Change, now: Time) -> (Result<u64, Error>, Option<Sealed<'_>>) {
+    pub(crate) fn maintain(&mut self, change: Change, now: Time) -> (Result<u64, Error>, Option<SealedFrame<'_>>) {
         self.now = self.now.followed_by(now);
-        self.frame.begin(self.now);
+        self.log.frame.begin(self.now);
         let changed = match change {
             Change::Terminate { id, reason } => {
                 self.tell(Message { to: id, kind: MessageKind::Terminate { reason } }).map(|()| 1)
@@ -66,7 +66,7 @@ impl Partition {
             Change::Suspend { id, reason } => self.suspend_still(id, reason).map(|()| 1),
             Change::Resume { id, reason } => self.resume_later(id, reason).map(|()| 1),
             Change::Purge { id } => match self.purge(&id) {
-                Ok(Purged { count: 0, is_over: true }) => Err(Error::NotFound(id)),
+                Ok(PurgeProgress { count: 0, is_over: true }) => Err(Error::NotFound(id)),
                 purged => purged.map(|purged| purged.count),
             },
         };

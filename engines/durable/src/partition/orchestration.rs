@@ -1,43 +1,36 @@
 //! Steps of orchestrations: an outside event in, the code's decisions written down and acted on.
 
 use crate::client::Status;
-use crate::codec::{Events, put_event};
+use crate::codec::Events;
 use crate::event::{Caller, Event, EventKind};
 use crate::failure::{Failure, FailureKind};
 use crate::ids::{EntityId, Name, Time};
 use crate::message::{Message, MessageKind, Reuse};
-use crate::partition::deliver::Begin;
-use crate::partition::gate::Gated;
+use crate::partition::deliver::StartRequest;
+use crate::partition::gate::GatedEffect;
 use crate::partition::input::TaskKey;
 use crate::partition::table::{Execution, Instance};
 use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
-/// Legacy of an execution that continued as new.
-struct Continued {
-    begin: Begin,
+/// The execution that follows one that continued as new.
+struct NextExecution {
+    request: StartRequest,
     generation: u64,
     unread: Vec<(Name, Payload)>,
 }
 
 impl Partition {
     /// Begins an execution of an instance that has no history.
-    pub(super) fn begin(&mut self, handle: u64, begin: Begin) {
-        let kind = self.started(handle, begin);
+    pub(super) fn begin(&mut self, handle: u64, request: StartRequest) {
+        let kind = self.code.started(self.table.running(handle).generation, request);
         self.step(handle, kind);
     }
 
-    fn started(&self, handle: u64, begin: Begin) -> EventKind {
-        let Begin { name, version, input, parent } = begin;
-        let version = version.or_else(|| self.program.newest(name.as_str())).unwrap_or(0);
-        let generation = self.table.running(handle).generation;
-        EventKind::Started { name, version, generation, input, parent }
-    }
-
     /// Writes the beginning of an execution whose code will never run.
-    pub(super) fn write_started(&mut self, handle: u64, begin: Begin) {
-        let kind = self.started(handle, begin);
+    pub(super) fn write_started(&mut self, handle: u64, request: StartRequest) {
+        let kind = self.code.started(self.table.running(handle).generation, request);
         self.note_started(handle, &kind);
         let time = self.now;
         self.encode(handle, &Event { time, kind }, &[]);
@@ -79,14 +72,14 @@ impl Partition {
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
         let instance = self.table.known(handle);
-        self.worksite.enter(&instance.id);
+        self.code.worksite.enter(&instance.id);
         let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
-        let mut decisions = std::mem::take(&mut self.decisions);
+        let mut decisions = std::mem::take(&mut self.code.decisions);
         let progress = match self.ready(handle, &event.kind) {
-            Ok(()) => self.cursors.get(handle).expect("a cursor that is ready").feed(&event, &mut decisions),
-            Err(failure) if self.parks(&failure) => {
-                self.decisions = decisions;
+            Ok(()) => self.code.cursors.get(handle).expect("a cursor that is ready").feed(&event, &mut decisions),
+            Err(failure) if self.code.parks(&failure) => {
+                self.code.decisions = decisions;
                 self.park(handle, &failure, event.kind);
                 return true;
             }
@@ -97,11 +90,11 @@ impl Partition {
         };
         if progress == Progress::Ignored {
             decisions.clear();
-            self.decisions = decisions;
+            self.code.decisions = decisions;
             return false;
         }
-        self.encode(handle, &event, &decisions);
-        let (bytes, most) = (self.scratch.len().max(self.sent_bytes(handle, &decisions)), self.bounds.step_bytes);
+        let encoded = self.encode(handle, &event, &decisions);
+        let (bytes, most) = (encoded.max(self.sent_bytes(handle, &decisions)), self.settings.bounds.step_bytes);
         if bytes > most {
             let text = format!("one step decided on {bytes} bytes, at most {most} are allowed");
             decisions = vec![EventKind::Failed { failure: Failure::new(FailureKind::Limit, text) }];
@@ -112,15 +105,15 @@ impl Partition {
         for decision in decisions.drain(..) {
             self.act(handle, decision);
         }
-        self.decisions = decisions;
-        self.cursors.measure(handle);
+        self.code.decisions = decisions;
+        self.code.cursors.measure(handle);
         true
     }
 
     /// How much room what the decisions send takes.
     fn sent_bytes(&self, handle: u64, decisions: &[EventKind]) -> usize {
         let sender = self.table.known(handle).id.as_str().len();
-        let sent: usize = decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum();
+        let sent: usize = decisions.iter().map(|decision| self.log.measure().sent_by(decision, sender)).sum();
         // Locks that are held are freed at the end, in the same frame: that must fit at any time.
         let counts = |decision: &EventKind| decision.is_end() || matches!(decision, EventKind::LockRequested { .. });
         let execution = self.table.running(handle);
@@ -129,29 +122,12 @@ impl Partition {
         }
         let held = super::view::open_locks(execution).into_iter();
         let freed =
-            held.map(|(id, entities)| self.measure().sent_by(&EventKind::LockReleased { id, entities }, sender));
+            held.map(|(id, entities)| self.log.measure().sent_by(&EventKind::LockReleased { id, entities }, sender));
         sent + freed.sum::<usize>()
     }
 
-    /// Sees to it that the cursor is there: a new one for a beginning, else by replay.
     fn ready(&mut self, handle: u64, next: &EventKind) -> Result<(), Failure> {
-        if self.cursors.get(handle).is_some() {
-            self.cursors.hits += 1;
-            return Ok(());
-        }
-        let instance = self.table.known(handle);
-        let execution = instance.orchestration();
-        let mut cursor = self.program.cursor(&instance.id, execution.name.as_str(), execution.version)?;
-        if !matches!(next, EventKind::Started { .. }) {
-            self.cursors.misses += 1;
-            let mut reader = self.spiller.step_reader();
-            let mut events = Events::new(&execution.history, Time(0), &mut reader).map(|event| {
-                event.map_err(|error| Failure::new(FailureKind::Payload, format!("cannot read the history: {error}")))
-            });
-            cursor.replay(&mut events)?;
-        }
-        self.cursors.put(handle, cursor);
-        Ok(())
+        self.code.ready(handle, self.table.known(handle), next, &self.log.spiller)
     }
 
     /// Whether the code of a parked orchestration fits its history.
@@ -160,32 +136,21 @@ impl Partition {
         self.ready(handle, &EventKind::Resumed { reason: String::new() }).is_ok()
     }
 
-    /// Makes bytes of an event and the decisions it caused.
-    fn encode(&mut self, handle: u64, event: &Event, decisions: &[EventKind]) {
+    /// Encodes an event and the decisions it caused. Gives the number of bytes.
+    fn encode(&mut self, handle: u64, event: &Event, decisions: &[EventKind]) -> usize {
         let instance = self.table.known(handle);
         let is_first = instance.orchestration().history.is_empty();
         let previous = if is_first { Time(0) } else { instance.updated };
-        let next_blob = self.spiller.next();
-        self.scratch.clear();
-        self.spiller.tighten(self.frame.len());
-        put_event(&mut self.scratch, previous, event.time, &event.kind, &mut self.spiller);
-        for decision in decisions {
-            self.spiller.tighten(self.frame.len() + self.scratch.len());
-            put_event(&mut self.scratch, event.time, event.time, decision, &mut self.spiller);
-        }
-        self.has_spilled = self.spiller.next() > next_blob;
+        self.log.encode(previous, event, decisions)
     }
 
-    /// Puts what was made into the history and the frame.
+    /// Writes what was encoded to the history and the frame.
     fn write(&mut self, handle: u64, time: Time) {
         let instance = self.table.known_mut(handle);
         let before = instance.bytes();
         instance.updated = time;
-        let execution = instance.orchestration_mut();
-        execution.has_blobs |= self.has_spilled;
-        execution.history.extend_from_slice(&self.scratch);
+        self.log.append(handle, instance.orchestration_mut());
         self.table.resized(handle, before);
-        self.frame.appended(handle, &self.scratch);
     }
 
     fn note_started(&mut self, handle: u64, kind: &EventKind) {
@@ -250,7 +215,7 @@ impl Partition {
             EventKind::ContinuedAsNew { .. } => {
                 self.release_all(handle);
                 self.set_continuing(handle);
-                self.restarts.push_back(handle);
+                self.work.restarts.push_back(handle);
             }
             _ => {}
         }
@@ -269,10 +234,12 @@ impl Partition {
         let key = self.key(handle, id);
         let instance = self.table.known(handle).id.clone();
         let call = ActivityCall { name, input, instance, generation: key.generation, id };
-        if self.mode == crate::options::Mode::Speculative && self.program.is_idempotent(call.name.as_str()) {
-            self.run(key, call);
+        if self.settings.mode == crate::options::Mode::Speculative
+            && self.code.program.is_idempotent(call.name.as_str())
+        {
+            self.activities.run(key, call, &mut self.output);
         } else {
-            self.gate.stage(Gated::Run(key, call));
+            self.output.gate.stage(GatedEffect::Run(key, call));
         }
     }
 
@@ -308,10 +275,10 @@ impl Partition {
         execution.history.shrink_to_fit();
         let parent = execution.parent.clone();
         self.table.resized(handle, before);
-        if let Some(replies) = self.waiters.remove(&handle) {
-            let view = self.view_ended(handle, &result);
+        if let Some(replies) = self.waits.take(handle) {
+            let view = self.reader().view_ended(handle, &result);
             for reply in replies {
-                self.respond(reply, view.clone().map(|view| Response::View(Some(Box::new(view)))));
+                self.output.respond(reply, view.clone().map(|view| Response::View(Some(Box::new(view)))));
             }
         }
         if let Some(Caller { instance, generation, id }) = parent.map(|parent| *parent) {
@@ -321,7 +288,7 @@ impl Partition {
 
     /// Drops what only a running execution needs, and frees the entities it has locked.
     fn release_all(&mut self, handle: u64) {
-        self.cursors.remove(handle);
+        self.code.cursors.remove(handle);
         let instance = self.table.known(handle);
         let execution = instance.orchestration();
         let generation = execution.generation;
@@ -336,11 +303,11 @@ impl Partition {
     /// Begins the next execution of an instance whose history ends with continue-as-new.
     pub(super) fn restart(&mut self, handle: u64) {
         // An event that came first has begun it already, or it was terminated or purged meanwhile.
-        let Some(Continued { begin, unread, .. }) = self.renew(handle) else { return };
-        self.begin(handle, begin);
+        let Some(NextExecution { request, unread, .. }) = self.renew(handle) else { return };
+        self.begin(handle, request);
         let to = self.table.known(handle).id.clone();
         for (name, data) in unread {
-            let is_parked = self.is_parked(handle);
+            let is_parked = self.table.is_parked(handle);
             if is_parked || self.is_full() {
                 let message = Message { to: to.clone(), kind: MessageKind::Raise { name, data } };
                 if let Some(message) = self.keep_if_parked(message) {
@@ -355,37 +322,37 @@ impl Partition {
 
     /// Begins the next execution, if there is to be one, and leaves its code alone: it is about to be ended.
     pub(super) fn begin_unrun(&mut self, handle: u64) {
-        if let Some(Continued { begin, .. }) = self.renew(handle) {
-            self.write_started(handle, begin);
+        if let Some(NextExecution { request, .. }) = self.renew(handle) {
+            self.write_started(handle, request);
         }
     }
 
     /// Puts an empty history in the place of one that ends with continue-as-new.
-    fn renew(&mut self, handle: u64) -> Option<Continued> {
-        let continued = self.continued(handle)?;
+    fn renew(&mut self, handle: u64) -> Option<NextExecution> {
+        let next = self.next_execution(handle)?;
         self.table.set_status(handle, Status::Pending);
         let instance = self.table.known_mut(handle);
         let before = instance.bytes();
         let time = instance.updated.followed_by(self.now);
         instance.updated = time;
-        *instance.orchestration_mut() = Execution::pending(continued.generation);
+        *instance.orchestration_mut() = Execution::pending(next.generation);
         self.table.resized(handle, before);
-        self.frame.restarted(handle, time, &[]);
-        Some(continued)
+        self.log.frame.restarted(handle, time, &[]);
+        Some(next)
     }
 
-    fn continued(&self, handle: u64) -> Option<Continued> {
+    fn next_execution(&self, handle: u64) -> Option<NextExecution> {
         let execution = self.table.get(handle)?.execution().filter(|execution| execution.is_continuing)?;
-        let mut reader = self.spiller.step_reader();
+        let mut reader = self.log.spiller.step_reader();
         let last = Events::new(&execution.history, Time(0), &mut reader).last()?.ok()?;
         // Bytes that a checksum has passed may still be another program's.
         let EventKind::ContinuedAsNew { input, unread } = last.kind else { return None };
-        let begin = Begin {
+        let request = StartRequest {
             name: execution.name.clone(),
             version: Some(execution.version),
             input,
             parent: execution.parent.as_deref().cloned(),
         };
-        Some(Continued { begin, generation: execution.generation + 1, unread })
+        Some(NextExecution { request, generation: execution.generation + 1, unread })
     }
 }

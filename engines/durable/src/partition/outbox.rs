@@ -34,9 +34,22 @@ pub(super) struct Outbox {
     early_bytes: usize,
 }
 
+/// Numbers of messages in a row that have not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Gap {
+    pub(super) first: u64,
+    /// The number behind the last.
+    pub(super) before: u64,
+}
+
+impl Gap {
+    /// All messages.
+    pub(super) const ALL: Self = Self { first: 0, before: u64::MAX };
+}
+
 /// How far the ways to and from one partition have come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct LaneProgress {
     /// The last number given to a message for it.
     pub(crate) sent: u64,
     /// The last number that it is known to have taken.
@@ -131,12 +144,12 @@ impl Outbox {
         (first, messages)
     }
 
-    /// Messages that were handed over and are not known to have arrived, those from `first` on and before `before`, at
-    /// most `most`; and the number of the first.
-    pub(super) fn again(&mut self, to: PartitionId, first: u64, before: u64, most: usize) -> (u64, Vec<Message>) {
+    /// Messages of a gap that were handed over and are not known to have arrived, at most `most`; and the number of the
+    /// first.
+    pub(super) fn again(&mut self, to: PartitionId, gap: Gap, most: usize) -> (u64, Vec<Message>) {
         let lane = self.lane(to);
         let first_open = lane.sent + 1 - lane.open.len() as u64;
-        let (first, before) = (first.max(first_open), before.min(lane.handed + 1));
+        let (first, before) = (gap.first.max(first_open), gap.before.min(lane.handed + 1));
         let count = usize::try_from(before.saturating_sub(first)).unwrap_or(0).min(most);
         let skip = usize::try_from(first - first_open).unwrap_or(usize::MAX).min(lane.open.len());
         (first, lane.open.range(skip..).take(count).cloned().collect())
@@ -228,24 +241,24 @@ impl Outbox {
         run
     }
 
-    /// The gap before a message that has just come, if it was not there before: the number of the first that is missing.
-    /// None if what comes behind the gap is not kept.
-    pub(super) fn new_gap(&mut self, from: PartitionId, sequence: u64) -> Option<u64> {
+    /// The gap before a message that has just come, if it was not there before. `None` if messages behind the gap are not
+    /// kept.
+    pub(super) fn new_gap(&mut self, from: PartitionId, sequence: u64) -> Option<Gap> {
         let has_room = self.has_room_for_early();
         let first = self.lane(from).heard() + 1;
-        (has_room && first < sequence).then_some(first)
+        (has_room && first < sequence).then_some(Gap { first, before: sequence })
     }
 
-    /// Numbers up to `up_to` that have not come from there, as ranges: the first, and the one behind the last.
-    pub(super) fn gaps(&mut self, from: PartitionId, up_to: u64) -> Vec<(u64, u64)> {
+    /// Gaps in the messages that have come from there, up to the number `up_to`.
+    pub(super) fn gaps(&mut self, from: PartitionId, up_to: u64) -> Vec<Gap> {
         let lane = self.lane(from);
         let came = lane.early.keys().copied().chain([up_to.saturating_add(1)]);
         let gaps = came.scan(lane.taken + 1, |next, came| {
-            let gap = (*next, came);
+            let gap = Gap { first: *next, before: came };
             *next = came.saturating_add(1);
             Some(gap)
         });
-        gaps.filter(|(first, before)| first < before).take(GAPS_MAX).collect()
+        gaps.filter(|gap| gap.first < gap.before).take(GAPS_MAX).collect()
     }
 
     /// The last number taken from a partition.
@@ -301,8 +314,8 @@ impl Outbox {
     }
 
     /// How far the ways to and from each partition have come, as far as this side knows.
-    pub(super) fn crossings(&self) -> Vec<Crossing> {
-        let of = |lane: &Lane| Crossing { sent: lane.sent, arrived: lane.arrived, taken: lane.taken };
+    pub(super) fn progress(&self) -> Vec<LaneProgress> {
+        let of = |lane: &Lane| LaneProgress { sent: lane.sent, arrived: lane.arrived, taken: lane.taken };
         self.lanes.iter().map(of).collect()
     }
 
@@ -330,6 +343,10 @@ mod tests {
     fn message(reason: &str) -> Message {
         let to = InstanceId::new("x").expect("an identifier");
         Message { to, kind: MessageKind::Resume { reason: reason.into() } }
+    }
+
+    fn gap(first: u64, before: u64) -> Gap {
+        Gap { first, before }
     }
 
     #[test]
@@ -374,16 +391,12 @@ mod tests {
         assert_eq!(outbox.stuck().collect::<Vec<_>>(), [to]);
         assert_eq!(outbox.unconfirmed(to), Some(2));
         outbox.allow(to, 3);
-        assert_eq!(
-            outbox.again(to, 0, u64::MAX, 9),
-            (2, vec![message("b")]),
-            "what was not handed over is not repeated"
-        );
+        assert_eq!(outbox.again(to, Gap::ALL, 9), (2, vec![message("b")]), "what was not handed over is not repeated");
         assert_eq!(outbox.hand_over(to, 9), (3, vec![message("c")]));
-        assert_eq!(outbox.again(to, 3, 4, 9), (3, vec![message("c")]));
-        assert_eq!(outbox.again(to, 0, u64::MAX, 1), (2, vec![message("b")]));
+        assert_eq!(outbox.again(to, Gap { first: 3, before: 4 }, 9), (3, vec![message("c")]));
+        assert_eq!(outbox.again(to, Gap::ALL, 1), (2, vec![message("b")]));
         outbox.arrived(to, 3);
-        assert!(outbox.again(to, 0, u64::MAX, 9).1.is_empty());
+        assert!(outbox.again(to, Gap::ALL, 9).1.is_empty());
         assert_eq!(outbox.unconfirmed(to), None);
         assert_eq!(outbox.stuck().count(), 0);
     }
@@ -393,13 +406,13 @@ mod tests {
         let (mut outbox, from) = (Outbox::new(2), PartitionId(1));
         assert!(outbox.take(from, 1));
         assert_eq!(outbox.new_gap(from, 2), None);
-        assert_eq!(outbox.new_gap(from, 4), Some(2));
+        assert_eq!(outbox.new_gap(from, 4), Some(gap(2, 4)));
         for sequence in [4, 5, 8, 4] {
             outbox.keep_early(from, sequence, message(&sequence.to_string()));
         }
         assert_eq!(outbox.new_gap(from, 9), None, "it is known");
-        assert_eq!(outbox.gaps(from, 10), [(2, 4), (6, 8), (9, 11)]);
-        assert_eq!(outbox.gaps(from, 1), [(2, 4), (6, 8)]);
+        assert_eq!(outbox.gaps(from, 10), [gap(2, 4), gap(6, 8), gap(9, 11)]);
+        assert_eq!(outbox.gaps(from, 1), [gap(2, 4), gap(6, 8)]);
         assert!(outbox.early_run(from).is_empty());
         assert!(outbox.take(from, 2) && outbox.take(from, 3));
         assert_eq!(outbox.early_run(from), [message("4"), message("5")]);
@@ -417,7 +430,7 @@ mod tests {
         outbox.keep_early(from, 2, message("2"));
         outbox.keep_early(from, 3, message("3"));
         assert_eq!(outbox.new_gap(from, 9), None);
-        assert_eq!(outbox.gaps(from, 9), [(1, 2), (3, 10)]);
+        assert_eq!(outbox.gaps(from, 9), [gap(1, 2), gap(3, 10)]);
         assert!(outbox.take(from, 1));
         assert_eq!(outbox.early_run(from), [message("2")]);
     }

@@ -7,24 +7,17 @@
 
 use crate::codec::KEPT;
 use crate::event::EventKind;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind, Reuse};
-use crate::options::Mismatch;
 use crate::partition::Partition;
 use crate::partition::input::TaskKey;
-use crate::partition::table::{Execution, Instance};
-use crate::partition::timers::AT_ONCE;
+use crate::partition::table::Execution;
+use crate::partition::timers::PendingStart;
 use crate::partition::view::open_locks;
 use crate::payload::Payload;
 
 impl Partition {
-    /// Whether a failure to make a cursor parks the orchestration.
-    pub(super) fn parks(&self, failure: &Failure) -> bool {
-        let is_mismatch = matches!(failure.kind, FailureKind::Unregistered | FailureKind::Nondeterminism);
-        is_mismatch && self.on_mismatch == Mismatch::Park
-    }
-
     /// Parks an orchestration to which this was to happen, and keeps it.
     pub(super) fn park(&mut self, handle: u64, failure: &Failure, kind: EventKind) {
         let id = self.table.known(handle).id.clone();
@@ -33,15 +26,15 @@ impl Partition {
             self.unbegin(handle);
         }
         let reason = failure.to_string();
-        self.cursors.remove(handle);
+        self.code.cursors.remove(handle);
         self.timers.forget(handle, self.table.running(handle).generation);
-        self.frame.parked(handle, Some(&reason));
+        self.log.frame.parked(handle, Some(&reason));
         self.table.set_parked(handle, Some(reason.into()));
         if let Some(kind) = kept {
             let is_start = matches!(kind, MessageKind::Start { .. });
-            let number = self.keep(Message { to: id, kind });
+            let message = self.keep(Message { to: id, kind });
             if is_start {
-                self.pending.insert(handle, (KEPT, number));
+                self.timers.set_start(handle, PendingStart { at: KEPT, message });
             }
         }
     }
@@ -53,7 +46,7 @@ impl Partition {
         Some(match kind {
             EventKind::Started { name, version, input, parent, .. } => {
                 // Of code that is not there, the newest version is not known either.
-                let is_unknown = version == 0 && self.program.newest(name.as_str()).is_none();
+                let is_unknown = version == 0 && self.code.program.newest(name.as_str()).is_none();
                 let version = (!is_unknown).then_some(version);
                 MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::Never }
             }
@@ -84,7 +77,7 @@ impl Partition {
         let generation = self.table.running(handle).generation;
         self.table.set_status(handle, crate::client::Status::Pending);
         *self.table.running_mut(handle) = Execution::pending(generation);
-        self.frame.numbered(handle, generation);
+        self.log.frame.numbered(handle, generation);
     }
 
     fn keep(&mut self, message: Message) -> u64 {
@@ -102,22 +95,11 @@ impl Partition {
             MessageKind::Raise { .. } => None,
             _ => return Some(message),
         };
-        if self.table.handle(&message.to).is_some_and(|handle| self.is_execution_parked(handle, execution)) {
+        if self.table.handle(&message.to).is_some_and(|handle| self.table.is_execution_parked(handle, execution)) {
             self.keep(message);
             return None;
         }
         Some(message)
-    }
-
-    pub(super) fn is_parked(&self, handle: u64) -> bool {
-        self.table.get(handle).is_some_and(Instance::is_parked)
-    }
-
-    /// Whether this execution of an orchestration is parked, if one is given. A message
-    /// for an earlier execution is not kept, so that a lock that comes too late is freed now.
-    pub(super) fn is_execution_parked(&self, handle: u64, generation: Option<u64>) -> bool {
-        let execution = self.table.get(handle).filter(|instance| instance.is_parked()).and_then(Instance::execution);
-        execution.is_some_and(|execution| generation.is_none_or(|generation| generation == execution.generation))
     }
 
     /// The result of an activity of an orchestration that is parked.
@@ -129,14 +111,14 @@ impl Partition {
 
     /// Forgets what is kept for an orchestration that has ended.
     pub(super) fn forget_parked(&mut self, handle: u64) {
-        if !self.is_parked(handle) {
+        if !self.table.is_parked(handle) {
             return;
         }
-        self.frame.parked(handle, None);
+        self.log.frame.parked(handle, None);
         self.table.set_parked(handle, None);
         let id = &self.table.known(handle).id;
         if self.timers.drop_kept(id) {
-            self.frame.dropped(id.as_str());
+            self.log.frame.dropped(id.as_str());
         }
     }
 
@@ -144,7 +126,7 @@ impl Partition {
     pub(super) fn reopen_parked(&mut self) -> Vec<TaskKey> {
         let (mut done, mut due) = (Vec::new(), Vec::new());
         for (number, _, message) in self.timers.messages().filter(|(_, at, _)| *at == KEPT) {
-            let Some(handle) = self.table.handle(&message.to).filter(|handle| self.is_parked(*handle)) else {
+            let Some(handle) = self.table.handle(&message.to).filter(|handle| self.table.is_parked(*handle)) else {
                 due.push(number);
                 continue;
             };
@@ -152,8 +134,8 @@ impl Partition {
                 done.push(TaskKey { handle, generation, id });
             }
         }
-        due.into_iter().for_each(|number| self.deliver_soon(number));
-        self.retries = self.table.from(0).filter(|(_, instance)| instance.is_parked()).map(|(at, _)| at).collect();
+        due.into_iter().for_each(|number| self.timers.hurry(number, &self.table));
+        self.work.retries = self.table.from(0).filter(|(_, instance)| instance.is_parked()).map(|(at, _)| at).collect();
         done
     }
 
@@ -170,41 +152,26 @@ impl Partition {
     }
 
     fn can_begin(&self, handle: u64, id: &InstanceId) -> bool {
-        let (_, number) = self.pending.get(&handle).expect("one that is parked before it begins keeps its start");
-        let message = self.timers.message(*number).expect("what is pending waits for its start");
+        let message = self.timers.start_message(handle).expect("one that is parked before it begins keeps its start");
         let MessageKind::Start { name, version, .. } = &message.kind else { unreachable!("it is pending by a start") };
-        let version = version.or_else(|| self.program.newest(name.as_str()));
-        version.is_some_and(|version| self.program.cursor(id, name.as_str(), version).is_ok())
+        let version = version.or_else(|| self.code.program.newest(name.as_str()));
+        version.is_some_and(|version| self.code.program.cursor(id, name.as_str(), version).is_ok())
     }
 
     fn unpark(&mut self, handle: u64) {
-        self.frame.parked(handle, None);
+        self.log.frame.parked(handle, None);
         self.table.set_parked(handle, None);
         self.timers_anew(handle);
         let id = self.table.known(handle).id.clone();
         for number in self.timers.take_kept(&id) {
             if self.is_full() {
-                self.deliver_soon(number);
+                self.timers.hurry(number, &self.table);
                 continue;
             }
             let message = self.timers.undefer(number).expect("what is kept for it waits until now");
-            self.frame.undeferred(number);
-            if self.pending.get(&handle).is_some_and(|(_, start)| *start == number) {
-                self.pending.remove(&handle);
-            }
+            self.log.frame.undeferred(number);
+            self.timers.start_delivered(handle, number);
             self.deliver(message);
         }
-    }
-
-    /// Leaves a message that was kept to the next turn.
-    fn deliver_soon(&mut self, number: u64) {
-        let message = self.timers.undefer(number).expect("what was kept waits until now");
-        let handle = self.table.handle(&message.to);
-        if let Some((at, _)) =
-            handle.and_then(|handle| self.pending.get_mut(&handle)).filter(|(_, start)| *start == number)
-        {
-            *at = AT_ONCE;
-        }
-        self.timers.restore(number, AT_ONCE, message);
     }
 }

@@ -23,7 +23,7 @@ const PURGED_MAX: usize = 2_000;
 
 /// Part of a purge that one frame has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Purged {
+pub(super) struct PurgeProgress {
     /// Instances that are gone here. Sub-orchestrations of other partitions are sent messages.
     pub(super) count: u64,
     /// Whether it is all done.
@@ -35,7 +35,7 @@ pub(super) struct Purged {
 pub(super) struct Purge {
     /// From what was to be purged down to where it has come.
     path: Vec<Level>,
-    /// What has been on the path: an identifier may be used again further down.
+    /// Handles that have been on the path: an identifier may be used again further down.
     seen: HashSet<u64>,
     count: u64,
     replies: Vec<PurgeReply>,
@@ -75,13 +75,13 @@ impl Purge {
 
 impl Partition {
     /// Forgets an ended orchestration with its sub-orchestrations, or an idle entity, as far as the frame has room.
-    pub(super) fn purge(&mut self, id: &InstanceId) -> Result<Purged, Error> {
-        let Some(handle) = self.table.handle(id) else { return Ok(Purged { count: 0, is_over: true }) };
+    pub(super) fn purge(&mut self, id: &InstanceId) -> Result<PurgeProgress, Error> {
+        let Some(handle) = self.table.handle(id) else { return Ok(PurgeProgress { count: 0, is_over: true }) };
         let mut purge = match self.purges.remove(&handle) {
             Some(purge) => {
                 // It has come, unless this was requested again before.
                 if self.timers.undefer(purge.message).is_some() {
-                    self.frame.undeferred(purge.message);
+                    self.log.frame.undeferred(purge.message);
                 }
                 purge
             }
@@ -96,7 +96,7 @@ impl Partition {
         };
         let before = purge.count;
         self.go_on(&mut purge);
-        let purged = Purged { count: purge.count - before, is_over: purge.path.is_empty() };
+        let purged = PurgeProgress { count: purge.count - before, is_over: purge.path.is_empty() };
         if purged.is_over {
             self.conclude_purge(purge);
         } else {
@@ -109,7 +109,7 @@ impl Partition {
     fn go_on(&mut self, purge: &mut Purge) {
         while let Some(level) = purge.path.last_mut() {
             match level.subs.pop() {
-                Some(sub) if sub.partition(self.count) != self.id => {
+                Some(sub) if self.settings.partition_of(&sub) != self.settings.id => {
                     self.send(Message { to: sub, kind: MessageKind::Purge });
                 }
                 Some(sub) => {
@@ -135,32 +135,32 @@ impl Partition {
     fn forget_ended(&mut self, handle: u64) -> u64 {
         let Some(instance) = self.table.get(handle) else { return 0 };
         let after = instance.execution().map_or(0, |execution| execution.generation + 1);
-        self.generation_next = self.generation_next.max(after);
+        self.generations.raise(after);
         self.forget(handle);
         1
     }
 
-    /// What is to be purged is gone.
+    /// Ends the purge of an instance that is gone.
     pub(super) fn end_purge(&mut self, handle: u64) {
         if let Some(purge) = self.purges.remove(&handle) {
             self.timers.undefer(purge.message);
-            self.frame.undeferred(purge.message);
+            self.log.frame.undeferred(purge.message);
             self.conclude_purge(purge);
         }
     }
 
     fn conclude_purge(&mut self, purge: Purge) {
         for PurgeReply { reply, before, next } in purge.replies {
-            self.respond(reply, Ok(Response::Count(before + purge.count, next)));
+            self.output.respond(reply, Ok(Response::Count(before + purge.count, next)));
         }
     }
 
     /// Purges one, and responds when that is done.
     pub(super) fn purge_for(&mut self, id: &InstanceId, to: PurgeReply) {
         match self.purge(id) {
-            Err(error) => self.respond(to.reply, Err(error)),
-            Ok(Purged { count, is_over: true }) => {
-                self.respond(to.reply, Ok(Response::Count(to.before + count, to.next)));
+            Err(error) => self.output.respond(to.reply, Err(error)),
+            Ok(PurgeProgress { count, is_over: true }) => {
+                self.output.respond(to.reply, Ok(Response::Count(to.before + count, to.next)));
             }
             Ok(_) => self.wait_for_purge(id, to),
         }
@@ -182,15 +182,15 @@ impl Partition {
         let mut count = 0;
         for (handle, id) in ids {
             if self.is_full() {
-                return self.respond(reply, Ok(Response::Count(count, Some(handle))));
+                return self.output.respond(reply, Ok(Response::Count(count, Some(handle))));
             }
             match self.purge(&id) {
-                Ok(Purged { count: more, is_over: true }) => count += more,
+                Ok(PurgeProgress { count: more, is_over: true }) => count += more,
                 Ok(_) => return self.wait_for_purge(&id, PurgeReply { reply, before: count, next: Some(handle) }),
                 Err(_) => {}
             }
         }
-        self.respond(reply, Ok(Response::Count(count, next)));
+        self.output.respond(reply, Ok(Response::Count(count, next)));
     }
 
     fn ended(&self, filter: &Filter, from: u64) -> (Vec<(u64, InstanceId)>, Option<u64>) {

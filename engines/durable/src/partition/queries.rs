@@ -5,9 +5,9 @@
 
 use crate::client::{Filter, InstanceView, Status};
 use crate::error::Error;
-use crate::partition::Partition;
-use crate::partition::input::Values;
+use crate::partition::input::{RequestKind, Response, Values};
 use crate::partition::table::Instance;
+use crate::partition::view::InstanceReader;
 
 /// Instances that one question looks at before it says where to go on.
 pub(super) const LOOKED_AT_MAX: usize = 20_000;
@@ -23,8 +23,33 @@ impl Filter {
     }
 }
 
-impl Partition {
-    pub(super) fn query(
+impl InstanceReader<'_> {
+    /// Responds to a query. A request that would change something is not a query, and is left undone.
+    pub(super) fn respond(&self, kind: &RequestKind) -> Result<Response, Error> {
+        match kind {
+            RequestKind::Get(id) => {
+                let view = self.table.handle(id).map(|handle| self.view(handle, Values::With)).transpose()?;
+                Ok(Response::View(view.map(Box::new)))
+            }
+            RequestKind::History(id) => {
+                self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Response::Events)
+            }
+            RequestKind::State(id) => {
+                let instance = self.table.handle(id.instance()).map(|handle| self.table.known(handle));
+                Ok(Response::State(instance.and_then(|instance| instance.entity()?.state.clone())))
+            }
+            RequestKind::Query { filter, limit, values, from } => {
+                self.query(filter, *limit, *values, *from).map(|(views, next)| Response::Page(views, next))
+            }
+            RequestKind::Count(filter, from) => {
+                let (count, next) = self.count(filter, *from);
+                Ok(Response::Count(count, next))
+            }
+            _ => Ok(Response::Done),
+        }
+    }
+
+    fn query(
         &self,
         filter: &Filter,
         limit: usize,
@@ -43,7 +68,7 @@ impl Partition {
         Ok((views, None))
     }
 
-    pub(super) fn count(&self, filter: &Filter, from: u64) -> (u64, Option<u64>) {
+    fn count(&self, filter: &Filter, from: u64) -> (u64, Option<u64>) {
         let mut count = 0;
         for (looks, (handle, instance)) in self.table.from(from).enumerate() {
             if looks == LOOKED_AT_MAX {

@@ -10,7 +10,7 @@ use crate::ids::EntityId;
 use crate::message::{Message, MessageKind};
 use crate::partition::size::room;
 
-/// What a lock, or the word about one, takes beside its message: its place in a map.
+/// Memory that a lock, or its release, takes besides its message: its place in a map. Bytes.
 const PLACE_BYTES: usize = 64;
 
 /// Messages, and how many bytes they are.

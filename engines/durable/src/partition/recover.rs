@@ -9,7 +9,6 @@ use crate::client::Status;
 use crate::codec::{BlobRef, CodecError, EntityDelta, Entry, Events, Fetch, read_frame};
 use crate::event::EventKind;
 use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
-use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
 use crate::partition::input::{Effect, TaskKey};
 use crate::partition::snapshot::{Parts, list_name, list_prefix};
@@ -43,7 +42,7 @@ impl Partition {
     /// # Errors
     /// Whatever the store says, and [`StoreError::Damaged`] for frames and parts that cannot be read.
     pub fn recover(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let (id, parts) = (self.id, self.recover_snapshot(store, &mut Err)?);
+        let (id, parts) = (self.settings.id, self.recover_snapshot(store, &mut Err)?);
         self.recover_log(parts.as_ref(), &mut |from, visit| store.read(id, from, visit))
     }
 
@@ -51,10 +50,11 @@ impl Partition {
     pub(super) fn recover_log(&mut self, parts: Option<&Parts>, read: &mut ReadLog<'_>) -> Result<(), StoreError> {
         let base = parts.map_or(0, |parts| parts.base);
         let mut now = self.now;
-        let id = self.id;
+        let id = self.settings.id;
+        let mut names = Names::default();
         let end = read(Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
-            now = self.apply(frame, parts.map(|parts| (parts, position.0)), place)?;
+            now = self.apply(frame, parts.map(|parts| (parts, position.0)), place, &mut names)?;
             // The existing log counts towards the next snapshot, whichever node wrote it. Otherwise partitions that
             // move often would never get a snapshot.
             self.snapshots.written(frame.len() as u64);
@@ -65,8 +65,7 @@ impl Partition {
             return Err(StoreError::Damaged { place: Location::Log { partition: id }, what });
         }
         self.now = now;
-        self.next = end;
-        self.durable = end;
+        self.log.continue_at(end);
         self.reopen().map_err(|what| {
             let place = Location::Frame { partition: id, position: end.0 };
             StoreError::Damaged { place, what }
@@ -81,9 +80,10 @@ impl Partition {
         lost: &mut Lost<'_>,
     ) -> Result<Option<Parts>, StoreError> {
         let Some(parts) = self.latest_parts(store)? else { return Ok(None) };
-        self.recover_part(store, &parts.whole)?;
+        let mut names = Names::default();
+        self.recover_part(store, &parts.whole, &mut names)?;
         for part in &parts.parts {
-            self.recover_part(store, &part.name).or_else(&mut *lost)?;
+            self.recover_part(store, &part.name, &mut names).or_else(&mut *lost)?;
         }
         // Instances that came and went while it was taken are in none of its parts.
         self.table.restore_next(parts.end);
@@ -93,8 +93,8 @@ impl Partition {
     /// The list of the latest snapshot. Nodes leave a list each.
     fn latest_parts(&self, store: &dyn Store) -> Result<Option<Parts>, StoreError> {
         let mut latest: Option<(u64, u64, Parts)> = None;
-        let prefix = list_prefix(self.id);
-        for name in std::iter::once(list_name(self.id)).chain(store.list_blobs(&prefix)?) {
+        let prefix = list_prefix(self.settings.id);
+        for name in std::iter::once(list_name(self.settings.id)).chain(store.list_blobs(&prefix)?) {
             let Some(list) = store.get_blob(&name)? else { continue };
             let parts: Parts = serde_json::from_slice(&list).map_err(|error| damaged(&name, error.to_string()))?;
             let epoch = name.strip_prefix(&prefix).and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
@@ -105,17 +105,23 @@ impl Partition {
         Ok(latest.map(|(_, _, parts)| parts))
     }
 
-    fn recover_part(&mut self, store: &dyn Store, name: &str) -> Result<(), StoreError> {
+    fn recover_part(&mut self, store: &dyn Store, name: &str, names: &mut Names) -> Result<(), StoreError> {
         let bytes = store.get_blob(name)?.ok_or_else(|| damaged(name, "it is missing".to_owned()))?;
-        self.apply(&bytes, None, blob_place(name)).map(drop)
+        self.apply(&bytes, None, blob_place(name), names).map(drop)
     }
 
     /// Applies a frame and returns its time.
-    fn apply(&mut self, frame: &[u8], known: Option<(&Parts, u64)>, place: Location) -> Result<Time, StoreError> {
+    fn apply(
+        &mut self,
+        frame: &[u8],
+        known: Option<(&Parts, u64)>,
+        place: Location,
+        names: &mut Names,
+    ) -> Result<Time, StoreError> {
         let mut frame_time = Time(0);
         let mut entries = Vec::new();
         let next = {
-            let mut reader = self.spiller.reader();
+            let mut reader = self.log.spiller.reader();
             let read = read_frame(frame, &mut reader, &mut |time, entry| {
                 frame_time = time;
                 entries.push(entry);
@@ -124,18 +130,18 @@ impl Partition {
             read.map_err(|error| StoreError::Damaged { place: place.clone(), what: error.to_string() })?;
             reader.next_seen()
         };
-        self.spiller.restore_next(next);
+        self.log.spiller.restore_next(next);
         for entry in entries {
             let passed = known.zip(entry.handle()).is_some_and(|((parts, at), handle)| at < parts.taken_at(handle));
             if !passed {
-                self.apply_entry(entry)
+                self.apply_entry(entry, names)
                     .map_err(|error| StoreError::Damaged { place: place.clone(), what: error.to_string() })?;
             }
         }
         Ok(frame_time)
     }
 
-    fn apply_entry(&mut self, entry: Entry<'_>) -> Result<(), CodecError> {
+    fn apply_entry(&mut self, entry: Entry<'_>, names: &mut Names) -> Result<(), CodecError> {
         match entry {
             Entry::Created { handle, time, id } => self.table.restore(handle, created(id, time)),
             Entry::Numbered { handle, generation } => {
@@ -144,13 +150,13 @@ impl Partition {
                 }
             }
             Entry::Parked { handle, reason } => self.table.set_parked(handle, reason.map(Into::into)),
-            Entry::Appended { handle, events } => self.apply_events(handle, events)?,
+            Entry::Appended { handle, events } => self.apply_events(handle, events, names)?,
             Entry::Restarted { handle, time, events } => {
                 if let Some(instance) = self.table.get_mut(handle) {
                     instance.updated = time;
                     instance.kind = Kind::Orchestration(Execution::pending(0));
                 }
-                self.apply_events(handle, events)?;
+                self.apply_events(handle, events, names)?;
             }
             Entry::Entity { handle, delta } => {
                 if let Some(instance) = self.table.get_mut(handle) {
@@ -164,7 +170,7 @@ impl Partition {
             Entry::Consumed { from, up_to } => {
                 self.check(from)?;
                 self.outbox.restore_taken(from, up_to);
-                if from == self.id {
+                if from == self.settings.id {
                     self.outbox.restore_arrived(from, up_to);
                 }
             }
@@ -184,8 +190,7 @@ impl Partition {
             }
             Entry::NextHandle { handle } => self.table.restore_next(handle),
             Entry::NextGeneration { generation } => {
-                self.generation_next = self.generation_next.max(generation);
-                self.generation_logged = self.generation_next;
+                self.generations.restore(generation);
             }
         }
         Ok(())
@@ -195,11 +200,11 @@ impl Partition {
         if self.outbox.knows(partition) {
             return Ok(());
         }
-        let what = format!("partition {partition} found, expected one of {}", self.count);
+        let what = format!("partition {partition} found, expected one of {}", self.settings.count);
         Err(CodecError { at: 0, what })
     }
 
-    fn apply_events(&mut self, handle: u64, bytes: &[u8]) -> Result<(), CodecError> {
+    fn apply_events(&mut self, handle: u64, bytes: &[u8], names: &mut Names) -> Result<(), CodecError> {
         // The instance may be lost, with a part of a snapshot that was given up.
         let Some(instance) = self.table.get_mut(handle) else { return Ok(()) };
         let mut numbers = Numbers::default();
@@ -210,12 +215,12 @@ impl Partition {
         for event in Events::new(bytes, previous, &mut numbers) {
             let event = event?;
             updated = event.time;
-            note(execution, event.kind, &mut self.names);
+            note(execution, event.kind, names);
         }
         execution.has_blobs |= numbers.next > 0;
         execution.history.extend_from_slice(bytes);
         instance.updated = updated;
-        self.spiller.restore_next(numbers.next);
+        self.log.spiller.restore_next(numbers.next);
         Ok(())
     }
 
@@ -225,13 +230,13 @@ impl Partition {
         let mut tasks = Vec::new();
         let mut timers = Vec::new();
         for (handle, instance) in self.table.from(0) {
-            if self.is_behind(handle) {
-                self.backlog.push_back(handle);
+            if self.table.is_behind(handle) {
+                self.work.backlog.push_back(handle);
             }
             let Some(execution) = instance.execution() else { continue };
             if matches!(execution.status, Status::Running | Status::Suspended) {
                 if execution.is_continuing {
-                    self.restarts.push_back(handle);
+                    self.work.restarts.push_back(handle);
                     continue;
                 }
                 let known = timers.len();
@@ -245,10 +250,10 @@ impl Partition {
         for (key, at) in timers {
             self.timers.add(key, at);
         }
-        self.reopen_pending();
+        self.timers.restore_starts(&self.table);
         let done: std::collections::HashSet<TaskKey> = self.reopen_parked().into_iter().collect();
         for (key, call) in tasks.into_iter().filter(|(key, _)| !done.contains(key)) {
-            self.run(key, call);
+            self.activities.run(key, call, &mut self.output);
         }
         self.reopen_lanes();
         Ok(())
@@ -263,7 +268,7 @@ impl Partition {
         timers: &mut Vec<(TaskKey, Time)>,
     ) -> Result<(), String> {
         let (mut open_tasks, mut open_timers) = (BTreeMap::new(), BTreeMap::new());
-        let mut reader = self.spiller.reader();
+        let mut reader = self.log.spiller.reader();
         for event in Events::new(&execution.history, Time(0), &mut reader) {
             let event = event.map_err(|error| format!("the history of {} cannot be read: {error}", instance.id))?;
             match event.kind {
@@ -296,7 +301,7 @@ impl Partition {
         let (mut tasks, mut timers) = (Vec::new(), Vec::new());
         let instance = self.table.known(handle);
         let execution = instance.orchestration();
-        // What cannot be read has failed the replay before this.
+        // An unreadable history has failed the replay before this.
         let _ = self.open_of(handle, instance, execution, &mut tasks, &mut timers);
         let generation = execution.generation;
         self.timers.forget(handle, generation);
@@ -305,29 +310,15 @@ impl Partition {
         }
     }
 
-    fn reopen_pending(&mut self) {
-        let starts: Vec<(u64, Time, InstanceId)> = self
-            .timers
-            .messages()
-            .filter(|(_, _, message)| matches!(message.kind, MessageKind::Start { .. }))
-            .map(|(number, at, Message { to, .. })| (number, at, to.clone()))
-            .collect();
-        for (number, at, to) in starts {
-            if let Some(handle) = self.table.handle(&to) {
-                self.pending.insert(handle, (at, number));
-            }
-        }
-    }
-
     fn reopen_lanes(&mut self) {
-        for partition in (0..self.count).map(PartitionId) {
+        for partition in (0..self.settings.count).map(PartitionId) {
             self.outbox.newly_sent(partition);
             let up_to = self.outbox.sent(partition);
             self.outbox.allow(partition, up_to);
-            self.hand_over(partition);
+            self.output.hand_over(&mut self.outbox, partition, self.settings.bounds.lot);
             let taken = self.outbox.taken(partition);
             if taken > 0 {
-                self.effects.push(Effect::Acknowledge { to: partition, up_to: taken });
+                self.output.effects.push(Effect::Acknowledge { to: partition, up_to: taken });
             }
         }
     }
@@ -357,7 +348,7 @@ fn note(execution: &mut Execution, kind: EventKind, names: &mut Names) {
 
 /// Names read back, each held once.
 #[derive(Debug, Default)]
-pub(super) struct Names(std::collections::HashSet<Name>);
+struct Names(std::collections::HashSet<Name>);
 
 impl Names {
     fn same(&mut self, name: Name) -> Name {

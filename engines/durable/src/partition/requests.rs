@@ -8,29 +8,31 @@ use crate::error::Error;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind};
-use crate::options::Mismatch;
 use crate::partition::Partition;
-use crate::partition::input::{Held, Reply, Request, RequestKind, Response, Values};
+use crate::partition::input::{Reply, Request, RequestKind, Response, Values};
 use crate::partition::purge::PurgeReply;
+use crate::partition::work::InputRest;
 
 impl Partition {
     pub(super) fn request(&mut self, Request { kind, reply }: Request) {
         match kind {
             RequestKind::Deliver(message) => {
                 let response = self.tell_checked(message).map(|()| Response::Done);
-                self.respond(reply, response);
+                self.output.respond(reply, response);
             }
             RequestKind::DeliverEach(messages) => self.deliver_each(messages.into(), Vec::new(), reply),
             RequestKind::Wait(id) => self.wait(&id, reply),
             RequestKind::Forget(id) => {
-                self.forget_waiters(&id);
-                self.respond(reply, Ok(Response::Done));
+                if let Some(handle) = self.table.handle(&id) {
+                    self.waits.forget_closed(handle);
+                }
+                self.output.respond(reply, Ok(Response::Done));
             }
             RequestKind::Purge(id) => self.purge_for(&id, PurgeReply { reply, before: 0, next: None }),
             RequestKind::PurgeAll(filter, from) => self.purge_all(&filter, from, reply),
             kind => {
                 let response = self.look(&kind);
-                self.respond(reply, response);
+                self.output.respond(reply, response);
             }
         }
     }
@@ -48,35 +50,15 @@ impl Partition {
             results.push(self.tell_checked(message));
         }
         if messages.is_empty() {
-            self.respond(reply, Ok(Response::Each(results)));
+            self.output.respond(reply, Ok(Response::Each(results)));
         } else {
-            self.held.push_back(Held::Each { messages, results, reply });
+            self.work.inputs.push_back(InputRest::Each { messages, results, reply });
         }
     }
 
     /// Responds to a query. A request that would change something is not a query, and is left undone.
     pub(crate) fn look(&self, kind: &RequestKind) -> Result<Response, Error> {
-        match kind {
-            RequestKind::Get(id) => {
-                let view = self.table.handle(id).map(|handle| self.view(handle, Values::With)).transpose()?;
-                Ok(Response::View(view.map(Box::new)))
-            }
-            RequestKind::History(id) => {
-                self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Response::Events)
-            }
-            RequestKind::State(id) => {
-                let instance = self.table.handle(id.instance()).map(|handle| self.table.known(handle));
-                Ok(Response::State(instance.and_then(|instance| instance.entity()?.state.clone())))
-            }
-            RequestKind::Query { filter, limit, values, from } => {
-                self.query(filter, *limit, *values, *from).map(|(views, next)| Response::Page(views, next))
-            }
-            RequestKind::Count(filter, from) => {
-                let (count, next) = self.count(filter, *from);
-                Ok(Response::Count(count, next))
-            }
-            _ => Ok(Response::Done),
-        }
+        self.reader().respond(kind)
     }
 
     /// Delivers a message of a client, unless it would add to a partition that is full.
@@ -90,8 +72,7 @@ impl Partition {
             self.admit()?;
         }
         if let MessageKind::Start { name, version: None, at: None, .. } = &message.kind
-            && self.on_mismatch == Mismatch::Park
-            && self.program.newest(name.as_str()).is_none()
+            && self.code.would_park(name.as_str())
         {
             // Nothing is under way that code to come could save.
             let text = format!("there is no orchestration {:?}", name.as_str());
@@ -102,26 +83,14 @@ impl Partition {
 
     fn wait(&mut self, id: &InstanceId, reply: Reply) {
         let Some(handle) = self.table.handle(id) else {
-            return self.respond(reply, Err(Error::NotFound(id.clone())));
+            return self.output.respond(reply, Err(Error::NotFound(id.clone())));
         };
         if self.table.known(handle).status().is_ended() {
-            let view = self.view(handle, Values::With);
-            return self.respond(reply, view.map(|view| Response::View(Some(Box::new(view)))));
+            let view = self.reader().view(handle, Values::With);
+            return self.output.respond(reply, view.map(|view| Response::View(Some(Box::new(view)))));
         }
-        if let Some(error) = self.stopped_elsewhere.clone() {
-            return self.respond(reply, Err(error));
-        }
-        self.waiters.entry(handle).or_default().push(reply);
-    }
-
-    fn forget_waiters(&mut self, id: &InstanceId) {
-        // It may have been purged, which has ended the wait.
-        let Some(handle) = self.table.handle(id) else { return };
-        if let Some(replies) = self.waiters.get_mut(&handle) {
-            replies.retain(|reply| !reply.is_closed());
-            if replies.is_empty() {
-                self.waiters.remove(&handle);
-            }
+        if let Err((reply, error)) = self.waits.add(handle, reply) {
+            self.output.respond(reply, Err(error));
         }
     }
 }

@@ -48,15 +48,14 @@ impl Partition {
             Err(error) => return Ok(Snapshot::Useless(error)),
         };
         self.recover_log(parts.as_ref(), read)?;
-        self.effects.clear();
+        self.output.effects.clear();
         Ok(Snapshot::Read(lost))
     }
 
     /// Goes on at a later position, with numbers of executions that none can have had that is forgotten.
     pub(crate) fn rebase(&mut self, at: Position) {
-        self.next = at;
-        self.durable = at;
-        self.generation_next += EXECUTIONS_FORGOTTEN;
+        self.log.continue_at(at);
+        self.generations.raise(self.generations.next() + EXECUTIONS_FORGOTTEN);
     }
 
     /// Takes over the numbers that another partition has seen: it has taken messages up to `sent`, and was told that

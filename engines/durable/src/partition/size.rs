@@ -9,7 +9,7 @@ use crate::program::EntityStep;
 
 /// Tags, numbers, lengths and moments of one message or event.
 const HEAD: usize = 64;
-/// What a result for a parent takes beside the result.
+/// Bytes that a result for a parent takes besides the result.
 const PARENT: usize = HEAD + INSTANCE_ID_BYTES_MAX;
 
 /// Measures with the bound above which payloads are kept out of line.
@@ -61,7 +61,7 @@ impl Measure {
         HEAD + message.to.as_str().len() + rest
     }
 
-    /// What is sent because of a decision of `sender`, beside the decision itself.
+    /// Messages that a decision sends, besides the decision itself. `sender` is the length of the sender's identifier.
     pub(super) fn sent_by(self, decision: &EventKind, sender: usize) -> usize {
         match decision {
             EventKind::SubScheduled { name, instance, input, .. } => {
@@ -88,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// What operations of an entity leave in the frame.
+    /// Results of operations of an entity.
     pub(super) fn step(self, step: &EntityStep) -> usize {
         let state = step.state.as_ref().map_or(0, |state| self.payload(state));
         let results: usize = step.results.iter().map(|result| HEAD + self.result(result)).sum();

@@ -15,10 +15,15 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{EntityDelta, Events, FrameWriter, Inline};
 use crate::ids::{Epoch, PartitionId, Position, Time};
 use crate::partition::Partition;
-use crate::partition::gate::Gated;
+use crate::partition::gate::GatedEffect;
+use crate::partition::generations::Generations;
 use crate::partition::input::Effect;
+use crate::partition::log::Log;
+use crate::partition::outbox::Outbox;
+use crate::partition::output::Output;
 use crate::partition::spill::{References, blob_prefix};
-use crate::partition::table::{Instance, Kind};
+use crate::partition::table::{Instance, Kind, Table};
+use crate::partition::timers::Timers;
 
 /// The numbers of the large payloads of one epoch differ in so many bits.
 const NUMBERS_BITS: u32 = 40;
@@ -29,7 +34,7 @@ const PART_BYTES: usize = 2 << 20;
 
 /// A snapshot whose parts are all written: what is left to do, in this order.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedSnapshot {
     /// The name of the list of parts.
     pub name: String,
     /// The list of parts.
@@ -89,7 +94,7 @@ impl Parts {
 #[derive(Debug)]
 pub(super) struct Snapshots {
     partition: PartitionId,
-    /// What names are to hold.
+    /// Epoch of the owner, for the names of blobs.
     pub(super) epoch: Option<Epoch>,
     after_bytes: u64,
     /// [`PART_BYTES`], unless a simulation makes it smaller.
@@ -145,7 +150,7 @@ impl Snapshots {
     }
 }
 
-impl Finished {
+impl FinishedSnapshot {
     /// Whether the list or part of this name belongs to an earlier snapshot, whose owner has finished with it. A list
     /// without an epoch says nothing of its age, and stays.
     fn is_past(&self, name: &str) -> bool {
@@ -172,36 +177,61 @@ impl Partition {
     /// recovered.
     pub(crate) fn own_blobs(&mut self, epoch: Epoch) {
         self.snapshots.epoch = Some(epoch);
-        self.spiller.restore_next(epoch.0.min(EPOCH_MAX) << NUMBERS_BITS);
+        self.log.spiller.restore_next(epoch.0.min(EPOCH_MAX) << NUMBERS_BITS);
     }
 
     /// Takes the next slice of a snapshot, or begins one if the log has grown enough. Nothing is open in the frame.
     pub(super) fn snapshot_step(&mut self) {
-        match &self.snapshots.run {
-            None if self.snapshots.written >= self.snapshots.after_bytes.max(self.table.bytes / 4) => {
-                self.snapshot_begin()
-            }
-            Some(run) if !run.is_complete => self.snapshot_part(),
-            _ => {}
+        let (snapshots, source, output) = self.snapshot_parts();
+        snapshots.step(&source, output);
+    }
+
+    /// A snapshot of a partition that does nothing meanwhile and whose log is durable: names and bytes, the list last.
+    pub(crate) fn snapshot_at_once(&mut self) -> Vec<(String, Vec<u8>)> {
+        let (snapshots, source, output) = self.snapshot_parts();
+        snapshots.begin(&source, output);
+        while snapshots.is_under_way() {
+            snapshots.take_part(&source, output);
         }
+        snapshots.finish(output);
+        let kept = self.output.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Keep(name, bytes) => Some((name, bytes)),
+            Effect::Finish(finished) => Some((finished.name, finished.list)),
+            _ => None,
+        });
+        kept.collect()
     }
 
-    fn snapshot_begin(&mut self) {
-        let base = self.next.0;
-        let whole = self.snapshots.part_name(base, 0);
-        let bytes = self.snapshot_whole();
-        self.effects.push(Effect::Keep(whole.clone(), bytes));
-        let parts = Parts { base, whole, parts: Vec::new(), end: 0 };
-        let payloads_before = self.spiller.next();
-        self.snapshots.run = Some(Run { parts, payloads_before, payloads_kept: Vec::new(), is_complete: false });
-        self.snapshots.written = 0;
+    fn snapshot_parts(&mut self) -> (&mut Snapshots, Source<'_>, &mut Output) {
+        let source = Source {
+            now: self.now,
+            table: &self.table,
+            generations: &self.generations,
+            outbox: &self.outbox,
+            timers: &self.timers,
+            log: &self.log,
+        };
+        (&mut self.snapshots, source, &mut self.output)
     }
+}
 
-    fn snapshot_whole(&mut self) -> Vec<u8> {
+/// State of a partition that goes into a snapshot.
+struct Source<'a> {
+    now: Time,
+    table: &'a Table,
+    generations: &'a Generations,
+    outbox: &'a Outbox,
+    timers: &'a Timers,
+    log: &'a Log,
+}
+
+impl Source<'_> {
+    /// The part with the state that belongs to no instance.
+    fn whole(&self) -> Vec<u8> {
         let mut part = FrameWriter::new();
         part.begin(self.now);
         part.next_handle(self.table.next());
-        part.next_generation(self.generation_next);
+        part.next_generation(self.generations.next());
         for (partition, taken, arrived, open) in self.outbox.lanes() {
             part.consumed(partition, taken);
             part.acknowledged(partition, arrived);
@@ -214,64 +244,69 @@ impl Partition {
         }
         part.as_bytes().to_vec()
     }
+}
 
-    fn snapshot_part(&mut self) {
-        let run = self.snapshots.run.as_ref().expect("parts are taken of a snapshot that was begun");
+impl Snapshots {
+    fn step(&mut self, source: &Source<'_>, output: &mut Output) {
+        match &self.run {
+            None if self.written >= self.after_bytes.max(source.table.bytes / 4) => self.begin(source, output),
+            Some(run) if !run.is_complete => self.take_part(source, output),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, source: &Source<'_>, output: &mut Output) {
+        let base = source.log.position.0;
+        let whole = self.part_name(base, 0);
+        output.effects.push(Effect::Keep(whole.clone(), source.whole()));
+        let parts = Parts { base, whole, parts: Vec::new(), end: 0 };
+        let payloads_before = source.log.spiller.next();
+        self.run = Some(Run { parts, payloads_before, payloads_kept: Vec::new(), is_complete: false });
+        self.written = 0;
+    }
+
+    fn take_part(&mut self, source: &Source<'_>, output: &mut Output) {
+        let run = self.run.as_ref().expect("parts are taken of a snapshot that was begun");
         let first = run.parts.end;
-        let name = self.snapshots.part_name(run.parts.base, run.parts.parts.len() + 1);
+        let name = self.part_name(run.parts.base, run.parts.parts.len() + 1);
         let mut part = FrameWriter::new();
-        part.begin(self.now);
-        let mut end = self.table.next();
+        part.begin(source.now);
+        let mut end = source.table.next();
         let mut references = References::default();
-        for (handle, instance) in self.table.from(first) {
-            if part.len() >= self.snapshots.part_bytes {
+        for (handle, instance) in source.table.from(first) {
+            if part.len() >= self.part_bytes {
                 end = handle;
                 break;
             }
             put_instance(&mut part, handle, instance);
             refer(instance, &mut references);
         }
-        self.effects.push(Effect::Keep(name.clone(), part.as_bytes().to_vec()));
-        let (at, is_complete) = (self.next.0, end == self.table.next());
-        let run = self.snapshots.run.as_mut().expect("parts are taken of a snapshot that was begun");
+        output.effects.push(Effect::Keep(name.clone(), part.as_bytes().to_vec()));
+        let (at, is_complete) = (source.log.position.0, end == source.table.next());
+        let run = self.run.as_mut().expect("parts are taken of a snapshot that was begun");
         run.parts.parts.push(Part { name, first, at });
         run.parts.end = end;
         run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
         run.is_complete = is_complete;
         if is_complete {
-            self.gate.stage(Gated::Snapshot);
+            output.gate.stage(GatedEffect::Snapshot);
         }
     }
 
-    /// A snapshot of a partition that does nothing meanwhile and whose log is durable: names and bytes, the list last.
-    pub(crate) fn snapshot_at_once(&mut self) -> Vec<(String, Vec<u8>)> {
-        self.snapshot_begin();
-        while self.snapshots.is_under_way() {
-            self.snapshot_part();
-        }
-        self.snapshot_durable();
-        let kept = self.effects.drain(..).filter_map(|effect| match effect {
-            Effect::Keep(name, bytes) => Some((name, bytes)),
-            Effect::Finish(finished) => Some((finished.name, finished.list)),
-            _ => None,
-        });
-        kept.collect()
-    }
-
-    /// The log is durable beyond all parts.
-    pub(super) fn snapshot_durable(&mut self) {
-        let run = self.snapshots.run.take().expect("a snapshot is finished once");
+    /// Gives the finished snapshot out, once the log is durable beyond all of its parts.
+    pub(super) fn finish(&mut self, output: &mut Output) {
+        let run = self.run.take().expect("a snapshot is finished once");
         let list = serde_json::to_vec(&run.parts).unwrap_or_default();
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();
-        self.effects.push(Effect::Finish(Finished {
-            name: self.snapshots.list_name(),
+        output.effects.push(Effect::Finish(FinishedSnapshot {
+            name: self.list_name(),
             list,
             before: Position(run.parts.base),
-            parts: part_prefix(self.id),
-            epoch: self.snapshots.epoch,
+            parts: part_prefix(self.partition),
+            epoch: self.epoch,
             parts_kept: run.parts.names().collect(),
-            payloads: blob_prefix(self.id),
+            payloads: blob_prefix(self.partition),
             payloads_before: run.payloads_before,
             payloads_kept,
         }));
@@ -338,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_node_deletes_nothing_of_later_epochs() {
-        let mut finished = Finished {
+        let mut finished = FinishedSnapshot {
             name: "p0/snapshot/list-7".into(),
             list: Vec::new(),
             before: Position(50),

@@ -9,11 +9,12 @@ use crate::client::Status;
 use crate::event::{Caller, Version};
 use crate::ids::{InstanceId, Name, Time};
 use crate::message::Message;
+use crate::partition::input::TaskKey;
 use crate::partition::queue::Queue;
 use crate::payload::Payload;
 
 const PAGE: usize = 1024;
-/// What an instance costs beside its history: its place in a page and in the map, its identifier, allocators' dues.
+/// Memory that an instance takes besides its history: places in a page and in the map, identifier, allocator. Bytes.
 const INSTANCE_BYTES: u64 = 320;
 
 /// An orchestration or an entity.
@@ -219,6 +220,31 @@ impl Table {
     /// As [`Table::running`].
     pub(super) fn running_mut(&mut self, handle: u64) -> &mut Execution {
         self.known_mut(handle).orchestration_mut()
+    }
+
+    /// The orchestration of an activity, if that execution of it still runs.
+    pub(super) fn waiting_for(&self, key: TaskKey) -> Option<&Instance> {
+        let instance = self.get(key.handle)?;
+        let execution = instance.execution().filter(|execution| execution.generation == key.generation)?;
+        matches!(execution.status, Status::Running | Status::Suspended).then_some(instance)
+    }
+
+    /// Whether an instance is an entity whose operations wait for nothing but room in the frame.
+    pub(super) fn is_behind(&self, handle: u64) -> bool {
+        let entity = self.get(handle).and_then(Instance::entity);
+        entity.is_some_and(|entity| entity.lock.is_none() && !entity.queue.is_empty())
+    }
+
+    /// Whether an instance is a parked orchestration.
+    pub(super) fn is_parked(&self, handle: u64) -> bool {
+        self.get(handle).is_some_and(Instance::is_parked)
+    }
+
+    /// Whether an instance is a parked orchestration at this execution, if one is given. A message for an earlier
+    /// execution is not kept, so that a lock that comes too late is freed now.
+    pub(super) fn is_execution_parked(&self, handle: u64, generation: Option<u64>) -> bool {
+        let execution = self.get(handle).filter(|instance| instance.is_parked()).and_then(Instance::execution);
+        execution.is_some_and(|execution| generation.is_none_or(|generation| generation == execution.generation))
     }
 
     /// Takes note that an instance which held `before` bytes holds another number now.

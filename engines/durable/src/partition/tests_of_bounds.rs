@@ -25,7 +25,7 @@ fn partition() -> Partition {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = HubOptions::default();
     let mut partition = Partition::new(PartitionId(0), 1, Arc::new(Scripts), Arc::clone(&store), &options);
-    partition.bounds = bounds();
+    partition.settings.bounds = bounds();
     partition.recover(&*store).expect("a new partition");
     partition
 }
@@ -115,7 +115,7 @@ fn a_lock_that_is_not_wanted_any_more_with_much_that_waits() {
 #[test]
 fn all_that_was_kept_for_a_parked_orchestration() {
     let (mut partition, waiting) = (partition(), id("waiting"));
-    partition.program = Arc::new(Missing);
+    partition.code.program = Arc::new(Missing);
     let (name, input) = (Name::Static("Wait"), number(OPERATIONS as u64));
     let start = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
     take(&mut partition, [tell(&waiting, start)]);
@@ -123,10 +123,10 @@ fn all_that_was_kept_for_a_parked_orchestration() {
     let go = || MessageKind::Raise { name: Name::Static("go"), data: data.clone() };
     take(&mut partition, (0..OPERATIONS).map(|_| tell(&waiting, go())));
     let handle = partition.table.handle(&waiting).expect("it is there");
-    assert!(partition.is_parked(handle));
+    assert!(partition.table.is_parked(handle));
 
-    partition.program = Arc::new(Scripts);
-    partition.retries.push_back(handle);
+    partition.code.program = Arc::new(Scripts);
+    partition.work.retries.push_back(handle);
     let longest = take(&mut partition, []);
     assert!(longest <= bounds().frame_bytes_max(), "{longest}");
     assert_eq!(partition.table.known(handle).status(), Status::Completed);
@@ -137,7 +137,7 @@ fn all_that_was_kept_for_a_parked_orchestration() {
 fn many_locks_that_are_not_wanted_any_more() {
     const LOCKS: usize = 100_000;
     let (mut partition, entity) = (partition(), entity(0));
-    partition.bounds = Bounds::new(Batching::Group);
+    partition.settings.bounds = Bounds::new(Batching::Group);
     let owners: Vec<String> = (0..LOCKS).map(|number| format!("owner{number}")).collect();
     take(&mut partition, owners.iter().map(|name| lock(&entity, name)));
     let unlock = |name: &String| tell(&entity, MessageKind::Unlock { owner: owner(name) });

@@ -49,7 +49,7 @@ impl Bench {
 
     /// Makes frames short from here on.
     fn shorten(&mut self) {
-        self.partition.bounds =
+        self.partition.settings.bounds =
             Bounds { frame_bytes: 4_000, step_bytes: 8_000, rest_bytes: 4_000, ..Bounds::new(Batching::Group) };
         self.longest = 0;
     }
@@ -161,7 +161,7 @@ fn many_sub_orchestrations_are_purged_in_many_frames() {
         let effects = bench.take([request(RequestKind::Purge(fan())), request(RequestKind::Purge(fan()))]);
         assert_eq!(purged_there(&effects) as u64, u64::from(MANY) + 1 - here);
         assert_eq!(counts(&effects), [here, 0]);
-        assert!(bench.longest <= bench.partition.bounds.frame_bytes_max(), "{}", bench.longest);
+        assert!(bench.longest <= bench.partition.settings.bounds.frame_bytes_max(), "{}", bench.longest);
         let counts = bench.partition.counts();
         assert_eq!((counts.instances, counts.timers), (0, 0));
     }
@@ -197,7 +197,7 @@ fn a_purge_goes_on_after_a_crash() {
     assert!(purged_there(&effects) > 0);
     let counts = bench.partition.counts();
     assert_eq!((counts.instances, counts.timers), (0, 0));
-    assert!(bench.longest <= bench.partition.bounds.frame_bytes_max(), "{}", bench.longest);
+    assert!(bench.longest <= bench.partition.settings.bounds.frame_bytes_max(), "{}", bench.longest);
 }
 
 #[test]

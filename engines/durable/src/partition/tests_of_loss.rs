@@ -185,7 +185,7 @@ fn a_new_owner_is_sent_what_the_old_one_had_not_taken() {
     assert!(lost > 5, "there is something to lose");
     let first: Vec<Input> = pair.ways[1].drain(..).take(taken).collect();
     pair.turns(1, first);
-    // What the old owner said last is lost too.
+    // The last messages of the old owner are lost too.
     pair.ways[0].clear();
     pair.partitions[1] = open(IDS[1], &pair.store);
     pair.partitions[1].effects().clear();

@@ -82,7 +82,7 @@ fn messages_that_are_not_confirmed_count_against_new_starts() {
     let mut parents = parents();
     take(&mut partition, parents.by_ref().take(10).map(start));
     assert!(partition.outbox.bytes() > 0);
-    partition.bytes_max = partition.held_bytes();
+    partition.settings.bytes_max = partition.held_bytes();
     let mut try_start = |partition: &mut Partition| {
         let start = start(parents.next().expect("there are more"));
         response(take(partition, [start]))

@@ -58,7 +58,7 @@ fn response(effects: Vec<Effect>) -> Result<(), Error> {
 
 /// Leaves room for what instances and the outbox hold, and a byte.
 fn leave_room_for_instances(partition: &mut Partition) {
-    partition.bytes_max = partition.table.bytes + partition.outbox.bytes() + 1;
+    partition.settings.bytes_max = partition.table.bytes + partition.outbox.bytes() + 1;
 }
 
 fn running(effects: &[Effect]) -> Option<TaskKey> {
@@ -86,7 +86,7 @@ fn messages_kept_for_parked_orchestrations_count_against_new_events() {
     let waiting = id("waiting");
     take(&mut partition, [start(waiting.clone(), "Wait")]);
     leave_room_for_instances(&mut partition);
-    partition.bytes_max += 2_000 * COUNT as u64;
+    partition.settings.bytes_max += 2_000 * COUNT as u64;
     let taken =
         (0..10 * COUNT).take_while(|_| response(take(&mut partition, [raise(waiting.clone())])).is_ok()).count();
     assert!((COUNT..2 * COUNT).contains(&taken), "{taken}");

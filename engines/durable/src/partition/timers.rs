@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::codec::KEPT;
 use crate::ids::{InstanceId, Time};
-use crate::message::Message;
+use crate::message::{Message, MessageKind};
 use crate::partition::input::TaskKey;
 use crate::partition::size::room;
+use crate::partition::table::Table;
 
-/// What a timer takes in memory, and a message beside what it says: their places in maps.
+/// Memory of a timer, and of a message besides its content: places in maps. Bytes.
 const PLACE_BYTES: usize = 96;
 
 /// When messages are due that were put off: before all else, whatever the clock says by then.
@@ -41,6 +42,16 @@ pub(super) struct Timers {
     next_message: u64,
     /// The numbers of the messages that are kept, by receiver and in order.
     kept: HashMap<InstanceId, VecDeque<u64>>,
+    /// Starts that wait, by the handle of the instance.
+    starts: HashMap<u64, PendingStart>,
+}
+
+/// The start of an instance that exists and is to begin later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct PendingStart {
+    pub(super) at: Time,
+    /// The number of the message that will begin it.
+    pub(super) message: u64,
 }
 
 impl Timers {
@@ -145,6 +156,60 @@ impl Timers {
 
     pub(super) fn message(&self, number: u64) -> Option<&Message> {
         self.messages.get(&number).map(|(_, message)| message)
+    }
+
+    /// Notes that a message is the start of an instance.
+    pub(super) fn set_start(&mut self, handle: u64, start: PendingStart) {
+        self.starts.insert(handle, start);
+    }
+
+    /// The start that an instance waits for.
+    pub(super) fn start(&self, handle: u64) -> Option<PendingStart> {
+        self.starts.get(&handle).copied()
+    }
+
+    /// The message that will begin an instance.
+    pub(super) fn start_message(&self, handle: u64) -> Option<&Message> {
+        self.message(self.starts.get(&handle)?.message)
+    }
+
+    /// Forgets that an instance waits for its start.
+    pub(super) fn take_start(&mut self, handle: u64) -> Option<PendingStart> {
+        self.starts.remove(&handle)
+    }
+
+    /// Forgets that an instance waits for its start, if this message is that.
+    pub(super) fn start_delivered(&mut self, handle: u64, number: u64) {
+        if self.starts.get(&handle).is_some_and(|start| start.message == number) {
+            self.starts.remove(&handle);
+        }
+    }
+
+    /// Finds the starts among the messages that recovery has restored.
+    pub(super) fn restore_starts(&mut self, table: &Table) {
+        for (number, (at, message)) in &self.messages {
+            if matches!(message.kind, MessageKind::Start { .. })
+                && let Some(handle) = table.handle(&message.to)
+            {
+                self.starts.insert(handle, PendingStart { at: *at, message: *number });
+            }
+        }
+    }
+
+    /// Makes a message that was kept due at once.
+    pub(super) fn hurry(&mut self, number: u64, table: &Table) {
+        let message = self.undefer(number).expect("what was kept waits until now");
+        if let Some(handle) = table.handle(&message.to)
+            && let Some(start) = self.starts.get_mut(&handle).filter(|start| start.message == number)
+        {
+            start.at = AT_ONCE;
+        }
+        self.restore(number, AT_ONCE, message);
+    }
+
+    #[cfg(test)]
+    pub(super) fn starts(&self) -> impl Iterator<Item = (&u64, &PendingStart)> {
+        self.starts.iter()
     }
 
     /// All messages that wait.

@@ -7,11 +7,13 @@ use crate::codec::{Events, Skip};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::failure::{Failure, FailureKind};
-use crate::ids::{EntityId, InstanceId, Name, Time};
-use crate::message::MessageKind;
+use crate::ids::{EntityId, InstanceId, Name, PartitionId, Time};
+use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
 use crate::partition::input::Values;
-use crate::partition::table::{Execution, Instance};
+use crate::partition::log::Log;
+use crate::partition::table::{Execution, Instance, Table};
+use crate::partition::timers::Timers;
 use crate::payload::Payload;
 
 /// The events of a history without their large payloads. Damage ends it: the log is checked where it is read.
@@ -63,11 +65,40 @@ pub(super) fn open_locks(execution: &Execution) -> Vec<(u32, Vec<EntityId>)> {
     open.into_iter().collect()
 }
 
+/// Read access to the instances of a partition.
+pub(super) struct InstanceReader<'a> {
+    pub(super) table: &'a Table,
+    timers: &'a Timers,
+    log: &'a Log,
+    partition: PartitionId,
+}
+
 impl Partition {
+    pub(super) fn reader(&self) -> InstanceReader<'_> {
+        InstanceReader { table: &self.table, timers: &self.timers, log: &self.log, partition: self.settings.id }
+    }
+
+    /// Gives each orchestration that has begun, without values, and its present history to `each`.
+    pub(crate) fn histories(&self, each: &mut dyn FnMut(InstanceView, Result<Vec<Event>, Failure>)) {
+        let reader = self.reader();
+        for (handle, instance) in self.table.from(0) {
+            if instance.execution().is_some_and(|execution| !execution.history.is_empty()) {
+                let events = reader.events(handle).map(Option::unwrap_or_default);
+                each(outline_of(instance), events.map_err(unreadable_payload));
+            }
+        }
+    }
+}
+
+fn unreadable_payload(error: Error) -> Failure {
+    Failure::new(FailureKind::Payload, error.to_string())
+}
+
+impl InstanceReader<'_> {
     /// An instance as clients see it.
     pub(super) fn view(&self, handle: u64, values: Values) -> Result<InstanceView, Error> {
         let instance = self.table.known(handle);
-        let mut view = self.frame_of(instance);
+        let mut view = outline_of(instance);
         let Some(execution) = instance.execution() else {
             let state = instance.entity().and_then(|entity| entity.state.clone());
             view.input = if values == Values::With { state.unwrap_or_default() } else { Payload::EMPTY };
@@ -93,9 +124,9 @@ impl Partition {
     pub(super) fn view_ended(&self, handle: u64, result: &Result<Payload, Failure>) -> Result<InstanceView, Error> {
         let instance = self.table.known(handle);
         let execution = instance.orchestration();
-        let mut view = self.frame_of(instance);
+        let mut view = outline_of(instance);
         view.output = Some(result.clone());
-        let mut reader = self.spiller.reader();
+        let mut reader = self.log.spiller.reader();
         let mut events = Events::new(&execution.history, Time(0), &mut reader);
         if let Some(Ok(Event { kind: EventKind::Started { input, .. }, .. })) = events.next() {
             view.input = input;
@@ -110,28 +141,8 @@ impl Partition {
         Ok(view)
     }
 
-    fn frame_of(&self, instance: &Instance) -> InstanceView {
-        let execution = instance.execution();
-        let entity_name = || instance.id.as_entity().map_or(Name::Static(""), |(name, _)| Name::from(name));
-        InstanceView {
-            id: instance.id.clone(),
-            name: execution.map_or_else(entity_name, |execution| execution.name.clone()),
-            version: execution.map_or(0, |execution| execution.version),
-            generation: execution.map_or(0, |execution| execution.generation),
-            status: instance.status(),
-            created: instance.created,
-            updated: instance.updated,
-            parent: execution.and_then(|execution| execution.parent.as_deref().cloned()),
-            input: Payload::EMPTY,
-            custom_status: None,
-            parked: execution.and_then(|execution| execution.parked.as_deref().map(str::to_owned)),
-            output: None,
-        }
-    }
-
     fn view_pending(&self, handle: u64, view: &mut InstanceView) {
-        let message = self.pending.get(&handle).and_then(|(_, number)| self.timers.message(*number));
-        if let Some(MessageKind::Start { name, input, .. }) = message.map(|message| &message.kind) {
+        if let Some(Message { kind: MessageKind::Start { name, input, .. }, .. }) = self.timers.start_message(handle) {
             view.name = name.clone();
             view.input = input.clone();
         }
@@ -146,19 +157,8 @@ impl Partition {
         Ok(Some(events))
     }
 
-    /// Gives each orchestration that has begun, without values, and its present history to `each`.
-    pub(crate) fn histories(&self, each: &mut dyn FnMut(InstanceView, Result<Vec<Event>, Failure>)) {
-        for (handle, instance) in self.table.from(0) {
-            if instance.execution().is_some_and(|execution| !execution.history.is_empty()) {
-                let events = self.events(handle).map(Option::unwrap_or_default);
-                let unreadable = |error: Error| Failure::new(FailureKind::Payload, error.to_string());
-                each(self.frame_of(instance), events.map_err(unreadable));
-            }
-        }
-    }
-
     fn walk(&self, execution: &Execution, mut each: impl FnMut(Event)) -> Result<(), Error> {
-        let mut reader = self.spiller.reader();
+        let mut reader = self.log.spiller.reader();
         for event in Events::new(&execution.history, Time(0), &mut reader) {
             each(event.map_err(|error| self.unreadable(&error.to_string()))?);
         }
@@ -166,8 +166,28 @@ impl Partition {
     }
 
     fn unreadable(&self, what: &str) -> Error {
-        let place = crate::store::Location::Frame { partition: self.id, position: self.next.0 };
+        let place = crate::store::Location::Frame { partition: self.partition, position: self.log.position.0 };
         Error::Store(crate::store::StoreError::Damaged { place, what: what.to_owned() })
+    }
+}
+
+/// The view of an instance without its values.
+fn outline_of(instance: &Instance) -> InstanceView {
+    let execution = instance.execution();
+    let entity_name = || instance.id.as_entity().map_or(Name::Static(""), |(name, _)| Name::from(name));
+    InstanceView {
+        id: instance.id.clone(),
+        name: execution.map_or_else(entity_name, |execution| execution.name.clone()),
+        version: execution.map_or(0, |execution| execution.version),
+        generation: execution.map_or(0, |execution| execution.generation),
+        status: instance.status(),
+        created: instance.created,
+        updated: instance.updated,
+        parent: execution.and_then(|execution| execution.parent.as_deref().cloned()),
+        input: Payload::EMPTY,
+        custom_status: None,
+        parked: execution.and_then(|execution| execution.parked.as_deref().map(str::to_owned)),
+        output: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
-/// What becomes of the write that fails. Its caller gets an error in each case and cannot know which it was.
+/// Effect of a write that fails. Its caller gets the same error in each case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// Nothing is written.
@@ -33,7 +33,7 @@ pub struct FaultyStore<S> {
     is_never_truncated: bool,
 }
 
-/// What to do with a write.
+/// Decision about a write.
 enum Verdict {
     Through,
     Break,

@@ -24,7 +24,7 @@ struct State {
     shape: Option<HubShape>,
     logs: HashMap<PartitionId, Log>,
     blobs: BTreeMap<String, Vec<u8>>,
-    /// What nodes say about themselves.
+    /// Reports of nodes about themselves.
     said: BTreeMap<String, Vec<u8>>,
     /// The last number that it returned.
     number: u64,
@@ -131,7 +131,7 @@ impl Store for MemoryStore {
             return Err(StoreError::Missing { partition, begins: log.begins, wanted: from.0 });
         }
         let (begins, ends, frames) = (log.begins, log.ends(), log.frames.clone());
-        // What is done with a frame may read blobs.
+        // The visitor of a frame may read blobs.
         drop(state);
         for (position, frame) in (begins..).zip(&frames).filter(|(position, _)| *position >= from.0) {
             visit(Position(position), frame)?;

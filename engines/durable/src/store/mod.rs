@@ -113,10 +113,10 @@ impl FrameBatch {
     }
 }
 
-/// What is done with each frame that is read.
+/// Visitor of the frames that are read.
 pub type Visit<'a> = dyn FnMut(Position, &[u8]) -> Result<(), StoreError> + 'a;
 
-/// What a hub is, kept by the store so that it cannot change unnoticed.
+/// Identity of a hub, kept by the store so that it cannot change unnoticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HubShape {
     /// How many partitions it has, 1 to 64. Fixed when the hub is created.
@@ -128,7 +128,7 @@ pub struct HubShape {
 /// A place that keeps the logs and blobs of one hub. See the module for what it must promise. All methods may block;
 /// the engine calls them from threads of its own. Calls for different partitions may come at the same time.
 pub trait Store: Send + Sync + 'static {
-    /// What it is and where, for people: `files in /data/hub`.
+    /// Kind and place of the store, for people: `files in /data/hub`.
     fn describe(&self) -> String;
 
     /// How frames should reach it.
@@ -213,7 +213,7 @@ pub enum StoreError {
     /// The operating system or database refused.
     #[error("cannot {action} {place}: {reason}")]
     Io {
-        /// What was tried: "write", "open".
+        /// The failed action: "write", "open".
         action: &'static str,
         /// File and offset, or table and row.
         place: Location,
@@ -222,7 +222,7 @@ pub enum StoreError {
         /// Whether the disk is full.
         is_full: bool,
     },
-    /// What is there is not what was written.
+    /// The content is not what was written.
     #[error("{place} is damaged: {what}")]
     Damaged {
         /// Where.
@@ -230,7 +230,7 @@ pub enum StoreError {
         /// Actual and expected value.
         what: String,
     },
-    /// What is there was never ours, or is of another format.
+    /// The content was never a hub's, or has another format.
     #[error("{place} is not a hub: {what}")]
     Foreign {
         /// Where.

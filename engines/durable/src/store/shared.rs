@@ -1,4 +1,4 @@
-//! What a store offers on top where several processes, the *nodes* of a hub, open it at the same time.
+//! Further duties of a store that several processes, the *nodes* of a hub, open at the same time.
 //!
 //! Nothing here depends on clocks. That two nodes never write one partition follows from epochs alone: whoever takes a
 //! partition raises its epoch, and the store refuses the appends of every lower one. When to take a partition from a
@@ -29,7 +29,7 @@ pub trait SharedStore: Store {
     /// [`StoreError::Io`] or [`StoreError::BadName`].
     fn say(&self, node: &str, said: &[u8]) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// What every node said last, sorted by name.
+    /// The last report of every node, sorted by name.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -75,7 +75,7 @@ pub trait SharedStore: Store {
     /// [`StoreError::Io`], also if eight copies already exist.
     fn keep(&self, partitions: &[PartitionId]) -> Result<String, StoreError>;
 
-    /// What carries messages between the nodes of this store.
+    /// The bus that carries messages between the nodes of this store.
     fn bus(&self) -> Arc<dyn Bus>;
 }
 
@@ -102,7 +102,7 @@ pub struct Owner {
     pub node: Option<String>,
 }
 
-/// What is done with each message that arrives. It must not block.
+/// Receiver of the messages that arrive. It must not block.
 pub type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
 
 /// Carries messages between nodes. It may lose them, also without an error, but neither changes them nor mixes up the

@@ -1,4 +1,4 @@
-//! What a program that imports everything meets.
+//! The public interface, imported whole.
 
 use std::sync::Arc;
 use std::time::Duration;

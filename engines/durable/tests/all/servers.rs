@@ -65,7 +65,7 @@ impl Postgres {
         let data = self.folder.path().join("data");
         let mut command = unprivileged(&self.programs.join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
-        // What is tested here is not the disk.
+        // The disk is not under test here.
         command.args(["-c", "fsync=off", "-c"]).arg(format!("unix_socket_directories={}", data.display()));
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }

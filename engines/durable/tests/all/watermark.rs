@@ -19,7 +19,7 @@ const CRASHES: u8 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Without {
     Nothing,
-    /// What A does shows before it is durable.
+    /// Effects of A show before they are durable.
     TheWatermark,
     /// B says that a message has arrived before it has durably taken it.
     TheWatermarkOfArrivals,
@@ -29,7 +29,7 @@ enum Without {
     SendingAgain,
 }
 
-/// What must never be.
+/// State that must never be reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Violation {
     /// An effect was seen, or a message taken, of a step that a crash has undone.
@@ -192,7 +192,7 @@ impl State {
         state
     }
 
-    /// What is not durable is lost. If both crash, which is what a process does, so is all that is under way; if only A
+    /// Loses everything that is not durable. If both crash, as a process does, so is all that is under way; if only A
     /// does, which is worse than what a hub can meet, B may be sent what it was sent before.
     fn crash(&self, crash: Crash, without: Without) -> State {
         let mut state = self.clone();

@@ -129,7 +129,7 @@ fn steps() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What may happen next, given what has been decided; `pick` chooses among open decisions, open or not any more.
+/// An event that may come next after these decisions. `pick` chooses among all decisions, open or not.
 fn outside(history: &[Event], kind: u8, pick: usize) -> EventKind {
     let asked: Vec<&EventKind> = history
         .iter()

@@ -1,6 +1,6 @@
 //! Partitions that lost messages take over the numbers that the others have seen.
 //!
-//! The rule is that of opening a hub (`hub/crossing.rs`): no partition may know of more than the other one remembers. The
+//! The rule is that of opening a hub (`hub/agreement.rs`): no partition may know of more than the other one remembers. The
 //! one that remembers less has lost messages; their numbers are passed over.
 
 use super::Part;
@@ -17,7 +17,7 @@ pub(super) struct Gap {
 
 /// Makes all partitions agree, and returns for each what it has lost.
 pub(super) fn reach(parts: &mut [Part]) -> Vec<Gap> {
-    let known: Vec<_> = parts.iter().map(|part| part.partition.crossings()).collect();
+    let known: Vec<_> = parts.iter().map(|part| part.partition.lane_progress()).collect();
     let mut gaps = vec![Gap::default(); parts.len()];
     for (ours, part) in parts.iter_mut().enumerate() {
         for theirs in (0..known.len()).filter(|theirs| *theirs != ours) {

@@ -160,7 +160,7 @@ fn lost(scene: &Scene) -> BTreeSet<InstanceId> {
     before.into_iter().filter(|(id, history)| after.get(id) != Some(history)).map(|(id, _)| id).collect()
 }
 
-/// What was found, and what then was lost.
+/// The damage found, and the instances lost.
 struct Outcome {
     findings: Findings,
     lost: BTreeSet<InstanceId>,
@@ -248,7 +248,7 @@ fn end(scene: &Scene) -> u64 {
 /// How many messages between partitions a copy of the hub has lost track of: sent, and taken.
 fn messages(scene: &Scene, kept: u64) -> (u64, u64) {
     let salvage = Salvage::open(&scene.whole).expect("free");
-    let read = |id: u16| Part::read(&salvage, PartitionId(id), PARTITIONS).expect("read").partition.crossings();
+    let read = |id: u16| Part::read(&salvage, PartitionId(id), PARTITIONS).expect("read").partition.lane_progress();
     let all: Vec<_> = (0..PARTITIONS).map(read).collect();
     let blobs: Arc<dyn Store> = Arc::new(salvage.blobs());
     let mut cut = Partition::new(OURS, PARTITIONS, Arc::new(NoProgram), Arc::clone(&blobs), &HubOptions::default());
@@ -258,7 +258,7 @@ fn messages(scene: &Scene, kept: u64) -> (u64, u64) {
         salvage.read_log(OURS, from, Frames { visit: &mut until, stray: &mut |_, _| {} }).map(|_| Position(kept))
     })
     .expect("read");
-    let ours = cut.crossings();
+    let ours = cut.lane_progress();
     let others = [0, 2].map(|other: usize| (all[other][1], ours[other]));
     let sent = others.iter().map(|(theirs, own)| theirs.taken.saturating_sub(own.sent)).sum();
     let taken = others.iter().map(|(theirs, own)| theirs.arrived.saturating_sub(own.taken)).sum();

@@ -1,4 +1,4 @@
-//! What the disk says has happened, read frame by frame as it becomes durable, apart from the engine's own state.
+//! History of a hub by its disk, read frame by frame as it becomes durable, apart from the engine's own state.
 //!
 //! Everything that shows outside is held against it, and so is what the frames say of each other.
 
@@ -17,7 +17,7 @@ use crate::payload::Payload;
 use crate::program::ActivityCall;
 use crate::store::Store;
 
-/// What the logs of all partitions say.
+/// The state of all partitions by their logs.
 pub(super) struct Audit {
     books: Vec<Book>,
     /// Whether a step may fail because it does too much.
@@ -41,7 +41,7 @@ pub(super) struct Audit {
 /// A number of an instance on its partition, and one of its executions.
 pub(super) type ExecutionKey = (u64, u64);
 
-/// What the log of one partition says.
+/// The state of one partition by its log.
 #[derive(Default)]
 struct Book {
     ids: HashMap<u64, InstanceId>,

@@ -44,7 +44,7 @@ pub(super) struct Token {
     pub(super) is_loose: bool,
 }
 
-/// What is noted in a ledger, and what the ledger does about it.
+/// An entry of a ledger, and the ledger's reaction to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) token: Token,
@@ -128,7 +128,7 @@ pub(super) fn ledger(number: u8) -> EntityId {
     LEDGER.id(number.to_string()).expect("an entity")
 }
 
-/// What the script that a note launches is called.
+/// Identifier of the script that a note launches.
 pub(super) fn launched(token: &Token) -> String {
     format!("{}!{}", token.sender, token.number)
 }

@@ -1,11 +1,11 @@
-//! What if the files of a hub were damaged while no process had it open: the hub is refused, or shows all that was
+//! Damage to the files of a hub while no process has it open: the hub is refused, or shows all that was
 //! acknowledged. It is then worked with and opened again, as damage may also show later.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::hub::crossing;
+use crate::hub::agreement;
 use crate::ids::PartitionId;
 use crate::partition::Partition;
 use crate::partition::input::{Input, Request};
@@ -68,7 +68,7 @@ impl World {
             partition.recover(&**disk)?;
             partitions.push(partition);
         }
-        crossing::check(&partitions.iter().map(Partition::crossings).collect::<Vec<_>>())?;
+        agreement::check(&partitions.iter().map(Partition::lane_progress).collect::<Vec<_>>())?;
         Ok(partitions)
     }
 
@@ -84,6 +84,6 @@ impl World {
         for (name, payload) in &sealed.blobs {
             disk.put_blob(name, payload.as_bytes()).expect("nothing fails here");
         }
-        disk.write(partition.id, &batch).expect("nothing fails here");
+        disk.write(partition.settings.id, &batch).expect("nothing fails here");
     }
 }

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use crate::partition::Partition;
 use crate::partition::table::{Instance, Kind};
 
-/// What is left out: what has been handed over and what has arrived (a sender may learn less by a crash), and what is
-/// only kept at hand.
+/// Text of the state. Left out are the messages handed over and arrived (a sender may know less after a crash) and caches.
 pub(super) fn digest(partition: &mut Partition) -> String {
     let mut text = String::new();
     for (handle, instance) in partition.table.from(0) {
@@ -17,11 +16,11 @@ pub(super) fn digest(partition: &mut Partition) -> String {
     }
     let mut messages: Vec<String> = partition.timers.messages().map(|message| format!("{message:?}")).collect();
     messages.sort_unstable();
-    let mut pending: Vec<_> = partition.pending.iter().collect();
+    let mut pending: Vec<_> = partition.timers.starts().collect();
     pending.sort_unstable();
-    let next = (partition.table.next(), partition.generation_next);
+    let next = (partition.table.next(), partition.generations.next());
     let _ = writeln!(text, "deferred {messages:?}\npending {pending:?}\nnext {next:?}");
-    for to in 0..partition.count {
+    for to in 0..partition.settings.count {
         let to = crate::ids::PartitionId(to);
         let (sent, taken) = (partition.outbox.sent(to), partition.outbox.taken(to));
         let _ = writeln!(text, "lane {to}: {sent} sent, {taken} taken");

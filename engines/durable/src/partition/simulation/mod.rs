@@ -7,7 +7,7 @@
 //!
 //! In some schedules partitions run on several nodes: messages between them are lost, and partitions move one by one.
 //!
-//! What the engine says to the outside is held against an [`audit`] of the durable log. In the end all comes to rest,
+//! The engine's responses are compared with an [`audit`] of the durable log. In the end all comes to rest,
 //! and the [`verdict`] looks at what is there.
 //!
 //! `NARROWS_SIM_SEEDS` says how many seeds are tried, `NARROWS_SIM_SEED` repeats one.

@@ -1,4 +1,4 @@
-//! What is different where partitions run on several nodes: messages between them are lost, and a partition moves to
+//! Differences if partitions run on several nodes: messages between them are lost, and a partition moves to
 //! another node, from what is durable, while the others carry on.
 
 use std::sync::Arc;

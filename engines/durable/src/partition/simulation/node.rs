@@ -27,7 +27,7 @@ pub(super) struct Setting {
     pub(super) large_bytes: usize,
     pub(super) local_messages: usize,
     pub(super) frame_bytes: usize,
-    /// What one step may add; `None` leaves it as it is, far above what scripts do.
+    /// Bytes that one step may add; `None` keeps the engine's bound, far above the scripts' needs.
     pub(super) step_bytes: Option<usize>,
     pub(super) lot: usize,
     pub(super) window: u64,
@@ -84,8 +84,8 @@ impl Setting {
     /// A partition that has not been recovered.
     pub(super) fn partition(&self, id: PartitionId, program: &Arc<dyn Program>, store: Arc<dyn Store>) -> Partition {
         let mut partition = Partition::new(id, self.partitions, Arc::clone(program), store, &self.options);
-        let step_bytes = self.step_bytes.unwrap_or(partition.bounds.step_bytes);
-        partition.bounds = Bounds { step_bytes, ..self.bounds() };
+        let step_bytes = self.step_bytes.unwrap_or(partition.settings.bounds.step_bytes);
+        partition.settings.bounds = Bounds { step_bytes, ..self.bounds() };
         partition.outbox.window = self.window;
         partition.outbox.early_bytes_max = self.early_bytes;
         partition.snapshots.part_bytes = self.part_bytes;

@@ -14,7 +14,7 @@ use crate::partition::input::{Effect, Input, Response};
 use crate::partition::simulation::node::Node;
 use crate::partition::simulation::workload::Wish;
 use crate::partition::simulation::world::World;
-use crate::partition::snapshot::Finished;
+use crate::partition::snapshot::FinishedSnapshot;
 use crate::program::ActivityCall;
 use crate::store::{Batching, Store};
 
@@ -23,7 +23,7 @@ pub(super) struct PendingRequest {
     pub(super) number: u64,
     pub(super) to: PartitionId,
     pub(super) wish: Wish,
-    /// What has to be durable before the response; known once the request has been taken.
+    /// Position that has to be durable before the response; known once the request has been taken.
     pub(super) needs: Option<Position>,
     /// An event for an orchestration that ran before and after it was taken: it must be there.
     pub(super) must_be_heard: bool,
@@ -33,7 +33,7 @@ pub(super) struct PendingRequest {
 /// Tasks of the thread for snapshots.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
-    Finish(PartitionId, Box<Finished>),
+    Finish(PartitionId, Box<FinishedSnapshot>),
     Cut(PartitionId, Position),
     Delete(String),
 }
@@ -164,7 +164,7 @@ impl World {
         true
     }
 
-    fn finish_snapshot(&mut self, of: PartitionId, finished: Finished) {
+    fn finish_snapshot(&mut self, of: PartitionId, finished: FinishedSnapshot) {
         assert!(finished.before <= self.disk.end(of), "a snapshot of {of} is finished before it is durable");
         self.chores.push_back(Chore::Finish(of, Box::new(finished)));
     }
@@ -188,14 +188,14 @@ impl World {
                     self.stop(at);
                 }
             }
-            // What cannot be deleted goes with the next snapshot.
+            // A blob that cannot be deleted now is deleted with the next snapshot.
             Chore::Delete(name) => drop(self.disk.delete_blob(&name)),
         }
         self.disk.machine.no_trouble();
         true
     }
 
-    fn keep_list(&mut self, of: PartitionId, finished: &Finished) {
+    fn keep_list(&mut self, of: PartitionId, finished: &FinishedSnapshot) {
         if self.snapshots_failed.remove(&of) || self.disk.put_blob(&finished.name, &finished.list).is_err() {
             return self.trace.step(format!("a snapshot of {of} is given up"));
         }

@@ -59,7 +59,7 @@ fn run<S: Simulated>(seed: u64, shown: usize) -> (u64, S::Tally) {
     let mut simulated = S::begin(seed, shown);
     match catch_unwind(AssertUnwindSafe(|| simulated.judged())) {
         Ok(tally) => (simulated.trace().hash(), tally),
-        // What was broken stands above: a panic tells it where it happens.
+        // The broken rule stands above: the panic has printed it.
         Err(_) => panic!("NARROWS_SIM_SEED={seed} repeats it; the last steps:\n{}", simulated.trace().last()),
     }
 }

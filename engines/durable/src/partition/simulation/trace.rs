@@ -1,8 +1,8 @@
-//! What is left of a schedule: a hash over all of it, and its last steps in words.
+//! Trace of a schedule: a hash over all of it, and its last steps in words.
 
 use std::collections::VecDeque;
 
-/// What a schedule did: a hash over all of it, and its last steps in words.
+/// A hash over all steps of a schedule, and its last steps in words.
 pub(super) struct Trace {
     /// Steps that are kept.
     shown: usize,

@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-/// What is there in the end, and what was promised.
+/// The final state, and the promises it is checked against.
 pub(super) struct Verdict<'a> {
     pub(super) audit: &'a Audit,
     pub(super) acknowledged: Vec<&'a Wish>,
@@ -215,7 +215,7 @@ impl Verdict<'_> {
         let open = self.audit.open();
         let held = |verdict: &mut Self| {
             let all = verdict.partitions.iter_mut().map(|partition| {
-                let id = partition.id;
+                let id = partition.settings.id;
                 format!("{id}:\n{}", digest(partition))
             });
             all.collect::<Vec<String>>().join("\n")
@@ -234,7 +234,7 @@ impl Verdict<'_> {
         for partition in &self.partitions {
             let counts = partition.counts();
             let open = (counts.outbox, counts.activities_open, counts.timers, counts.gated);
-            assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", partition.id);
+            assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", partition.settings.id);
         }
         assert!(self.waiting.is_empty(), "these got no response: {:?}", self.waiting);
     }

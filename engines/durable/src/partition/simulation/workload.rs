@@ -1,4 +1,4 @@
-//! What clients request, at random: scripts, identifiers that are used again, all that can be done to an instance.
+//! Random requests of clients: scripts, identifiers that are used again, everything that can be done to an instance.
 
 use narrows_testing::Chance;
 
@@ -22,7 +22,7 @@ const WIDE_BYTES: [usize; 2] = [1 << 10, 8 << 10];
 /// Steps of one script.
 const STEPS_MAX: usize = 6;
 
-/// What a client wants to know of its own request.
+/// A client's request, kept to check its response.
 #[derive(Clone, Debug)]
 pub(super) enum Wish {
     /// That the script of this beginning starts.
@@ -54,7 +54,7 @@ pub(super) struct Drawn {
     pub(super) text: String,
 }
 
-/// What is drawn how often, and how large it gets; different for each schedule.
+/// Frequencies and sizes of random requests; different for each schedule.
 pub(super) struct Workload {
     partitions: u16,
     request_weights: Vec<usize>,

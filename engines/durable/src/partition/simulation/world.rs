@@ -10,7 +10,7 @@ use narrows_testing::Chance;
 
 use crate::client::Status;
 use crate::error::Error;
-use crate::hub::crossing;
+use crate::hub::agreement;
 use crate::ids::{InstanceId, PartitionId, Position, Time};
 use crate::partition::input::{Effect, Input, Request, TaskKey};
 use crate::partition::simulation::audit::Audit;
@@ -22,7 +22,7 @@ use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::trace::Trace;
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
-use crate::partition::{Crossing, Partition};
+use crate::partition::{LaneProgress, Partition};
 use crate::program::{ActivityCall, Program};
 use crate::store::files::simulated::Trouble;
 use crate::store::{Batching, FrameBatch, Store, StoreError};
@@ -336,7 +336,7 @@ impl World {
         self.take_responses();
     }
 
-    /// What was under way is written in part, or not at all, or all.
+    /// Writes the frames under way in part, not at all, or whole.
     fn cut_short(&mut self, at: usize, trouble: Trouble) {
         let under_way = std::mem::take(&mut self.nodes[at].under_way);
         self.nodes[at].waiting.clear();
@@ -401,8 +401,8 @@ impl World {
             self.trace.step(format!("{id} is back at {}", end.0));
             self.nodes.push(Node::new(id, partition));
         }
-        let crossings: Vec<Vec<Crossing>> = self.nodes.iter().map(|node| node.partition.crossings()).collect();
-        crossing::check(&crossings).expect("no partition has lost anything that another has seen");
+        let progress: Vec<Vec<LaneProgress>> = self.nodes.iter().map(|node| node.partition.lane_progress()).collect();
+        agreement::check(&progress).expect("no partition has lost anything that another has seen");
         (0..self.nodes.len()).for_each(|at| self.carry_out(at));
     }
 

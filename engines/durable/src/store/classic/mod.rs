@@ -30,7 +30,7 @@ create table if not exists frames (
 create table if not exists blobs (name text primary key, crc integer not null, bytes blob not null) without rowid;
 ";
 
-/// What becomes of a database without tables.
+/// Handling of a database without tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tables {
     /// They are made.

@@ -1,4 +1,4 @@
-//! What a frame says, as rows that people can read: instances, their histories, messages on their way.
+//! Content of a frame as rows that people can read: instances, their histories, messages on their way.
 //!
 //! Written in the transaction of the frame, one statement for each thing that changed, as engines do that keep every
 //! step of an orchestration in tables. The engine never reads them back.

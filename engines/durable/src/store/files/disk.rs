@@ -1,4 +1,4 @@
-//! What is done with files and folders: the few calls that a store needs of a disk, and errors that name the file.
+//! Access to files and folders: the few calls that a store needs of a disk, and errors that name the file.
 //!
 //! All access goes through [`Disk`], so that tests can put a disk in its place that fails, forgets and lies as real ones
 //! do. The real one is [`RealDisk`]; it adds nothing to the calls of the operating system.
@@ -17,7 +17,7 @@ pub(crate) trait Disk: Send + Sync + Debug {
     fn make_folder(&self, path: &Path) -> io::Result<()>;
     /// Whether there is a folder.
     fn is_folder(&self, path: &Path) -> bool;
-    /// What a folder holds, in any order.
+    /// The entries of a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<Listed>>;
     /// All bytes of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
@@ -181,7 +181,7 @@ fn sync_below(disk: &dyn Disk, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What a folder holds; nothing if there is no such folder.
+/// The entries of a folder; empty if there is no such folder.
 pub(super) fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<Listed>, StoreError> {
     match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -205,7 +205,7 @@ pub(super) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), 
     sync_folder(disk, folder)
 }
 
-/// What ends the names of files that are being written; no blob can be called so.
+/// Suffix of the names of files that are being written; no blob has such a name.
 pub(super) const TEMPORARY: &str = "~new";
 
 fn write_synced(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {

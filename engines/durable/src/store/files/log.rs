@@ -15,7 +15,7 @@ use super::spare::Spares;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::{FrameBatch, Location, StoreError, Visit};
 
-/// What has to be known to append.
+/// Position and file of the next append.
 #[derive(Debug)]
 struct Tail {
     file: Box<dyn DiskFile>,
@@ -48,7 +48,7 @@ pub(super) struct Log {
     buffer: Vec<u8>,
 }
 
-/// What a new segment is made of.
+/// Source of a new segment.
 #[derive(Clone, Copy)]
 pub(super) struct Supply<'a> {
     pub(super) spares: &'a Spares,
@@ -132,7 +132,7 @@ impl Log {
         sealed::write(&*self.disk, &self.end_path(), Sort::End, &bytes)
     }
 
-    /// What was noted last: the first frame of the newest segment, and where the log ended.
+    /// The last note: the first frame of the newest segment, and where the log ended.
     pub(super) fn noted_end(&self) -> Result<(u64, u64), StoreError> {
         let path = self.end_path();
         let Some(bytes) = sealed::read(&*self.disk, &path, Sort::End)? else { return Ok((0, 0)) };

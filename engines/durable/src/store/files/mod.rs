@@ -130,7 +130,7 @@ impl FileStore {
         write_shape(&*self.disk, &self.folder, shape)
     }
 
-    /// What only a hub can have left in the folder.
+    /// A file that only a hub can have left in the folder.
     fn left_behind(&self) -> Result<Option<PathBuf>, StoreError> {
         for found in disk::list(&*self.disk, &self.folder)?.into_iter().filter(|found| found.is_folder) {
             let path = self.folder.join(&found.name);

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::disk::{self, Disk};
 use crate::store::{Location, StoreError};
 
-/// What a sealed file holds.
+/// Kind of a sealed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
     Hub,

@@ -30,7 +30,7 @@ const MARK: u32 = u32::MAX;
 /// The longest frame, in bytes.
 pub(super) const FRAME_BYTES_MAX: usize = crate::store::FRAME_BYTES_MAX;
 
-/// What a segment of `size` bytes begins with.
+/// Header of a segment of `size` bytes.
 pub(super) fn head(partition: PartitionId, first: Position, size: u64) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(MAGIC);
@@ -265,7 +265,7 @@ pub(super) fn written(bytes: &[u8]) -> usize {
     blocks.map(<[u8]>::len).sum::<usize>() - zeros
 }
 
-/// What behind the end shows that what should stand there was acknowledged: a frame of a later batch, or a mark.
+/// A frame of a later batch, or a mark, behind the end: it shows that missing frames there were acknowledged.
 fn acknowledged_later(bytes: &[u8], partition: PartitionId, end: End) -> Option<String> {
     (end.offset as usize..starts_until(bytes)).find_map(|at| {
         // Most places fail the cheap part: a position and a batch that could follow.

@@ -13,7 +13,7 @@ use narrows_testing::Chance;
 
 use super::disk::{Disk, DiskFile, Listed};
 
-/// What is written whole or not at all.
+/// Bytes that are written whole or not at all.
 const SECTOR: usize = 512;
 
 /// A disk. Clones of the handle are the same disk.
@@ -36,7 +36,7 @@ struct State {
     chance: Chance,
 }
 
-/// What becomes of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
     /// It fails; what it was to write may be written in part, and what it was to sync is forgotten.
@@ -151,7 +151,7 @@ impl State {
         Ok(())
     }
 
-    /// What is left of writes that were not synced: of each sector, all or nothing.
+    /// Keeps some of the writes that were not synced: of each sector, all or nothing.
     fn keep_some(&mut self, file: usize) {
         let writes = std::mem::take(&mut self.files[file].unsynced);
         let share = 1 + self.chance.below(4);

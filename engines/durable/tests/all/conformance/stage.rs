@@ -1,4 +1,4 @@
-//! What a scenario plays on: a hub in a folder of its own, and a client.
+//! The stage of a scenario: a hub in its own folder, and a client.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::nodes::Nodes;
 /// How long a scenario waits before it fails; nothing is measured by it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What the hub runs on.
+/// Store and processes of the hub.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Setting {
     /// The log in files.
@@ -26,7 +26,7 @@ pub(crate) enum Setting {
     Nodes,
 }
 
-/// What runs the code of a scenario.
+/// The running hub of a scenario.
 enum Running {
     Hub(Hub),
     Nodes(Box<Nodes>),
@@ -52,7 +52,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// None where the setting needs a server that is not installed.
+    /// `None` if the setting needs a server that is not installed.
     fn new(setting: Setting, code: fn() -> Registry) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let running = match setting {

@@ -1,4 +1,4 @@
-//! What every store must do, held against each of them.
+//! Contract of stores, checked against each of them.
 
 mod nats;
 mod nodes;

@@ -1,4 +1,4 @@
-//! What stores must do beyond that where several nodes open them.
+//! Further contract of stores that several nodes open.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;

@@ -1,4 +1,4 @@
-//! What must hold after the last fault.
+//! Checks after the last fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -89,7 +89,7 @@ fn quiet(stats: impl Fn() -> HubStats) {
     }
 }
 
-/// What all entities have counted. A token that two of them have counts for both.
+/// Counts of all entities. A token that two of them have counts for both.
 async fn counts(client: &Client) -> Counts {
     let mut all = Counts::new();
     let entities = Filter { statuses: vec![Status::Entity], ..Filter::default() };
@@ -135,7 +135,7 @@ fn works(ended: &BTreeMap<String, InstanceView>) -> impl Iterator<Item = &String
     ended.keys().filter(|id| id.starts_with("work-") && !id.contains(':'))
 }
 
-/// What was moved in critical sections is what stands in the accounts.
+/// Checks that the accounts hold the amounts moved in critical sections.
 async fn accounts_balance(client: &Client, ended: &BTreeMap<String, InstanceView>) {
     let mut expected: BTreeMap<_, i64> = BTreeMap::new();
     for view in ended.iter().filter(|(id, _)| id.starts_with("move-")).map(|(_, view)| view) {

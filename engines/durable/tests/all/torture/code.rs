@@ -1,4 +1,4 @@
-//! What runs: orchestrations that leave a trace of everything they do.
+//! The program under test: orchestrations that leave a trace of everything they do.
 //!
 //! Traces are tokens. An entity counts how often each token was given to it; an activity writes its key and its token
 //! into a file.
@@ -131,12 +131,12 @@ async fn work(ctx: Ctx, text: String) -> Result<usize, Failure> {
     Ok(text.len())
 }
 
-/// What must be counted once for an orchestration that has completed.
+/// Tokens that must be counted once for an orchestration that has completed.
 pub(crate) fn counted(instance: &str) -> [String; 3] {
     ["call", "signal", "part-call"].map(|what| format!("{instance}/{what}"))
 }
 
-/// What activities must have written for it.
+/// Effects that activities must have written for it.
 pub(crate) fn effects_of(instance: &str) -> [String; 3] {
     ["first", "part", "last"].map(|what| format!("{instance}/{what}"))
 }

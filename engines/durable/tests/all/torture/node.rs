@@ -56,7 +56,7 @@ fn try_open(url: &str, folder: &Path) -> Result<Node, Error> {
     Node::open(open_shared(url)?, code::registry(folder), hub, options)
 }
 
-/// What is not known to be done may be done or not: signals and events are left at that, starts are made again.
+/// Sends requests. After an unknown outcome signals and events are left at that; starts are made again.
 async fn load(client: Client, round: u64, task: u64) {
     let inbox = InstanceId::new(code::inbox(task)).unwrap();
     loop {

@@ -9,7 +9,7 @@ use narrows_durable::{Client, InstanceId, Mode, Reuse, Start};
 use super::code::{self, ACCOUNTS, COUNT, INBOX, MOVE, TOKEN, WORK};
 use super::node;
 
-/// What begins a line that reports an acknowledgement.
+/// Prefix of a line that reports an acknowledgement.
 pub(crate) const MARK: &str = "acknowledged ";
 
 pub(crate) const FOLDER: &str = "NARROWS_TORTURE_FOLDER";

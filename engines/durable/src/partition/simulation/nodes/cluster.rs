@@ -527,7 +527,7 @@ impl Cluster {
         let at = self.chance.below(node.tasks.len());
         let (id, epoch, key, call): Task = node.tasks.swap_remove(at);
         let host = node.hosts.get_mut(&id).filter(|host| host.epoch == epoch && host.failed.is_none());
-        // What a partition had that is gone runs elsewhere.
+        // Activities of a partition that has gone run elsewhere.
         let Some(host) = host else { return true };
         if !may_act {
             host.failed = Some(Fence::error(id));

@@ -12,7 +12,7 @@ use crate::node::steward::Steward;
 use crate::partition::Partition;
 use crate::partition::input::{Input, TaskKey};
 use crate::partition::simulation::node::{Frame, Node};
-use crate::partition::snapshot::Finished;
+use crate::partition::snapshot::FinishedSnapshot;
 use crate::program::ActivityCall;
 use crate::store::{Owner, StoreError};
 
@@ -27,7 +27,7 @@ pub(super) struct Host {
     /// Of the node's lease, when it was taken.
     pub(super) term: Term,
     pub(super) node: Node,
-    /// What became of the append that is under way, once the store has seen it.
+    /// Result of the append that is under way, once the store has seen it.
     pub(super) written: Option<Result<(), StoreError>>,
     /// Where the log ends, as far as this owner has written it.
     pub(super) end: Position,
@@ -78,7 +78,7 @@ pub(super) enum Moving {
 /// Tasks of the thread for snapshots.
 pub(super) enum Chore {
     Keep(String, Vec<u8>),
-    Finish(PartitionId, Epoch, Box<Finished>),
+    Finish(PartitionId, Epoch, Box<FinishedSnapshot>),
 }
 
 /// An append that was under way when its owner was lost. It may still arrive.
@@ -101,7 +101,7 @@ pub(super) struct Process {
     pub(super) name: String,
     /// How fast its monotonic clock is, in thousandths.
     rate: u64,
-    /// What its monotonic clock showed at the beginning, in microseconds.
+    /// Its monotonic clock at the beginning, in microseconds.
     offset_us: u64,
     /// By how many microseconds its wall clock is wrong.
     wrong_by_us: i64,

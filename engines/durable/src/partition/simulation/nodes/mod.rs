@@ -1,8 +1,8 @@
 //! Several nodes simulated from a seed: processes that share a store and take partitions from each other.
 //!
-//! What decides is real: each node's [`Steward`](crate::node::steward::Steward) and lease, the partitions, and the epochs
-//! of a store in memory. Drawn are the threads of a node, one step at a time, and all around them: calls to the store that
-//! arrive late, nodes that stand still for longer than their lease, crash, or leave, clocks that are wrong and, in half of
+//! The deciding parts are real: each node's [`Steward`](crate::node::steward::Steward) and lease, the partitions, and
+//! the epochs of a store in memory. Drawn are the threads of a node, one step at a time, and all around them: calls to the
+//! store that arrive late, nodes that stand still for longer than their lease, crash, or leave, clocks that are wrong and, in half of
 //! the schedules, faster or slower than others, and messages that are lost, late or doubled. A node that stands still may
 //! have a write on its way, and goes on later as if nothing had been.
 //!

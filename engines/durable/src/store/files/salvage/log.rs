@@ -16,7 +16,7 @@ const SEGMENT_BYTES: u64 = 4096;
 /// The result of reading a log.
 #[derive(Debug, Default)]
 pub(crate) struct SalvagedLog {
-    /// Damaged and missing files; none if the log is sound.
+    /// Damaged and missing files; empty if the log is sound.
     pub(crate) found: Vec<StoreError>,
     /// The position after the last frame that was given to `visit`.
     pub(crate) end: u64,

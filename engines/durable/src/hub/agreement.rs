@@ -1,15 +1,16 @@
-//! Whether partitions agree on what went from one to another.
+//! Agreement of partitions on the messages that went from one to another.
 //!
 //! A message leaves its sender, and its acknowledgement its receiver, only after a frame of theirs is durable. So when a
 //! hub is opened, no partition knows of more than the other one remembers, unless that has lost the end of its log. It
 //! would then give the same numbers again to other messages, which the receiver would pass over.
 
 use crate::ids::PartitionId;
-use crate::partition::Crossing;
+use crate::partition::LaneProgress;
 use crate::store::{Location, StoreError};
 
-/// Holds what each partition knows against what the others remember. `of[a][b]` is about `a` and `b`, as `a` has it.
-pub(crate) fn check(of: &[Vec<Crossing>]) -> Result<(), StoreError> {
+/// Checks that no partition knows of more than the other one remembers. `of[a][b]` is the progress between `a` and `b`, as
+/// `a` knows it.
+pub(crate) fn check(of: &[Vec<LaneProgress>]) -> Result<(), StoreError> {
     for (a, ours) in of.iter().enumerate() {
         for (b, own) in ours.iter().enumerate() {
             let other = of[b][a];
@@ -41,13 +42,13 @@ mod tests {
 
     #[test]
     fn a_partition_that_lost_what_another_knows_of_is_named() {
-        let crossing = |sent, arrived, taken| Crossing { sent, arrived, taken };
-        let none = crossing(0, 0, 0);
-        assert!(check(&[vec![none, crossing(5, 3, 0)], vec![crossing(0, 0, 4), none]]).is_ok());
-        let error = check(&[vec![none, crossing(3, 0, 0)], vec![crossing(0, 0, 4), none]]).expect_err("it lost one");
+        let progress = |sent, arrived, taken| LaneProgress { sent, arrived, taken };
+        let none = progress(0, 0, 0);
+        assert!(check(&[vec![none, progress(5, 3, 0)], vec![progress(0, 0, 4), none]]).is_ok());
+        let error = check(&[vec![none, progress(3, 0, 0)], vec![progress(0, 0, 4), none]]).expect_err("it lost one");
         let text = "the log of partition 0 is damaged: it has sent 3 messages to partition 1, which has taken 4";
         assert!(error.to_string().starts_with(text), "{error}");
-        let error = check(&[vec![none, crossing(5, 5, 0)], vec![crossing(0, 0, 4), none]]).expect_err("it lost one");
+        let error = check(&[vec![none, progress(5, 5, 0)], vec![progress(0, 0, 4), none]]).expect_err("it lost one");
         let text = "the log of partition 1 is damaged: it has taken 4 messages of partition 0";
         assert!(error.to_string().starts_with(text), "{error}");
     }

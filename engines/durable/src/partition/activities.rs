@@ -3,24 +3,91 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::client::Status;
 use crate::codec::Events;
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::Time;
 use crate::partition::Partition;
-use crate::partition::input::TaskKey;
-use crate::partition::table::Instance;
+use crate::partition::input::{Effect, TaskKey};
+use crate::partition::output::Output;
+use crate::partition::spill::Spiller;
+use crate::partition::table::{Instance, Table};
 use crate::program::ActivityCall;
 
-/// What the calls that are kept whole take in memory at most, bytes.
+/// Memory that the calls kept whole take at most, bytes.
 const KEPT_BYTES_MAX: usize = 32 << 20;
-/// What a map takes for an execution beside its number and place, bytes.
+/// Memory that a map takes for an execution besides its number and place, bytes.
 const ENTRY_BYTES: usize = 32;
+
+/// Activities of a partition: how many run, and those that wait.
+#[derive(Debug)]
+pub(super) struct Activities {
+    running: usize,
+    running_max: usize,
+    waiting: ActivityQueue,
+}
+
+impl Activities {
+    pub(super) fn new(running_max: usize) -> Self {
+        Self { running: 0, running_max, waiting: ActivityQueue::default() }
+    }
+
+    /// Runs an activity, or lets it wait if too many run.
+    pub(super) fn run(&mut self, key: TaskKey, call: ActivityCall, output: &mut Output) {
+        if self.running < self.running_max {
+            self.start(key, call, output);
+        } else {
+            self.waiting.push(key, call);
+        }
+    }
+
+    /// Runs an activity.
+    pub(super) fn start(&mut self, key: TaskKey, call: ActivityCall, output: &mut Output) {
+        self.running += 1;
+        output.effects.push(Effect::Run(key, call));
+    }
+
+    /// Counts an activity that has ended.
+    pub(super) fn ended(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// Number of activities that run or wait.
+    pub(super) fn open(&self) -> usize {
+        self.running + self.waiting.len()
+    }
+
+    /// About how many bytes waiting activities take in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.bytes()
+    }
+
+    /// The call of an activity, read from the history from an offset on; `None` if its execution does not run any more.
+    fn read(
+        &mut self,
+        key: TaskKey,
+        offset: usize,
+        table: &Table,
+        spiller: &Spiller,
+    ) -> Option<Result<ActivityCall, Failure>> {
+        let instance = table.waiting_for(key)?;
+        let found = find(instance, offset, key.id, &mut spiller.step_reader());
+        // Idempotent activities are scheduled ahead of others that stand before them.
+        let is_before = offset > 0 && found.is_none();
+        let found = if is_before { find(instance, 0, key.id, &mut spiller.step_reader()) } else { found };
+        match found? {
+            Ok((call, offset)) => {
+                self.waiting.found_at(key, offset);
+                Some(Ok(ActivityCall { generation: key.generation, ..call }))
+            }
+            Err(what) => Some(Err(Failure::new(FailureKind::Payload, format!("cannot read the history: {what}")))),
+        }
+    }
+}
 
 /// Activities in the order they were scheduled.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct ActivityQueue {
     /// The first, whole.
     kept: VecDeque<(TaskKey, ActivityCall)>,
     /// Memory that they take.
@@ -39,7 +106,7 @@ struct Place {
     offset: usize,
 }
 
-impl Waiting {
+impl ActivityQueue {
     pub(super) fn push(&mut self, key: TaskKey, call: ActivityCall) {
         let bytes = bytes_of(&call);
         if self.keys.is_empty() && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
@@ -96,14 +163,14 @@ fn bytes_of(call: &ActivityCall) -> usize {
 
 impl Partition {
     /// The next activity that waits and is still wanted.
-    pub(super) fn next_waiting(&mut self) -> Option<(TaskKey, ActivityCall)> {
-        while let Some((key, call)) = self.activities_waiting.pop_kept() {
-            if self.waits_for(key).is_some() {
+    pub(super) fn next_activity(&mut self) -> Option<(TaskKey, ActivityCall)> {
+        while let Some((key, call)) = self.activities.waiting.pop_kept() {
+            if self.table.waiting_for(key).is_some() {
                 return Some((key, call));
             }
         }
-        while let Some((key, offset)) = self.activities_waiting.pop_key() {
-            match self.call_of(key, offset) {
+        while let Some((key, offset)) = self.activities.waiting.pop_key() {
+            match self.activities.read(key, offset, &self.table, &self.log.spiller) {
                 Some(Ok(call)) => return Some((key, call)),
                 Some(Err(failure)) => {
                     self.feed(key.handle, Some(key.generation), EventKind::TaskFailed { id: key.id, failure });
@@ -112,29 +179,6 @@ impl Partition {
             }
         }
         None
-    }
-
-    /// The orchestration of an activity, if that execution of it still runs.
-    fn waits_for(&self, key: TaskKey) -> Option<&Instance> {
-        let instance = self.table.get(key.handle)?;
-        let execution = instance.execution().filter(|execution| execution.generation == key.generation)?;
-        matches!(execution.status, Status::Running | Status::Suspended).then_some(instance)
-    }
-
-    /// The call of an activity, if its execution is still there.
-    fn call_of(&mut self, key: TaskKey, offset: usize) -> Option<Result<ActivityCall, Failure>> {
-        let instance = self.waits_for(key)?;
-        let found = find(instance, offset, key.id, &mut self.spiller.step_reader());
-        // Idempotent activities are scheduled ahead of others that stand before them.
-        let is_before = offset > 0 && found.is_none();
-        let found = if is_before { find(instance, 0, key.id, &mut self.spiller.step_reader()) } else { found };
-        match found? {
-            Ok((call, offset)) => {
-                self.activities_waiting.found_at(key, offset);
-                Some(Ok(ActivityCall { generation: key.generation, ..call }))
-            }
-            Err(what) => Some(Err(Failure::new(FailureKind::Payload, format!("cannot read the history: {what}")))),
-        }
     }
 }
 
@@ -167,11 +211,15 @@ mod tests {
     use crate::partition::testing::{id, number};
     use crate::payload::Payload;
 
+    fn key(id: u32) -> TaskKey {
+        TaskKey { handle: 1, generation: 0, id }
+    }
+
     #[test]
     fn calls_beyond_the_bound_are_kept_as_numbers() {
         const CALLS: u32 = 2_000;
         let input = Payload::encode(&"x".repeat(50_000)).expect("a text");
-        let (mut waiting, key) = (Waiting::default(), |id| TaskKey { handle: 1, generation: 0, id });
+        let mut waiting = ActivityQueue::default();
         for at in 0..CALLS {
             let (instance, input) = (id("fan"), input.clone());
             waiting.push(key(at), ActivityCall { name: "Hello".into(), input, instance, generation: 0, id: at });
