@@ -19,7 +19,7 @@ pub const NPM_INSTALL: &[&[&str]] =
 
 /// The longest that one command may take, in seconds.
 const TIMEOUT_S: &str = "900";
-/// What package clients print when their index cannot be reached.
+/// Texts that package clients print if their index cannot be reached.
 const UNREACHABLE: [&str; 8] = [
     "Failed to establish a new connection",
     "Temporary failure in name resolution",
@@ -33,7 +33,7 @@ const UNREACHABLE: [&str; 8] = [
 
 /// A program and what it needs.
 pub struct ForeignProgram<'a> {
-    /// What its folder is called, before a number that stands for its content.
+    /// Name of its folder, before a number that stands for its content.
     pub name: &'a str,
     /// The variable that leaves its tests out.
     pub skip_variable: &'a str,

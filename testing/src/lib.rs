@@ -1,5 +1,5 @@
-//! What tests report beside pass and fail, what they read of the machine they run on, what they find installed,
-//! and where their random numbers come from.
+//! Support for tests: reports besides pass and fail, measurements of the machine, installed programs,
+//! and random numbers.
 //!
 //! A test harness knows no "skipped at run time" and no "passed at the second try". [`skip`] and [`retry`] write both to
 //! the file that `NARROWS_TEST_NOTES` names, where `./test` reads them for its summary, and to standard error.

@@ -29,7 +29,7 @@ pub fn measure(test: impl Fn()) {
     });
 }
 
-/// What became of a failed attempt.
+/// Outcome of a failed attempt.
 enum Note {
     Retried(String),
     Skipped(String),

@@ -1,4 +1,4 @@
-//! What a test needs to be installed, and the variables that disable groups of tests.
+//! Programs that tests need, and the variables that disable groups of tests.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Evidence in a few words, for tests: traces from a span tree, trials from loads and CPU curves.
 //!
-//! What is built here is plain `model` data with fixed ids and times, so that a test that fails once fails always.
+//! The builders give plain `model` data with fixed ids and times, so that a test that fails once fails always.
 //! Nothing here starts a process, opens a socket or reads a clock. The tests of this crate keep the house tidy: they
 //! read the manifests and the source of all others.
 

@@ -29,7 +29,7 @@ pub struct Load {
     pub vus: u32,
     /// Successful responses per second.
     pub rate: f64,
-    /// What each took.
+    /// Latency of each request, milliseconds.
     pub latency_ms: f64,
 }
 

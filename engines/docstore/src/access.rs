@@ -22,7 +22,7 @@ pub enum Access {
 pub struct AccountKey(Vec<u8>);
 
 impl AccountKey {
-    /// Reads a key in base64; None if it is empty or no base64.
+    /// Reads a key in base64; `None` for an empty or malformed one.
     #[must_use]
     pub fn from_base64(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.trim()).ok()?;

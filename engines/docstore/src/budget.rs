@@ -28,7 +28,7 @@ impl Stagger {
         self.parts_since_second_0(now) / self.parts_per_second()
     }
 
-    /// From `now` to the end of second `second`, rounded up to a nanosecond; none if it is over.
+    /// Time from `now` to the end of second `second`, rounded up to a nanosecond; zero if that has passed.
     fn rest_of(self, second: u128, now: Duration) -> Duration {
         let end = (second + 1) * self.parts_per_second();
         let nanos = end.saturating_sub(self.parts_since_second_0(now)).div_ceil(u128::from(self.partitions));

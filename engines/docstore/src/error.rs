@@ -1,4 +1,4 @@
-//! What can keep the store from starting or serving. Errors of a single request are responses, not values of this type.
+//! Errors that keep the store from starting or serving. Errors of a single request are responses, not values of this type.
 
 use std::io;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@
 //! a key lands on, what a request costs, and when it is refused. Documents live in memory; with [`Config::dir`] a folder
 //! keeps them too, and everything else a client can see, and a write is acknowledged once it is there ([`Flush`]).
 //!
-//! What surrounds a cloud store can be played too: a network latency with an exponential part, drawn from a seed
+//! The surroundings of a cloud store can be simulated too: a network latency with an exponential part, drawn from a seed
 //! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together: partition i of
 //! n begins its seconds i/n of a second after the store's.
 //!

@@ -85,7 +85,7 @@ impl Selection {
         self
     }
 
-    /// The partition keys the filter leaves possible; None if it leaves any, or more than [`KEYS_MAX`].
+    /// The partition keys the filter leaves possible; `None` for all, or for more than [`KEYS_MAX`].
     pub(crate) fn keys(&self, definition: &KeyDefinition) -> Option<Vec<PartitionKey>> {
         let mut keys = vec![PartitionKey(Vec::new())];
         for path in definition.paths() {

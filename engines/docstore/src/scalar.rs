@@ -16,7 +16,7 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// None for an array or an object.
+    /// `None` if the value is an array or an object.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Null => Some(Self::Null),

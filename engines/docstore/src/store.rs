@@ -101,7 +101,7 @@ impl Store {
 
     /// Writes what is under way and lets the folder go. Later writes are refused.
     pub(crate) fn close(&self) {
-        // What could not be written has been refused already.
+        // Changes that could not be written have been refused already.
         let _ = self.setting.journal.close();
     }
 

@@ -76,7 +76,7 @@ impl Tls {
         &self.certificate
     }
 
-    /// The connection ready for requests; None if it ended before, or if the handshake failed.
+    /// The connection ready for requests; `None` after a failed handshake, or if the client has gone.
     pub(crate) async fn accept(&self, stream: TcpStream) -> Option<(Scheme, Box<dyn Stream>)> {
         let mut first = [0];
         match stream.peek(&mut first).await {

@@ -32,7 +32,7 @@ impl Blocking {
         }
     }
 
-    /// What the future gives; `None` if it panicked.
+    /// Result of the future; `None` if it panicked.
     pub(crate) fn run<F>(&self, future: F) -> Option<F::Output>
     where
         F: Future + Send + 'static,

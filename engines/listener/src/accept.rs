@@ -79,7 +79,7 @@ pub async fn serve<F>(
     drop((listener, newcomer));
     places.end();
     let ended = async { while tasks.join_next().await.is_some() {} };
-    // What takes longer is cut off.
+    // Connections that take longer are cut off.
     let _ = timeout(places.limits().drain, ended).await;
     tasks.shutdown().await;
 }

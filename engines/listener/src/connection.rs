@@ -42,7 +42,7 @@ pub struct Connection {
     task: Mutex<Option<Waker>>,
 }
 
-/// What a connection waits for, with the tick since when.
+/// State of a waiting connection, with the tick since when it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     ForFirstRequest { since: u32 },
@@ -64,7 +64,7 @@ impl Connection {
         InProgress(Arc::clone(self))
     }
 
-    /// What it waits for; none while it is busy.
+    /// The wait it is in; `None` while it is busy.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         if self.requests_in_progress.load(Ordering::Acquire) > 0 {
             return None;

@@ -40,7 +40,7 @@ struct Open {
 struct Entry {
     peer: IpAddr,
     connection: Arc<Connection>,
-    /// None for the moment in which it is spawned.
+    /// `None` while it is being spawned.
     task: Option<AbortHandle>,
 }
 
@@ -200,7 +200,7 @@ impl Open {
 }
 
 /// The connection to close first: the longest without any request, then the longest between two requests, then one that
-/// has only just been accepted. None when all are busy.
+/// has only just been accepted. `None` if all are busy.
 fn longest_waiting(open: impl Iterator<Item = (u64, Option<Waiting>)>, now: u32) -> Option<u64> {
     let rank = |waiting| match waiting {
         Waiting::ForFirstRequest { since } if now.saturating_sub(since) > GRACE_TICKS => (0, since),

@@ -34,7 +34,7 @@ pub fn is_wanted(signal: &str) -> bool {
     is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"))
 }
 
-/// What was detected of this process, with `service` as its name where that gives none.
+/// The detected resource of this process, named `service` unless a name was detected.
 #[must_use]
 pub fn resource(service: &str) -> Resource {
     named(&Resource::builder().build(), service)
@@ -131,7 +131,7 @@ fn points(endpoint: Option<&str>, timeout: Duration) -> Result<MetricExporter, E
 /// Sends what is left of both. The SDK blocks while it does, hence the thread.
 pub async fn flush(traces: Option<SdkTracerProvider>, metrics: Option<SdkMeterProvider>) {
     let flushing = tokio::task::spawn_blocking(move || {
-        // What a collector does not take is lost; there is no caller to report it to.
+        // Telemetry that a collector refuses is lost; there is no caller to report it to.
         let _ = traces.map(|traces| traces.shutdown_with_timeout(FLUSH_TIMEOUT));
         let _ = metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_TIMEOUT));
     });

@@ -1,4 +1,4 @@
-//! What every small server of the engines and the reference systems does alike, in one place and compiled once:
+//! The common part of every small server of the engines and the reference systems, in one place and compiled once:
 //! take a port on loopback, bound its connections, drain on a signal, call others, and report to OpenTelemetry.
 //!
 //! It knows none of them. A server's responses, and the names of its spans, stay with the server.

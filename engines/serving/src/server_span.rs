@@ -16,12 +16,12 @@ use opentelemetry_sdk::trace::SdkTracer;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// What the spans of one route have in common.
+/// Common part of the spans of one route.
 #[derive(Debug, Clone)]
 pub struct Route {
     /// The pattern of its paths, such as `/owners/{id}`.
     pub path: &'static str,
-    /// What makes them.
+    /// Tracer that makes them.
     pub tracer: SdkTracer,
 }
 

@@ -50,7 +50,7 @@ impl Telemetry {
     pub async fn export(&self) {
         let (traces, metrics) = (self.traces.clone(), self.metrics.clone());
         let exporting = tokio::task::spawn_blocking(move || {
-            // What a collector does not take is lost; there is no caller to report it to.
+            // Telemetry that a collector refuses is lost; there is no caller to report it to.
             let _ = metrics.force_flush();
             let _ = traces.force_flush();
         });

@@ -20,7 +20,7 @@ const BUFFER: usize = 64 << 10;
 /// Size of a file from which the next one is begun; there are two at most.
 const FILE_MAX: u64 = 64 << 20;
 
-/// What a line says. `status` is 0 where the caller got no response.
+/// Fields of a line. `status` is 0 if the caller got no response.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry<'a> {
     pub(crate) hop: &'a str,

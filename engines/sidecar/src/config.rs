@@ -54,7 +54,7 @@ pub struct TlsFiles {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HopConfig {
-    /// What telemetry and errors call it; unique.
+    /// Its unique name in telemetry and errors.
     pub name: String,
     /// Towards the service or away from it.
     pub direction: Direction,

@@ -67,7 +67,7 @@ async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<
     Ok((response, lease))
 }
 
-/// What to do with a request that a kept connection did not carry.
+/// Retry of a request that a kept connection did not carry.
 enum Again {
     /// It was not sent, and here it is.
     Unsent(Request<Outgoing>),

@@ -25,7 +25,7 @@ pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, mut stop: Stop) {
     let hop = Arc::clone(&caller.hop);
     let stopped = async {
         stop.wait().await;
-        // What a connection carries has no end to wait for; whoever drains ends those who use it first.
+        // A TCP stream has no end to wait for; the drain of the whole system ends its users first.
         tokio::time::sleep(hop.limits.drain()).await;
     };
     let carried = tokio::select! {

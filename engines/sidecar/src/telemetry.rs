@@ -64,7 +64,7 @@ impl Telemetry {
         Self { tracers, meters: SdkMeterProvider::default() }
     }
 
-    /// What a hop needs to be seen.
+    /// Telemetry of a hop.
     pub(crate) fn of_hop(&self, hop: &Hop) -> HopTelemetry {
         let latency = Latency::new(&self.meters.meter(SCOPE), hop);
         HopTelemetry { tracer: self.tracers.tracer(SCOPE), latency }

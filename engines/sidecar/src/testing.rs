@@ -1,4 +1,4 @@
-//! What tests of hops need: an authority, a sidecar that runs, servers to stand behind it, and a client before it.
+//! Fixtures for tests of hops: an authority, a running sidecar, servers behind it, and a client before it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -140,7 +140,7 @@ impl Client {
     }
 }
 
-/// What a refusal says was wrong.
+/// The error code in a refusal.
 pub(crate) fn word(response: &Response<Bytes>) -> String {
     serde_json::from_slice::<serde_json::Value>(response.body()).unwrap()["error"].as_str().unwrap().to_owned()
 }

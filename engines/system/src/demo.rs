@@ -5,7 +5,7 @@
 pub struct Demo {
     /// The name of its experiment; that of the system, or one that begins with it.
     pub name: &'static str,
-    /// What is tested, to follow "4 tests of".
+    /// Subject of the tests, to follow "4 tests of".
     pub about: &'static str,
     /// The form that runs by default.
     pub short: Length,

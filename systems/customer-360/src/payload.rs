@@ -1,4 +1,4 @@
-//! What the services say to each other: names, people and customers, field by field as in the original.
+//! Payloads between the services: names, people and customers, field by field as in the original.
 //!
 //! Texts are borrowed from the JSON they came in where they hold no escapes, so that wrapping a response copies them
 //! once. One thing looks like a mistake and is kept: the original's customers read a name's number from a field `id`,

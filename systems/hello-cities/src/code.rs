@@ -76,7 +76,7 @@ pub(crate) fn registry(activities: Activities) -> Registry {
     code
 }
 
-/// What all instances of a run begin with.
+/// Prefix of the identifiers of a run's instances.
 pub(crate) fn prefix(run: u64) -> String {
     format!("{run}-")
 }

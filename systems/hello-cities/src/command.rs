@@ -35,7 +35,7 @@ struct Hub {
 
 #[derive(Debug, clap::Args)]
 struct HubSettings {
-    /// What keeps the hub's state: files, classic, memory, or a server that several processes may share, by its connection
+    /// Store of the hub's state: files, classic, memory, or a server that several processes may share, by its connection
     /// text (postgres://user@host/database?hub=NAME, nats://host:4222/NAME) or as postgres, postgres-classic or nats
     #[arg(long, value_name = "KIND", default_value = "files")]
     store: String,

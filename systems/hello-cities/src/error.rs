@@ -54,7 +54,7 @@ pub enum Error {
     /// The partitions of the hub have not spread over its nodes in time.
     #[error("the partitions are not spread over the nodes after {} s", .0.as_secs())]
     NotSpread(Duration),
-    /// What the kernel says of this process cannot be read.
+    /// The kernel's data of this process cannot be read.
     #[error("cannot read {0}")]
     Process(&'static str),
     /// The figures cannot be written as JSON.

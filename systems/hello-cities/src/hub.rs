@@ -61,7 +61,7 @@ impl FromStr for StoreKind {
         }
         [Self::Files, Self::Classic, Self::Memory].into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
             let expected = "files, classic, memory, postgres, postgres-classic, nats, postgres://… or nats://…";
-            // What was meant as a connection text may hold a password.
+            // A faulty connection text may hold a password.
             let value = text.split_once("://").map_or(text, |(scheme, _)| scheme).to_owned();
             Error::Setting { name: "store", value, expected }
         })

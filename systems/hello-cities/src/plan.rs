@@ -55,7 +55,7 @@ impl Workload {
         }
     }
 
-    /// What each orchestration has unless somebody says otherwise: activities, or timers of `periodic`. The others
+    /// Default number of activities of each orchestration, or of timers in `periodic`. The others
     /// have no such number.
     #[must_use]
     pub fn each_default(self) -> u64 {

@@ -35,7 +35,7 @@ struct Seen {
     memory_bytes_peak: Option<u64>,
 }
 
-/// What this process has done until now.
+/// Counts of this process until now.
 struct Mark {
     ended: u64,
     bytes: u64,

@@ -23,7 +23,7 @@ struct Entries<K, V, E> {
     order: VecDeque<K>,
 }
 
-/// What the last load came to; locked while one is under way.
+/// Result of the last load; locked while one is under way.
 type Slot<V, E> = Arc<tokio::sync::Mutex<Option<Loaded<V, E>>>>;
 
 struct Loaded<V, E> {

@@ -30,7 +30,7 @@ struct Instance {
     /// The number of this instance, from 0: it uses the node of this number, modulo how many there are
     #[arg(long, value_name = "K", default_value_t = 0)]
     instance: usize,
-    /// What becomes of a session that comes from another instance: served or refused
+    /// Handling of a session that comes from another instance: served or refused
     #[arg(long, value_name = "WHAT", default_value = "served")]
     moved_sessions: Moved,
     /// How owners come to their items: n-plus-one or joined

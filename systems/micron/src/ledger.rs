@@ -1,4 +1,4 @@
-//! What this instance has acknowledged, and the proof that the database has it: `GET /ledger`.
+//! Transfers that this instance has acknowledged, and the proof that the database has them: `GET /ledger`.
 //!
 //! Every transfer has a number of its own and writes a row with it in the table `ledger`, in its own transaction. The
 //! instance remembers how many it acknowledged and their sum, which are under way, and of which it does not know what
@@ -37,7 +37,7 @@ struct State {
     acknowledged: Sum,
 }
 
-/// What the table must hold of one process: of the numbers below `below`, all that are not `excepted` and were not
+/// Rows that the table must hold of one process: of the numbers below `below`, all that are not `excepted` and were not
 /// undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -75,7 +75,7 @@ impl Ledger {
         Entry { ledger: self, seq, fate: Fate::Undone }
     }
 
-    /// What must be in the table now.
+    /// The rows that must be in the table now.
     pub(crate) fn claim(&self) -> Claim {
         let state = self.state();
         Claim {

@@ -35,7 +35,7 @@ const ITEMS_OFF: Statement = Statement {
 pub(crate) struct NodeProof {
     /// `HOST:PORT`.
     node: String,
-    /// What it has of this instance's acknowledged transfers.
+    /// Sum over this instance's acknowledged transfers in it.
     found: Option<Sum>,
     /// Items whose quantity is not what the ledger of all instances says.
     items_off: Option<u64>,

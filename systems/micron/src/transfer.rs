@@ -41,14 +41,14 @@ pub(crate) struct Transfer {
     pub(crate) amount: u32,
 }
 
-/// What was done.
+/// A completed transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Done {
     /// The transfer's number in the ledger.
     transfer: String,
-    /// What is left of the one item.
+    /// Quantity that is left of the one item.
     from_quantity: i64,
-    /// What there is of the other.
+    /// Quantity that there is of the other.
     to_quantity: i64,
     /// How often the transaction was begun again.
     retries: u32,

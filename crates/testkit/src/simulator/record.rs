@@ -29,7 +29,7 @@ const THREADS: f64 = 4.0;
 pub(super) struct Request {
     pub(super) user: u32,
     pub(super) start_ns: u64,
-    /// None when the load was over first.
+    /// `None` if the load was over first.
     pub(super) end_ns: Option<u64>,
     /// Parent, span, start, end.
     pub(super) spans: Vec<(Option<usize>, SpanBuilder, u64, u64)>,

@@ -67,7 +67,7 @@ pub(super) fn offer(database: &Database) -> Option<Value> {
     Some(descriptions::offer(database.number, &link, &database.rid, throughput, database.created_unix_s))
 }
 
-/// What the account says about the database, for `GET /dbs/{db}`.
+/// Description of the database, for `GET /dbs/{db}`.
 pub(super) fn read(database: &Database) -> Reply {
     Reply::description(&json!(descriptions::database(database))).with_etag(descriptions::ETAG)
 }

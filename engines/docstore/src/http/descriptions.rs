@@ -1,4 +1,4 @@
-//! What the store says about itself: the account, the database, a container, its partition key ranges and offers.
+//! Descriptions of the account, the database, a container, its partition key ranges and offers.
 
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};

@@ -17,7 +17,7 @@ use crate::usage;
 /// The page loads its own files and talks to its own store, and nothing else.
 const POLICY: &str = "default-src 'self'; img-src data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
 
-/// The response to a request for a page; None for any other path.
+/// The response to a request for a page; `None` on any other path.
 pub(super) fn page(store: &Store, method: &Method, path: &str) -> Option<Response<Body>> {
     let (kind, body) = match path {
         "/metrics" => (prometheus::CONTENT_TYPE, prometheus::page(store)),

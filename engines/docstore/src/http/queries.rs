@@ -228,7 +228,7 @@ fn only_range(container: &Container, selection: &Selection) -> Option<u32> {
     }
 }
 
-/// The places of the partition keys that the filter leaves possible; None if it leaves any.
+/// The places of the partition keys that the filter leaves possible; `None` for a filter that leaves all possible.
 fn places(container: &Container, selection: &Selection) -> Option<Vec<u128>> {
     let keys = selection.keys(&container.definition().key)?;
     Some(keys.iter().map(|key| container.effective(key).place()).collect())

@@ -1,4 +1,5 @@
-//! What a path names. Clients put slashes at its ends or not, and address databases and containers by name or by resource id.
+//! Routes: the resources that paths name. Clients put slashes at the ends of paths or not, and address databases and
+//! containers by name or by resource id.
 
 use std::borrow::Cow;
 

@@ -323,7 +323,7 @@ fn unique_keys(definition: &Definition, entry: &Entry, fields: &Map<String, Valu
 }
 
 pub(super) fn parsed(text: &str) -> Map<String, Value> {
-    // What is held was written from a valid document.
+    // The text was written from a valid document.
     serde_json::from_str(text).unwrap_or_default()
 }
 

@@ -78,7 +78,7 @@ pub(super) struct Scope<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
     pub(super) context: &'a Context<'a>,
-    /// What a name means that no source has: the document of FROM.
+    /// The document of FROM, which a name means that is no source's.
     pub(super) document: &'a Value,
     pub(super) scope: Option<&'a Scope<'a>>,
     /// The results of the aggregates of the query at hand, by slot.

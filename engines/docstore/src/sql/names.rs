@@ -1,4 +1,4 @@
-//! What a query that is read well can still have wrong: names without a source, aggregates where no group is, columns
+//! Faults of a query that has parsed: names without a source, aggregates without a group, columns
 //! that differ within a group, clauses that exclude each other.
 
 use std::collections::HashSet;

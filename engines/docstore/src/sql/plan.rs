@@ -11,7 +11,7 @@ use super::Parameters;
 use super::ast::{Aggregate, AggregateCall, Bound, Expression, Item, Projection, Query};
 use super::value::Value;
 
-/// What clients put their condition of a continued ORDER BY in place of.
+/// Placeholder in which clients put their condition of a continued ORDER BY.
 const FILTER_PLACE: &str = "{documentdb-formattableorderbyquery-filter}";
 
 /// Features that a client says it can merge.
@@ -139,7 +139,7 @@ fn distinct_type(query: &Query) -> &'static str {
     }
 }
 
-/// The query for each partition; None for the query as it is.
+/// The query for each partition; `None` if that is the query as it is.
 fn rewritten(query: &Query, window: Option<(u64, u64)>) -> Option<Query> {
     if query.is_grouped {
         return Some(grouped(query));

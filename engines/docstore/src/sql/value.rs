@@ -90,7 +90,7 @@ impl Value {
         if let Self::Object(properties) = self { properties.len() } else { 0 }
     }
 
-    /// The value as an index or a partition key knows it; None for arrays and objects.
+    /// The value as an index or a partition key knows it; `None` if it is an array or an object.
     pub(crate) fn scalar(&self) -> Option<Scalar> {
         match self {
             Self::Undefined => Some(Scalar::Undefined),

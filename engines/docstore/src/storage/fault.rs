@@ -15,7 +15,7 @@ pub(super) enum Fault {
     Foreign,
     /// It was written by another version.
     OtherVersion(i64),
-    /// What it says cannot be.
+    /// Its content contradicts itself.
     Damaged(String),
     /// SQLite could not do it.
     Sql(rusqlite::Error),

@@ -14,7 +14,7 @@ use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
 
-/// What the message of a long blob holds: which blob, its length, its CRC-32.
+/// Bytes of the message of a long blob: number, length, CRC-32.
 const REFERENCE_BYTES: usize = 8 + 8 + 4;
 /// How often a blob is put that somebody else puts at the same time.
 const ATTEMPTS_MAX: usize = 8;

@@ -125,7 +125,7 @@ fn encode(sender: i64, number: u64, part: u32, parts: u32, body: &[u8]) -> Vec<u
     bytes
 }
 
-/// What has come from one node.
+/// Messages that have come from one node.
 #[derive(Default)]
 struct Sender {
     /// The message that is coming, or came last.

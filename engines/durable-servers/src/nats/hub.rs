@@ -1,4 +1,4 @@
-//! What a hub has on the servers: its streams, its shape, and which stores of it are open.
+//! A hub on the servers: its streams, its shape, and which stores of it are open.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(2);
 /// The version of streams and messages.
 pub(super) const LAYOUT: u16 = 2;
 
-/// What the hub is, as it is kept.
+/// The shape of the hub, as stored.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Shape {
     pub(super) layout: u16,

@@ -27,10 +27,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Batches of which the owner remembers where they begin, to truncate the log there.
 const STARTS_MAX: usize = 1 << 14;
 
-/// What the owner of a partition knows of its log.
+/// State of a partition's log, as its owner knows it.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// What it has written about itself.
+    /// Its own record of the ownership.
     pub(super) own: Ownership,
     /// The number of the last message of the stream.
     pub(super) last: u64,
@@ -47,7 +47,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What an owner knows whose mark is the last message of all.
+    /// The state right after the owner's mark, which is the last message of all.
     pub(super) fn new(own: Ownership, mark: u64, ends: u64) -> Self {
         Self { last: mark, last_log: mark, own, ends, ..Self::default() }
     }
@@ -162,7 +162,7 @@ pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId
             return Ok(0);
         }
         let Some(found) = present(link, &stream, behind).await? else { continue };
-        // What is damaged is reported by whoever reads the log.
+        // Damage is reported when the log is read.
         let head = decode(&found.payload).map(|(head, _)| head).ok().filter(|head| head.sort == Sort::Frames);
         match head {
             Some(head) if head.part + 1 == head.parts => return Ok(head.position + u64::from(head.frames)),

@@ -51,7 +51,7 @@ pub struct NatsStore {
     inner: Arc<Inner>,
 }
 
-/// What the stores, buses and lines of one connection share.
+/// State that the stores, buses and lines of one connection share.
 #[derive(Debug)]
 struct Inner {
     blocking: Blocking,
@@ -186,7 +186,7 @@ impl NatsStore {
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
     }
 
-    /// What is known of a partition that this store has taken with this epoch.
+    /// State of a partition that this store has taken with this epoch.
     fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<Held>>, StoreError> {
         if let Some(held) = self.holding(partition) {
             let found = Arc::clone(&held);
@@ -329,7 +329,7 @@ impl Store for NatsStore {
         {
             let (link, stream) = (self.inner.link.clone(), self.inner.subjects.log_stream(partition));
             self.inner.blocking.spawn(async move {
-                // What is left then goes with the next one.
+                // Messages left now are deleted with the next snapshot.
                 let _ = link.forget_before(&stream, before).await;
                 is_forgetting.store(false, Ordering::SeqCst);
             });

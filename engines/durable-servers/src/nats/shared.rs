@@ -1,4 +1,4 @@
-//! What nodes say about themselves, who has which partition, and their messages to each other.
+//! Reports of nodes about themselves, owners of partitions, and messages between nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::names::check_said;
 /// How long the stream of a partition may take to say who has it.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a stream says about who has its partition.
+/// The owner of a partition, as its stream has it.
 enum Read {
     Found(Ownership),
     Damaged,

@@ -11,7 +11,7 @@ use super::session::{Done, Setup, Slot, Values};
 use crate::blocking::Blocking;
 use crate::calls::{refused, unique_number};
 
-/// What a call is about, for its errors.
+/// Subject of a call, for its errors.
 pub(super) struct Act {
     pub(super) action: &'static str,
     pub(super) what: String,

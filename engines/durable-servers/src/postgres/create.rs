@@ -5,10 +5,10 @@ use narrows_durable::store::{HubShape, StoreError};
 use super::calls::{Act, Calls};
 use super::sql;
 
-/// What table `hub` says.
+/// Content of table `hub`.
 pub(super) struct Hub {
     pub(super) shape: HubShape,
-    /// What the messages between its nodes begin with.
+    /// Prefix of the messages between its nodes.
     pub(super) secret: String,
 }
 

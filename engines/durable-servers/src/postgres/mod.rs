@@ -95,7 +95,7 @@ impl PostgresStore {
         StoreError::Damaged { place: self.calls.place(what), what: why.into() }
     }
 
-    /// What nodes said, of rows with name, checksum and bytes.
+    /// Reports of nodes, from rows with name, checksum and bytes.
     fn nodes_of(&self, rows: &[tokio_postgres::Row]) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let node = |row: &tokio_postgres::Row| {
             let (name, crc, said): (String, i64, Vec<u8>) = (row.get(0), row.get(1), row.get(2));

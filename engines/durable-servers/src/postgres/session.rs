@@ -161,7 +161,7 @@ impl Drop for Session {
     }
 }
 
-/// What every connection begins with. A commit is on the disk before it is confirmed, whatever the server's default;
+/// Settings of every connection. A commit is on the disk before it is confirmed, whatever the server's default;
 /// a machine that has vanished loses its locks after about ten seconds.
 fn prepare(setup: &Setup) -> String {
     format!(

@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// What stands before a message: its length and its CRC-32.
+/// Writes a message with its header: length and CRC-32.
 pub(super) fn write_message(stream: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let length = u32::try_from(message.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     stream.write_all(&length.to_le_bytes())?;

@@ -52,7 +52,7 @@ fn messages_arrive_in_order_also_large_ones() {
 fn strangers_are_not_let_in() {
     let (ours, messages) = open(&bus("ours"), 10);
     let (theirs, _) = open(&bus("theirs"), 1);
-    // What a stranger sends is lost, or is an error once the connection was closed.
+    // A stranger's message is lost, or sending it is an error once the connection was closed.
     let _ = theirs.send(ours.address(), Bytes::from_static(b"stranger"));
     let mut stream = TcpStream::connect(ours.address()).expect("connected");
     let _ = stream.write_all(&[b"GET / HTTP/1.1\r\n".repeat(100), vec![255; 1000]].concat());

@@ -1,4 +1,4 @@
-//! What the programs share: serving axum's routes, with a span for each request where they want one.
+//! Shared code of the programs: serving axum's routes, with a span for each request where they want one.
 
 use std::io;
 

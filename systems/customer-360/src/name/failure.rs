@@ -23,7 +23,7 @@ pub(super) enum QueryFailure {
     /// The database refused the statement.
     #[error("the database refused it: {message} (SQLSTATE {state})")]
     Refused { state: String, message: String },
-    /// What came is not what the table holds.
+    /// The rows do not match the table's definition.
     #[error("the rows cannot be read: {0}")]
     Unreadable(String),
 }
@@ -73,7 +73,7 @@ impl QueryFailure {
     }
 }
 
-/// What a chain of errors began with, which is what the system or the database said.
+/// The first cause in a chain of errors: the message of the system or the database.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

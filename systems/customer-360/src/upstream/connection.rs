@@ -33,7 +33,7 @@ pub(super) struct Connection {
     driver: Driver,
 }
 
-/// What a call came to, and whether its connection can be used again.
+/// Result of a call, and whether its connection can be used again.
 pub(super) struct Exchanged {
     pub(super) result: Result<Response<Bytes>, CallFailure>,
     pub(super) kept: Option<Connection>,

@@ -50,7 +50,7 @@ impl CallFailure {
         self.reason().0
     }
 
-    /// What is reported to the caller of the service whose call to `service` this was.
+    /// The problem for the caller of the service whose call to `service` this was.
     pub(super) fn into_problem(self, service: &str) -> Problem {
         let status = if self == Self::Timeout { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::BAD_GATEWAY };
         Problem::new(status, self.reason(), format!("{service}: {self}"))

@@ -71,7 +71,7 @@ struct Replica {
     idle: Mutex<Vec<Connection>>,
 }
 
-/// What is read of a downstream's problem.
+/// The fields used of a downstream's problem.
 #[derive(Deserialize)]
 struct ProblemBody {
     reason: String,
@@ -90,14 +90,14 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// What to report to the caller when there is none.
+    /// The problem for the caller, if the call failed.
     pub(crate) async fn get(&self, trace: &Trace) -> Result<Bytes, Problem> {
         let response = self.attempts(trace, Instant::now() + self.timeout).await;
         let response = response.map_err(|failure| failure.into_problem(self.name))?;
         if response.status() == StatusCode::OK { Ok(response.into_body()) } else { Err(self.refused(&response)) }
     }
 
-    /// What is reported to the caller about a body that is not what it should be.
+    /// The problem for the caller about an unreadable body.
     pub(crate) fn unreadable(&self, error: &serde_json::Error) -> Problem {
         Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_response"), format!("{}: {error}", self.name))
     }

@@ -28,7 +28,7 @@ pub(super) struct Pages<D> {
     _tasks: JoinSet<()>,
 }
 
-/// What a range's task says. A channel that ends without [`Message::End`] was cut off.
+/// Message of a range's task. A channel that ends without [`Message::End`] was cut off.
 enum Message<D> {
     /// Documents, with the room they take while they wait.
     Documents(Vec<D>, Option<OwnedSemaphorePermit>),

@@ -1,4 +1,4 @@
-//! What the requests of one query have in common, and how long each retries against a store that throttles.
+//! Common state of the requests of one query, and how long each retries against a store that throttles.
 
 use std::time::Duration;
 

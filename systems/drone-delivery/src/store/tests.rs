@@ -30,7 +30,7 @@ fn throttled(wait_ms: u64) -> Told {
     Told::new(429, "").with("x-ms-retry-after-ms", wait_ms).with("x-ms-substatus", 3200).with("x-ms-request-charge", 0)
 }
 
-/// What a store was asked, its container's description aside.
+/// Requests that a store got, except for its container's description.
 fn asked_of(fake: &Fake) -> Vec<Asked> {
     fake.asked().into_iter().filter(|asked| !asked.is_description()).collect()
 }

@@ -28,7 +28,7 @@ const RETRY_AFTER_UNSAID: Duration = Duration::from_secs(5);
 /// How much of the store's own words is passed on, in characters.
 const MESSAGE_CHARACTERS_MAX: usize = 300;
 
-/// What a request reads: one range, or the range of a partition key.
+/// Scope of a request: one range, or the range of a partition key.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
     Range(Arc<str>),
@@ -62,7 +62,7 @@ pub(super) struct ResponseHead {
 #[derive(Debug)]
 pub(super) struct Page<D> {
     pub(super) documents: Vec<D>,
-    /// What the request for the next page carries; none on the last.
+    /// Continuation for the request of the next page; `None` on the last.
     pub(super) continuation: Option<HeaderValue>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What a statement other than a commit came to.
+    /// The failure of a statement other than a commit.
     pub(crate) fn of_statement(error: DriverError) -> Self {
         match error {
             DriverError::Server(server) => match server.code {

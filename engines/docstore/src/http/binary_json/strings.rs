@@ -50,7 +50,7 @@ const DATE_TIME: &[u8; 16] = b" 0123456789:-.TZ";
 /// The bytes of a GUID before which a dash stands.
 const DASHES: [usize; 4] = [4, 6, 8, 10];
 
-/// The string that begins with `marker`, which is the byte before the cursor; None if that begins no string.
+/// The string that begins with `marker`, which is the byte before the cursor; `None` for the marker of another type.
 pub(super) fn read<'a>(cursor: &mut Cursor<'a>, marker: u8) -> Result<Option<Cow<'a, str>>, Fault> {
     if !(0xC3..=0xC6).contains(&marker) {
         return plain(cursor, marker);
@@ -59,7 +59,7 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, marker: u8) -> Result<Option<Cow
     let place = cursor.size(usize::from(marker - 0xC2))?;
     let mut target = cursor.moved_to(place);
     let dangling = Fault::Damaged { at, expected: "a reference to a string" };
-    // What is referred to is no reference itself, so there are no circles.
+    // The target of a reference is no reference itself, so there are no circles.
     match target.byte() {
         Ok(marker) => plain(&mut target, marker)?.ok_or(dangling).map(Some),
         Err(_) => Err(dangling),

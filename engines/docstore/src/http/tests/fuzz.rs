@@ -136,7 +136,7 @@ fn fuzz_every_request_gets_a_response() {
         for _ in 0..chance.below(6) {
             let (value, other) = (chance.pick(&VALUES), chance.pick(&VALUES));
             let value = damaged(value, other, &mut chance);
-            // What HTTP itself does not carry never reaches the store.
+            // Characters that HTTP does not carry never reach the store.
             let value: String = value.chars().filter(|character| (' '..='~').contains(character)).collect();
             headers.push((chance.pick(&NAMES), value.trim().to_owned()));
         }

@@ -202,7 +202,7 @@ fn a_document_ends_on_its_time_while_the_store_is_closed_or_open() {
     let service = again(service, dir.path(), 2_000);
     assert_eq!(status(&service), [404, 200, 200]);
     clock.set_ms(0);
-    // What was over is gone, whatever the clock says then.
+    // Expired documents are gone, whatever the clock says then.
     let service = again(service, dir.path(), 0);
     assert_eq!(status(&service), [404, 200, 200]);
     assert_eq!(status(&again(service, dir.path(), 9_000)), [404, 404, 200]);

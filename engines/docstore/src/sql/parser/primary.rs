@@ -1,4 +1,4 @@
-//! What operators stand between: values, paths, calls, arrays, objects and subqueries.
+//! Operands: values, paths, calls, arrays, objects and subqueries.
 
 use super::{Parser, SyntaxError, Tree};
 use crate::sql::ast::{Aggregate, AggregateCall, Expression};

@@ -1,4 +1,4 @@
-//! What the parser accepts, what it refuses and where, and that nothing makes it panic.
+//! Tests of the parser: accepted queries, refused ones with the place of the fault, and no panic.
 
 use proptest::prelude::*;
 

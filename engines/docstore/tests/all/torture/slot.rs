@@ -83,7 +83,7 @@ impl Slot {
     }
 }
 
-/// What documents hold once a version was written.
+/// Version that a document holds after this one was written.
 fn left_by(version: u64) -> Option<u64> {
     (!version.is_multiple_of(DELETE_EVERY)).then_some(version)
 }

@@ -9,7 +9,7 @@ use narrows_docstore::{Access, Config, Flush, Server};
 
 const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
 const FLUSH: &str = "NARROWS_TORTURE_FLUSH";
-/// What begins the line that names the address.
+/// Prefix of the line that names the address.
 const MARK: &str = "listens on ";
 /// How large a file may get on a small disk, in the units of `ulimit`, of 512 or of 1,024 bytes.
 const SMALL_BLOCKS: u32 = 3_000;
