@@ -1,6 +1,6 @@
 //! The reference systems, one line each. `narrows system` and `narrows demo` are made from this list.
 
-use narrows_system::{Advice, Demo, Started};
+use narrows_system::{Advice, CommandOutcome, Demo};
 
 use crate::exit::{Failure, with_causes};
 
@@ -19,7 +19,7 @@ macro_rules! systems {
 
         impl System {
             /// Starts what the arguments name.
-            pub(crate) async fn run(self) -> Result<Started, Failure> {
+            pub(crate) async fn run(self) -> Result<CommandOutcome, Failure> {
                 match self {
                     $(Self::$variant(command) => command.run().await.map_err(|error| failure(&error)),)*
                 }

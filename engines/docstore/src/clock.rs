@@ -33,15 +33,15 @@ pub(crate) mod testing {
 
     /// A clock that stands still until it is moved.
     #[derive(Clone, Default)]
-    pub(crate) struct Held(Arc<AtomicU64>);
+    pub(crate) struct StoredDocument(Arc<AtomicU64>);
 
-    impl Held {
+    impl StoredDocument {
         pub(crate) fn set_ms(&self, now_ms: u64) {
             self.0.store(now_ms, Ordering::SeqCst);
         }
     }
 
-    impl Clock for Held {
+    impl Clock for StoredDocument {
         fn now(&self) -> Duration {
             Duration::from_millis(self.0.load(Ordering::SeqCst))
         }

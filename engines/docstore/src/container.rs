@@ -13,14 +13,14 @@ use crate::config::MAX_PARTITIONS;
 use crate::definition::Definition;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
-use crate::held::Held;
 use crate::moment::Moment;
-use crate::partition::{Command, Done, Operation, Partition, Refused, Stamp, Step};
+use crate::partition::{Command, Done, Operation, Partition, Refusal, Stamp, Step};
 use crate::partition_key::PartitionKey;
 use crate::ranges::{Range, Ranges};
 use crate::resource_id::ContainerId;
 use crate::seed;
 use crate::storage::{Change, ContainerRecord, Journal, Mark};
+use crate::stored_document::StoredDocument;
 use crate::throughput::Throughput;
 
 /// Cosmos DB's limit of a document's id.
@@ -39,12 +39,12 @@ pub(crate) struct Container {
     throughput: Mutex<Throughput>,
     ranges: RwLock<Arc<Ranges>>,
     next_number: Arc<AtomicU64>,
-    setting: Setting,
+    setting: Surroundings,
 }
 
 /// Surroundings of a container.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct Surroundings {
     /// Where changes go.
     pub(crate) journal: Journal,
     /// The time at which the store's clock began.
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
 
 impl Container {
     /// An empty container; `unix_s` is the time of its creation.
-    pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, setting: Setting) -> Self {
+    pub(crate) fn new(id: ContainerId, plan: Plan, unix_s: u64, setting: Surroundings) -> Self {
         let Plan { definition, throughput, partitions } = plan;
         let definition = Arc::new(definition);
         let next_number = Arc::new(AtomicU64::new(1));
@@ -94,7 +94,7 @@ impl Container {
     pub(crate) fn restored(
         record: &ContainerRecord,
         marks: &BTreeMap<u32, Mark>,
-        setting: Setting,
+        setting: Surroundings,
     ) -> Result<Self, String> {
         let ContainerRecord { id, created_unix_s, definition, throughput, ranges } = record;
         let last = marks.values().map(|mark| mark.number).max().unwrap_or_default();
@@ -122,7 +122,7 @@ impl Container {
         throughput: Throughput,
         ranges: Ranges,
         next_number: Arc<AtomicU64>,
-        setting: Setting,
+        setting: Surroundings,
     ) -> Self {
         Self {
             name: definition.name.clone(),
@@ -138,7 +138,7 @@ impl Container {
     }
 
     /// Takes a document from the disk; the error says why it cannot be here.
-    pub(crate) fn restore(&self, ranges: &Ranges, held: Held) -> Result<(), String> {
+    pub(crate) fn restore(&self, ranges: &Ranges, held: StoredDocument) -> Result<(), String> {
         ranges.holding(held.entry.effective.place()).partition.restore(held)
     }
 
@@ -310,7 +310,7 @@ impl Container {
         effective: &EffectiveKey,
         moment: &Moment,
         commands: &[Command],
-    ) -> Result<(u32, Done<Vec<Step>>), Refused> {
+    ) -> Result<(u32, Done<Vec<Step>>), Refusal> {
         let (range, done) = self.at(effective.place(), |partition| partition.transact(moment, commands))?;
         if done.text_bytes > self.setting.split_bytes && self.setting.journal.check().is_ok() {
             self.relieve(range, moment.now);
@@ -322,8 +322,8 @@ impl Container {
     pub(crate) fn at<T>(
         &self,
         place: u128,
-        request: impl Fn(&Partition) -> Result<T, Refused>,
-    ) -> Result<(u32, T), Refused> {
+        request: impl Fn(&Partition) -> Result<T, Refusal>,
+    ) -> Result<(u32, T), Refusal> {
         let holder = |ranges: &Ranges| ranges.holding(place).clone();
         self.on_range(holder, |range| request(&range.partition)).map(|(range, done)| (range.id, done))
     }
@@ -332,16 +332,16 @@ impl Container {
     pub(crate) fn on_range<T>(
         &self,
         choose: impl Fn(&Ranges) -> Range,
-        request: impl Fn(&Range) -> Result<T, Refused>,
-    ) -> Result<(Range, T), Refused> {
+        request: impl Fn(&Range) -> Result<T, Refusal>,
+    ) -> Result<(Range, T), Refusal> {
         for _ in 0..MOVES_MAX {
             let range = choose(&self.ranges());
             match request(&range) {
-                Err(Refused::Moved) => {}
+                Err(Refusal::Moved) => {}
                 done => return done.map(|done| (range, done)),
             }
         }
-        Err(Refused::Moved)
+        Err(Refusal::Moved)
     }
 
     fn lock_throughput(&self) -> MutexGuard<'_, Throughput> {
@@ -349,7 +349,7 @@ impl Container {
     }
 }
 
-impl Setting {
+impl Surroundings {
     fn partition(&self, budget: Budget, definition: &Arc<Definition>, stamp: Stamp) -> Partition {
         let budget = budget.with(self.excess);
         Partition::new(budget, Arc::clone(definition), stamp, self.journal.clone(), self.opened_unix_s)
@@ -372,8 +372,12 @@ mod tests {
     fn small() -> Container {
         let definition = Definition::plain("c", KeyDefinition::of_property("ownerId"));
         let plan = Plan { definition, throughput: Throughput::Manual(900), partitions: 9 };
-        let setting =
-            Setting { journal: Journal::none(), opened_unix_s: 0, split_bytes: usize::MAX, excess: Excess::Overdraw };
+        let setting = Surroundings {
+            journal: Journal::none(),
+            opened_unix_s: 0,
+            split_bytes: usize::MAX,
+            excess: Excess::Overdraw,
+        };
         Container::new(ContainerId { database: 0, container: 0 }, plan, 0, setting)
     }
 

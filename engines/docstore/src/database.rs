@@ -24,7 +24,7 @@ pub(crate) struct Database {
 
 /// Why nothing was created.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rejected {
+pub(crate) enum CreateError {
     /// There is one with this name.
     Exists,
     /// There are as many as there may be.
@@ -63,13 +63,13 @@ impl Database {
     }
 
     /// Adds the container that `make` makes, unless there is one named `name`.
-    pub(crate) fn create(&self, name: &str, make: impl FnOnce() -> Container) -> Result<Arc<Container>, Rejected> {
+    pub(crate) fn create(&self, name: &str, make: impl FnOnce() -> Container) -> Result<Arc<Container>, CreateError> {
         let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
         if containers.iter().any(|container| container.name == name) {
-            return Err(Rejected::Exists);
+            return Err(CreateError::Exists);
         }
         if containers.len() >= MAX_RESOURCES {
-            return Err(Rejected::TooMany);
+            return Err(CreateError::TooMany);
         }
         let container = Arc::new(make());
         containers.push(Arc::clone(&container));

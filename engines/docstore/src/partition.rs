@@ -19,9 +19,9 @@ use self::state::State;
 use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
 use crate::definition::Definition;
-use crate::held::Held;
 use crate::moment::Moment;
 use crate::storage::{Journal, Mark, Unavailable};
+use crate::stored_document::StoredDocument;
 
 pub(crate) use self::feed::{Changes, Scope, Since};
 pub(crate) use self::patch::Patch;
@@ -40,7 +40,7 @@ pub(crate) struct Done<T> {
 
 /// Why nothing was done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum Refusal {
     /// It takes longer than other requests can wait, and must run on a separate thread.
     Long,
     /// The disk takes no more writes.
@@ -109,7 +109,7 @@ impl Partition {
     }
 
     /// Takes a document from the disk; the error says why it cannot be here.
-    pub(crate) fn restore(&self, held: Held) -> Result<(), String> {
+    pub(crate) fn restore(&self, held: StoredDocument) -> Result<(), String> {
         self.lock().restore(held)
     }
 
@@ -124,7 +124,7 @@ impl Partition {
     }
 
     /// Reads up to `limit` documents, from document number `from` on.
-    pub(crate) fn list(&self, moment: &Moment, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refused> {
+    pub(crate) fn list(&self, moment: &Moment, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refusal> {
         self.metered(moment, |state| {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
@@ -140,7 +140,7 @@ impl Partition {
         scope: &Scope,
         since: Since,
         limit: usize,
-    ) -> Result<Done<Changes>, Refused> {
+    ) -> Result<Done<Changes>, Refusal> {
         self.metered(moment, |state| {
             let changes = state.changes(scope, since, limit);
             let bytes = changes.documents.iter().map(String::len).sum();
@@ -149,11 +149,11 @@ impl Partition {
     }
 
     /// Runs operations as one transaction: all of them or none.
-    pub(crate) fn transact(&self, moment: &Moment, commands: &[Command]) -> Result<Done<Vec<Step>>, Refused> {
+    pub(crate) fn transact(&self, moment: &Moment, commands: &[Command]) -> Result<Done<Vec<Step>>, Refusal> {
         let unix_s = self.unix_s(moment.now);
         let is_write = commands.iter().any(|command| !command.operation.is_read());
         if is_write {
-            self.journal.check().map_err(Refused::Unavailable)?;
+            self.journal.check().map_err(Refusal::Unavailable)?;
         }
         self.metered(moment, |state| {
             let steps = state.transact(commands, unix_s, Budget::covers).ok_or(Undone::Uncovered)?;
@@ -204,24 +204,24 @@ impl Partition {
         &self,
         moment: &Moment,
         run: impl FnOnce(&mut State) -> Result<(T, Charge), Undone>,
-    ) -> Result<Done<T>, Refused> {
+    ) -> Result<Done<T>, Refusal> {
         let mut state = self.admitted(moment)?;
         match run(&mut state) {
             Ok((outcome, charge)) => state.booked(moment, outcome, charge),
             Err(Undone::Uncovered) => Err(state.uncovered(moment)),
-            Err(Undone::Long) => Err(Refused::Long),
+            Err(Undone::Long) => Err(Refusal::Long),
         }
     }
 
     /// The partition's state, if the budget admits a request.
-    fn admitted(&self, moment: &Moment) -> Result<MutexGuard<'_, State>, Refused> {
+    fn admitted(&self, moment: &Moment) -> Result<MutexGuard<'_, State>, Refusal> {
         let mut state = self.lock();
         if state.is_retired {
-            return Err(Refused::Moved);
+            return Err(Refusal::Moved);
         }
         if let Err(retry_after) = state.budget.admit(moment.now) {
             state.throttled += 1;
-            return Err(Refused::Throttled { retry_after });
+            return Err(Refusal::Throttled { retry_after });
         }
         state.expire(self.unix_s(moment.now));
         Ok(state)
@@ -234,7 +234,7 @@ impl Partition {
 
 impl State {
     /// Books a request, if the budget covers its charge.
-    fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Done<T>, Refused> {
+    fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Done<T>, Refusal> {
         if !self.budget.covers(charge) {
             return Err(self.uncovered(moment));
         }
@@ -244,9 +244,9 @@ impl State {
         Ok(Done { outcome, charge, lsn: self.lsn, text_bytes: self.text_bytes })
     }
 
-    fn uncovered(&mut self, moment: &Moment) -> Refused {
+    fn uncovered(&mut self, moment: &Moment) -> Refusal {
         self.throttled += 1;
-        Refused::Throttled { retry_after: self.budget.rest(moment.now) }
+        Refusal::Throttled { retry_after: self.budget.rest(moment.now) }
     }
 }
 
@@ -352,7 +352,7 @@ mod tests {
             let operation = Operation::Create(document);
             Command { key: id.into(), effective, operation, if_match: None, if_none_match: None }
         };
-        let refused = Refused::Throttled { retry_after: Duration::from_secs(1) };
+        let refused = Refusal::Throttled { retry_after: Duration::from_secs(1) };
         // A create costs 5.80 + 0.30.
         let both = [create("1"), create("2")];
         assert_eq!(partition.transact(&Moment::at(Duration::ZERO), &both).unwrap_err(), refused);

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::Error;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::container::{Container, Plan, Setting};
-use crate::database::{Database, MAX_RESOURCES, Rejected};
+use crate::container::{Container, Plan, Surroundings};
+use crate::database::{CreateError, Database, MAX_RESOURCES};
 use crate::definition::Definition;
 use crate::partition_key::KeyDefinition;
 use crate::resource_id::{ContainerId, NUMBERS};
-use crate::storage::{Change, DatabaseRecord, Journal, Opened, Unavailable};
+use crate::storage::{Change, DatabaseRecord, Journal, OpenFolder, Unavailable};
 use crate::throughput::Throughput;
 
 /// The account with all it holds.
@@ -23,7 +23,7 @@ pub(crate) struct Store {
     /// Physical partitions of containers that are created, at least; without it their throughput decides.
     partitions: Option<u32>,
     clock: Box<dyn Clock>,
-    setting: Setting,
+    setting: Surroundings,
 }
 
 impl Store {
@@ -37,13 +37,13 @@ impl Store {
             next_number: AtomicU32::new(0),
             partitions: config.partitions_of_created,
             clock: Box::new(clock),
-            setting: Setting { journal, opened_unix_s, split_bytes: config.split_bytes, excess: config.excess },
+            setting: Surroundings { journal, opened_unix_s, split_bytes: config.split_bytes, excess: config.excess },
         };
         match &config.dir {
             None => store.fill(config),
             Some(dir) => {
                 let fill = |journal: &Journal| store.beside(journal).fill(config);
-                store.restore(Opened::open(dir, config.sync, fill)?)?;
+                store.restore(OpenFolder::open(dir, config.sync, fill)?)?;
             }
         }
         Ok(store)
@@ -56,7 +56,7 @@ impl Store {
             next_number: AtomicU32::new(0),
             partitions: self.partitions,
             clock: Box::new(Still),
-            setting: Setting { journal: journal.clone(), ..self.setting.clone() },
+            setting: Surroundings { journal: journal.clone(), ..self.setting.clone() },
         }
     }
 
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Takes all that a folder has, and writes to it from now on.
-    fn restore(&self, opened: Opened) -> Result<(), Error> {
+    fn restore(&self, opened: OpenFolder) -> Result<(), Error> {
         let content = opened.content();
         self.next_number.store(content.next_number, Ordering::Relaxed);
         let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
@@ -125,14 +125,14 @@ impl Store {
         &self,
         name: &str,
         throughput: Option<Throughput>,
-    ) -> Result<Arc<Database>, Rejected> {
+    ) -> Result<Arc<Database>, CreateError> {
         self.check()?;
         let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
         if databases.iter().any(|database| database.name == name) {
-            return Err(Rejected::Exists);
+            return Err(CreateError::Exists);
         }
         if databases.len() >= MAX_RESOURCES {
-            return Err(Rejected::TooMany);
+            return Err(CreateError::TooMany);
         }
         let (number, name, created_unix_s) = (self.number()?, name.to_owned(), self.unix_s());
         let record = DatabaseRecord { number, name, created_unix_s, throughput };
@@ -171,13 +171,13 @@ impl Store {
         database: &Database,
         definition: Definition,
         throughput: Option<Throughput>,
-    ) -> Result<Arc<Container>, Rejected> {
+    ) -> Result<Arc<Container>, CreateError> {
         let throughput = throughput.or(database.throughput()).unwrap_or(Throughput::DEFAULT);
         let partitions = self.partitions.unwrap_or(1).max(throughput.partitions());
         self.create(database, Plan { definition, throughput, partitions })
     }
 
-    fn create(&self, database: &Database, plan: Plan) -> Result<Arc<Container>, Rejected> {
+    fn create(&self, database: &Database, plan: Plan) -> Result<Arc<Container>, CreateError> {
         self.check()?;
         let name = plan.definition.name.clone();
         let id = ContainerId { database: database.number, container: self.number()? };
@@ -188,14 +188,14 @@ impl Store {
         })
     }
 
-    fn check(&self) -> Result<(), Rejected> {
-        self.journal().check().map_err(Rejected::Unavailable)
+    fn check(&self) -> Result<(), CreateError> {
+        self.journal().check().map_err(CreateError::Unavailable)
     }
 
     /// A number that no other database or container has or had.
-    fn number(&self) -> Result<u32, Rejected> {
+    fn number(&self) -> Result<u32, CreateError> {
         let next = |number| (number < NUMBERS).then_some(number + 1);
-        self.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_err(|_| Rejected::TooMany)
+        self.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_err(|_| CreateError::TooMany)
     }
 
     /// Time on the store's clock.

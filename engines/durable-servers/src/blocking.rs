@@ -10,11 +10,11 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Runs futures on a thread of its own for callers that wait.
 #[derive(Debug)]
-pub(crate) struct Blocking {
+pub(crate) struct BlockingRuntime {
     runtime: Option<Runtime>,
 }
 
-impl Blocking {
+impl BlockingRuntime {
     /// Starts the thread.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Blocking {
     }
 }
 
-impl Drop for Blocking {
+impl Drop for BlockingRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -66,13 +66,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_may_come_from_a_thread_of_another_runtime() {
-        let blocking = Blocking::start("test").expect("started");
+        let blocking = BlockingRuntime::start("test").expect("started");
         assert_eq!(blocking.run(async { 7 }), Some(7));
     }
 
     #[test]
     fn a_future_that_panics_gives_nothing() {
-        let blocking = Blocking::start("test").expect("started");
+        let blocking = BlockingRuntime::start("test").expect("started");
         let is_there = std::hint::black_box(false);
         assert_eq!(blocking.run(async move { assert!(is_there, "made to fail") }), None);
         assert_eq!(blocking.run(async { 1 }), Some(1), "and the next call is served");

@@ -63,7 +63,7 @@
 //!
 //! # Seen from outside
 //!
-//! [`HubOptions::meter`] and [`Observed`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
+//! [`HubOptions::meter`] and [`TracedProgram`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
 //! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it, and
 //! [`HubRepair`] makes a damaged one open again.
 //!
@@ -108,10 +108,10 @@ pub use model::{
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
 pub use node::{Advice, AdviceReason, Node, NodeOptions, NodeView, NodeWatch, OwnedPartition, PartitionLoad, advise};
-pub use observe::{Observed, SPANS_OPEN_MAX};
-pub use offline::{Applied, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
+pub use observe::{SPANS_OPEN_MAX, TracedProgram};
+pub use offline::{ChangeResults, Damage, Findings, HubMaintenance, HubReader, HubRepair, LISTED_MAX};
 pub use options::{HubOptions, Mismatch, Mode, PARTITIONS_MAX};
 pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};
 pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};
-pub use stopped::Stopped;
+pub use stopped::StoppedPartition;

@@ -15,10 +15,10 @@
 //! let mut changed = Registry::new();
 //! changed.orchestration(TOUR, |_: Ctx, cities| async move { Ok::<_, Failure>(cities) });
 //! let checked = replay::check_hub(Arc::new(MemoryStore::new()), Arc::new(changed))?;
-//! for parting in &checked.partings {
-//!     eprintln!("{parting}");
+//! for mismatch in &checked.mismatches {
+//!     eprintln!("{mismatch}");
 //! }
-//! assert!(checked.partings.is_empty());
+//! assert!(checked.mismatches.is_empty());
 //! # Ok::<_, narrows_durable::store::StoreError>(())
 //! ```
 
@@ -35,8 +35,8 @@ use crate::partition::Partition;
 use crate::program::{Program, Progress};
 use crate::store::{HubShape, Store, StoreError};
 
-/// Partings that [`Checked`] holds; beyond it they are only counted.
-pub const PARTINGS_MAX: usize = 1_000;
+/// Partings that [`ReplayReport`] holds; beyond it they are only counted.
+pub const MISMATCHES_MAX: usize = 1_000;
 
 /// Feeds a history to the code registered for it, without running anything else, and says how the execution stands.
 ///
@@ -76,32 +76,32 @@ fn before_verdict(history: &[Event]) -> Option<&[Event]> {
 
 /// Result of [`check_hub`].
 #[derive(Clone, Debug, Default)]
-pub struct Checked {
+pub struct ReplayReport {
     /// Executions whose history was replayed: the present one of each orchestration.
     pub executions: u64,
-    /// Those that part from their history, at most [`PARTINGS_MAX`] of them.
-    pub partings: Vec<Parting>,
+    /// Those that part from their history, at most [`MISMATCHES_MAX`] of them.
+    pub mismatches: Vec<ReplayMismatch>,
     /// How many part.
-    pub parted: u64,
+    pub mismatch_count: u64,
 }
 
 /// An execution whose code does not decide what its history says.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Parting {
+pub struct ReplayMismatch {
     /// Whose.
     pub instance: InstanceId,
     /// The orchestration's name.
     pub name: Name,
     /// The version it is pinned to.
     pub version: Version,
-    /// How it stands. One that has ended is not replayed any more, so that its parting does no harm.
+    /// How it stands. One that has ended is not replayed any more, so that its mismatch does no harm.
     pub status: Status,
     /// The first event where they part, or why it is unknown.
     pub failure: Failure,
 }
 
-impl fmt::Display for Parting {
+impl fmt::Display for ReplayMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { instance, name, version, status, failure } = self;
         write!(f, "{instance} ({name}, version {version}, {}): {failure}", status.as_str())
@@ -113,10 +113,10 @@ impl fmt::Display for Parting {
 ///
 /// # Errors
 /// Whatever the store says when it is read.
-pub fn check_hub(store: Arc<dyn Store>, program: Arc<dyn Program>) -> Result<Checked, StoreError> {
+pub fn check_hub(store: Arc<dyn Store>, program: Arc<dyn Program>) -> Result<ReplayReport, StoreError> {
     let options = HubOptions::default();
     let shape = store.open_or_create(HubShape { partitions: options.partitions, format: FORMAT })?;
-    let mut checked = Checked::default();
+    let mut checked = ReplayReport::default();
     for id in (0..shape.partitions).map(PartitionId) {
         let mut partition = Partition::new(id, shape.partitions, Arc::clone(&program), Arc::clone(&store), &options);
         partition.recover(&*store)?;
@@ -124,10 +124,10 @@ pub fn check_hub(store: Arc<dyn Store>, program: Arc<dyn Program>) -> Result<Che
             checked.executions += 1;
             let verdict = history.and_then(|events| check(&*program, &view.id, &events));
             let Err(failure) = verdict else { return };
-            checked.parted += 1;
-            if checked.partings.len() < PARTINGS_MAX {
+            checked.mismatch_count += 1;
+            if checked.mismatches.len() < MISMATCHES_MAX {
                 let (instance, name, version, status) = (view.id, view.name, view.version, view.status);
-                checked.partings.push(Parting { instance, name, version, status, failure });
+                checked.mismatches.push(ReplayMismatch { instance, name, version, status, failure });
             }
         });
     }
@@ -225,11 +225,11 @@ mod tests {
         hub.halt();
         for _ in 0..2 {
             let same = check_hub(Arc::clone(&store), Arc::new(tour(&[1]))).expect("read");
-            assert_eq!((same.executions, same.parted), (6, 0), "{:?}", same.partings);
+            assert_eq!((same.executions, same.mismatch_count), (6, 0), "{:?}", same.mismatches);
             let changed = check_hub(Arc::clone(&store), Arc::new(tour(&[7]))).expect("read");
-            assert_eq!((changed.executions, changed.parted, changed.partings.len()), (6, 6, 6));
+            assert_eq!((changed.executions, changed.mismatch_count, changed.mismatches.len()), (6, 6, 6));
         }
-        let text = check_hub(store, Arc::new(tour(&[7]))).expect("read").partings[0].to_string();
+        let text = check_hub(store, Arc::new(tour(&[7]))).expect("read").mismatches[0].to_string();
         assert!(text.contains("(Tour, version 0, ") && text.contains("event 1 of the history"), "{text}");
     }
 }

@@ -13,7 +13,7 @@ const REASON_MAX: usize = 2_000;
 
 /// A partition that has stopped since its hub was last opened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct StoppedPartition {
     /// Which.
     pub partition: u16,
     /// When, in microseconds since 1970.
@@ -32,7 +32,7 @@ pub(crate) fn note(store: &dyn Store, partition: PartitionId, error: &StoreError
         return;
     }
     let reason = error.to_string().chars().take(REASON_MAX).collect();
-    let stopped = Stopped { partition: partition.0, at_us: now.0, reason };
+    let stopped = StoppedPartition { partition: partition.0, at_us: now.0, reason };
     if let Ok(bytes) = serde_json::to_vec(&stopped) {
         // The store has just failed; the program itself reports the reason to its callers.
         let _ = store.put_blob(&name(partition), &bytes);
@@ -48,7 +48,7 @@ pub(crate) fn clear(store: &dyn Store, partition: PartitionId) -> Result<(), Sto
 }
 
 /// The note of a partition. One that cannot be read is none: it is no part of the hub's state.
-pub(crate) fn read(store: &dyn Store, partition: PartitionId) -> Option<Stopped> {
+pub(crate) fn read(store: &dyn Store, partition: PartitionId) -> Option<StoppedPartition> {
     let bytes = store.get_blob(&name(partition)).ok().flatten()?;
     serde_json::from_slice(&bytes).ok()
 }

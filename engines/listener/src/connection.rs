@@ -44,7 +44,7 @@ pub struct Connection {
 
 /// State of a waiting connection, with the tick since when it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum WaitState {
     ForFirstRequest { since: u32 },
     ForNextRequest { since: u32 },
 }
@@ -65,14 +65,14 @@ impl Connection {
     }
 
     /// The wait it is in; `None` while it is busy.
-    pub(crate) fn waiting(&self) -> Option<Waiting> {
+    pub(crate) fn waiting(&self) -> Option<WaitState> {
         if self.requests_in_progress.load(Ordering::Acquire) > 0 {
             return None;
         }
         let since = self.since.load(Ordering::Relaxed);
         Some(match self.has_served.load(Ordering::Relaxed) {
-            true => Waiting::ForNextRequest { since },
-            false => Waiting::ForFirstRequest { since },
+            true => WaitState::ForNextRequest { since },
+            false => WaitState::ForFirstRequest { since },
         })
     }
 
@@ -139,13 +139,13 @@ mod tests {
         let clock = Arc::new(Clock::default());
         clock.set(3);
         let connection = Arc::new(Connection::new(Arc::clone(&clock)));
-        assert_eq!(connection.waiting(), Some(Waiting::ForFirstRequest { since: 3 }));
+        assert_eq!(connection.waiting(), Some(WaitState::ForFirstRequest { since: 3 }));
         let (one, two) = (connection.begin(), connection.begin());
         assert_eq!(connection.waiting(), None);
         drop(one);
         assert_eq!(connection.waiting(), None, "the second is still in progress");
         clock.set(7);
         drop(two);
-        assert_eq!(connection.waiting(), Some(Waiting::ForNextRequest { since: 7 }));
+        assert_eq!(connection.waiting(), Some(WaitState::ForNextRequest { since: 7 }));
     }
 }

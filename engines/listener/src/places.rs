@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::Limits;
-use crate::connection::{Clock, Connection, Waiting};
+use crate::connection::{Clock, Connection, WaitState};
 
 /// A connection that was accepted this many ticks ago or less may still be sending its first request.
 const GRACE_TICKS: u32 = 1;
@@ -26,11 +26,11 @@ struct Shared {
     limits: Limits,
     began: Instant,
     clock: Arc<Clock>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     /// By the order in which they were accepted.
     entries: BTreeMap<u64, Entry>,
     accepted: u64,
@@ -46,7 +46,7 @@ struct Entry {
 
 /// Outcome of the search for a place.
 #[derive(Debug)]
-enum Taken {
+enum PlaceSearch {
     Place { number: u64, evicted: Option<AbortHandle> },
     AllBusy,
     PeerBusy,
@@ -90,14 +90,14 @@ impl Places {
         let connection = Arc::new(Connection::new(Arc::clone(&self.0.clock)));
         let taken = self.open().take(peer.to_canonical(), &connection, &self.0.limits, now);
         match taken {
-            Taken::Place { number, evicted } => {
+            PlaceSearch::Place { number, evicted } => {
                 evicted.iter().for_each(AbortHandle::abort);
                 let task = spawn(newcomer, connection, Place { places: self.clone(), number });
                 self.attach(number, task);
                 Admission::Admitted
             }
-            Taken::AllBusy => Admission::Later(newcomer),
-            Taken::PeerBusy => Admission::Refused,
+            PlaceSearch::AllBusy => Admission::Later(newcomer),
+            PlaceSearch::PeerBusy => Admission::Refused,
         }
     }
 
@@ -125,21 +125,21 @@ impl Places {
         let Limits { first_request_timeout, idle_timeout, .. } = self.0.limits;
         let is_longer = |since, timeout| now.saturating_sub(since) > self.ticks(timeout);
         self.close(|waiting| match waiting {
-            Waiting::ForFirstRequest { since } => is_longer(since, first_request_timeout),
-            Waiting::ForNextRequest { since } => idle_timeout.is_some_and(|timeout| is_longer(since, timeout)),
+            WaitState::ForFirstRequest { since } => is_longer(since, first_request_timeout),
+            WaitState::ForNextRequest { since } => idle_timeout.is_some_and(|timeout| is_longer(since, timeout)),
         });
     }
 
     /// Ends all connections: those that never had a request at once, the others after the requests in progress.
     pub(crate) fn end(&self) {
         self.0.clock.end();
-        self.close(|waiting| matches!(waiting, Waiting::ForFirstRequest { .. }));
+        self.close(|waiting| matches!(waiting, WaitState::ForFirstRequest { .. }));
         let left: Vec<Arc<Connection>> =
             self.open().entries.values().map(|entry| Arc::clone(&entry.connection)).collect();
         left.iter().for_each(|connection| connection.wake());
     }
 
-    fn close(&self, is_closed: impl Fn(Waiting) -> bool) {
+    fn close(&self, is_closed: impl Fn(WaitState) -> bool) {
         let closed: Vec<AbortHandle> = {
             let mut open = self.open();
             let waiting = open.all().filter(|(_, waiting)| waiting.is_some_and(&is_closed));
@@ -160,37 +160,37 @@ impl Places {
         u32::try_from(time.as_nanos() / self.0.limits.tick().as_nanos()).unwrap_or(u32::MAX)
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         // Nothing in here panics halfway through a change.
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn all(&self) -> impl Iterator<Item = (u64, Option<Waiting>)> {
+impl OpenConnections {
+    fn all(&self) -> impl Iterator<Item = (u64, Option<WaitState>)> {
         self.entries.iter().map(|(number, entry)| (*number, entry.connection.waiting()))
     }
 
-    fn of_peer(&self, peer: IpAddr) -> impl Iterator<Item = (u64, Option<Waiting>)> {
+    fn of_peer(&self, peer: IpAddr) -> impl Iterator<Item = (u64, Option<WaitState>)> {
         let of_peer = self.entries.iter().filter(move |(_, entry)| entry.peer == peer);
         of_peer.map(|(number, entry)| (*number, entry.connection.waiting()))
     }
 
     /// A place for `connection`, by the rules of the crate.
-    fn take(&mut self, peer: IpAddr, connection: &Arc<Connection>, limits: &Limits, now: u32) -> Taken {
+    fn take(&mut self, peer: IpAddr, connection: &Arc<Connection>, limits: &Limits, now: u32) -> PlaceSearch {
         let mut evicted = None;
         if !peer.is_loopback() && self.of_peer(peer).count() >= limits.peer_connections_max {
-            let Some(longest) = longest_waiting(self.of_peer(peer), now) else { return Taken::PeerBusy };
+            let Some(longest) = longest_waiting(self.of_peer(peer), now) else { return PlaceSearch::PeerBusy };
             evicted = self.remove(longest);
         } else if self.entries.len() >= limits.connections_max {
-            let Some(longest) = longest_waiting(self.all(), now) else { return Taken::AllBusy };
+            let Some(longest) = longest_waiting(self.all(), now) else { return PlaceSearch::AllBusy };
             evicted = self.remove(longest);
         }
         let number = self.accepted;
         self.accepted += 1;
         self.entries.insert(number, Entry { peer, connection: Arc::clone(connection), task: None });
         debug_assert!(self.entries.len() <= limits.connections_max, "more connections than places");
-        Taken::Place { number, evicted }
+        PlaceSearch::Place { number, evicted }
     }
 
     /// Its place is free from now on; the task has to be aborted, without the lock.
@@ -201,11 +201,11 @@ impl Open {
 
 /// The connection to close first: the longest without any request, then the longest between two requests, then one that
 /// has only just been accepted. `None` if all are busy.
-fn longest_waiting(open: impl Iterator<Item = (u64, Option<Waiting>)>, now: u32) -> Option<u64> {
+fn longest_waiting(open: impl Iterator<Item = (u64, Option<WaitState>)>, now: u32) -> Option<u64> {
     let rank = |waiting| match waiting {
-        Waiting::ForFirstRequest { since } if now.saturating_sub(since) > GRACE_TICKS => (0, since),
-        Waiting::ForNextRequest { since } => (1, since),
-        Waiting::ForFirstRequest { since } => (2, since),
+        WaitState::ForFirstRequest { since } if now.saturating_sub(since) > GRACE_TICKS => (0, since),
+        WaitState::ForNextRequest { since } => (1, since),
+        WaitState::ForFirstRequest { since } => (2, since),
     };
     open.filter_map(|(number, waiting)| Some((rank(waiting?), number))).min().map(|(_, number)| number)
 }
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn the_longest_without_a_request_goes_first_and_a_busy_one_never() {
-        let first = |since| Some(Waiting::ForFirstRequest { since });
-        let next = |since| Some(Waiting::ForNextRequest { since });
-        let cases: [(&[Option<Waiting>], Option<u64>); 7] = [
+        let first = |since| Some(WaitState::ForFirstRequest { since });
+        let next = |since| Some(WaitState::ForNextRequest { since });
+        let cases: [(&[Option<WaitState>], Option<u64>); 7] = [
             (&[], None),
             (&[None, None], None),
             (&[None, first(10)], Some(1)),

@@ -76,9 +76,9 @@ mod tests {
     use http_body_util::{BodyExt, Full};
 
     /// A byte every so often, for ever.
-    struct Dripping(tokio::time::Interval);
+    struct SlowBytes(tokio::time::Interval);
 
-    impl Body for Dripping {
+    impl Body for SlowBytes {
         type Data = Bytes;
         type Error = std::convert::Infallible;
 
@@ -94,7 +94,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_drips_ends_at_the_limit_and_a_whole_one_arrives() {
         let timeout = Duration::from_secs(60);
-        let dripping = Dripping(tokio::time::interval(Duration::from_secs(7)));
+        let dripping = SlowBytes(tokio::time::interval(Duration::from_secs(7)));
         let began = tokio::time::Instant::now();
         let error = Timely::new(dripping, timeout).collect().await.unwrap_err();
         assert_eq!(error.downcast_ref::<TooSlow>(), Some(&TooSlow(timeout)));

@@ -37,7 +37,7 @@ pub enum CallError {
 }
 
 /// A call in progress. It is boxed, so that the code of a client is compiled here and not in every service again.
-pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, CallError>> + Send + 'a>>;
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, CallError>> + Send + 'a>>;
 
 /// A client that keeps connections open. Clones share them. It needs a runtime of tokio around each call.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl Client {
     /// # Errors
     ///
     /// [`CallError`] when no response came, or not all of it. Any status is a response.
-    pub fn send(&self, request: Request<Bytes>) -> Calling<'_> {
+    pub fn send(&self, request: Request<Bytes>) -> CallFuture<'_> {
         Box::pin(async move {
             match tokio::time::timeout(self.timeout, self.exchange(request)).await {
                 Ok(result) => result,

@@ -37,12 +37,12 @@ impl Progress {
 
 /// The body of a request to an upstream.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
+pub(crate) enum RequestBody {
     Empty,
     Caller { body: Incoming, progress: Arc<Progress>, counts: Arc<Counts> },
 }
 
-impl Outgoing {
+impl RequestBody {
     /// The caller's body, and how it gets on if there is one.
     pub(crate) fn from_caller(body: Incoming, counts: &Arc<Counts>) -> (Self, Option<Arc<Progress>>) {
         if body.is_end_stream() {
@@ -53,7 +53,7 @@ impl Outgoing {
     }
 }
 
-impl Body for Outgoing {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -96,11 +96,11 @@ pub(crate) enum ResponseBody {
         text: Option<Bytes>,
         _exchange: Exchange,
     },
-    Upstream(Relayed),
+    Upstream(UpstreamBody),
 }
 
 /// An upstream's body on its way to the caller.
-pub(crate) struct Relayed {
+pub(crate) struct UpstreamBody {
     body: Incoming,
     /// Until the body has ended.
     lease: Option<Lease>,
@@ -110,7 +110,7 @@ pub(crate) struct Relayed {
     silence: Option<Pin<Box<Sleep>>>,
 }
 
-impl Relayed {
+impl UpstreamBody {
     pub(crate) fn new(body: Incoming, lease: Lease, exchange: Exchange, timeout: Duration) -> Self {
         Self { body, lease: Some(lease), exchange, timeout, silence: None }
     }
@@ -154,7 +154,7 @@ impl Relayed {
     }
 }
 
-impl Drop for Relayed {
+impl Drop for UpstreamBody {
     fn drop(&mut self) {
         // The server drops a body after its last piece without polling for the end.
         if self.body.is_end_stream() {

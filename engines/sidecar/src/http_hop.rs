@@ -14,12 +14,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, InProgress, drive};
 
-use crate::body::{Outgoing, Progress, Relayed, ResponseBody};
+use crate::body::{Progress, RequestBody, ResponseBody, UpstreamBody};
 use crate::exchange::Exchange;
 use crate::fault::{Failure, Fault};
 use crate::headers;
 use crate::hop::Hop;
-use crate::pool::{Lease, Wanted};
+use crate::pool::{ConnectionChoice, Lease};
 use crate::wire::Wire;
 
 /// Largest head of a request, in bytes.
@@ -58,8 +58,8 @@ async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<
     headers::strip(request.headers_mut());
     headers::readdress(&mut request);
     let (mut parts, body) = request.into_parts();
-    let (body, progress) = Outgoing::from_caller(body, &hop.counts);
-    if let Outgoing::Caller { .. } = body {
+    let (body, progress) = RequestBody::from_caller(body, &hop.counts);
+    if let RequestBody::Caller { .. } = body {
         headers::frame(&mut parts.headers);
     }
     let (response, lease) = send(hop, Request::from_parts(parts, body), progress.as_deref()).await?;
@@ -70,17 +70,17 @@ async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<
 /// Retry of a request that a kept connection did not carry.
 enum Again {
     /// It was not sent, and here it is.
-    Unsent(Request<Outgoing>),
+    Unsent(Request<RequestBody>),
     /// It may have been sent; what may be repeated was remembered.
-    Repeatable(Request<Outgoing>),
+    Repeatable(Request<RequestBody>),
 }
 
 async fn send(
     hop: &Hop,
-    request: Request<Outgoing>,
+    request: Request<RequestBody>,
     progress: Option<&Progress>,
 ) -> Result<(Response<Incoming>, Lease), Failure> {
-    let mut lease = hop.pool.lease(Wanted::Any).await?;
+    let mut lease = hop.pool.lease(ConnectionChoice::Any).await?;
     let spare = if lease.is_reused { spare(&request) } else { None };
     let again = match head(hop, &mut lease, request, progress).await? {
         Ok(response) => return Ok((response, lease)),
@@ -92,20 +92,20 @@ async fn send(
     };
     drop(lease);
     let (Again::Unsent(request) | Again::Repeatable(request)) = again;
-    let mut lease = hop.pool.lease(Wanted::New).await?;
+    let mut lease = hop.pool.lease(ConnectionChoice::New).await?;
     match head(hop, &mut lease, request, progress).await? {
         Ok(response) => Ok((response, lease)),
         Err(error) => Err(broken(error.error())),
     }
 }
 
-type Sent = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>;
+type Sent = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
 
 /// The head of the response. The timeout starts anew for as long as the caller's body gets on.
 async fn head(
     hop: &Hop,
     lease: &mut Lease,
-    request: Request<Outgoing>,
+    request: Request<RequestBody>,
     progress: Option<&Progress>,
 ) -> Result<Sent, Failure> {
     let timeout = hop.limits.response_timeout();
@@ -123,13 +123,13 @@ async fn head(
 }
 
 /// A copy of a request without a body that may be sent twice (RFC 9110, section 9.2.2).
-fn spare(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
+fn spare(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
     let may_repeat =
         matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
-    if !may_repeat || !matches!(request.body(), Outgoing::Empty) {
+    if !may_repeat || !matches!(request.body(), RequestBody::Empty) {
         return None;
     }
-    let mut copy = Request::new(Outgoing::Empty);
+    let mut copy = Request::new(RequestBody::Empty);
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
@@ -152,7 +152,7 @@ fn relay(hop: &Hop, response: Response<Incoming>, lease: Lease, exchange: Exchan
     let (mut parts, body) = response.into_parts();
     headers::strip(&mut parts.headers);
     parts.version = Version::HTTP_11;
-    let relayed = Relayed::new(body, lease, exchange, hop.limits.response_timeout());
+    let relayed = UpstreamBody::new(body, lease, exchange, hop.limits.response_timeout());
     Response::from_parts(parts, ResponseBody::Upstream(relayed))
 }
 

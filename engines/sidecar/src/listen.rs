@@ -44,7 +44,7 @@ async fn one(hop: Arc<Hop>, stream: TcpStream, connection: Arc<Connection>, stop
         hop.counts.fault(Fault::CallerTls);
         return;
     };
-    let _open = Open::count(&hop);
+    let _open = ConnectionCount::count(&hop);
     match hop.protocol {
         Protocol::Http => http_hop::serve(hop, wire, connection).await,
         Protocol::Tcp => {
@@ -62,16 +62,16 @@ async fn shake_hands(hop: &Hop, stream: TcpStream) -> Option<Wire> {
 }
 
 /// An open connection, counted until this is dropped, also when it is cut.
-struct Open(Arc<Hop>);
+struct ConnectionCount(Arc<Hop>);
 
-impl Open {
+impl ConnectionCount {
     fn count(hop: &Arc<Hop>) -> Self {
         hop.counts.connections.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(hop))
     }
 }
 
-impl Drop for Open {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }

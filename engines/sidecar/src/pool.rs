@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::body::Outgoing;
+use crate::body::RequestBody;
 use crate::config::Limits;
 use crate::fault::{Failure, Fault};
 use crate::upstream::Upstream;
@@ -32,13 +32,13 @@ pub(crate) struct Pool {
 }
 
 struct Idle {
-    sender: SendRequest<Outgoing>,
+    sender: SendRequest<RequestBody>,
     since: Instant,
 }
 
 /// A connection in use.
 pub(crate) struct Lease {
-    pub(crate) sender: SendRequest<Outgoing>,
+    pub(crate) sender: SendRequest<RequestBody>,
     /// Whether it has carried a request before: its upstream may be closing it just now.
     pub(crate) is_reused: bool,
     place: OwnedSemaphorePermit,
@@ -46,7 +46,7 @@ pub(crate) struct Lease {
 
 /// Which connection will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ConnectionChoice {
     Any,
     New,
 }
@@ -67,9 +67,9 @@ impl Pool {
     }
 
     /// A connection for one request. Waits for a place, but not longer than a request may.
-    pub(crate) async fn lease(&self, wanted: Wanted) -> Result<Lease, Failure> {
+    pub(crate) async fn lease(&self, wanted: ConnectionChoice) -> Result<Lease, Failure> {
         let place = self.place().await?;
-        while wanted == Wanted::Any
+        while wanted == ConnectionChoice::Any
             && let Some(mut sender) = self.take()
         {
             if sender.is_ready() || matches!(timeout(SETTLING, sender.ready()).await, Ok(Ok(()))) {
@@ -113,7 +113,7 @@ impl Pool {
         }
     }
 
-    fn take(&self) -> Option<SendRequest<Outgoing>> {
+    fn take(&self) -> Option<SendRequest<RequestBody>> {
         let mut idle = self.lock();
         loop {
             let last = idle.pop()?;

@@ -65,13 +65,13 @@ pub(crate) fn config(hops: Vec<HopConfig>) -> Config {
 }
 
 /// A sidecar that runs.
-pub(crate) struct Running {
+pub(crate) struct RunningSidecar {
     pub(crate) addresses: Vec<SocketAddr>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningSidecar {
     pub(crate) fn start(config: &Config) -> Self {
         Self::with(config, None)
     }

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::config::{Limits, Protocol};
-use crate::testing::{Client, Running, config, hop, server, word};
+use crate::testing::{Client, RunningSidecar, config, hop, server, word};
 
 mod encrypted;
 mod framing;
@@ -70,7 +70,7 @@ async fn nobody() -> SocketAddr {
 
 #[tokio::test]
 async fn requests_and_responses_pass_without_what_belongs_to_one_connection() {
-    let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", server(echo).await)]));
     let mut client = Client::connect(sidecar.addresses[0]).await;
     let request = Request::put("/a?b=c")
         .header("host", "customer")
@@ -98,7 +98,7 @@ async fn upstream_connections_are_kept() {
         }
     })
     .await;
-    let sidecar = Running::start(&config(vec![hop("in", upstream)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream)]));
     for _ in 0..3 {
         let mut client = Client::connect(sidecar.addresses[0]).await;
         for _ in 0..5 {
@@ -129,7 +129,7 @@ async fn an_upstream_that_is_down_slow_or_odd_is_distinguished() {
         if status == StatusCode::GATEWAY_TIMEOUT {
             config.limits = Limits { response_timeout_ms: 100, ..Limits::default() };
         }
-        let sidecar = Running::start(&config);
+        let sidecar = RunningSidecar::start(&config);
         let response = Client::connect(sidecar.addresses[0]).await.get("/").await;
         assert_eq!((response.status(), word(&response).as_str()), (status, expected));
         assert!(String::from_utf8_lossy(response.body()).contains(&upstream.to_string()));
@@ -150,7 +150,7 @@ async fn a_request_waits_for_a_connection_but_not_for_ever() {
     });
     let mut config = config(vec![hop("in", upstream.await)]);
     config.limits = Limits { upstream_connections_max: 1, pool_wait_ms: 1_000, ..Limits::default() };
-    let sidecar = Running::start(&config);
+    let sidecar = RunningSidecar::start(&config);
     let address = sidecar.addresses[0];
     let first = tokio::spawn(async move { Client::connect(address).await.get("/").await });
     come.notified().await;
@@ -170,7 +170,7 @@ async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_respon
         // The next request is read and left without a response, as by a server that closes just then.
         read_head(&mut stream).await;
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     let mut client = Client::connect(sidecar.addresses[0]).await;
     for _ in 0..4 {
         assert_eq!(client.get("/").await.body(), "ok");
@@ -181,7 +181,7 @@ async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_respon
 
 #[tokio::test]
 async fn websockets_and_tunnels_are_refused() {
-    let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", server(echo).await)]));
     let upgrade = Request::get("/").header("host", "h").header("connection", "upgrade").header("upgrade", "websocket");
     let connect = Request::connect("h:80").header("host", "h");
     for request in [upgrade, connect] {
@@ -210,7 +210,7 @@ async fn bodies_stream_both_ways() {
             stream.write_all(b"1\r\nd\r\n0\r\n\r\n").await.unwrap();
         }
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     let mut caller = TcpStream::connect(sidecar.addresses[0]).await.unwrap();
     caller.write_all(b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n").await.unwrap();
     seen.notified().await;
@@ -234,7 +234,7 @@ async fn a_response_that_stands_still_is_cut() {
     let mut config = config(vec![hop("in", upstream.await)]);
     // Long enough for the head on a busy machine.
     config.limits = Limits { response_timeout_ms: 2_000, ..Limits::default() };
-    let sidecar = Running::start(&config);
+    let sidecar = RunningSidecar::start(&config);
     let mut client = Client::connect(sidecar.addresses[0]).await;
     let request = Request::get("/").header("host", "h").body(Full::default()).unwrap();
     let said = format!("{:?}", client.send(request).await.unwrap_err());
@@ -253,7 +253,7 @@ async fn requests_under_way_finish_when_it_stops_and_no_more_come_in() {
             text("done")
         }
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     let address = sidecar.addresses[0];
     let mut idle = TcpStream::connect(address).await.unwrap();
     let under_way = tokio::spawn(async move { Client::connect(address).await.get("/").await });
@@ -277,7 +277,7 @@ async fn tcp_passes_bytes_both_ways_until_both_ends_close() {
     });
     let mut hop = hop("in", upstream.await);
     hop.protocol = Protocol::Tcp;
-    let sidecar = Running::start(&config(vec![hop]));
+    let sidecar = RunningSidecar::start(&config(vec![hop]));
     let mut caller = TcpStream::connect(sidecar.addresses[0]).await.unwrap();
     let sent: Vec<u8> = (0..200_000_u32).map(|at| at as u8).collect();
     caller.write_all(&sent).await.unwrap();
@@ -290,7 +290,7 @@ async fn tcp_passes_bytes_both_ways_until_both_ends_close() {
 
 #[tokio::test]
 async fn nonsense_is_refused_and_hurts_nobody() {
-    let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", server(echo).await)]));
     let long = [b"GET / HTTP/1.1\r\nx: ".to_vec(), vec![b'a'; 100_000], b"\r\n\r\n".to_vec()].concat();
     let many = [b"GET / HTTP/1.1\r\n".to_vec(), b"a: b\r\n".repeat(200), b"\r\n".to_vec()].concat();
     let cases: [&[u8]; 7] = [
@@ -328,7 +328,7 @@ async fn a_port_that_is_taken_is_named() {
 async fn half_open_callers_keep_nobody_out() {
     let mut config = config(vec![hop("in", server(echo).await)]);
     config.limits = Limits { connections_max: 4, ..Limits::default() };
-    let sidecar = Running::start(&config);
+    let sidecar = RunningSidecar::start(&config);
     let mut half_open = Vec::new();
     for at in 0..12 {
         let mut caller = TcpStream::connect(sidecar.addresses[0]).await.unwrap();
@@ -354,7 +354,7 @@ async fn a_caller_that_never_ends_its_head_is_closed_and_one_that_waits_for_its_
     });
     let mut config = config(vec![hop("in", upstream.await)]);
     config.limits = Limits { first_request_timeout_ms: 500, ..Limits::default() };
-    let sidecar = Running::start(&config);
+    let sidecar = RunningSidecar::start(&config);
     let address = sidecar.addresses[0];
     let slow = tokio::spawn(async move { Client::connect(address).await.get("/").await });
     within_hang(come.notified()).await;

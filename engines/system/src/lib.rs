@@ -3,7 +3,7 @@
 //! The crate of a system exports two items:
 //!
 //! - `Command`, which derives [`clap::Args`]. Its doc comment is the system's help. It has
-//!   `async fn run(self) -> Result<Started, Error>`, which opens what the arguments name; [`Started`] is either a service
+//!   `async fn run(self) -> Result<CommandOutcome, Error>`, which opens what the arguments name; [`CommandOutcome`] is either a service
 //!   to run or a text to print, and the error is [`Advice`].
 //! - `DEMO`, a [`Demo`].
 //!
@@ -18,4 +18,4 @@ mod started;
 pub use advice::Advice;
 pub use arguments::{Port, PortError, milliseconds};
 pub use demo::{Demo, Length};
-pub use started::{Listening, Started};
+pub use started::{BoundService, CommandOutcome};

@@ -7,21 +7,21 @@ use std::pin::Pin;
 
 /// Result of a system's arguments.
 #[derive(Debug)]
-pub enum Started {
+pub enum CommandOutcome {
     /// A service that has its port: the caller announces it and runs it.
-    Service(Listening),
+    Service(BoundService),
     /// A finished piece of work: the caller prints its result.
     Text(String),
 }
 
 /// A service that has its port and does not respond yet.
-pub struct Listening {
+pub struct BoundService {
     name: &'static str,
     address: SocketAddr,
     running: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-impl Listening {
+impl BoundService {
     /// The service called `name` that listens on `address`. `running` serves until the process is signalled to end.
     pub fn new(name: &'static str, address: SocketAddr, running: impl Future<Output = ()> + 'static) -> Self {
         Self { name, address, running: Box::pin(running) }
@@ -33,14 +33,14 @@ impl Listening {
     }
 }
 
-impl fmt::Display for Listening {
+impl fmt::Display for BoundService {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} listens on http://{}", self.name, self.address)
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for BoundService {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Listening").field("name", &self.name).field("address", &self.address).finish()
+        formatter.debug_struct("BoundService").field("name", &self.name).field("address", &self.address).finish()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{Listening, Port, Started, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
 
 use crate::{BaseUrls, Choice, Error, NameConfig, UpstreamConfig, customer, open_name, person};
 
@@ -87,7 +87,7 @@ impl Command {
     /// # Errors
     ///
     /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
-    pub async fn run(self) -> Result<Started, Error> {
+    pub async fn run(self) -> Result<CommandOutcome, Error> {
         let stop = stop_signal()?;
         let (name, service) = match &self.service {
             Service::Customer(customer) => {
@@ -101,7 +101,7 @@ impl Command {
             Service::Name(name) => ("name", open_name(name.port.number()?, &name.config()).await?),
         };
         let address = service.address();
-        Ok(Started::Service(Listening::new(name, address, service.run(stop))))
+        Ok(CommandOutcome::Service(BoundService::new(name, address, service.run(stop))))
     }
 }
 

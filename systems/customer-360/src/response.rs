@@ -72,14 +72,14 @@ impl Problem {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        response.extensions_mut().insert(Failed(self.reason));
+        response.extensions_mut().insert(FailureMark(self.reason));
         response
     }
 }
 
 /// Marks a failed response for the span of its request.
 #[derive(Debug, Clone)]
-pub(crate) struct Failed(pub(crate) String);
+pub(crate) struct FailureMark(pub(crate) String);
 
 /// A 405 that says what is allowed.
 pub(crate) fn wrong_method(allowed: &'static str) -> FullResponse {

@@ -43,9 +43,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn respond(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = FullResponse> + Send;
 }
 
-type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type ServeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Serves what arrives at a listener until a future is ready. Boxed as a whole, so that connections are not.
-type Serve = Box<dyn FnOnce(TcpListener, Boxed) -> Boxed + Send>;
+type Serve = Box<dyn FnOnce(TcpListener, ServeFuture) -> ServeFuture + Send>;
 
 /// A service that has its port and waits to be run.
 pub struct Service {
@@ -86,7 +86,7 @@ impl Service {
         };
         let serve = move |listener, stop| {
             let serving = async { narrows_listener::serve(listener, &Places::new(LIMITS), stop, serve_one).await };
-            Box::pin(serving) as Boxed
+            Box::pin(serving) as ServeFuture
         };
         Ok(Self { listener, address, telemetry, serve: Box::new(serve) })
     }

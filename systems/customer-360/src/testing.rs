@@ -115,13 +115,13 @@ pub(crate) async fn address_of_nobody() -> String {
 }
 
 /// A service that runs until it is dropped.
-pub(crate) struct Started {
+pub(crate) struct RunningService {
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
 
-impl Started {
+impl RunningService {
     pub(crate) fn new(service: Service) -> Self {
         let url = format!("http://{}", service.address());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -193,9 +193,9 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: 
 
 /// Spans that are kept in memory.
 #[derive(Default)]
-pub(crate) struct Recorded(InMemorySpanExporter);
+pub(crate) struct SpanRecorder(InMemorySpanExporter);
 
-impl Recorded {
+impl SpanRecorder {
     pub(crate) fn telemetry(&self) -> Telemetry {
         Telemetry::with_provider(SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
     }

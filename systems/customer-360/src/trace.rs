@@ -13,7 +13,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
 
-use crate::response::{Failed, FullResponse};
+use crate::response::{FailureMark, FullResponse};
 use crate::telemetry::Telemetry;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -84,7 +84,7 @@ impl Trace {
         let (span, status) = (cx.span(), response.status());
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
         if status.is_server_error() {
-            let reason = response.extensions().get::<Failed>().map(|Failed(reason)| reason.clone());
+            let reason = response.extensions().get::<FailureMark>().map(|FailureMark(reason)| reason.clone());
             span.set_attribute(KeyValue::new("error.type", reason.unwrap_or_else(|| status.as_str().to_owned())));
             span.set_status(Status::error(""));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{Listening, Port, Started, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
 
 use crate::{BaseUrl, BaseUrls, Error, Parallelism, delivery, dronescheduler, gateway, package};
 
@@ -92,7 +92,7 @@ impl Command {
     /// # Errors
     ///
     /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
-    pub async fn run(self) -> Result<Started, Error> {
+    pub async fn run(self) -> Result<CommandOutcome, Error> {
         let stop = stop_signal()?;
         let (name, service) = match &self.service {
             Service::Gateway(gateway) => ("gateway", gateway::open(gateway.port.number()?, &gateway.config()).await?),
@@ -104,7 +104,7 @@ impl Command {
             }
         };
         let address = service.address();
-        Ok(Started::Service(Listening::new(name, address, service.run(stop))))
+        Ok(CommandOutcome::Service(BoundService::new(name, address, service.run(stop))))
     }
 }
 

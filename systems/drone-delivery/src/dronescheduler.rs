@@ -175,7 +175,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Fake, Recorded, Told, ask, attribute, serve, url_of_nobody};
+    use crate::testing::{Fake, SpanRecorder, Told, ask, attribute, serve, url_of_nobody};
 
     const ASKED: &str = "/api/dronedeliveries/utilization?ownerId=o0001&year=2021&month=3";
 
@@ -197,7 +197,7 @@ mod tests {
             prefetch_max: 100,
             retries_max: 9,
         };
-        let recorded = Recorded::default();
+        let recorded = SpanRecorder::default();
         let service = serve(router(config, &recorded.telemetry()).unwrap()).await;
         let (status, headers, body) = ask(&service, path, &[]).await;
         let server = recorded.spans("GET /api/dronedeliveries/utilization").pop().unwrap();

@@ -105,7 +105,7 @@ impl Part {
 
 /// A part that is missing, as reported to the caller.
 #[derive(Debug, Serialize)]
-struct Omitted {
+struct MissingPart {
     part: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -131,7 +131,7 @@ async fn invoice(
 }
 
 /// The invoice of what is there, or a problem if nothing is.
-fn assemble(parts: [Result<(&'static str, Value), Omitted>; 3]) -> Response {
+fn assemble(parts: [Result<(&'static str, Value), MissingPart>; 3]) -> Response {
     let mut invoice = Map::new();
     let mut omitted = Vec::new();
     for part in parts {
@@ -152,8 +152,8 @@ fn assemble(parts: [Result<(&'static str, Value), Omitted>; 3]) -> Response {
 }
 
 impl Gateway {
-    async fn part(&self, cx: &Context, part: &Part, period: &Period) -> Result<(&'static str, Value), Omitted> {
-        let omitted = |status, reason| Omitted { part: part.name, status, reason };
+    async fn part(&self, cx: &Context, part: &Part, period: &Period) -> Result<(&'static str, Value), MissingPart> {
+        let omitted = |status, reason| MissingPart { part: part.name, status, reason };
         let url = part.url(period).map_err(|error| omitted(None, error.to_string()))?;
         match self.attempts(cx, url).await {
             Ok(reply) if reply.status == StatusCode::OK => match serde_json::from_slice(&reply.body) {
@@ -208,7 +208,7 @@ fn reason(reply: &Reply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, Recorded, attribute, body_of, serve, url_of_nobody};
+    use crate::testing::{Fake, SpanRecorder, attribute, body_of, serve, url_of_nobody};
 
     const ASKED: &str = "/api/invoices?ownerId=o0001&year=2021&month=3";
 
@@ -216,14 +216,14 @@ mod tests {
         deliveries: Fake,
         packages: Fake,
         drones: Fake,
-        recorded: Recorded,
+        recorded: SpanRecorder,
         gateway: BaseUrl,
     }
 
     async fn case(deliveries: &[(u16, &str)], packages: &[(u16, &str)], drones: &[(u16, &str)]) -> Case {
         let fakes = [Fake::start(deliveries).await, Fake::start(packages).await, Fake::start(drones).await];
         let [deliveries, packages, drones] = fakes;
-        let recorded = Recorded::default();
+        let recorded = SpanRecorder::default();
         let config = Config {
             delivery: deliveries.url.clone(),
             package: packages.url.clone(),
@@ -270,7 +270,7 @@ mod tests {
             dronescheduler: BaseUrls::of(drones.url.clone(), [others.url.clone()]),
             retry_delay: Duration::from_millis(1),
         };
-        let gateway = serve(router(&config, &Recorded::default().telemetry()).unwrap()).await;
+        let gateway = serve(router(&config, &SpanRecorder::default().telemetry()).unwrap()).await;
         for _ in 0..6 {
             assert_eq!(body_of(&gateway, ASKED, &[]).await.0, 200);
         }
@@ -332,7 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn services_that_are_not_there_are_tried_three_times() {
-        let recorded = Recorded::default();
+        let recorded = SpanRecorder::default();
         let nobody = url_of_nobody().await;
         let config = Config {
             delivery: nobody.clone(),

@@ -21,7 +21,7 @@ use narrows_serving::client::Client;
 
 /// A request that a fake has had.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct FakeRequest {
     /// How many the fake had before it.
     pub(crate) number: usize,
     pub(crate) path: String,
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     pub(crate) at: Instant,
 }
 
-impl Asked {
+impl FakeRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -60,7 +60,7 @@ impl Told {
     }
 }
 
-type Script = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
+type Script = dyn Fn(FakeRequest) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
 
 /// A service that responds from a script and remembers the requests it got.
 pub(crate) struct Fake {
@@ -70,7 +70,7 @@ pub(crate) struct Fake {
 
 struct FakeState {
     script: Box<Script>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<FakeRequest>>,
     in_flight: AtomicUsize,
     in_flight_max: AtomicUsize,
 }
@@ -86,7 +86,7 @@ impl Fake {
         .await
     }
 
-    pub(crate) async fn with<F>(script: impl Fn(Asked) -> F + Send + Sync + 'static) -> Self
+    pub(crate) async fn with<F>(script: impl Fn(FakeRequest) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Told> + Send + 'static,
     {
@@ -102,7 +102,10 @@ impl Fake {
 
     /// A store whose containers have the partition key `key`; the script responds to everything but their descriptions, and
     /// counts without these.
-    pub(crate) async fn container<F>(key: &'static str, script: impl Fn(Asked) -> F + Send + Sync + 'static) -> Self
+    pub(crate) async fn container<F>(
+        key: &'static str,
+        script: impl Fn(FakeRequest) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Told> + Send + 'static,
     {
@@ -117,7 +120,7 @@ impl Fake {
         .await
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<FakeRequest> {
         self.state.asked.lock().unwrap().clone()
     }
 
@@ -150,7 +153,7 @@ async fn respond(State(state): State<Arc<FakeState>>, request: Request) -> Respo
     let asked = {
         let mut all = state.asked.lock().unwrap();
         let (number, path) = (all.len(), head.uri.to_string());
-        all.push(Asked { number, path, headers: head.headers, body, at });
+        all.push(FakeRequest { number, path, headers: head.headers, body, at });
         all[number].clone()
     };
     let told = (state.script)(asked).await;
@@ -196,9 +199,9 @@ pub(crate) async fn body_of(base: &BaseUrl, path: &str, headers: &[(&'static str
 
 /// Spans that are kept in memory.
 #[derive(Default)]
-pub(crate) struct Recorded(InMemorySpanExporter);
+pub(crate) struct SpanRecorder(InMemorySpanExporter);
 
-impl Recorded {
+impl SpanRecorder {
     pub(crate) fn telemetry(&self) -> Telemetry {
         Telemetry::with_provider(
             crate::SCOPE,

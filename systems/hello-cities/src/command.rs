@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{Listening, Port, Started};
+use narrows_system::{BoundService, CommandOutcome, Port};
 
 use crate::{Activities, Config, Error, Figures, Launch, Plan, StoreKind, Workload, once, open};
 
@@ -94,7 +94,7 @@ impl Command {
     ///
     /// [`Error`] if the port is taken or invalid, a setting is outside its range, the hub cannot be opened, or the workload
     /// fails.
-    pub async fn run(self) -> Result<Started, Error> {
+    pub async fn run(self) -> Result<CommandOutcome, Error> {
         match &self.service {
             Service::Hub(hub) => {
                 let port = hub.port.number()?;
@@ -107,12 +107,12 @@ impl Command {
                         () = replaced => {}
                     }
                 };
-                Ok(Started::Service(Listening::new("hub", address, service.run(end))))
+                Ok(CommandOutcome::Service(BoundService::new("hub", address, service.run(end))))
             }
             Service::Once(asked) => {
                 let plan = asked.plan()?;
                 let figures = once(&asked.hub.config()?, &plan).await?;
-                Ok(Started::Text(asked.text(&figures)?))
+                Ok(CommandOutcome::Text(asked.text(&figures)?))
             }
         }
     }

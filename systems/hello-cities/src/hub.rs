@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store};
-use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Observed, Program};
+use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Program, TracedProgram};
 use narrows_durable_servers::open_shared;
 use narrows_serving::Telemetry;
 
@@ -189,7 +189,7 @@ impl Held {
         // Without a share to trace, user code runs without anything around it.
         let code = registry(config.activities);
         if config.sample > 0.0 {
-            Self::open_with(config, telemetry, Observed::new(code, telemetry.tracer(), config.sample))
+            Self::open_with(config, telemetry, TracedProgram::new(code, telemetry.tracer(), config.sample))
         } else {
             Self::open_with(config, telemetry, code)
         }
@@ -201,11 +201,11 @@ impl Held {
         options.meter = Some(telemetry.meter());
         let (store, runs_before) = (config.store.clone(), u64::from(config.node) * RUNS_MAX);
         let (engine, batching, folder) = match self::store(config)? {
-            Opened::Local(store, folder) => {
+            OpenStore::Local(store, folder) => {
                 let batching = store.batching();
                 (Engine::Alone(Hub::open(store, program, options)?), batching, folder)
             }
-            Opened::Shared(store) => {
+            OpenStore::Shared(store) => {
                 let batching = store.batching();
                 (Engine::Node(Node::open(store, program, options, node(config))?), batching, None)
             }
@@ -277,22 +277,22 @@ impl Folder {
 }
 
 /// Store that a hub is opened on.
-enum Opened {
+enum OpenStore {
     Local(Arc<dyn Store>, Option<Folder>),
     Shared(Arc<dyn SharedStore>),
 }
 
-fn store(config: &Config) -> Result<Opened, Error> {
+fn store(config: &Config) -> Result<OpenStore, Error> {
     Ok(match &config.store {
-        StoreKind::Memory => Opened::Local(Arc::new(MemoryStore::new()), None),
-        StoreKind::Server(url) => Opened::Shared(open_shared(url)?),
+        StoreKind::Memory => OpenStore::Local(Arc::new(MemoryStore::new()), None),
+        StoreKind::Server(url) => OpenStore::Shared(open_shared(url)?),
         StoreKind::Files => {
             let folder = Folder::of(config)?;
-            Opened::Local(Arc::new(FileStore::open(&folder.path, FileStoreOptions::default())?), Some(folder))
+            OpenStore::Local(Arc::new(FileStore::open(&folder.path, FileStoreOptions::default())?), Some(folder))
         }
         StoreKind::Classic => {
             let folder = Folder::of(config)?;
-            Opened::Local(Arc::new(ClassicStore::open(folder.path.join("hub.db"))?), Some(folder))
+            OpenStore::Local(Arc::new(ClassicStore::open(folder.path.join("hub.db"))?), Some(folder))
         }
     })
 }

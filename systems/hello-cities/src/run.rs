@@ -30,7 +30,7 @@ const PAGE: usize = 10_000;
 
 /// Figures that only some workloads report.
 #[derive(Default)]
-struct Seen {
+struct WorkloadFigures {
     latency_ms_p50: Option<f64>,
     memory_bytes_peak: Option<u64>,
 }
@@ -157,8 +157,8 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
+async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<WorkloadFigures, Error> {
+    let mut seen = WorkloadFigures::default();
     match (plan.workload, plan.launch) {
         (Workload::HelloCities, Launch::Direct) => {
             start_all(held, run, plan.n, || Ok(HELLO_CITIES.start(&())?)).await?

@@ -67,7 +67,7 @@ struct Runner {
 }
 
 /// Why there are no figures.
-enum Refused {
+enum RunRefusal {
     Busy,
     Spoilt,
     /// Another process of the hub runs a workload, or a node has just come or gone.
@@ -87,13 +87,13 @@ impl Runner {
     }
 
     /// Runs a workload if none is running.
-    async fn run(&self, plan: Plan) -> Result<Figures, Refused> {
-        let mut runs = Arc::clone(&self.runs).try_lock_owned().map_err(|_| Refused::Busy)?;
-        let number = runs.ok_or(Refused::Spoilt)? + 1;
-        self.held.ready().await.map_err(Refused::NotReady)?;
+    async fn run(&self, plan: Plan) -> Result<Figures, RunRefusal> {
+        let mut runs = Arc::clone(&self.runs).try_lock_owned().map_err(|_| RunRefusal::Busy)?;
+        let number = runs.ok_or(RunRefusal::Spoilt)? + 1;
+        self.held.ready().await.map_err(RunRefusal::NotReady)?;
         *runs = None;
-        let figures = run(&self.held, number, &plan).await.map_err(Refused::Failed)?;
-        forget(&self.held, number, &plan).await.map_err(Refused::Failed)?;
+        let figures = run(&self.held, number, &plan).await.map_err(RunRefusal::Failed)?;
+        forget(&self.held, number, &plan).await.map_err(RunRefusal::Failed)?;
         *runs = Some(number);
         self.meters.ended(&figures);
         self.telemetry.export().await;
@@ -141,13 +141,13 @@ async fn respond(
     let running = tokio::spawn(async move { runner.run(plan).await });
     match running.await {
         Ok(Ok(figures)) => ok(&figures),
-        Ok(Err(Refused::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
-        Ok(Err(Refused::NotReady(error))) => problem(StatusCode::CONFLICT, "busy", &error.to_string()),
-        Ok(Err(Refused::Spoilt)) => {
+        Ok(Err(RunRefusal::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
+        Ok(Err(RunRefusal::NotReady(error))) => problem(StatusCode::CONFLICT, "busy", &error.to_string()),
+        Ok(Err(RunRefusal::Spoilt)) => {
             let detail = "an earlier workload failed, and what it left would be counted; start the service anew";
             problem(StatusCode::SERVICE_UNAVAILABLE, "spoilt", detail)
         }
-        Ok(Err(Refused::Failed(error))) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
+        Ok(Err(RunRefusal::Failed(error))) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
         Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
     }
 }

@@ -24,9 +24,9 @@ struct Entries<K, V, E> {
 }
 
 /// Result of the last load; locked while one is under way.
-type Slot<V, E> = Arc<tokio::sync::Mutex<Option<Loaded<V, E>>>>;
+type Slot<V, E> = Arc<tokio::sync::Mutex<Option<LoadResult<V, E>>>>;
 
-struct Loaded<V, E> {
+struct LoadResult<V, E> {
     /// When the load ended.
     at: Instant,
     result: Result<V, E>,
@@ -78,7 +78,7 @@ impl<K: Eq + Hash + Clone, V: Clone, E: Clone> Cache<K, V, E> {
             }
         }
         let result = load.await;
-        *kept = Some(Loaded { at: Instant::now(), result: result.clone() });
+        *kept = Some(LoadResult { at: Instant::now(), result: result.clone() });
         (Source::Loaded, result)
     }
 

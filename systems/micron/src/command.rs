@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{Listening, Port, Started, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
 
-use crate::{Config, Error, Moved, Node, Queries, open};
+use crate::{Config, Error, MovedSession, Node, Queries, open};
 
 /// Owners with their items, and transfers between items, over MariaDB
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ struct Instance {
     instance: usize,
     /// Handling of a session that comes from another instance: served or refused
     #[arg(long, value_name = "WHAT", default_value = "served")]
-    moved_sessions: Moved,
+    moved_sessions: MovedSession,
     /// How owners come to their items: n-plus-one or joined
     #[arg(long, value_name = "HOW", default_value = "joined")]
     queries: Queries,
@@ -65,13 +65,13 @@ impl Command {
     /// # Errors
     ///
     /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
-    pub async fn run(self) -> Result<Started, Error> {
+    pub async fn run(self) -> Result<CommandOutcome, Error> {
         let Service::Instance(instance) = &self.service;
         let port = instance.port.number()?;
         let stop = stop_signal()?;
         let service = open(port, instance.config()).await?;
         let address = service.address();
-        Ok(Started::Service(Listening::new("micron", address, service.run(stop))))
+        Ok(CommandOutcome::Service(BoundService::new("micron", address, service.run(stop))))
     }
 }
 

@@ -30,7 +30,7 @@ pub use error::Error;
 pub use narrows_serving::Service;
 pub use owners::Queries;
 pub use service::{Config, open};
-pub use session::Moved;
+pub use session::MovedSession;
 
 /// Instrumentation scope of its spans and metrics.
 const SCOPE: &str = "narrows-micron";

@@ -91,7 +91,7 @@ struct Item {
 
 /// A page with what is on it.
 #[derive(Debug, Serialize)]
-struct Listing {
+struct OwnersPage {
     page: u32,
     owners: Vec<Owner>,
 }
@@ -125,7 +125,7 @@ impl Owners {
             Queries::NPlusOne => n_plus_one(cx, &mut database, page).await?,
             Queries::Joined => joined(cx, &mut database, page).await?,
         };
-        let body = serde_json::to_vec(&Listing { page: page.number, owners });
+        let body = serde_json::to_vec(&OwnersPage { page: page.number, owners });
         Ok(body.unwrap_or_default().into())
     }
 }

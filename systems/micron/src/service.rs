@@ -21,7 +21,7 @@ use crate::ledger::Ledger;
 use crate::meters::Meters;
 use crate::owners::{Owners, PAGE_MAX, Page};
 use crate::retry::{RETRIES_MAX, Retries};
-use crate::session::{Moved, Sessions, keep};
+use crate::session::{MovedSession, Sessions, keep};
 use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
 use crate::{Error, Queries, Service, proof};
 use narrows_serving::Telemetry;
@@ -51,7 +51,7 @@ pub struct Config {
     /// Which instance this is, counted from 0, at most 999: it uses the node of this number, modulo their count.
     pub instance: usize,
     /// Treatment of a session that comes from another instance.
-    pub moved: Moved,
+    pub moved: MovedSession,
     /// How owners come to their items.
     pub queries: Queries,
     /// How often a transaction is begun again after the database undid it, 0 to 100.
@@ -278,7 +278,7 @@ mod tests {
         Config {
             databases: vec![NOBODY.parse().unwrap()],
             instance,
-            moved: Moved::Served,
+            moved: MovedSession::Served,
             queries: Queries::Joined,
             retries_max: 3,
             connections_max: 2,
@@ -352,7 +352,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_that_went_astray_is_refused_and_keeps_its_cookie() {
         let (first, _) = serve(0).await;
-        let (second, _) = serve_with(Config { moved: Moved::Refused, ..config(1) }).await;
+        let (second, _) = serve_with(Config { moved: MovedSession::Refused, ..config(1) }).await;
         let (_, headers, _) = get(&format!("{first}/owners"), "traceparent", TRACED).await;
         let cookie = headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
         let (status, headers, problem) = get(&format!("{second}/owners"), COOKIE.as_str(), &cookie).await;

@@ -32,14 +32,14 @@ const LIFETIME_S: u32 = 3_600;
 
 /// Treatment of a session that comes from another instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moved {
+pub enum MovedSession {
     /// It stays here from now on.
     Served,
     /// It is refused with 421, as it should have been sent to its own instance.
     Refused,
 }
 
-impl FromStr for Moved {
+impl FromStr for MovedSession {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -55,7 +55,7 @@ impl FromStr for Moved {
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     pub(crate) instance: usize,
-    pub(crate) moved: Moved,
+    pub(crate) moved: MovedSession,
     pub(crate) meters: Meters,
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn keep(State(sessions): State<Sessions>, request: Request, nex
         cx.span().set_attribute(KeyValue::new("session.id", format!("{:016x}", session.id)));
         cx.span().set_attribute(KeyValue::new("micron.session.state", state));
     }
-    let is_refused = state == "moved" && sessions.moved == Moved::Refused;
+    let is_refused = state == "moved" && sessions.moved == MovedSession::Refused;
     let mut response = if is_refused { misdirected(instance) } else { next.run(request).await };
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(state));

@@ -3,7 +3,7 @@
 //! Every service runs on one thread, so that its processor time has a ceiling that load can reach. What is exported to
 //! OpenTelemetry has a thread besides.
 
-use narrows_system::Started;
+use narrows_system::CommandOutcome;
 
 use crate::exit::{Exit, Failure};
 use crate::systems::System;
@@ -22,12 +22,12 @@ pub(crate) fn execute(arguments: Arguments) -> Outcome {
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
     runtime.block_on(async {
         match arguments.system.run().await? {
-            Started::Service(service) => {
+            CommandOutcome::Service(service) => {
                 stderr::say(&service.to_string());
                 service.run().await;
                 Ok(Exit::Fine)
             }
-            Started::Text(text) => super::print(&text),
+            CommandOutcome::Text(text) => super::print(&text),
         }
     })
 }

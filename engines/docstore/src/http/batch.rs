@@ -9,7 +9,7 @@ use crate::charge::Charge;
 use crate::container::{Address, Container};
 use crate::document::{Document, Node};
 use crate::moment::Moment;
-use crate::partition::{Command, Operation, Outcome, Patch, Refused, Step, etag_of};
+use crate::partition::{Command, Operation, Outcome, Patch, Refusal, Step, etag_of};
 use crate::partition_key::PartitionKey;
 
 /// Cosmos DB's limit of a batch.
@@ -64,7 +64,7 @@ fn alone(moment: &Moment, container: &Container, operation: &Node) -> Result<Ste
     header.insert("x-ms-documentdb-partitionkey", key.parse().map_err(|_| missing())?);
     let commands = [command(container, operation, &points::key(container, &header)?)?];
     let (_, done) = container.transact(&commands[0].effective, moment, &commands)?;
-    done.outcome.into_iter().next().ok_or(Refused::Moved).map_err(Failure::from)
+    done.outcome.into_iter().next().ok_or(Refusal::Moved).map_err(Failure::from)
 }
 
 /// The results of operations, each as JSON text: documents keep the order of their properties and their digits.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::containers::offered;
 use super::response::{Failure, Reply};
 use super::{descriptions, headers, queries};
-use crate::database::{Database, MAX_RESOURCES, Rejected};
+use crate::database::{CreateError, Database, MAX_RESOURCES};
 use crate::definition::name_of;
 use crate::query::{self, Selection};
 use crate::store::Store;
@@ -52,11 +52,11 @@ pub(super) fn selected(
 }
 
 /// Why a database or container was not created.
-pub(super) fn refused(rejected: &Rejected, kind: &str, name: &str) -> Failure {
+pub(super) fn refused(rejected: &CreateError, kind: &str, name: &str) -> Failure {
     match rejected {
-        Rejected::Exists => Failure::conflict(format!("{kind} {name:?} exists already")),
-        Rejected::TooMany => Failure::too_many(MAX_RESOURCES),
-        Rejected::Unavailable(unavailable) => unavailable.clone().into(),
+        CreateError::Exists => Failure::conflict(format!("{kind} {name:?} exists already")),
+        CreateError::TooMany => Failure::too_many(MAX_RESOURCES),
+        CreateError::Unavailable(unavailable) => unavailable.clone().into(),
     }
 }
 

@@ -14,15 +14,15 @@ use crate::store::Store;
 const SUB_STATUS_CONTAINER_MISMATCH: u32 = 1024;
 
 /// A request without its route.
-pub(super) struct Incoming<'a> {
+pub(super) struct RequestParts<'a> {
     pub(super) moment: &'a Moment,
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
 }
 
-pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &Incoming) -> Result<Reply, Failure> {
-    let Incoming { method, headers, body, .. } = *incoming;
+pub(super) fn run(store: &Store, endpoint: &str, route: &Route, incoming: &RequestParts) -> Result<Reply, Failure> {
+    let RequestParts { method, headers, body, .. } = *incoming;
     match (route, method.as_str()) {
         (Route::Account, "GET") => Ok(descriptions::account(endpoint)),
         (Route::Offers, "GET") => offers::list(store, None),
@@ -62,7 +62,7 @@ fn missing_database(name: &str) -> Failure {
     Failure::not_found(&format!("database {name:?}"))
 }
 
-fn in_database(store: &Store, database: &Database, incoming: &Incoming) -> Result<Reply, Failure> {
+fn in_database(store: &Store, database: &Database, incoming: &RequestParts) -> Result<Reply, Failure> {
     match incoming.method.as_str() {
         "GET" => Ok(databases::read(database)),
         "DELETE" => databases::delete(store, database),
@@ -75,9 +75,9 @@ fn in_container(
     database: &Database,
     container: &Container,
     part: &Part,
-    incoming: &Incoming,
+    incoming: &RequestParts,
 ) -> Result<Reply, Failure> {
-    let Incoming { moment, method, headers, body } = *incoming;
+    let RequestParts { moment, method, headers, body } = *incoming;
     let is_meant = headers::text(headers, "x-ms-cosmos-intended-collection-rid")?;
     if is_meant.is_some_and(|rid| rid != container.rid) {
         let message = "the container was re-created since the client has read it";

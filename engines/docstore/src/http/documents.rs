@@ -8,16 +8,16 @@ use super::response::{Failure, Reply};
 use super::{batch, headers, points, queries};
 use crate::container::Container;
 use crate::moment::Moment;
-use crate::partition::{Done, Operation, Page, Partition, Refused};
+use crate::partition::{Done, Operation, Page, Partition, Refusal};
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<Refusal> for Failure {
+    fn from(refused: Refusal) -> Self {
         match refused {
-            Refused::Unavailable(unavailable) => unavailable.into(),
-            Refused::Throttled { retry_after } => Self::throttled(retry_after),
-            Refused::Moved => Self::gone(),
+            Refusal::Unavailable(unavailable) => unavailable.into(),
+            Refusal::Throttled { retry_after } => Self::throttled(retry_after),
+            Refusal::Moved => Self::gone(),
             // Such a request is repeated on another thread, or its client has left.
-            Refused::Long => Self::too_much_work(),
+            Refusal::Long => Self::too_much_work(),
         }
     }
 }

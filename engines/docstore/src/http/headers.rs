@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::response::Failure;
 use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
-use crate::sql::{Progress, Standing};
+use crate::sql::{Progress, SortPosition};
 
 /// Documents on a page when the client leaves the number to the store.
 const DEFAULT_PAGE_ITEMS: usize = 100;
@@ -114,7 +114,7 @@ pub(super) fn continuation_of(range: u32, progress: &Progress) -> String {
     let sorted = after.as_deref().map(|after| (after, after.keys_text()));
     match sorted.filter(|(_, keys)| keys.len() <= MAX_SORT_BYTES) {
         None => format!("{CONTINUATION_VERSION}.{range}.{number}.{row}.{emitted}"),
-        Some((Standing { number, row, .. }, keys)) => {
+        Some((SortPosition { number, row, .. }, keys)) => {
             let keys = URL_SAFE_NO_PAD.encode(keys);
             format!("{SORTED_VERSION}.{range}.{number}.{row}.{emitted}.{keys}")
         }
@@ -132,7 +132,7 @@ fn read_progress(value: &str) -> Option<(u32, Progress)> {
     let progress = match keys {
         None => Progress { number, row, emitted, after: None },
         Some(keys) => {
-            let after = Standing::from_keys(&URL_SAFE_NO_PAD.decode(keys).ok()?, number, row)?;
+            let after = SortPosition::from_keys(&URL_SAFE_NO_PAD.decode(keys).ok()?, number, row)?;
             Progress { emitted, after: Some(Box::new(after)), ..Progress::default() }
         }
     };

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::response::Failure;
 use super::route::Route;
-use super::{Asked, Responded};
+use super::{CompleteRequest, RequestOutcome};
 use crate::moment::Moment;
 use crate::sql::Watch;
 use crate::storage::Ticket;
@@ -42,30 +42,30 @@ impl LongRequests {
     }
 
     /// Runs a request once a slot is free.
-    pub(super) async fn run(&self, store: &Arc<Store>, asked: Asked) -> Responded {
+    pub(super) async fn run(&self, store: &Arc<Store>, asked: CompleteRequest) -> RequestOutcome {
         // The semaphore is never closed.
-        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return Responded::too_long() };
+        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return RequestOutcome::too_long() };
         let (watch, _waiter) = Watch::start();
         let store = Arc::clone(store);
         let running = tokio::task::spawn_blocking(move || {
             let responded = match Route::parse(asked.head.uri.path()) {
                 Ok(route) => asked.run(&store, &route, Moment::long(store.now(), watch)),
-                Err(failure) => Some(Responded { result: Err(failure), seen: Ticket::default() }),
+                Err(failure) => Some(RequestOutcome { result: Err(failure), seen: Ticket::default() }),
             };
             drop(turn);
-            responded.unwrap_or_else(Responded::too_long)
+            responded.unwrap_or_else(RequestOutcome::too_long)
         });
         match running.await {
             Ok(responded) => responded,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Responded::too_long(),
+                Err(_) => RequestOutcome::too_long(),
             },
         }
     }
 }
 
-impl Responded {
+impl RequestOutcome {
     fn too_long() -> Self {
         Self { result: Err(Failure::too_much_work()), seen: Ticket::default() }
     }

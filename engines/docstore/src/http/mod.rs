@@ -38,7 +38,7 @@ use axum::http::Response;
 use axum::http::request::Parts;
 use tokio::net::TcpListener;
 
-use self::dispatch::Incoming;
+use self::dispatch::RequestParts;
 use self::long::LongRequests;
 use self::response::{Failure, Reply};
 use self::route::Route;
@@ -129,7 +129,7 @@ impl Server {
         // A client goes on at the address that the account names, so that has the scheme of its connection.
         let served = |scheme: Scheme| {
             let endpoint = format!("{}://{address}/", scheme.name()).into();
-            Served { service: Arc::clone(&service), endpoint }
+            Endpoint { service: Arc::clone(&service), endpoint }
         };
         let shutdown = Box::pin(shutdown);
         match tls {
@@ -145,7 +145,7 @@ impl Server {
 }
 
 /// Serves HTTP. Like every [`Serving`], it is compiled with the crate that puts it into its box.
-fn plain(listener: TcpListener, served: Served, shutdown: Serving) -> Serving {
+fn plain(listener: TcpListener, served: Endpoint, shutdown: Serving) -> Serving {
     let accept = move |stream| {
         let served = served.clone();
         ready(Some((stream, move |request| handle(served.clone(), request))))
@@ -154,7 +154,7 @@ fn plain(listener: TcpListener, served: Served, shutdown: Serving) -> Serving {
 }
 
 /// Serves HTTP by the first and HTTPS by the second.
-fn both(listener: TcpListener, tls: Tls, served: (Served, Served), shutdown: Serving) -> Serving {
+fn both(listener: TcpListener, tls: Tls, served: (Endpoint, Endpoint), shutdown: Serving) -> Serving {
     let accept = move |stream| {
         let (tls, (plain, secure)) = (tls.clone(), served.clone());
         async move {
@@ -176,13 +176,13 @@ struct Service {
 
 /// A service at one address.
 #[derive(Clone)]
-struct Served {
+struct Endpoint {
     service: Arc<Service>,
     /// The address that responses give clients for their next requests.
     endpoint: Arc<str>,
 }
 
-async fn handle(Served { service, endpoint }: Served, request: Request) -> Response<Body> {
+async fn handle(Endpoint { service, endpoint }: Endpoint, request: Request) -> Response<Body> {
     service.respond(request, &endpoint).await
 }
 
@@ -198,7 +198,7 @@ impl Service {
         let (head, body) = request.into_parts();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.gate.admit(&head.method, head.uri.path(), &head.headers, since.as_secs())?;
-        let mut asked = Asked { head, body: Bytes::new(), endpoint: Arc::clone(endpoint) };
+        let mut asked = CompleteRequest { head, body: Bytes::new(), endpoint: Arc::clone(endpoint) };
         let route = Route::parse(asked.head.uri.path())?;
         asked.body = as_text(read(body).await?)?;
         self.store.journal().room().await;
@@ -212,26 +212,26 @@ impl Service {
 }
 
 /// A request that has been received completely.
-struct Asked {
+struct CompleteRequest {
     head: Parts,
     body: Bytes,
     endpoint: Arc<str>,
 }
 
 /// Result of a request, and the last change that it saw.
-struct Responded {
+struct RequestOutcome {
     result: Result<Reply, Failure>,
     seen: Ticket,
 }
 
-impl Asked {
+impl CompleteRequest {
     /// `None` if it takes too long for the pace of `moment`; then nothing was done.
-    fn run(&self, store: &Store, route: &Route, moment: Moment) -> Option<Responded> {
+    fn run(&self, store: &Store, route: &Route, moment: Moment) -> Option<RequestOutcome> {
         let Self { head, body, endpoint } = self;
-        let incoming = Incoming { moment: &moment, method: &head.method, headers: &head.headers, body };
+        let incoming = RequestParts { moment: &moment, method: &head.method, headers: &head.headers, body };
         let result = dispatch::run(store, endpoint, route, &incoming);
         moment.saw(store.journal().described());
-        (!moment.is_deferred()).then(|| Responded { result, seen: moment.seen() })
+        (!moment.is_deferred()).then(|| RequestOutcome { result, seen: moment.seen() })
     }
 }
 

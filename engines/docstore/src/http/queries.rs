@@ -17,7 +17,7 @@ use super::walk::Walk;
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::moment::{Moment, Pace};
-use crate::partition::{Done, Partition, Refused};
+use crate::partition::{Done, Partition, Refusal};
 use crate::query::Selection;
 use crate::ranges::Range;
 use crate::sql::{Batch, Features, Plan, Progress, TooMuchWork};
@@ -160,7 +160,7 @@ fn merged_page(
     if let Pace::Brief = moment.pace() {
         // If a later partition took too long, the repeated request would be charged again for the earlier ones.
         moment.defer();
-        return Err(Refused::Long.into());
+        return Err(Refusal::Long.into());
     }
     let (mut page, mut charge, mut session) = (Batch::default(), Charge::ZERO, Vec::new());
     let mut walk = Some(Walk::default());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::Access;
-use crate::clock::testing::Held;
+use crate::clock::testing::StoredDocument;
 use crate::partition_key::PartitionKey;
 use crate::scalar::Scalar;
 use crate::seed;
@@ -39,8 +39,8 @@ impl Reply {
     }
 }
 
-fn service(config: Config) -> (Service, Held) {
-    let clock = Held::default();
+fn service(config: Config) -> (Service, StoredDocument) {
+    let clock = StoredDocument::default();
     config.validate().unwrap();
     let store = Arc::new(Store::open(&config, clock.clone()).unwrap());
     (served(store, &config), clock)

@@ -9,7 +9,7 @@ use super::headers;
 use super::response::Failure;
 use crate::container::Container;
 use crate::effective_key::is_place;
-use crate::partition::{Partition, Refused};
+use crate::partition::{Partition, Refusal};
 use crate::ranges::{Range, Ranges};
 use crate::sql::Progress;
 
@@ -65,8 +65,8 @@ impl Walk {
         &self,
         container: &Container,
         is_wanted: impl Fn(&Range) -> bool,
-        request: impl Fn(&Partition, Progress) -> Result<T, Refused>,
-    ) -> Result<(Range, T), Refused> {
+        request: impl Fn(&Partition, Progress) -> Result<T, Refusal>,
+    ) -> Result<(Range, T), Refusal> {
         let choose = |ranges: &Ranges| {
             let mut ahead = ranges.iter().filter(|range| range.span.end() > self.min);
             ahead.find(|range| is_wanted(range)).unwrap_or_else(|| ranges.holding(self.min)).clone()

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::state::State;
-use crate::held::Entry;
 use crate::partition_key::PartitionKey;
 use crate::sql::MAX_PAGE_BYTES;
+use crate::stored_document::Entry;
 
 /// Which documents of a partition a reader is after.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::state::{State, as_position, parsed};
 use super::texts::Texts;
-use super::{Done, Partition, Refused, Undone};
+use super::{Done, Partition, Refusal, Undone};
 use crate::charge::Charge;
 use crate::index::entries_of;
 use crate::moment::{Moment, Pace};
@@ -25,22 +25,22 @@ const LOOKED_UP_MAX: usize = 1 << 16;
 /// Maximum number of lookups while other requests wait: proposals of one condition times lists of the others.
 const BRIEF_LOOKUPS: usize = 1 << 14;
 
-type Paged = Result<Batch, TooMuchWork>;
+type PageResult = Result<Batch, TooMuchWork>;
 
 impl Partition {
     /// Reads up to `limit` results from `progress` on.
     ///
-    /// [`Refused::Long`] means that nothing was done, because it takes longer than the pace of `moment` allows.
+    /// [`Refusal::Long`] means that nothing was done, because it takes longer than the pace of `moment` allows.
     pub(crate) fn query(
         &self,
         moment: &Moment,
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<Paged>, Refused> {
+    ) -> Result<Done<PageResult>, Refusal> {
         match moment.pace() {
             Pace::Brief => self.brief_query(moment, selection, progress, limit).inspect_err(|refused| {
-                if *refused == Refused::Long {
+                if *refused == Refusal::Long {
                     moment.defer();
                 }
             }),
@@ -54,7 +54,7 @@ impl Partition {
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<Paged>, Refused> {
+    ) -> Result<Done<PageResult>, Refusal> {
         self.metered(moment, |state| {
             let conditions = state.conditions(selection);
             if state.indexed.is_some() || conditions.lookups() > BRIEF_LOOKUPS {
@@ -75,7 +75,7 @@ impl Partition {
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<Paged>, Refused> {
+    ) -> Result<Done<PageResult>, Refusal> {
         while self.index_some() {}
         let (lsn, candidates, documents) = {
             let state = self.admitted(moment)?;
@@ -89,10 +89,10 @@ impl Partition {
         };
         let mut state = self.lock();
         if state.is_retired {
-            return Err(Refused::Moved);
+            return Err(Refusal::Moved);
         }
         if watch.is_abandoned() {
-            return Err(Refused::Long);
+            return Err(Refusal::Long);
         }
         let done = state.booked(moment, batch, charge)?;
         Ok(Done { lsn, ..done })
@@ -178,7 +178,7 @@ impl Candidates {
         progress: &Progress,
         limit: usize,
         allowance: Allowance,
-    ) -> Paged {
+    ) -> PageResult {
         let read = |position: u32| documents.document(position);
         match self {
             Self::All(first, end) => selection.page((*first..*end).filter_map(read), progress, limit, allowance),

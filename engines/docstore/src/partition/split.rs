@@ -2,7 +2,7 @@
 
 use super::state::State;
 use super::{Partition, as_locked};
-use crate::held::Held;
+use crate::stored_document::StoredDocument;
 
 impl Partition {
     /// Moves documents whose key lies below `at` to the first of `children` and the others to the second.
@@ -52,7 +52,7 @@ impl State {
         self.go_on(parent.mark());
     }
 
-    fn adopt(&mut self, held: Held) {
+    fn adopt(&mut self, held: StoredDocument) {
         self.push(held, None);
     }
 }

@@ -15,11 +15,11 @@ use super::texts::Texts;
 use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::definition::{Definition, ttl_from_json};
-use crate::held::{Entry, Held};
 use crate::index::Index;
 use crate::partition_key::value_at;
 use crate::scalar::Scalar;
 use crate::storage::{Change, Journal, Mark, Ticket, Write};
+use crate::stored_document::{Entry, StoredDocument};
 
 /// Vacant slots that are not worth closing up.
 const VACANT_MIN: usize = 1_024;
@@ -85,9 +85,10 @@ impl State {
     }
 
     /// The document in a slot.
-    pub(super) fn held(&self, position: u32) -> Option<Held> {
+    pub(super) fn held(&self, position: u32) -> Option<StoredDocument> {
         let text = &self.documents[position as usize];
-        (!text.is_empty()).then(|| Held { entry: self.entries[position as usize].clone(), text: text.clone() })
+        (!text.is_empty())
+            .then(|| StoredDocument { entry: self.entries[position as usize].clone(), text: text.clone() })
     }
 
     /// The first slot of a document with this number or a later one.
@@ -96,7 +97,7 @@ impl State {
     }
 
     /// Puts a new document into a slot of its own; its number is greater than all others.
-    pub(super) fn push(&mut self, held: Held, fields: Option<&Map<String, Value>>) -> u32 {
+    pub(super) fn push(&mut self, held: StoredDocument, fields: Option<&Map<String, Value>>) -> u32 {
         assert!(self.entries.last().is_none_or(|last| last.number < held.entry.number), "slots are in order");
         self.number = self.number.max(held.entry.number);
         let position = as_position(self.documents.len());
@@ -108,8 +109,8 @@ impl State {
     }
 
     /// Puts a document into a vacant slot. `fields` saves parsing its text.
-    pub(super) fn occupy(&mut self, position: u32, held: Held, fields: Option<&Map<String, Value>>) {
-        let Held { entry, text } = held;
+    pub(super) fn occupy(&mut self, position: u32, held: StoredDocument, fields: Option<&Map<String, Value>>) {
+        let StoredDocument { entry, text } = held;
         let is_indexed = self.is_indexed(position);
         if is_indexed || !self.definition.unique_keys.is_empty() {
             let parsed = if fields.is_none() { parsed(&text) } else { Map::new() };
@@ -131,7 +132,7 @@ impl State {
     }
 
     /// Takes a document out of its slot.
-    pub(super) fn vacate(&mut self, position: u32) -> Option<Held> {
+    pub(super) fn vacate(&mut self, position: u32) -> Option<StoredDocument> {
         let held = self.held(position)?;
         let is_indexed = self.is_indexed(position);
         if is_indexed || !self.definition.unique_keys.is_empty() {
@@ -222,7 +223,7 @@ impl State {
     }
 
     /// Takes a document from the disk; the error says why it cannot be here.
-    pub(super) fn restore(&mut self, held: Held) -> Result<(), String> {
+    pub(super) fn restore(&mut self, held: StoredDocument) -> Result<(), String> {
         let Entry { number, key, lsn, .. } = &held.entry;
         let why = if self.entries.last().is_some_and(|last| last.number >= *number) {
             "is not in order"
@@ -269,7 +270,7 @@ impl State {
     }
 
     /// Takes every document out, in order.
-    pub(super) fn drain(&mut self) -> Vec<Held> {
+    pub(super) fn drain(&mut self) -> Vec<StoredDocument> {
         let texts = std::mem::take(&mut self.documents);
         let texts = texts.iter().map(Arc::clone);
         let entries = std::mem::take(&mut self.entries);
@@ -279,7 +280,7 @@ impl State {
         self.unique.clear();
         self.index = Index::default();
         (self.vacant, self.text_bytes) = (0, 0);
-        let held = entries.into_iter().zip(texts).map(|(entry, text)| Held { entry, text });
+        let held = entries.into_iter().zip(texts).map(|(entry, text)| StoredDocument { entry, text });
         held.filter(|held| !held.text.is_empty()).collect()
     }
 

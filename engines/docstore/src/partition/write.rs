@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
-use crate::held::{Entry, Held};
+use crate::stored_document::{Entry, StoredDocument};
 
 /// Cosmos DB's limit of a document, system properties aside.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 2 << 20;
@@ -89,7 +89,7 @@ pub(crate) struct Step {
 }
 
 /// Content of a slot before it was changed.
-pub(super) type Undo = Vec<(u32, Option<Held>)>;
+pub(super) type Undo = Vec<(u32, Option<StoredDocument>)>;
 
 impl State {
     /// Runs `commands` in order and stops at the first that fails, which undoes those before it. None, with all undone, if
@@ -210,7 +210,7 @@ impl State {
         fields: &Map<String, Value>,
         command: &Command,
         unix_s: u64,
-    ) -> Result<Held, Outcome> {
+    ) -> Result<StoredDocument, Outcome> {
         let ttl = own_ttl(fields).map_err(Outcome::Invalid)?;
         let (number, lsn) = (number.unwrap_or_else(|| self.stamp.number()), self.lsn + 1);
         let system = self.stamp.text(number, lsn, unix_s);
@@ -220,10 +220,10 @@ impl State {
             return Err(Outcome::TooLarge);
         }
         let (key, effective) = (command.key.as_slice().into(), command.effective.clone());
-        Ok(Held { entry: Entry { number, key, effective, lsn, unix_s, ttl }, text: text.into() })
+        Ok(StoredDocument { entry: Entry { number, key, effective, lsn, unix_s, ttl }, text: text.into() })
     }
 
-    fn objection(&self, held: &Held, fields: &Map<String, Value>, existing: Option<u32>) -> Option<Outcome> {
+    fn objection(&self, held: &StoredDocument, fields: &Map<String, Value>, existing: Option<u32>) -> Option<Outcome> {
         let replaced_bytes = existing.map_or(0, |position| self.documents[position as usize].len());
         if self.text_bytes - replaced_bytes + held.text.len() > MAX_TEXT_BYTES {
             return Some(Outcome::Full);

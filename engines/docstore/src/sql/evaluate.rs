@@ -85,7 +85,7 @@ pub(super) struct Frame<'a> {
     pub(super) aggregates: &'a [Value],
 }
 
-pub(super) type Evaluated<'a> = Result<Cow<'a, Value>, TooMuchWork>;
+pub(super) type EvaluationResult<'a> = Result<Cow<'a, Value>, TooMuchWork>;
 
 impl<'a> Frame<'a> {
     fn lookup(&self, name: &str) -> &'a Value {
@@ -99,7 +99,7 @@ impl<'a> Frame<'a> {
         self.document
     }
 
-    pub(super) fn evaluate(&self, expression: &'a Expression) -> Evaluated<'a> {
+    pub(super) fn evaluate(&self, expression: &'a Expression) -> EvaluationResult<'a> {
         self.context.work(1)?;
         Ok(match expression {
             Expression::Literal(value) => Cow::Borrowed(value),

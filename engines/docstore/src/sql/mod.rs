@@ -22,7 +22,7 @@ mod plan;
 mod print;
 mod rows;
 mod run;
-mod standing;
+mod sort_position;
 mod value;
 mod work;
 
@@ -32,7 +32,7 @@ pub(crate) use evaluate::Parameters;
 pub(crate) use keys::{Equality, equalities};
 pub(crate) use plan::{Features, Plan, is_merged};
 pub(crate) use run::{Batch, MAX_PAGE_BYTES, Progress, Run, is_gathered, is_sorted};
-pub(crate) use standing::Standing;
+pub(crate) use sort_position::SortPosition;
 pub(crate) use value::Value;
 pub(crate) use work::{Allowance, TooMuchWork, Watch};
 

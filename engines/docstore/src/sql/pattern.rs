@@ -33,10 +33,10 @@ const CACHE_STEPS: usize = 1_000_000;
 
 /// The patterns of one page; the most recent ones are compiled.
 #[derive(Debug, Default)]
-pub(super) struct Patterns(Vec<(String, Option<Compiled>)>);
+pub(super) struct Patterns(Vec<(String, Option<CompiledPattern>)>);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledPattern {
     nfa: NFA,
     automaton: Option<Box<(DFA, Cache)>>,
 }
@@ -59,7 +59,7 @@ impl Patterns {
             None
         } else {
             work.add(COMPILE_STEPS + pattern.len() * COMPILE_STEPS_PER_BYTE)?;
-            Compiled::new(pattern)
+            CompiledPattern::new(pattern)
         };
         let states = compiled.as_ref().map(|compiled| compiled.nfa.states().len());
         work.add(states.map_or(FAILED_STEPS, |states| states * COMPILE_STEPS_PER_STATE))?;
@@ -71,7 +71,7 @@ impl Patterns {
     }
 }
 
-impl Compiled {
+impl CompiledPattern {
     fn new(pattern: &str) -> Option<Self> {
         let config = Config::new().nfa_size_limit(Some(COMPILED_BYTES_MAX)).which_captures(WhichCaptures::None);
         let nfa = Compiler::new().configure(config).build(pattern).ok()?;
@@ -155,7 +155,7 @@ mod tests {
         #[test]
         fn both_engines_agree(pattern in r"(\[ab\]|[abü.]|\(a\|b\)|\\b)([*+?]|\{1,3\})?(\[ab\]|[abü.])[$]?", text in "[abcü ]{0,12}") {
             let work = Work::new(Allowance::unwatched());
-            let mut compiled = Compiled::new(&pattern).unwrap();
+            let mut compiled = CompiledPattern::new(&pattern).unwrap();
             let by_automaton = compiled.matches(&work, &text).unwrap();
             prop_assert_eq!(by_automaton, compiled.simulated(&work, &text).unwrap(), "{} {}", pattern, text);
         }

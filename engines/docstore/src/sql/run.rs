@@ -12,7 +12,7 @@ use super::aggregates::Accumulator;
 use super::ast::{AggregateCall, Bound, Expression, Projection, Query, Rows};
 use super::evaluate::{Context, Frame, Scope};
 use super::rows::{self, Flow};
-use super::standing::Standing;
+use super::sort_position::SortPosition;
 use super::value::Value;
 use super::{Allowance, Parameters, TooMuchWork};
 
@@ -35,7 +35,7 @@ pub(crate) struct Progress {
     /// Results that earlier pages gave or skipped.
     pub(crate) emitted: u64,
     /// The last of these, of results that are sorted.
-    pub(crate) after: Option<Box<Standing>>,
+    pub(crate) after: Option<Box<SortPosition>>,
 }
 
 impl Progress {
@@ -49,7 +49,7 @@ impl Progress {
 pub(crate) struct Batch {
     pub(crate) items: Vec<Box<str>>,
     /// Where each item stands, if the query [`is_sorted`].
-    standings: Vec<Standing>,
+    positions: Vec<SortPosition>,
     /// Where the next page starts, if there may be one.
     pub(crate) next: Option<Progress>,
     /// Documents that were read for this page and are no item of it.
@@ -183,8 +183,8 @@ impl<'q> Run<'q> {
         let begin = if progress.after.is_some() { 0 } else { self.window.skip.saturating_add(progress.emitted) };
         let end = begin.saturating_add(self.left(progress));
         let needed = begin.saturating_add(limit as u64).saturating_add(1).min(end);
-        let wanted = Wanted { results: needed, page_begin: Some(begin) };
-        let mut gathering = Gathering::new(self.query, wanted, progress.after.as_deref());
+        let wanted = ResultWindow { results: needed, page_begin: Some(begin) };
+        let mut gathering = ResultCollector::new(self.query, wanted, progress.after.as_deref());
         let mut read = 0;
         for (number, text) in documents {
             read += 1;
@@ -196,7 +196,7 @@ impl<'q> Run<'q> {
         let results = gathering.finish(&self.frame(&Value::Undefined))?.into_iter();
         let results = results.take(usize::try_from(end).unwrap_or(usize::MAX));
         let results = results.skip(usize::try_from(begin).unwrap_or(usize::MAX));
-        let batch = self.filled(results.map(|result| (result.standing, result.text)), progress, limit);
+        let batch = self.filled(results.map(|result| (result.position, result.text)), progress, limit);
         Ok(Batch { examined: if progress.emitted == 0 { read } else { 0 }, ..batch })
     }
 
@@ -206,20 +206,25 @@ impl<'q> Run<'q> {
     }
 
     /// A page of the first of these results, which come after `progress`.
-    fn filled(&self, results: impl Iterator<Item = (Standing, Box<str>)>, progress: &Progress, limit: usize) -> Batch {
+    fn filled(
+        &self,
+        results: impl Iterator<Item = (SortPosition, Box<str>)>,
+        progress: &Progress,
+        limit: usize,
+    ) -> Batch {
         let mut batch = Batch::default();
         let mut bytes = 0;
-        for (standing, item) in results {
+        for (position, item) in results {
             let full = batch.items.len() >= limit || bytes + item.len() > MAX_PAGE_BYTES;
             if full && !batch.items.is_empty() {
                 let next = Progress::at(0, 0, progress.emitted + batch.items.len() as u64);
-                batch.next = Some(Progress { after: batch.standings.last().cloned().map(Box::new), ..next });
+                batch.next = Some(Progress { after: batch.positions.last().cloned().map(Box::new), ..next });
                 break;
             }
             bytes += item.len();
             batch.items.push(item);
             if is_sorted(self.query) {
-                batch.standings.push(standing);
+                batch.positions.push(position);
             }
         }
         batch
@@ -228,19 +233,19 @@ impl<'q> Run<'q> {
     /// Merges pages of two partitions after the same `progress`, for a query that [`is_sorted`].
     pub(crate) fn merged(&self, pages: [Batch; 2], progress: &Progress, limit: usize) -> Batch {
         let is_more_there = pages.iter().any(|page| page.next.is_some());
-        let order = |one: &Standing, other: &Standing| one.order(other, &self.query.order_by);
+        let order = |one: &SortPosition, other: &SortPosition| one.order(other, &self.query.order_by);
         // Later results are not known yet for a page that has a next one.
-        let ends = pages.iter().filter(|page| page.next.is_some()).filter_map(|page| page.standings.last());
+        let ends = pages.iter().filter(|page| page.next.is_some()).filter_map(|page| page.positions.last());
         let known_to = ends.min_by(|one, other| order(one, other)).cloned();
-        let pages = pages.into_iter().flat_map(|page| page.standings.into_iter().zip(page.items));
-        let is_known = |standing: &Standing| known_to.as_ref().is_none_or(|end| order(standing, end).is_le());
-        let mut results: Vec<(Standing, Box<str>)> = pages.filter(|(standing, _)| is_known(standing)).collect();
+        let pages = pages.into_iter().flat_map(|page| page.positions.into_iter().zip(page.items));
+        let is_known = |position: &SortPosition| known_to.as_ref().is_none_or(|end| order(position, end).is_le());
+        let mut results: Vec<(SortPosition, Box<str>)> = pages.filter(|(position, _)| is_known(position)).collect();
         results.sort_by(|(one, _), (other, _)| order(one, other));
         results.truncate(usize::try_from(self.left(progress)).unwrap_or(usize::MAX));
         let mut batch = self.filled(results.into_iter(), progress, limit);
         let emitted = progress.emitted + batch.items.len() as u64;
         let is_within = emitted < self.window.end.saturating_sub(self.window.skip);
-        if let Some(last) = batch.standings.last().filter(|_| is_more_there && is_within && batch.next.is_none()) {
+        if let Some(last) = batch.positions.last().filter(|_| is_more_there && is_within && batch.next.is_none()) {
             batch.next = Some(Progress { after: Some(Box::new(last.clone())), ..Progress::at(0, 0, emitted) });
         }
         batch
@@ -344,19 +349,19 @@ fn project(query: &Query, frame: &Frame<'_>) -> Result<Value, TooMuchWork> {
 }
 
 /// Results that are complete only once all rows are there.
-struct Gathering<'q> {
+struct ResultCollector<'q> {
     query: &'q Query,
     /// The aggregates of SELECT.
     calls: Vec<&'q AggregateCall>,
-    wanted: Wanted,
+    wanted: ResultWindow,
     /// Memory used so far, in bytes.
     stored_bytes: usize,
     /// Results up to here were given.
-    after: Option<&'q Standing>,
+    after: Option<&'q SortPosition>,
     /// The document and row that is being taken.
     number: u64,
     row: u32,
-    results: Vec<Sorted>,
+    results: Vec<SortedResult>,
     seen: HashSet<String>,
     groups: Vec<Group>,
     places: HashMap<String, usize>,
@@ -364,22 +369,22 @@ struct Gathering<'q> {
 
 /// The results that are needed, from the first in order.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct ResultWindow {
     results: u64,
     /// The first result of the page, if only one page is needed.
     page_begin: Option<u64>,
 }
 
-struct Sorted {
-    standing: Standing,
+struct SortedResult {
+    position: SortPosition,
     text: Box<str>,
     /// Equal for equal results; set only for `DISTINCT` with an order.
     canonical: String,
 }
 
-impl Sorted {
+impl SortedResult {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.standing.weight() + self.text.len() + self.canonical.len()
+        size_of::<Self>() + self.position.weight() + self.text.len() + self.canonical.len()
     }
 }
 
@@ -396,8 +401,8 @@ impl Group {
     }
 }
 
-impl<'q> Gathering<'q> {
-    fn new(query: &'q Query, wanted: Wanted, after: Option<&'q Standing>) -> Self {
+impl<'q> ResultCollector<'q> {
+    fn new(query: &'q Query, wanted: ResultWindow, after: Option<&'q SortPosition>) -> Self {
         Self {
             query,
             calls: query.aggregates(),
@@ -446,10 +451,10 @@ impl<'q> Gathering<'q> {
         for key in &self.query.order_by {
             keys.push(frame.owned(&key.expression)?);
         }
-        let standing = Standing { keys, number: self.number, row: self.row };
+        let position = SortPosition { keys, number: self.number, row: self.row };
         self.row += 1;
-        frame.context.work(standing.weight() / 8)?;
-        if self.after.is_some_and(|after| standing.order(after, &self.query.order_by).is_le()) {
+        frame.context.work(position.weight() / 8)?;
+        if self.after.is_some_and(|after| position.order(after, &self.query.order_by).is_le()) {
             return Ok(());
         }
         let mut canonical = String::new();
@@ -458,7 +463,7 @@ impl<'q> Gathering<'q> {
             canonical = value.canonical();
         }
         // Without an order, the first of equal results is the one that counts.
-        if self.query.distinct && standing.keys.is_empty() {
+        if self.query.distinct && position.keys.is_empty() {
             if self.seen.contains(&canonical) {
                 return Ok(());
             }
@@ -472,7 +477,7 @@ impl<'q> Gathering<'q> {
             }
             None => printed(value, frame.context)?,
         };
-        let result = Sorted { standing, text, canonical };
+        let result = SortedResult { position, text, canonical };
         self.stored_bytes += result.bytes();
         self.results.push(result);
         self.drop_unwanted(frame.context)
@@ -538,14 +543,14 @@ impl<'q> Gathering<'q> {
     fn sort(&mut self, context: &Context<'_>) -> Result<(), TooMuchWork> {
         let order_by = &self.query.order_by;
         let rounds = self.results.len().max(2).ilog2() as usize;
-        let keys: usize = self.results.iter().map(|result| result.standing.weight()).sum();
+        let keys: usize = self.results.iter().map(|result| result.position.weight()).sum();
         context.work(keys / 32 * rounds)?;
-        self.results.sort_by(|one, other| one.standing.order(&other.standing, order_by));
+        self.results.sort_by(|one, other| one.position.order(&other.position, order_by));
         Ok(())
     }
 
     /// All results in their order, before the window.
-    fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<Sorted>, TooMuchWork> {
+    fn finish(mut self, frame: &Frame<'_>) -> Result<Vec<SortedResult>, TooMuchWork> {
         if self.query.is_grouped {
             // Aggregates without GROUP BY have one group even of no rows.
             if self.groups.is_empty() && self.query.group_by.is_empty() {
@@ -598,7 +603,7 @@ fn in_row(
 pub(super) fn subquery(query: &Query, frame: &Frame<'_>) -> Result<Vec<Value>, TooMuchWork> {
     let window = Window::of(query, frame.context);
     if is_gathered(query) {
-        let mut gathering = Gathering::new(query, Wanted { results: window.end, page_begin: None }, None);
+        let mut gathering = ResultCollector::new(query, ResultWindow { results: window.end, page_begin: None }, None);
         let _ = each_match(query, frame, &mut |frame| gathering.take(frame, None))?;
         let results = gathering.finish(frame)?;
         let within = results.iter().take(usize::try_from(window.end).unwrap_or(usize::MAX));

@@ -29,7 +29,7 @@ pub(crate) struct Commits {
 
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Acknowledged {
+pub(super) struct Acknowledgement {
     pub(super) commits: Commits,
     /// The boot of the machine for which the file is valid; `None` if the commits were flushed to disk.
     boot: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Acknowledged {
 pub(super) enum Note {
     Missing,
     Damaged,
-    Read(Acknowledged),
+    Read(Acknowledgement),
 }
 
 /// The file, open for writing.
@@ -64,14 +64,14 @@ impl Commits {
 impl Note {
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         match fs::read(path) {
-            Ok(bytes) => Ok(Acknowledged::parse(&bytes).map_or(Self::Damaged, Self::Read)),
+            Ok(bytes) => Ok(Acknowledgement::parse(&bytes).map_or(Self::Damaged, Self::Read)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::Missing),
             Err(error) => Err(error),
         }
     }
 }
 
-impl Acknowledged {
+impl Acknowledgement {
     /// Whether a database with fewer commits has lost some of them.
     pub(super) fn is_binding(&self) -> bool {
         self.boot.is_none() || self.boot == boot()
@@ -114,7 +114,7 @@ impl AcknowledgedFile {
 
     /// Records that `commits` are on disk, or with the operating system if nothing is flushed.
     pub(super) fn write(&self, commits: Commits) -> io::Result<()> {
-        let text = Acknowledged { commits, boot: self.boot.clone() }.text();
+        let text = Acknowledgement { commits, boot: self.boot.clone() }.text();
         self.file.write_all_at(text.as_bytes(), 0)
     }
 
@@ -145,11 +145,11 @@ mod tests {
     fn the_last_number_written_is_read() {
         for sync in [Flush::Always, Flush::Never] {
             let bytes = written(sync);
-            let read = Acknowledged::parse(&bytes).unwrap();
+            let read = Acknowledgement::parse(&bytes).unwrap();
             assert_eq!((bytes.len(), read.commits.number, read.commits.documents), (BYTES, u64::MAX, 12));
             assert!(read.is_binding());
         }
-        let before = Acknowledged { commits: Commits::default(), boot: Some("another".to_owned()) };
+        let before = Acknowledgement { commits: Commits::default(), boot: Some("another".to_owned()) };
         assert!(!before.is_binding());
     }
 
@@ -159,9 +159,9 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Acknowledged::parse(&damaged), None, "bit {bit}");
+            assert_eq!(Acknowledgement::parse(&damaged), None, "bit {bit}");
         }
-        assert_eq!(Acknowledged::parse(&bytes[1..]), None);
-        assert_eq!(Acknowledged::parse(b""), None);
+        assert_eq!(Acknowledgement::parse(&bytes[1..]), None);
+        assert_eq!(Acknowledgement::parse(b""), None);
     }
 }

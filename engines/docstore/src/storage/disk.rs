@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::record::{Content, Mark};
 use super::{rows, schema};
 use crate::Flush;
-use crate::held::Held;
+use crate::stored_document::StoredDocument;
 
 /// Statements that are kept prepared: two for each of as many containers, and those for the rest.
 const STATEMENTS_MAX: usize = 128;
@@ -107,7 +107,7 @@ pub(super) fn content(connection: &Connection) -> Result<Content, Fault> {
 pub(super) fn documents(
     connection: &Connection,
     container: u32,
-    mut take: impl FnMut(Held) -> Result<(), String>,
+    mut take: impl FnMut(StoredDocument) -> Result<(), String>,
 ) -> Result<(), Fault> {
     each(connection, &format!("SELECT * FROM documents_{container} ORDER BY number"), |row| {
         take(rows::document(row)?).map_err(Fault::Damaged)

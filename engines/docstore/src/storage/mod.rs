@@ -46,19 +46,19 @@ use self::apply::Disk;
 use self::fault::Fault;
 use self::folder::Folder;
 use self::writer::Writer;
-use crate::held::Held;
+use crate::stored_document::StoredDocument;
 use crate::{Error, Flush};
 
 /// A folder that is open and not yet written to.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenFolder {
     folder: Folder,
     connection: Connection,
     content: Content,
     sync: Flush,
 }
 
-impl Opened {
+impl OpenFolder {
     /// Opens the folder `path`, which is made unless it is there and then has what `fill` writes.
     pub(crate) fn open(path: &Path, sync: Flush, fill: impl FnOnce(&Journal)) -> Result<Self, Error> {
         let folder = Folder::lock(path)?;
@@ -79,7 +79,11 @@ impl Opened {
     }
 
     /// Hands every document of a container to `take`, by number; what `take` returns as an error is damage.
-    pub(crate) fn documents(&self, container: u32, take: impl FnMut(Held) -> Result<(), String>) -> Result<(), Error> {
+    pub(crate) fn documents(
+        &self,
+        container: u32,
+        take: impl FnMut(StoredDocument) -> Result<(), String>,
+    ) -> Result<(), Error> {
         disk::documents(&self.connection, container, take).map_err(|fault| fault.of(&self.folder.file()))
     }
 

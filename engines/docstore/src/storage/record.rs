@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::acknowledged::Commits;
 use crate::definition::Definition;
 use crate::effective_key::KeySpan;
-use crate::held::Held;
 use crate::resource_id::ContainerId;
+use crate::stored_document::StoredDocument;
 use crate::throughput::Throughput;
 
 /// A database without its containers.
@@ -60,7 +60,7 @@ pub(crate) struct Mark {
 /// Change of one document.
 #[derive(Debug)]
 pub(crate) enum Write {
-    Put(Held),
+    Put(StoredDocument),
     /// The document with this number is gone.
     Delete(u64),
 }

@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::folder::Folder;
 use super::record::{ContainerRecord, DatabaseRecord, Mark};
 use super::{disk, rows, schema};
-use crate::held::Held;
+use crate::stored_document::StoredDocument;
 use crate::{Error, Flush};
 
 /// Maximum number of damaged rows of a table that are named.
@@ -36,15 +36,15 @@ struct Rest {
     commits: Option<Commits>,
     next_number: u32,
     databases: Vec<DatabaseRecord>,
-    containers: Vec<Salvaged>,
+    containers: Vec<SalvagedContainer>,
 }
 
 /// A container with its readable documents.
 #[derive(Debug)]
-struct Salvaged {
+struct SalvagedContainer {
     record: ContainerRecord,
     marks: BTreeMap<u32, Mark>,
-    documents: Vec<Held>,
+    documents: Vec<StoredDocument>,
 }
 
 impl Repair {
@@ -141,15 +141,15 @@ impl Reader<'_> {
         Rest { commits, next_number, databases, containers }
     }
 
-    fn container(&mut self, record: ContainerRecord, noted: BTreeMap<u32, Mark>) -> Salvaged {
+    fn container(&mut self, record: ContainerRecord, noted: BTreeMap<u32, Mark>) -> SalvagedContainer {
         let number = record.id.container;
         let documents = self.table(&format!("documents_{number}"), "number", rows::document);
-        let mut salvaged = Salvaged { record, marks: BTreeMap::new(), documents: Vec::new() };
+        let mut salvaged = SalvagedContainer { record, marks: BTreeMap::new(), documents: Vec::new() };
         for range in &salvaged.record.ranges.current {
             let mark = noted.get(&range.id).copied().unwrap_or_default();
             salvaged.marks.insert(range.id, Mark { documents: 0, ..mark });
         }
-        let mut seen = Seen::default();
+        let mut seen = UniqueValues::default();
         salvaged.documents = documents.into_iter().filter(|held| salvaged.takes(held, &mut seen)).collect();
         let name = &salvaged.record.definition.name;
         if salvaged.record.ranges.current.iter().any(|range| !noted.contains_key(&range.id)) {
@@ -211,16 +211,16 @@ impl Reader<'_> {
 
 /// Values that must be unique among the documents of a container.
 #[derive(Debug, Default)]
-struct Seen {
+struct UniqueValues {
     number: Option<u64>,
     keys: HashSet<Arc<[u8]>>,
     /// With the range of the document.
     lsns: HashSet<(u32, u64)>,
 }
 
-impl Salvaged {
+impl SalvagedContainer {
     /// Whether the document belongs here; if so, its range counts it.
-    fn takes(&mut self, held: &Held, seen: &mut Seen) -> bool {
+    fn takes(&mut self, held: &StoredDocument, seen: &mut UniqueValues) -> bool {
         let entry = &held.entry;
         let ranges = &self.record.ranges.current;
         let Some(range) = ranges.iter().find(|range| range.span.contains(entry.effective.place())) else {
@@ -252,7 +252,7 @@ impl Rest {
         for database in &self.databases {
             rows::put_database(&transaction, database)?;
         }
-        for Salvaged { record, marks, documents } in &self.containers {
+        for SalvagedContainer { record, marks, documents } in &self.containers {
             let number = record.id.container;
             transaction.execute_batch(&schema::documents(number))?;
             rows::put_container(&transaction, record)?;

@@ -11,8 +11,8 @@ use super::fault::Fault;
 use super::record::{ContainerRecord, DatabaseRecord, Mark, RangeRecord, RangesRecord};
 use crate::definition::Definition;
 use crate::effective_key::{EffectiveKey, KeySpan};
-use crate::held::{Entry, Held};
 use crate::resource_id::ContainerId;
+use crate::stored_document::{Entry, StoredDocument};
 use crate::throughput::Throughput;
 
 #[derive(Serialize, Deserialize)]
@@ -189,7 +189,7 @@ pub(super) fn statement_to_put(container: u32) -> String {
 }
 
 /// Writes a document with [`statement_to_put`].
-pub(super) fn put_document(put: &mut CachedStatement, held: &Held) -> rusqlite::Result<()> {
+pub(super) fn put_document(put: &mut CachedStatement, held: &StoredDocument) -> rusqlite::Result<()> {
     let Entry { number, key, effective, lsn, unix_s, ttl } = &held.entry;
     let effective = effective.to_bytes();
     let crc = crc_of_document(held, &effective);
@@ -197,7 +197,7 @@ pub(super) fn put_document(put: &mut CachedStatement, held: &Held) -> rusqlite::
     put.execute(params![number, &**key, effective, lsn, unix_s, ttl, &*held.text, crc]).map(drop)
 }
 
-fn crc_of_document(held: &Held, effective: &[u8]) -> u32 {
+fn crc_of_document(held: &StoredDocument, effective: &[u8]) -> u32 {
     let Entry { number, key, lsn, unix_s, ttl, .. } = &held.entry;
     let numbers = [*number, *lsn, *unix_s].map(u64::to_le_bytes).concat();
     let ttl = ttl.map(i64::to_le_bytes);
@@ -206,7 +206,7 @@ fn crc_of_document(held: &Held, effective: &[u8]) -> u32 {
 }
 
 /// Reads a row of `documents_N`, whose columns are in the order of the table.
-pub(super) fn document(row: &Row) -> Result<Held, Fault> {
+pub(super) fn document(row: &Row) -> Result<StoredDocument, Fault> {
     let number = unsigned(row, 0)?;
     let damaged = |what: &str| Fault::Damaged(format!("document number {number} {what}"));
     let bytes = |column: usize| match row.get_ref(column)? {
@@ -220,7 +220,8 @@ pub(super) fn document(row: &Row) -> Result<Held, Fault> {
         return Err(damaged("is no JSON object"));
     }
     let (lsn, unix_s, ttl) = (unsigned(row, 3)?, unsigned(row, 4)?, row.get(5)?);
-    let held = Held { entry: Entry { number, key: key.into(), effective, lsn, unix_s, ttl }, text: text.into() };
+    let held =
+        StoredDocument { entry: Entry { number, key: key.into(), effective, lsn, unix_s, ttl }, text: text.into() };
     if row.get::<_, u32>(7)? != crc_of_document(&held, places) {
         return Err(damaged("does not match its checksum"));
     }

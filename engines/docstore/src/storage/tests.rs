@@ -23,14 +23,14 @@ fn a_ticket_is_durable_once_it_is_written_and_all_before_it_too() {
     assert!(tickets.iter().all(|ticket| poll(journal.durable(*ticket)).is_pending()));
     assert_eq!(poll(journal.durable(Ticket::default())), Poll::Ready(Ok(())));
 
-    let opened = Opened::open(dir.path(), Flush::Always, |_| ()).unwrap();
+    let opened = OpenFolder::open(dir.path(), Flush::Always, |_| ()).unwrap();
     opened.serve(&journal).unwrap();
     journal.close().unwrap();
     assert!(tickets.iter().all(|ticket| poll(journal.durable(*ticket)) == Poll::Ready(Ok(()))));
     let late = journal.write(Change::CreateDatabase(database(2)));
     assert_eq!(poll(journal.durable(late)), Poll::Ready(Err(Unavailable("the store is closed".into()))));
 
-    let opened = Opened::open(dir.path(), Flush::Never, |_| ()).unwrap();
+    let opened = OpenFolder::open(dir.path(), Flush::Never, |_| ()).unwrap();
     assert_eq!(opened.content().databases, [database(0), database(1)]);
     assert_eq!(opened.content().next_number, 2);
 }
@@ -39,7 +39,7 @@ fn a_ticket_is_durable_once_it_is_written_and_all_before_it_too() {
 fn a_request_waits_while_too_much_is_under_way() {
     let journal = Journal::new();
     let text = "x".repeat(40 << 20).into_boxed_str();
-    let entry = crate::held::Entry {
+    let entry = crate::stored_document::Entry {
         number: 1,
         key: [0_u8; 4].into(),
         effective: crate::effective_key::EffectiveKey::from_bytes(&[0; 16]).unwrap(),
@@ -48,7 +48,7 @@ fn a_request_waits_while_too_much_is_under_way() {
         ttl: None,
     };
     let put = || {
-        let writes = vec![Write::Put(Held { entry: entry.clone(), text: text.clone().into() })];
+        let writes = vec![Write::Put(StoredDocument { entry: entry.clone(), text: text.clone().into() })];
         Change::Documents { container: 1, range: 0, writes, mark: Mark::default() }
     };
     journal.write(put());
@@ -56,7 +56,7 @@ fn a_request_waits_while_too_much_is_under_way() {
     journal.write(put());
     assert!(poll(journal.room()).is_pending());
     let dir = tempfile::tempdir().unwrap();
-    Opened::open(dir.path(), Flush::Always, |_| ()).unwrap().serve(&journal).unwrap();
+    OpenFolder::open(dir.path(), Flush::Always, |_| ()).unwrap().serve(&journal).unwrap();
     journal.wait_for_room();
     assert!(poll(journal.room()).is_ready());
     journal.close().unwrap();

@@ -31,7 +31,7 @@ impl Writer {
         let Some(shared) = journal.shared() else { return Ok(()) };
         let mut writer = Self { shared: Arc::clone(&shared), disk, acknowledged, folder };
         let thread = thread::Builder::new().name("docstore-writer".to_owned()).spawn(move || {
-            let ending = Ending(Arc::clone(&writer.shared));
+            let ending = WriterGuard(Arc::clone(&writer.shared));
             writer.run();
             writer.end();
             drop(ending);
@@ -83,9 +83,9 @@ impl Writer {
 }
 
 /// Tells everyone who waits that the thread has ended, also by a panic.
-struct Ending(Arc<Shared>);
+struct WriterGuard(Arc<Shared>);
 
-impl Drop for Ending {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.fail("the writer has ended by a panic");

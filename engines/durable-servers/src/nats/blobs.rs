@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use narrows_durable::PartitionId;
 
-use super::link::{Behind, Failed, Found, Link};
+use super::link::{Behind, Found, Link, RequestFailure};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
@@ -21,18 +21,18 @@ const ATTEMPTS_MAX: usize = 8;
 
 /// Why a blob cannot be had.
 pub(super) enum Unread {
-    Failed(Failed),
+    Failed(RequestFailure),
     Damaged(String),
 }
 
-impl From<Failed> for Unread {
-    fn from(failed: Failed) -> Self {
+impl From<RequestFailure> for Unread {
+    fn from(failed: RequestFailure) -> Self {
         Self::Failed(failed)
     }
 }
 
 /// Keeps bytes under a name.
-pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u8]) -> Result<(), Failed> {
+pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u8]) -> Result<(), RequestFailure> {
     let head = Head::new(Sort::Blob, PartitionId(0), u64::from(crc32fast::hash(name.as_bytes())));
     let payload = if bytes.len() <= link.body_bytes_max() {
         encode(head, bytes)
@@ -56,11 +56,11 @@ pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u
         let behind = before.as_ref().map_or_else(Behind::any, |found| Behind::LastOfSubject(found.sequence));
         match link.publish(&stream, &subject, payload.clone(), behind).await {
             Ok(_) => return forget_parts(link, subjects, before.as_ref().and_then(reference)).await,
-            Err(Failed::Moved) => {}
+            Err(RequestFailure::Moved) => {}
             Err(failed) => return Err(failed),
         }
     }
-    Err(Failed::Moved)
+    Err(RequestFailure::Moved)
 }
 
 /// The bytes under a name.
@@ -91,7 +91,7 @@ pub(super) async fn get(link: &Link, subjects: &Subjects, name: &str) -> Result<
 }
 
 /// Forgets the bytes under a name.
-pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Result<(), Failed> {
+pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Result<(), RequestFailure> {
     let (stream, subject) = (subjects.names_stream(), subjects.blob(name));
     let old = link.last(&stream, &subject).await?;
     link.forget(&stream, &subject).await?;
@@ -99,7 +99,11 @@ pub(super) async fn delete(link: &Link, subjects: &Subjects, name: &str) -> Resu
 }
 
 /// The raw messages of all blobs whose names begin with `prefix`, with their subjects within the hub.
-pub(super) async fn raw(link: &Link, subjects: &Subjects, prefix: &str) -> Result<Vec<(String, Bytes)>, Failed> {
+pub(super) async fn raw(
+    link: &Link,
+    subjects: &Subjects,
+    prefix: &str,
+) -> Result<Vec<(String, Bytes)>, RequestFailure> {
     let (names, mut all) = (subjects.names_stream(), Vec::new());
     for subject in link.subjects(&names, &subjects.blobs(prefix)).await? {
         let Some(found) = link.last(&names, &subject).await? else { continue };
@@ -121,7 +125,7 @@ fn reference(found: &Found) -> Option<(i64, u32)> {
     (head.parts > 1).then(|| referred(body).map(|(blob, ..)| (blob, head.parts)))?
 }
 
-async fn forget_parts(link: &Link, subjects: &Subjects, blob: Option<(i64, u32)>) -> Result<(), Failed> {
+async fn forget_parts(link: &Link, subjects: &Subjects, blob: Option<(i64, u32)>) -> Result<(), RequestFailure> {
     let Some((blob, parts)) = blob else { return Ok(()) };
     for number in 0..parts {
         link.forget(&subjects.parts_stream(), &subjects.part(blob, &number.to_string())).await?;

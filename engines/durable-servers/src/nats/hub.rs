@@ -9,7 +9,7 @@ use narrows_durable::store::{HubShape, Location, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::NatsStore;
-use super::link::{Behind, Failed, Link};
+use super::link::{Behind, Link, RequestFailure};
 use super::owner::{self, Ownership};
 use super::subjects::Subjects;
 use crate::calls::refused;
@@ -33,7 +33,7 @@ impl NatsStore {
     pub(super) fn unknown(&self, place: Location) -> StoreError {
         match self.shape() {
             Ok(Some(_)) => refused("find", place, "the hub has no partition of this number".to_owned()),
-            Ok(None) => Failed::NoStream.at("find", place),
+            Ok(None) => RequestFailure::NoStream.at("find", place),
             Err(error) => error,
         }
     }
@@ -94,7 +94,7 @@ impl NatsStore {
             let alive = last_only(subjects.alive_stream(), subjects.all_alive());
             link.make_stream(Config { max_age: ALIVE_FOR, ..alive }).await?;
             let shape = Shape { layout: LAYOUT, partitions: wanted.partitions, format: wanted.format };
-            let shape = serde_json::to_vec(&shape).map_err(|error| Failed::Lost(error.to_string()))?;
+            let shape = serde_json::to_vec(&shape).map_err(|error| RequestFailure::Lost(error.to_string()))?;
             let names = subjects.names_stream();
             if link.last(&names, &subjects.shape()).await?.is_some() {
                 return Ok(());
@@ -127,9 +127,9 @@ impl NatsStore {
 }
 
 /// Of those who create something at the same time, the first one does.
-fn unless_there(written: Result<u64, Failed>) -> Result<(), Failed> {
+fn unless_there(written: Result<u64, RequestFailure>) -> Result<(), RequestFailure> {
     match written {
-        Ok(_) | Err(Failed::Moved) => Ok(()),
+        Ok(_) | Err(RequestFailure::Moved) => Ok(()),
         Err(failed) => Err(failed),
     }
 }

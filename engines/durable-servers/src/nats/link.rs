@@ -59,7 +59,7 @@ impl Behind {
 
 /// Why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Failed {
+pub(super) enum RequestFailure {
     /// The message that it was to follow is not the last one any more.
     Moved,
     /// There was no response, or none that helps. It can be tried again.
@@ -68,7 +68,7 @@ pub(super) enum Failed {
     NoStream,
 }
 
-impl Failed {
+impl RequestFailure {
     /// The error for the caller of the store.
     pub(super) fn at(self, action: &'static str, place: Location) -> StoreError {
         let reason = match self {
@@ -131,7 +131,7 @@ impl Link {
     }
 
     /// Makes a stream, or leaves the one of this name as it is.
-    pub(super) async fn make_stream(&self, config: Config) -> Result<(), Failed> {
+    pub(super) async fn make_stream(&self, config: Config) -> Result<(), RequestFailure> {
         let mut retry = self.retry();
         loop {
             let Err(error) = self.context.get_or_create_stream(config.clone()).await else { return Ok(()) };
@@ -139,7 +139,7 @@ impl Link {
             if self.context.get_stream(&config.name).await.is_ok() {
                 return Ok(());
             }
-            retry.after(Failed::Lost(innermost(&error))).await?;
+            retry.after(RequestFailure::Lost(innermost(&error))).await?;
         }
     }
 
@@ -150,25 +150,25 @@ impl Link {
         subject: &str,
         payload: Bytes,
         behind: Behind,
-    ) -> Result<u64, Failed> {
+    ) -> Result<u64, RequestFailure> {
         let mut retry = self.retry();
         loop {
             match self.publish_once(subject, payload.clone(), behind).await {
                 Ok(sequence) => return Ok(sequence),
-                Err(Failed::Moved) if retry.attempts > 0 => {
+                Err(RequestFailure::Moved) if retry.attempts > 0 => {
                     let found = match behind {
                         Behind::Last { stream: last, .. } => self.at(stream, last + 1).await?,
                         Behind::Any(_) | Behind::LastOfSubject(_) => self.last(stream, subject).await?,
                     };
                     let is_ours = |found: &Found| found.payload == payload;
-                    return found.filter(is_ours).map(|found| found.sequence).ok_or(Failed::Moved);
+                    return found.filter(is_ours).map(|found| found.sequence).ok_or(RequestFailure::Moved);
                 }
                 Err(failed) => retry.after(failed).await?,
             }
         }
     }
 
-    async fn publish_once(&self, subject: &str, payload: Bytes, behind: Behind) -> Result<u64, Failed> {
+    async fn publish_once(&self, subject: &str, payload: Bytes, behind: Behind) -> Result<u64, RequestFailure> {
         let message = PublishMessage::build().payload(payload);
         let message = match behind {
             Behind::Any(once) => message.message_id(once.to_string()),
@@ -179,24 +179,24 @@ impl Link {
             Behind::LastOfSubject(sequence) => message.expected_last_subject_sequence(sequence),
         };
         let failed = |error: PublishError| match error.kind() {
-            PublishErrorKind::WrongLastSequence => Failed::Moved,
-            _ => Failed::Lost(innermost(&error)),
+            PublishErrorKind::WrongLastSequence => RequestFailure::Moved,
+            _ => RequestFailure::Lost(innermost(&error)),
         };
         let sent = self.context.send_publish(subject.to_owned(), message).await.map_err(failed)?;
         sent.await.map(|acknowledged| acknowledged.sequence).map_err(failed)
     }
 
     /// The message of a number, if it is there.
-    pub(super) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Found>, Failed> {
+    pub(super) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Found>, RequestFailure> {
         self.get(stream, Which::At(sequence)).await
     }
 
     /// The last message of a subject.
-    pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, Failed> {
+    pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, RequestFailure> {
         self.get(stream, Which::Last(subject)).await
     }
 
-    async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, Failed> {
+    async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, RequestFailure> {
         if !self.has_begun(stream).await? {
             return Ok(None);
         }
@@ -215,16 +215,16 @@ impl Link {
             match error.kind() {
                 LastRawMessageErrorKind::NoMessageFound => return Ok(None),
                 LastRawMessageErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    return Err(Failed::NoStream);
+                    return Err(RequestFailure::NoStream);
                 }
-                _ => retry.after(Failed::Lost(innermost(&error))).await?,
+                _ => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
     }
 
     /// Whether a stream has ever had a message. Server 2.9 crashes when a client asks for messages or subjects of a stream
     /// that it is still creating for another client; such a stream has had no message yet.
-    pub(super) async fn has_begun(&self, stream: &str) -> Result<bool, Failed> {
+    pub(super) async fn has_begun(&self, stream: &str) -> Result<bool, RequestFailure> {
         let begun = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if begun().contains(stream) {
             return Ok(true);
@@ -238,9 +238,9 @@ impl Link {
             };
             match error.kind() {
                 GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    return Err(Failed::NoStream);
+                    return Err(RequestFailure::NoStream);
                 }
-                _ => retry.after(Failed::Lost(innermost(&error))).await?,
+                _ => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
         begun().insert(stream.to_owned());
@@ -249,19 +249,19 @@ impl Link {
 
     /// The numbers of the first and the last message of a stream. Which is the first of a subject, server 2.9 does not know
     /// once messages before it were forgotten.
-    pub(super) async fn ends(&self, stream: &str) -> Result<(u64, u64), Failed> {
+    pub(super) async fn ends(&self, stream: &str) -> Result<(u64, u64), RequestFailure> {
         let stream = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
             match stream.get_info().await {
                 Ok(info) => return Ok((info.state.first_sequence, info.state.last_sequence)),
-                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+                Err(error) => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
     }
 
     /// The subjects of a stream that fit a filter.
-    pub(super) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Failed> {
+    pub(super) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, RequestFailure> {
         if !self.has_begun(stream).await? {
             return Ok(Vec::new());
         }
@@ -274,7 +274,7 @@ impl Link {
             };
             match found {
                 Ok(found) => return Ok(found.into_iter().map(|(subject, _)| subject).collect()),
-                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+                Err(error) => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
     }
@@ -287,7 +287,7 @@ impl Link {
     }
 
     /// Forgets the messages of a subject.
-    pub(super) async fn forget(&self, stream: &str, subject: &str) -> Result<(), Failed> {
+    pub(super) async fn forget(&self, stream: &str, subject: &str) -> Result<(), RequestFailure> {
         if !self.purges_are_exact() {
             while let Some(found) = self.last(stream, subject).await? {
                 self.delete(stream, found.sequence).await?;
@@ -299,14 +299,14 @@ impl Link {
         loop {
             match stream.purge().filter(subject).await {
                 Ok(_) => return Ok(()),
-                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+                Err(error) => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
     }
 
     /// Deletes all messages of a stream before a number. Servers without exact purges take long: messages are deleted
     /// one by one, so that no gap remains if a server or this process ends meanwhile.
-    pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
+    pub(super) async fn forget_before(&self, stream: &str, sequence: u64) -> Result<(), RequestFailure> {
         if !self.purges_are_exact() {
             let (first, _) = self.ends(stream).await?;
             for sequence in first..sequence {
@@ -319,13 +319,13 @@ impl Link {
         loop {
             match stream.purge().sequence(sequence).await {
                 Ok(_) => return Ok(()),
-                Err(error) => retry.after(Failed::Lost(innermost(&error))).await?,
+                Err(error) => retry.after(RequestFailure::Lost(innermost(&error))).await?,
             }
         }
     }
 
     /// Forgets a message, if it is there.
-    async fn delete(&self, stream: &str, sequence: u64) -> Result<(), Failed> {
+    async fn delete(&self, stream: &str, sequence: u64) -> Result<(), RequestFailure> {
         let of = self.stream(stream).await?;
         let mut retry = self.retry();
         loop {
@@ -333,12 +333,12 @@ impl Link {
             if self.at(stream, sequence).await?.is_none() {
                 return Ok(());
             }
-            retry.after(Failed::Lost(innermost(&error))).await?;
+            retry.after(RequestFailure::Lost(innermost(&error))).await?;
         }
     }
 
-    async fn stream(&self, name: &str) -> Result<Stream<()>, Failed> {
-        self.context.get_stream_no_info(name).await.map_err(|error| Failed::Lost(innermost(&error)))
+    async fn stream(&self, name: &str) -> Result<Stream<()>, RequestFailure> {
+        self.context.get_stream_no_info(name).await.map_err(|error| RequestFailure::Lost(innermost(&error)))
     }
 
     fn retry(&self) -> Retry {
@@ -372,10 +372,10 @@ impl Retry {
     ///
     /// # Errors
     /// Why the last one failed, if another would not help or the time for it is over.
-    async fn after(&mut self, failed: Failed) -> Result<(), Failed> {
+    async fn after(&mut self, failed: RequestFailure) -> Result<(), RequestFailure> {
         self.attempts += 1;
         let pause = pause(self.attempts);
-        if !matches!(failed, Failed::Lost(_)) || self.begun.elapsed() + pause > self.timeout {
+        if !matches!(failed, RequestFailure::Lost(_)) || self.begun.elapsed() + pause > self.timeout {
             return Err(failed);
         }
         tokio::time::sleep(pause).await;

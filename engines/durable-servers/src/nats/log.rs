@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_durable::PartitionId;
 use narrows_durable::store::FrameBatch;
 
-use super::link::{Behind, Failed, Found, Link};
+use super::link::{Behind, Found, Link, RequestFailure};
 use super::owner::{self, Ownership};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
@@ -29,7 +29,7 @@ const STARTS_MAX: usize = 1 << 14;
 
 /// State of a partition's log, as its owner knows it.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct LogState {
     /// Its own record of the ownership.
     pub(super) own: Ownership,
     /// The number of the last message of the stream.
@@ -46,7 +46,7 @@ pub(super) struct Held {
     starts: Vec<(u64, u64)>,
 }
 
-impl Held {
+impl LogState {
     /// The state right after the owner's mark, which is the last message of all.
     pub(super) fn new(own: Ownership, mark: u64, ends: u64) -> Self {
         Self { last: mark, last_log: mark, own, ends, ..Self::default() }
@@ -82,9 +82,9 @@ pub(super) async fn append(
     link: &Link,
     subjects: &Subjects,
     partition: PartitionId,
-    held: &mut Held,
+    held: &mut LogState,
     batch: &FrameBatch,
-) -> Result<(), Failed> {
+) -> Result<(), RequestFailure> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
     let bytes = row::encode(batch);
     let parts = bytes.chunks(link.body_bytes_max());
@@ -114,9 +114,9 @@ pub(super) async fn truncate(
     link: &Link,
     subjects: &Subjects,
     partition: PartitionId,
-    held: &mut Held,
+    held: &mut LogState,
     before: u64,
-) -> Result<Option<u64>, Failed> {
+) -> Result<Option<u64>, RequestFailure> {
     let behind = Behind::Last { stream: held.last, subject: held.own.sequence };
     held.last = owner::write(link, subjects, partition, &held.own, behind).await?;
     held.own.sequence = held.last;
@@ -133,9 +133,9 @@ pub(super) async fn restart(
     link: &Link,
     subjects: &Subjects,
     partition: PartitionId,
-    held: &mut Held,
+    held: &mut LogState,
     at: u64,
-) -> Result<(), Failed> {
+) -> Result<(), RequestFailure> {
     held.ends = at.saturating_sub(1);
     held.starts.clear();
     let mut last = FrameBatch::default();
@@ -149,11 +149,16 @@ pub(super) async fn restart(
 }
 
 /// Where a log ends, of which nothing is known but that it has message `known`: behind the last batch that is whole.
-pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId, known: u64) -> Result<u64, Failed> {
+pub(super) async fn end(
+    link: &Link,
+    subjects: &Subjects,
+    partition: PartitionId,
+    known: u64,
+) -> Result<u64, RequestFailure> {
     let stream = subjects.log_stream(partition);
     let (first, last) = link.ends(&stream).await?;
     if last < known {
-        return Err(Failed::Lost(format!("the server knows {last} messages of {known}")));
+        return Err(RequestFailure::Lost(format!("the server knows {last} messages of {known}")));
     }
     let mut behind = last + 1;
     for _ in 0..LOOKED_AT_MAX {
@@ -170,11 +175,11 @@ pub(super) async fn end(link: &Link, subjects: &Subjects, partition: PartitionId
             None => {}
         }
     }
-    Err(Failed::Lost(format!("the end of the log is not among its last {LOOKED_AT_MAX} messages")))
+    Err(RequestFailure::Lost(format!("the end of the log is not among its last {LOOKED_AT_MAX} messages")))
 }
 
 /// A message that should be there. A server that stood still and believes for a moment that it still leads may not have it.
-async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Found>, Failed> {
+async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Found>, RequestFailure> {
     for _ in 0..ATTEMPTS {
         if let Some(found) = link.at(stream, sequence).await? {
             return Ok(Some(found));
@@ -185,7 +190,7 @@ async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Foun
 }
 
 /// Reads a page of messages from number `from` to `to`, at most [`PAGE`]; and the number to go on with.
-pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Result<(Vec<Found>, u64), Failed> {
+pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Result<(Vec<Found>, u64), RequestFailure> {
     use futures_util::{StreamExt as _, TryStreamExt as _};
     let behind = to.min(from.saturating_add(PAGE - 1)) + 1;
     let fetched = futures_util::stream::iter(from..behind).map(|sequence| link.at(stream, sequence));
@@ -200,7 +205,7 @@ pub(super) async fn beginning(
     stream: &str,
     messages: RangeInclusive<u64>,
     wanted: u64,
-) -> Result<u64, Failed> {
+) -> Result<u64, RequestFailure> {
     let (mut low, mut high) = messages.into_inner();
     while high.saturating_sub(low) > PAGE {
         let middle = low + (high - low) / 2;
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_log_is_cut_where_a_batch_begins_and_keeps_its_last() {
-        let mut held = Held::default();
+        let mut held = LogState::default();
         for batch in 0..5 {
             held.begins(batch * 10, 100 + batch);
         }
@@ -297,7 +302,7 @@ mod tests {
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(25), Some(102));
         assert_eq!(held.cut(u64::MAX), Some(104));
-        assert_eq!(Held::new(Ownership::default(), 0, 7).cut(7), None);
+        assert_eq!(LogState::new(Ownership::default(), 0, 7).cut(7), None);
         for batch in 5..100_000 {
             held.begins(batch * 10, 100 + batch);
         }

@@ -35,12 +35,12 @@ use narrows_durable::store::{
 use narrows_durable::{Epoch, PartitionId, Position};
 
 use self::hub::LAYOUT;
-use self::link::{Behind, Failed, Link};
-use self::log::Held;
+use self::link::{Behind, Link, RequestFailure};
+use self::log::LogState;
 use self::options::Address;
 use self::owner::Ownership;
 use self::subjects::Subjects;
-use crate::blocking::Blocking;
+use crate::blocking::BlockingRuntime;
 use crate::calls::{refused, unique_number};
 
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -54,13 +54,13 @@ pub struct NatsStore {
 /// State that the stores, buses and lines of one connection share.
 #[derive(Debug)]
 struct Inner {
-    blocking: Blocking,
+    blocking: BlockingRuntime,
     link: Link,
     subjects: Subjects,
     server: String,
     session: i64,
     replicas: usize,
-    held: Mutex<HashMap<PartitionId, Arc<tokio::sync::Mutex<Held>>>>,
+    held: Mutex<HashMap<PartitionId, Arc<tokio::sync::Mutex<LogState>>>>,
     /// Who had the partitions when that was last read.
     owners: Mutex<HashMap<PartitionId, Ownership>>,
     is_alive: Mutex<bool>,
@@ -78,7 +78,8 @@ impl NatsStore {
         let address = Address::parse(url, &mut options)?;
         let server = address.server();
         let place = || Location::Remote { server: server.clone(), what: "a connection".to_owned() };
-        let blocking = Blocking::start("nats-store").map_err(|error| refused("open", place(), error.to_string()))?;
+        let blocking =
+            BlockingRuntime::start("nats-store").map_err(|error| refused("open", place(), error.to_string()))?;
         let (replicas, subjects) = (options.replicas, Subjects::new(&address.hub));
         let link = blocking
             .run(async move { Link::open(&address, &options).await })
@@ -115,12 +116,12 @@ impl NatsStore {
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Failed>> + Send + 'static,
+        F: Future<Output = Result<T, RequestFailure>> + Send + 'static,
     {
         let inner = &self.inner;
         let result = inner.blocking.run(requests(inner.link.clone(), inner.subjects.clone()));
         result
-            .unwrap_or_else(|| Err(Failed::Lost("the thread of the client has ended".to_owned())))
+            .unwrap_or_else(|| Err(RequestFailure::Lost("the thread of the client has ended".to_owned())))
             .map_err(|failed| failed.at(action, self.place(what)))
     }
 
@@ -165,13 +166,13 @@ impl NatsStore {
                     let own = Ownership { sequence, ..after };
                     let mark = match owner::mark(&link, &subjects, partition, &own).await {
                         // The next owner has come already, and refuses all that this one will write.
-                        Err(Failed::Moved) => sequence,
+                        Err(RequestFailure::Moved) => sequence,
                         mark => mark?,
                     };
                     let ends = log::end(&link, &subjects, partition, mark).await?;
-                    Ok(Some(Held::new(own, mark, ends)))
+                    Ok(Some(LogState::new(own, mark, ends)))
                 }
-                Err(Failed::Moved) => Ok(None),
+                Err(RequestFailure::Moved) => Ok(None),
                 Err(failed) => Err(failed),
             }
         })?;
@@ -182,12 +183,12 @@ impl NatsStore {
     }
 
     /// The known state of a partition, as of the last time this store took it.
-    fn holding(&self, partition: PartitionId) -> Option<Arc<tokio::sync::Mutex<Held>>> {
+    fn holding(&self, partition: PartitionId) -> Option<Arc<tokio::sync::Mutex<LogState>>> {
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
     }
 
     /// State of a partition that this store has taken with this epoch.
-    fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<Held>>, StoreError> {
+    fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<LogState>>, StoreError> {
         if let Some(held) = self.holding(partition) {
             let found = Arc::clone(&held);
             let ours = self.inner.blocking.run(async move { found.lock().await.own.epoch });
@@ -266,7 +267,7 @@ impl Store for NatsStore {
         let written = self.call("release", format!("partition {partition}"), move |link, subjects| async move {
             match owner::write(&link, &subjects, partition, &after, Behind::LastOfSubject(before.sequence)).await {
                 Ok(_) => Ok(true),
-                Err(Failed::Moved) => Ok(false),
+                Err(RequestFailure::Moved) => Ok(false),
                 Err(failed) => Err(failed),
             }
         })?;
@@ -288,7 +289,7 @@ impl Store for NatsStore {
         let appended = self.call("append to", what(), move |link, subjects| async move {
             let mut held = held.lock().await;
             if held.is_unsure {
-                return Err(Failed::Lost("an append before this one failed".to_owned()));
+                return Err(RequestFailure::Lost("an append before this one failed".to_owned()));
             }
             if held.ends != at.0 {
                 return Ok(false);
@@ -296,8 +297,8 @@ impl Store for NatsStore {
             match log::append(&link, &subjects, partition, &mut held, &batch).await {
                 Ok(()) => Ok(true),
                 Err(failed) => {
-                    held.is_unsure = failed != Failed::Moved;
-                    if failed == Failed::Moved { Ok(false) } else { Err(failed) }
+                    held.is_unsure = failed != RequestFailure::Moved;
+                    if failed == RequestFailure::Moved { Ok(false) } else { Err(failed) }
                 }
             }
         })?;
@@ -318,8 +319,8 @@ impl Store for NatsStore {
             match log::truncate(&link, &subjects, partition, &mut held, before.0).await {
                 Ok(left) => Ok(Some(left.map(|before| (before, Arc::clone(&held.is_forgetting))))),
                 Err(failed) => {
-                    held.is_unsure = failed != Failed::Moved;
-                    if failed == Failed::Moved { Ok(None) } else { Err(failed) }
+                    held.is_unsure = failed != RequestFailure::Moved;
+                    if failed == RequestFailure::Moved { Ok(None) } else { Err(failed) }
                 }
             }
         })?;

@@ -8,7 +8,7 @@
 use narrows_durable::PartitionId;
 use serde::{Deserialize, Serialize};
 
-use super::link::{Behind, Failed, Found, Link};
+use super::link::{Behind, Found, Link, RequestFailure};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
@@ -34,13 +34,13 @@ pub(super) struct Ownership {
 
 /// Why it is not known.
 pub(super) enum Unread {
-    Failed(Failed),
+    Failed(RequestFailure),
     /// Fault of a message, with its number.
     Damaged(u64, String),
 }
 
-impl From<Failed> for Unread {
-    fn from(failed: Failed) -> Self {
+impl From<RequestFailure> for Unread {
+    fn from(failed: RequestFailure) -> Self {
         Self::Failed(failed)
     }
 }
@@ -64,7 +64,7 @@ pub(super) async fn write(
     partition: PartitionId,
     after: &Ownership,
     behind: Behind,
-) -> Result<u64, Failed> {
+) -> Result<u64, RequestFailure> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "own"));
     link.publish(&stream, &subject, message(partition, after)?.into(), behind).await
 }
@@ -76,15 +76,15 @@ pub(super) async fn mark(
     subjects: &Subjects,
     partition: PartitionId,
     own: &Ownership,
-) -> Result<u64, Failed> {
+) -> Result<u64, RequestFailure> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "log"));
     let last = link.last(&stream, &subject).await?.map_or(0, |found| found.sequence);
     let behind = Behind::Last { stream: own.sequence, subject: last };
     link.publish(&stream, &subject, message(partition, own)?.into(), behind).await
 }
 
-fn message(partition: PartitionId, own: &Ownership) -> Result<Vec<u8>, Failed> {
+fn message(partition: PartitionId, own: &Ownership) -> Result<Vec<u8>, RequestFailure> {
     let body = Body { owner: own.owner.clone(), session: own.session, once: unique_number() };
-    let body = serde_json::to_vec(&body).map_err(|error| Failed::Lost(error.to_string()))?;
+    let body = serde_json::to_vec(&body).map_err(|error| RequestFailure::Lost(error.to_string()))?;
     Ok(encode(Head::new(Sort::Owner, partition, own.epoch), &body))
 }

@@ -9,7 +9,7 @@ use narrows_durable::store::{StoreError, Visit};
 use narrows_durable::{PartitionId, Position};
 
 use super::NatsStore;
-use super::link::Failed;
+use super::link::RequestFailure;
 use super::log::{self, Batch, Joiner};
 use crate::row;
 
@@ -24,7 +24,7 @@ impl NatsStore {
             };
             let (first, last) = link.ends(&subjects.log_stream(partition)).await?;
             if last < known {
-                return Err(Failed::Lost(format!("it ends at message {last}, and {known} was acknowledged")));
+                return Err(RequestFailure::Lost(format!("it ends at message {last}, and {known} was acknowledged")));
             }
             Ok(first.max(1)..=last)
         })
@@ -91,11 +91,11 @@ impl NatsStore {
             };
             match course.batch(position, frames) {
                 Ok(()) => {}
-                Err(Missing::Damaged(error)) => return Err(error),
-                Err(Missing::Begins) => {
+                Err(BatchGap::Damaged(error)) => return Err(error),
+                Err(BatchGap::Begins) => {
                     return Err(StoreError::Missing { partition, begins: position, wanted: wanted.0 });
                 }
-                Err(Missing::Expected(next)) => {
+                Err(BatchGap::Expected(next)) => {
                     return Err(damaged(format!("it holds frame {position}, expected {next}")));
                 }
             }
@@ -117,7 +117,7 @@ impl NatsStore {
 
 /// Why a batch cannot follow the previous ones.
 #[derive(Debug)]
-enum Missing {
+enum BatchGap {
     /// There is damage between them.
     Damaged(StoreError),
     /// It is the first batch, but wanted frames come before it.
@@ -145,14 +145,14 @@ impl Course {
     }
 
     /// Adds a batch of frames from `position` on.
-    fn batch(&mut self, position: u64, frames: u64) -> Result<(), Missing> {
+    fn batch(&mut self, position: u64, frames: u64) -> Result<(), BatchGap> {
         let is_first_needed = position <= self.wanted && self.next.is_none_or(|next| next <= self.wanted);
         if is_first_needed {
             self.damage = None;
         } else if let Some(damage) = self.damage.take() {
-            return Err(Missing::Damaged(damage));
+            return Err(BatchGap::Damaged(damage));
         } else if self.next != Some(position) {
-            return Err(self.next.map_or(Missing::Begins, Missing::Expected));
+            return Err(self.next.map_or(BatchGap::Begins, BatchGap::Expected));
         }
         self.next = Some(position + frames);
         Ok(())
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     /// Reads batches of these lengths; each may be damaged or missing.
-    fn read(batches: &[(u64, Kept)], wanted: u64) -> Result<Vec<u64>, Missing> {
+    fn read(batches: &[(u64, Kept)], wanted: u64) -> Result<Vec<u64>, BatchGap> {
         let (mut course, mut read, mut position) = (Course::from(Position(wanted)), Vec::new(), 0);
         for (frames, kept) in batches {
             match kept {
@@ -186,7 +186,7 @@ mod tests {
             }
             position += frames;
         }
-        course.end().map_err(Missing::Damaged)?;
+        course.end().map_err(BatchGap::Damaged)?;
         Ok(read)
     }
 

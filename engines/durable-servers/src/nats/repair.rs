@@ -1,10 +1,10 @@
 //! Repair of a damaged hub on NATS: reads logs as far as possible, copies them, and restarts them.
 
 use async_nats::jetstream::stream::Config;
-use narrows_durable::store::{Scanned, StoreError};
+use narrows_durable::store::{LogPiece, StoreError};
 use narrows_durable::{Epoch, PartitionId, Position};
 
-use super::link::{Behind, Failed, Link};
+use super::link::{Behind, Link, RequestFailure};
 use super::subjects::Subjects;
 use super::{NatsStore, blobs, log};
 use crate::row;
@@ -17,21 +17,21 @@ impl NatsStore {
     pub(super) fn scan_log(
         &self,
         partition: PartitionId,
-        found: &mut dyn FnMut(Scanned<'_>) -> Result<(), StoreError>,
+        found: &mut dyn FnMut(LogPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let messages = self.messages(partition)?;
         self.batches(partition, messages, &mut |batch| {
             let batch = match batch {
                 Ok(batch) => batch,
-                Err(damage) => return found(Scanned::Damage(damage)),
+                Err(damage) => return found(LogPiece::Damage(damage)),
             };
             match row::decode(u64::from(batch.head.frames), &batch.bytes) {
                 Ok(frames) => (batch.head.position..)
                     .zip(frames)
-                    .try_for_each(|(position, frame)| found(Scanned::Frame(Position(position), frame))),
+                    .try_for_each(|(position, frame)| found(LogPiece::Frame(Position(position), frame))),
                 Err(why) => {
                     let place = format!("message {} of partition {partition}", batch.sequence);
-                    found(Scanned::Damage(self.damaged(place, why)))
+                    found(LogPiece::Damage(self.damaged(place, why)))
                 }
             }
         })
@@ -81,13 +81,13 @@ impl NatsStore {
     }
 }
 
-async fn free_number(link: &Link, subjects: &Subjects) -> Result<usize, Failed> {
+async fn free_number(link: &Link, subjects: &Subjects) -> Result<usize, RequestFailure> {
     for number in 1..=COPIES_MAX {
         match link.has_begun(&subjects.copies_stream(number)).await {
-            Err(Failed::NoStream) => return Ok(number),
+            Err(RequestFailure::NoStream) => return Ok(number),
             found => found.map(drop)?,
         }
     }
     let last = subjects.copies_stream(COPIES_MAX);
-    Err(Failed::Lost(format!("there are {COPIES_MAX} copies from earlier repairs, up to stream {last}")))
+    Err(RequestFailure::Lost(format!("there are {COPIES_MAX} copies from earlier repairs, up to stream {last}")))
 }

@@ -8,7 +8,7 @@ use narrows_durable::{Epoch, PartitionId, Position};
 
 use super::NatsStore;
 use super::bus::NatsLine;
-use super::link::{Behind, Failed};
+use super::link::{Behind, RequestFailure};
 use super::owner::{self, Ownership, Unread};
 use super::record::{Head, Sort, decode, encode};
 use crate::names::check_said;
@@ -74,7 +74,7 @@ impl SharedStore for NatsStore {
     /// what was read last, so that it does not delay the beats of nodes.
     fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let place = || self.place("the shape");
-        let shape = self.shape()?.ok_or_else(|| Failed::NoStream.at("read", place()))?;
+        let shape = self.shape()?.ok_or_else(|| RequestFailure::NoStream.at("read", place()))?;
         let partitions = (0..shape.partitions).map(PartitionId);
         let read = self.call("read", "who has the partitions", |link, subjects| async move {
             let each = partitions.map(|partition| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use narrows_durable::PartitionId;
 use narrows_durable::store::{Location, StoreError};
 
-use super::failure::Failed;
+use super::failure::StatementFailure;
 use super::options::{Address, PostgresStoreOptions};
 use super::session::{Done, Setup, Slot, Values};
-use crate::blocking::Blocking;
+use crate::blocking::BlockingRuntime;
 use crate::calls::{refused, unique_number};
 
 /// Subject of a call, for its errors.
@@ -26,7 +26,7 @@ impl Act {
 /// The connections of a store.
 #[derive(Debug)]
 pub(super) struct Calls {
-    blocking: Blocking,
+    blocking: BlockingRuntime,
     slots: Vec<Arc<Slot>>,
     server: String,
     schema: String,
@@ -38,7 +38,7 @@ impl Calls {
     pub(super) fn open(address: Address, options: &PostgresStoreOptions) -> Result<Self, StoreError> {
         let server = address.server;
         let place = || Location::Remote { server: server.clone(), what: "a connection".to_owned() };
-        let blocking = Blocking::start("postgres-store")
+        let blocking = BlockingRuntime::start("postgres-store")
             .map_err(|error| refused("start a thread for", place(), error.to_string()))?;
         let session = unique_number();
         let setup = Setup {
@@ -118,9 +118,11 @@ impl Calls {
 
     fn wait<T: Send + 'static>(
         &self,
-        call: impl Future<Output = Result<T, Failed>> + Send + 'static,
-    ) -> Result<T, Failed> {
-        self.blocking.run(call).unwrap_or_else(|| Err(Failed::Lost("the thread of the client has ended".to_owned())))
+        call: impl Future<Output = Result<T, StatementFailure>> + Send + 'static,
+    ) -> Result<T, StatementFailure> {
+        self.blocking
+            .run(call)
+            .unwrap_or_else(|| Err(StatementFailure::Lost("the thread of the client has ended".to_owned())))
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 
 /// Why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Failed {
+pub(super) enum StatementFailure {
     /// There is no connection, or it ended before the result. It can be tried again.
     Lost(String),
     /// The server refused, and changed nothing.
@@ -16,7 +16,7 @@ pub(super) enum Failed {
     Timeout(u128),
 }
 
-impl Failed {
+impl StatementFailure {
     /// Error of the client or the server.
     pub(super) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::Lost(innermost(error)) };

@@ -1,6 +1,6 @@
 //! Repair of a damaged hub in PostgreSQL: reads logs as far as possible, copies them, and restarts them.
 
-use narrows_durable::store::{Scan, Scanned, StoreError};
+use narrows_durable::store::{LogPiece, Scan, StoreError};
 use narrows_durable::{Epoch, PartitionId, Position};
 
 use super::calls::Act;
@@ -49,8 +49,10 @@ impl PostgresStore {
         match decoded {
             Ok(frames) => (position..)
                 .zip(frames)
-                .try_for_each(|(position, frame)| found(Scanned::Frame(Position(position), frame))),
-            Err(why) => found(Scanned::Damage(self.damaged(format!("frame {position} of partition {partition}"), why))),
+                .try_for_each(|(position, frame)| found(LogPiece::Frame(Position(position), frame))),
+            Err(why) => {
+                found(LogPiece::Damage(self.damaged(format!("frame {position} of partition {partition}"), why)))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
-use super::failure::Failed;
+use super::failure::StatementFailure;
 use crate::calls::pause;
 
 /// The values of a statement.
@@ -51,7 +51,7 @@ impl Slot {
     }
 
     /// Connects, once, if there is no connection yet.
-    pub(super) async fn connect(&self) -> Result<(), Failed> {
+    pub(super) async fn connect(&self) -> Result<(), StatementFailure> {
         self.session().await.map(drop)
     }
 
@@ -60,7 +60,7 @@ impl Slot {
         &self,
         (first, again): (&'static str, &'static str),
         values: Values,
-    ) -> Result<Done, Failed> {
+    ) -> Result<Done, StatementFailure> {
         let begun = Instant::now();
         let (mut failures, mut attempts) = (0, 0);
         loop {
@@ -75,7 +75,7 @@ impl Slot {
                 }
                 Err(failed) => failed,
             };
-            if matches!(failed, Failed::Lost(_) | Failed::Timeout(_)) {
+            if matches!(failed, StatementFailure::Lost(_) | StatementFailure::Timeout(_)) {
                 self.close().await;
             }
             failures += 1;
@@ -88,9 +88,10 @@ impl Slot {
     }
 
     /// Runs statements without values, as [`call`](Self::call) does. They must not mind being run twice.
-    pub(super) async fn script(&self, sql: String) -> Result<(), Failed> {
+    pub(super) async fn script(&self, sql: String) -> Result<(), StatementFailure> {
         let session = self.session().await?;
-        let run = async { session.client.batch_execute(&sql).await.map_err(|error| Failed::from_postgres(&error)) };
+        let run =
+            async { session.client.batch_execute(&sql).await.map_err(|error| StatementFailure::from_postgres(&error)) };
         let result = self.within_time(run).await;
         if result.is_err() {
             // It may be in the middle of a transaction.
@@ -112,12 +113,15 @@ impl Slot {
         self.session.lock().await.take();
     }
 
-    async fn within_time<T>(&self, call: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    async fn within_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, StatementFailure>>,
+    ) -> Result<T, StatementFailure> {
         let timeout = self.setup.call_timeout;
-        tokio::time::timeout(timeout, call).await.unwrap_or(Err(Failed::Timeout(timeout.as_millis())))
+        tokio::time::timeout(timeout, call).await.unwrap_or(Err(StatementFailure::Timeout(timeout.as_millis())))
     }
 
-    async fn session(&self) -> Result<std::sync::Arc<Session>, Failed> {
+    async fn session(&self) -> Result<std::sync::Arc<Session>, StatementFailure> {
         let mut slot = self.session.lock().await;
         if let Some(session) = slot.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(std::sync::Arc::clone(session));
@@ -129,8 +133,8 @@ impl Slot {
 }
 
 impl Session {
-    async fn open(setup: &Setup) -> Result<Self, Failed> {
-        let failed = |error: tokio_postgres::Error| Failed::from_postgres(&error);
+    async fn open(setup: &Setup) -> Result<Self, StatementFailure> {
+        let failed = |error: tokio_postgres::Error| StatementFailure::from_postgres(&error);
         let (client, connection) = setup.config.connect(NoTls).await.map_err(failed)?;
         // How it ended, the next call on it says.
         let driver = tokio::spawn(async { drop(connection.await) }).abort_handle();
@@ -139,8 +143,8 @@ impl Session {
         Ok(session)
     }
 
-    async fn query(&self, sql: &'static str, values: &Values) -> Result<Vec<Row>, Failed> {
-        let failed = |error: tokio_postgres::Error| Failed::from_postgres(&error);
+    async fn query(&self, sql: &'static str, values: &Values) -> Result<Vec<Row>, StatementFailure> {
+        let failed = |error: tokio_postgres::Error| StatementFailure::from_postgres(&error);
         let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
         let statement = match known {
             Some(statement) => statement,

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::client::{Filter, InstanceView, Page, Start};
 use crate::error::Error;
 use crate::event::Event;
-use crate::hub::{Pending, Post};
+use crate::hub::{PendingResponse, Post};
 use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::{Reply, RequestKind, Response, Values};
@@ -72,14 +72,14 @@ impl Client {
         self.put(partition, kind, again)?.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn put(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Pending, Error> {
+    fn put(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<PendingResponse, Error> {
         if let Some(carrier) = &self.hub.carrier {
             let (reply, response) = oneshot::channel();
             carrier.carry(partition, kind, again, reply);
-            return Ok(Pending::of(response));
+            return Ok(PendingResponse::of(response));
         }
         let inbox = self.hub.post.inbox(partition).ok_or(Error::Closed)?;
-        let put = Pending::put(&inbox, kind);
+        let put = PendingResponse::put(&inbox, kind);
         put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))
     }
 
@@ -146,7 +146,7 @@ impl Client {
         partition: PartitionId,
         lot: Vec<(usize, Message)>,
         again: Again,
-    ) -> Result<(Vec<usize>, Pending), Error> {
+    ) -> Result<(Vec<usize>, PendingResponse), Error> {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();

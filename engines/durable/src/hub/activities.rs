@@ -225,14 +225,14 @@ impl Activities {
             let begun = catch_unwind(AssertUnwindSafe(|| {
                 let mut run = self.program.run(call);
                 match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                    Poll::Ready(result) => Begun::Ended(result),
-                    Poll::Pending => Begun::Waits(run),
+                    Poll::Ready(result) => ActivityStart::Ended(result),
+                    Poll::Pending => ActivityStart::Waits(run),
                 }
             }));
             match begun {
-                Ok(Begun::Ended(result)) => whom.end(result),
-                Ok(Begun::Waits(run)) => {
-                    let guarded = Guarded { run, name: name.as_str().to_owned() };
+                Ok(ActivityStart::Ended(result)) => whom.end(result),
+                Ok(ActivityStart::Waits(run)) => {
+                    let guarded = PanicGuard { run, name: name.as_str().to_owned() };
                     self.runtime.spawn(async move { whom.end(guarded.await) });
                 }
                 Err(panic) => whom.end(Err(panicked(name.as_str(), &*panic))),
@@ -241,18 +241,18 @@ impl Activities {
     }
 }
 
-enum Begun {
+enum ActivityStart {
     Ended(Result<Payload, Failure>),
     Waits(ActivityFuture),
 }
 
 /// A run whose panics are failures.
-struct Guarded {
+struct PanicGuard {
     run: ActivityFuture,
     name: String,
 }
 
-impl Future for Guarded {
+impl Future for PanicGuard {
     type Output = Result<Payload, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

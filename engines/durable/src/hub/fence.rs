@@ -31,7 +31,7 @@ pub(crate) struct Term(u64);
 
 /// Effect of a renewal on what runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Renewed {
+pub(crate) enum Renewal {
     InTime,
     /// The lease had run out.
     TooLate,
@@ -57,9 +57,9 @@ impl Fence {
     }
 
     /// The lease runs from `begun` on, which was before others could see that it was renewed. It is `now`.
-    pub(crate) fn renew(&self, begun: Tick, now: Tick) -> Renewed {
-        let renewed = if self.left_at(now).is_some() { Renewed::InTime } else { Renewed::TooLate };
-        if renewed == Renewed::TooLate {
+    pub(crate) fn renew(&self, begun: Tick, now: Tick) -> Renewal {
+        let renewed = if self.left_at(now).is_some() { Renewal::InTime } else { Renewal::TooLate };
+        if renewed == Renewal::TooLate {
             self.terms.fetch_add(1, Ordering::SeqCst);
         }
         let lease = u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX);
@@ -109,15 +109,15 @@ mod tests {
         let second = |second: u64| Tick(second * 1_000_000_000);
         let fence = Fence::new(Duration::from_secs(10));
         assert_eq!(fence.left_at(second(1)), None);
-        assert_eq!(fence.renew(second(5), second(6)), Renewed::TooLate, "it had not begun");
+        assert_eq!(fence.renew(second(5), second(6)), Renewal::TooLate, "it had not begun");
         let term = fence.term();
         assert_eq!(fence.left_at(second(12)), Some(Duration::from_secs(3)), "since before it was renewed");
         assert_eq!(fence.left_at(second(15)), None);
-        assert_eq!(fence.renew(second(14), second(14)), Renewed::InTime);
-        assert_eq!(fence.renew(second(2), second(14)), Renewed::InTime);
+        assert_eq!(fence.renew(second(14), second(14)), Renewal::InTime);
+        assert_eq!(fence.renew(second(2), second(14)), Renewal::InTime);
         assert!(fence.admits(term, second(15)));
         assert_eq!(fence.left_at(second(15)), Some(Duration::from_secs(9)), "an older beat takes nothing away");
-        assert_eq!(fence.renew(second(23), second(24)), Renewed::TooLate);
+        assert_eq!(fence.renew(second(23), second(24)), Renewal::TooLate);
         assert!(fence.left_at(second(25)).is_some());
         assert!(!fence.admits(term, second(25)), "what began before does not go on");
         assert!(!Fence::new(Duration::from_secs(10)).holds());

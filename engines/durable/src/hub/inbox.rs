@@ -12,7 +12,7 @@ use crate::store::StoreError;
 
 /// How a partition is to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Closing {
+pub(super) enum CloseMode {
     /// After what has come in, and what that wrote, is durable.
     Orderly,
     /// At once, as a crash would.
@@ -31,7 +31,7 @@ struct State {
     failed: Option<StoreError>,
     /// Another partition that has stopped.
     elsewhere: Option<(PartitionId, StoreError)>,
-    closing: Option<Closing>,
+    closing: Option<CloseMode>,
 }
 
 /// The inbox of one partition.
@@ -47,7 +47,7 @@ pub(super) struct News {
     pub(super) failed: Option<StoreError>,
     /// The first other partition that has stopped, once.
     pub(super) elsewhere: Option<(PartitionId, StoreError)>,
-    pub(super) closing: Option<Closing>,
+    pub(super) closing: Option<CloseMode>,
 }
 
 impl Inbox {
@@ -102,9 +102,9 @@ impl Inbox {
         state.closing.is_some() || state.failed.is_some()
     }
 
-    pub(super) fn close(&self, closing: Closing) {
+    pub(super) fn close(&self, closing: CloseMode) {
         let mut state = self.lock();
-        if state.closing != Some(Closing::AtOnce) {
+        if state.closing != Some(CloseMode::AtOnce) {
             state.closing = Some(closing);
         }
         self.wake(state);

@@ -61,12 +61,12 @@ impl CommitMetrics {
 
 /// The figures that callbacks read, of the partitions that run here. They do not keep them alive.
 #[derive(Clone)]
-pub(super) struct Watched {
+pub(super) struct MetricSource {
     meters: Arc<[Weak<Meter>]>,
     post: Weak<Post>,
 }
 
-impl Watched {
+impl MetricSource {
     pub(super) fn new(meters: &[Arc<Meter>], post: &Arc<Post>) -> Self {
         Self { meters: meters.iter().map(Arc::downgrade).collect(), post: Arc::downgrade(post) }
     }
@@ -127,7 +127,7 @@ fn signed(count: u64) -> i64 {
 }
 
 /// Makes all instruments that are observed.
-pub(super) fn observe(meter: &Instruments, watched: &Watched) {
+pub(super) fn observe(meter: &Instruments, watched: &MetricSource) {
     observe_work(meter, watched);
     observe_store(meter, watched);
     observe_health(meter, watched);
@@ -136,7 +136,7 @@ pub(super) fn observe(meter: &Instruments, watched: &Watched) {
 }
 
 /// Counts since the hub was opened.
-fn observe_work(meter: &Instruments, watched: &Watched) {
+fn observe_work(meter: &Instruments, watched: &MetricSource) {
     meter
         .u64_observable_counter("durable.events")
         .with_unit("{event}")
@@ -172,7 +172,7 @@ fn observe_work(meter: &Instruments, watched: &Watched) {
 }
 
 /// Bytes written and read back.
-fn observe_store(meter: &Instruments, watched: &Watched) {
+fn observe_store(meter: &Instruments, watched: &MetricSource) {
     meter
         .u64_observable_counter("durable.snapshots")
         .with_unit("{snapshot}")
@@ -190,7 +190,7 @@ fn observe_store(meter: &Instruments, watched: &Watched) {
 }
 
 /// How partitions do.
-fn observe_health(meter: &Instruments, watched: &Watched) {
+fn observe_health(meter: &Instruments, watched: &MetricSource) {
     meter
         .u64_observable_counter("durable.clock.leaps")
         .with_unit("{leap}")
@@ -206,7 +206,7 @@ fn observe_health(meter: &Instruments, watched: &Watched) {
 }
 
 /// Queues.
-fn observe_backlog(meter: &Instruments, watched: &Watched) {
+fn observe_backlog(meter: &Instruments, watched: &MetricSource) {
     meter
         .i64_observable_up_down_counter("durable.inbox.inputs")
         .with_unit("{input}")
@@ -240,7 +240,7 @@ fn observe_backlog(meter: &Instruments, watched: &Watched) {
 }
 
 /// Contents of memory.
-fn observe_holdings(meter: &Instruments, watched: &Watched) {
+fn observe_holdings(meter: &Instruments, watched: &MetricSource) {
     meter
         .i64_observable_up_down_counter("durable.instances")
         .with_unit("{instance}")

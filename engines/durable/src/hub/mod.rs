@@ -39,18 +39,18 @@ pub(crate) use activities::Task;
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
-pub(crate) use pending::Pending;
+pub(crate) use pending::PendingResponse;
 pub(crate) use post::Post;
 pub(crate) use shell::now;
 
-pub(crate) use fence::{Fence, Renewed, Term, Tick};
+pub(crate) use fence::{Fence, Renewal, Term, Tick};
 pub(crate) use meter::Meter;
 pub(crate) use post::Away;
-pub(crate) use tenure::{Engine, Recovering, Tenure};
+pub(crate) use tenure::{Engine, RecoveringPartition, Tenure};
 
 use activities::{Activities, Duty};
-use metrics::{CommitMetrics, Watched};
-use shell::Recovered;
+use metrics::{CommitMetrics, MetricSource};
+use shell::Recovery;
 
 use crate::client::Client;
 use crate::codec::FORMAT;
@@ -67,11 +67,11 @@ pub struct Hub {
     client: Client,
     engine: Arc<Engine>,
     meters: Vec<Arc<Meter>>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<Threads>>,
 }
 
 /// State that exists only while the hub runs.
-struct Running {
+struct Threads {
     partitions: Vec<Tenure>,
     keeper: JoinHandle<()>,
     runtime: tokio::runtime::Runtime,
@@ -132,7 +132,7 @@ impl Hub {
                 return Err(error);
             }
         };
-        let running = Mutex::new(Some(Running { partitions, keeper, runtime }));
+        let running = Mutex::new(Some(Threads { partitions, keeper, runtime }));
         Ok(Self { client, engine, meters, running })
     }
 
@@ -182,7 +182,7 @@ impl Hub {
 
     fn end(&self, end: impl Fn(&Tenure)) -> Result<(), Error> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { partitions, keeper, runtime }) = running else { return Ok(()) };
+        let Some(Threads { partitions, keeper, runtime }) = running else { return Ok(()) };
         self.engine.activities.close();
         partitions.iter().for_each(&end);
         let owned: Vec<(PartitionId, Epoch)> = partitions.iter().map(|tenure| (tenure.id, tenure.epoch)).collect();
@@ -217,7 +217,7 @@ pub(crate) fn meters(options: &HubOptions, post: &Arc<Post>) -> Vec<Arc<Meter>> 
     let commits = |id| options.meter.as_ref().map(|meter| CommitMetrics::new(meter, id));
     let meters: Vec<Arc<Meter>> = post.partitions().map(|id| Arc::new(Meter::new(commits(id)))).collect();
     if let Some(meter) = &options.meter {
-        metrics::observe(meter, &Watched::new(&meters, post));
+        metrics::observe(meter, &MetricSource::new(&meters, post));
     }
     meters
 }
@@ -252,9 +252,9 @@ pub(crate) fn engine(
 fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> Result<Vec<Tenure>, Error> {
     let mut starting = Vec::new();
     for ((id, epoch), meter) in engine.post.partitions().zip(epochs).zip(meters) {
-        starting.push(Recovering::start(engine, id, *epoch, Term::default(), meter)?);
+        starting.push(RecoveringPartition::start(engine, id, *epoch, Term::default(), meter)?);
     }
-    let all: Vec<Result<Recovered, StoreError>> = starting.iter().map(Recovering::recovered).collect();
+    let all: Vec<Result<Recovery, StoreError>> = starting.iter().map(RecoveringPartition::recovered).collect();
     let cleared = |ends| engine.post.partitions().try_for_each(|id| stopped::clear(&*engine.store, id)).map(|()| ends);
     match agreed(all).and_then(cleared) {
         Ok(ends) => {
@@ -264,15 +264,15 @@ fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> R
         }
         Err(error) => {
             // They have the store, which is free once they have ended.
-            starting.into_iter().for_each(Recovering::give_up);
+            starting.into_iter().for_each(RecoveringPartition::give_up);
             Err(error.into())
         }
     }
 }
 
 /// Where the logs end, if all partitions have recovered and none has lost what another knows of.
-fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, StoreError> {
-    let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
+fn agreed(all: Vec<Result<Recovery, StoreError>>) -> Result<Vec<Position>, StoreError> {
+    let all: Vec<Recovery> = all.into_iter().collect::<Result<_, _>>()?;
     agreement::check(&all.iter().map(|recovered| recovered.progress.clone()).collect::<Vec<_>>())?;
     Ok(all.iter().map(|recovered| recovered.end).collect())
 }

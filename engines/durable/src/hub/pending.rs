@@ -15,13 +15,13 @@ use crate::store::StoreError;
 
 /// The response to a request. If the request waits for an instance to end and is dropped before that, the partition drops
 /// the wait too: the instance may run for a long time.
-pub(crate) struct Pending {
+pub(crate) struct PendingResponse {
     /// Absent only while it is dropped.
     response: Option<oneshot::Receiver<Result<Response, Error>>>,
     waits: Option<(Arc<Inbox>, InstanceId)>,
 }
 
-impl Pending {
+impl PendingResponse {
     /// A response that somebody else sees to.
     pub(crate) fn of(response: oneshot::Receiver<Result<Response, Error>>) -> Self {
         Self { response: Some(response), waits: None }
@@ -39,7 +39,7 @@ impl Pending {
     }
 }
 
-impl Future for Pending {
+impl Future for PendingResponse {
     type Output = Result<Result<Response, Error>, RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -52,7 +52,7 @@ impl Future for Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         // The partition must find it closed.
         drop(self.response.take());

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::hub::activities::{Task, Whom};
 use crate::hub::clock::Clock;
 use crate::hub::fence::{Fence, Term, Tick};
-use crate::hub::inbox::{Closing, Inbox};
+use crate::hub::inbox::{CloseMode, Inbox};
 use crate::hub::keeper::{Chore, Chores, Kept};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
@@ -38,13 +38,13 @@ pub(super) struct Shell {
 }
 
 /// The result of recovering a partition.
-pub(crate) struct Recovered {
+pub(crate) struct Recovery {
     /// Where its log ends.
     pub(crate) end: Position,
     pub(crate) progress: Vec<LaneProgress>,
 }
 
-impl Recovered {
+impl Recovery {
     fn of(partition: &Partition) -> Self {
         Self { end: partition.position(), progress: partition.lane_progress() }
     }
@@ -67,9 +67,9 @@ impl Shell {
 
     /// Recovers the partition, reports that, and works from when it is told to go until it is to stop. A panic, which is
     /// a bug of the engine, is the end of this partition and of nothing else.
-    pub(super) fn run(self, ready: SyncSender<Result<Recovered, StoreError>>, go: &Receiver<()>) {
+    pub(super) fn run(self, ready: SyncSender<Result<Recovery, StoreError>>, go: &Receiver<()>) {
         let partition = guarded(|| self.recover()).unwrap_or_else(|panic| Err(panicked(self.id, &panic)));
-        let recovered = partition.as_ref().map(Recovered::of).map_err(StoreError::clone);
+        let recovered = partition.as_ref().map(Recovery::of).map_err(StoreError::clone);
         // The receiver is gone only if opening was given up, and then this thread has nothing to do.
         let _ = ready.send(recovered);
         let (Ok(mut partition), Ok(())) = (partition, go.recv()) else { return };
@@ -103,7 +103,7 @@ impl Shell {
         self.carry_out(partition, &mut tasks);
         loop {
             let news = self.inbox.take(&mut inputs, durable, self.timeout(partition));
-            if news.closing == Some(Closing::AtOnce) {
+            if news.closing == Some(CloseMode::AtOnce) {
                 return;
             }
             if let Some(error) = news.failed {
@@ -119,7 +119,7 @@ impl Shell {
             }
             self.turns(partition, &mut inputs, &mut tasks);
             self.meter.turned(partition.counts());
-            if news.closing == Some(Closing::Orderly) {
+            if news.closing == Some(CloseMode::Orderly) {
                 return self.finish(partition, &mut inputs, durable);
             }
         }
@@ -222,7 +222,7 @@ impl Shell {
     fn finish(&self, partition: &mut Partition, inputs: &mut Vec<Input>, mut durable: Position) {
         while durable < partition.position() {
             let news = self.inbox.take(inputs, durable, None);
-            if news.failed.is_some() || news.closing == Some(Closing::AtOnce) {
+            if news.failed.is_some() || news.closing == Some(CloseMode::AtOnce) {
                 break;
             }
             durable = news.durable;

@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use super::activities::{Activities, Task, Whom};
 use super::fence::{Fence, Term};
-use super::inbox::Closing;
+use super::inbox::CloseMode;
 use super::keeper::Chores;
 use super::log::{self, Log, Target};
 use super::meter::Meter;
-use super::shell::{Recovered, Shell};
+use super::shell::{Recovery, Shell};
 use super::{Inbox, Post, died, guarded, now, panicked, thread};
 use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
@@ -85,18 +85,18 @@ impl Engine {
 }
 
 /// A partition whose thread recovers it.
-pub(crate) struct Recovering {
+pub(crate) struct RecoveringPartition {
     id: PartitionId,
     epoch: Epoch,
     inbox: Arc<Inbox>,
     log: Arc<Log>,
     meter: Arc<Meter>,
     shell: JoinHandle<()>,
-    recovered: Receiver<Result<Recovered, StoreError>>,
+    recovered: Receiver<Result<Recovery, StoreError>>,
     go: SyncSender<()>,
 }
 
-impl Recovering {
+impl RecoveringPartition {
     /// Starts the thread of a partition that this process owns, and has taken in this term of its lease.
     pub(crate) fn start(
         engine: &Arc<Engine>,
@@ -127,7 +127,7 @@ impl Recovering {
     }
 
     /// Waits until the partition is as its log says.
-    pub(crate) fn recovered(&self) -> Result<Recovered, StoreError> {
+    pub(crate) fn recovered(&self) -> Result<Recovery, StoreError> {
         self.recovered.recv().unwrap_or_else(|_| Err(died()))
     }
 
@@ -176,13 +176,13 @@ pub(crate) struct Tenure {
 impl Tenure {
     /// Has the partition take nothing more in and end.
     pub(crate) fn close(&self) {
-        self.inbox.close(Closing::Orderly);
+        self.inbox.close(CloseMode::Orderly);
     }
 
     /// Has the partition end at once, without what is not durable yet.
     pub(crate) fn halt(&self) {
         self.log.halt();
-        self.inbox.close(Closing::AtOnce);
+        self.inbox.close(CloseMode::AtOnce);
     }
 
     /// Why it has stopped, if it has.

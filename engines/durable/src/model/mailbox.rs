@@ -13,11 +13,11 @@ use crate::payload::Payload;
 pub(super) struct Mailbox {
     letters: HashMap<Name, VecDeque<(u64, Payload)>>,
     came: u64,
-    waits: Vec<Waiting>,
+    waits: Vec<EventWaiter>,
     waited: u64,
 }
 
-struct Waiting {
+struct EventWaiter {
     number: u64,
     name: Name,
     branch: Option<Branch>,
@@ -56,7 +56,7 @@ impl Mailbox {
         }
         let number = self.waited;
         self.waited += 1;
-        self.waits.push(Waiting { number, name: name.clone(), branch });
+        self.waits.push(EventWaiter { number, name: name.clone(), branch });
         number
     }
 

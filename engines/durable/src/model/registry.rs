@@ -78,7 +78,7 @@ impl Registry {
         R: Future<Output = Result<O, Failure>> + 'static,
     {
         let name = checked(definition.name());
-        let code = Typed { code, types: std::marker::PhantomData::<fn(I) -> O> };
+        let code = TypedCode { code, types: std::marker::PhantomData::<fn(I) -> O> };
         let before = self.orchestrations.entry(name).or_default().insert(version, Arc::new(code));
         assert!(before.is_none(), "orchestration {name} version {version} is registered twice");
         self
@@ -176,12 +176,12 @@ where
     })
 }
 
-struct Typed<F, T> {
+struct TypedCode<F, T> {
     code: F,
     types: std::marker::PhantomData<T>,
 }
 
-impl<I, O, F, R> Code for Typed<F, fn(I) -> O>
+impl<I, O, F, R> Code for TypedCode<F, fn(I) -> O>
 where
     I: DeserializeOwned + 'static,
     O: Serialize + 'static,

@@ -40,13 +40,13 @@ thread_local! {
 }
 
 /// The result of a poll, and whether something in it asked to be woken.
-pub(super) struct Watched<T> {
+pub(super) struct PollResult<T> {
     pub(super) value: T,
     pub(super) is_waker_used: bool,
 }
 
 /// Runs a poll with the waker of this thread.
-pub(super) fn watch<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> Watched<T> {
+pub(super) fn watch<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> PollResult<T> {
     let sentry = ON_DUTY.with(|on_duty| Rc::clone(&on_duty.borrow()));
     let before = Arc::strong_count(&sentry.bell);
     let value = poll(&mut Context::from_waker(&sentry.waker));
@@ -54,7 +54,7 @@ pub(super) fn watch<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> Watched<T> {
     if is_waker_used {
         ON_DUTY.with(|on_duty| *on_duty.borrow_mut() = Sentry::post());
     }
-    Watched { value, is_waker_used }
+    PollResult { value, is_waker_used }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::exchange::Exchange;
 use crate::client::{Again, Carry};
 use crate::codec::{Outcome, Packet, RemoteRequest, Work};
 use crate::error::Error;
-use crate::hub::{Inbox, Pending, Post};
+use crate::hub::{Inbox, PendingResponse, Post};
 use crate::ids::PartitionId;
 use crate::partition::{Reply, RequestKind, Response};
 
@@ -29,7 +29,7 @@ const REPEAT_MAX: Duration = Duration::from_secs(4);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A response that is waited for, and from which run of a node.
-struct Awaited {
+struct OpenCall {
     from: u64,
     /// Whether it may be given up without a response, because it is done again elsewhere.
     is_activity: bool,
@@ -37,9 +37,9 @@ struct Awaited {
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenCalls {
     next: u64,
-    awaited: BTreeMap<u64, Awaited>,
+    awaited: BTreeMap<u64, OpenCall>,
     /// Runs of nodes that have said farewell and are not forgotten yet.
     departed: BTreeSet<u64>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Calls {
     directory: Arc<Directory>,
     exchange: Arc<Exchange>,
     runtime: Handle,
-    open: Mutex<Open>,
+    open: Mutex<OpenCalls>,
 }
 
 impl Calls {
@@ -67,7 +67,7 @@ impl Calls {
         Self { run, timeout, post, directory, exchange, runtime, open: Mutex::default() }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenCalls> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +132,7 @@ impl Calls {
     }
 
     async fn here(&self, partition: PartitionId, inbox: &Arc<Inbox>, kind: RequestKind) -> Outcome {
-        let Ok(response) = Pending::put(inbox, kind) else { return Outcome::NotDone };
+        let Ok(response) = PendingResponse::put(inbox, kind) else { return Outcome::NotDone };
         let response = response.await;
         if let Ok(Err(Error::Stopped { source, .. })) = &response {
             self.directory.note(Some(partition), Some(source));
@@ -148,7 +148,7 @@ impl Calls {
     pub(super) async fn there(&self, peer: &Peer, work: Work) -> Outcome {
         let (outcome, mut response) = oneshot::channel();
         let is_activity = matches!(work, Work::Activity(_));
-        let awaited = Awaited { from: peer.run, is_activity, outcome };
+        let awaited = OpenCall { from: peer.run, is_activity, outcome };
         let Some(call) = Call::begin(self, peer, awaited) else { return Outcome::NotDone };
         let (number, address) = (call.number, self.exchange.address());
         let mut repeat = REPEAT;
@@ -177,7 +177,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// `None` if that run of the node is leaving.
-    fn begin(calls: &'a Calls, peer: &'a Peer, awaited: Awaited) -> Option<Self> {
+    fn begin(calls: &'a Calls, peer: &'a Peer, awaited: OpenCall) -> Option<Self> {
         let mut open = calls.open();
         if open.departed.contains(&peer.run) {
             return None;

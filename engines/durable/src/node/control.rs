@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use super::directory::Peer;
 use super::farewell;
 use super::lending;
-use super::mail::Moved;
+use super::mail::MoveResult;
 use super::moves::{self, Leave};
 use super::record::{PartitionLoad, Record};
 use super::steward::{Move, Steward};
 use super::{NodeOptions, Shared};
 use crate::codec::FORMAT;
 use crate::error::Error;
-use crate::hub::{Renewed, Tenure, Tick};
+use crate::hub::{Renewal, Tenure, Tick};
 use crate::ids::PartitionId;
 use crate::store::StoreError;
 
@@ -101,7 +101,7 @@ impl Keeper {
                 self.shared.control.see(|seen| seen.ended = Some(text));
                 return false;
             }
-            if matches!(beaten, Ok(Renewed::TooLate)) {
+            if matches!(beaten, Ok(Renewal::TooLate)) {
                 // Others may be about to take any of them.
                 let moves = self.steward.end(Leave::AtOnce);
                 self.carry_out(moves);
@@ -132,7 +132,7 @@ impl Keeper {
         true
     }
 
-    fn beat(&mut self) -> Result<Renewed, StoreError> {
+    fn beat(&mut self) -> Result<Renewal, StoreError> {
         let (begun, reading) = (Tick::now(), Instant::now());
         self.beats += 1;
         let record = self.record();
@@ -218,12 +218,12 @@ impl Keeper {
         lending::lend(&self.shared, &peers.collect::<Vec<_>>(), beyond);
     }
 
-    fn moved(&mut self, moved: Moved) {
+    fn moved(&mut self, moved: MoveResult) {
         let (partition, tenure, error) = match moved {
-            Moved::Taken(partition, Ok(tenure)) => (partition, Some(tenure), None),
-            Moved::Taken(partition, Err(Error::Store(error))) => (partition, None, Some(error)),
-            Moved::Taken(partition, Err(_)) => (partition, None, None),
-            Moved::Left(partition, left) => (partition, None, left.err()),
+            MoveResult::Taken(partition, Ok(tenure)) => (partition, Some(tenure), None),
+            MoveResult::Taken(partition, Err(Error::Store(error))) => (partition, None, Some(error)),
+            MoveResult::Taken(partition, Err(_)) => (partition, None, None),
+            MoveResult::Left(partition, left) => (partition, None, left.err()),
         };
         let at = usize::from(partition.0);
         // A partition that another node has taken first is no error.

@@ -24,7 +24,7 @@ const PACKET_BYTES: usize = 4 << 20;
 const PART_BYTES: usize = 32 << 20;
 
 #[derive(Default)]
-struct Waiting {
+struct PacketBacklog {
     packets: VecDeque<Bytes>,
     bytes: usize,
     is_closed: bool,
@@ -32,12 +32,12 @@ struct Waiting {
 
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PacketBacklog>,
     bell: Condvar,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PacketBacklog> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +55,7 @@ impl Queue {
 
     fn next(&self) -> Option<Bytes> {
         let waiting = self.lock();
-        let is_quiet = |waiting: &mut Waiting| waiting.packets.is_empty() && !waiting.is_closed;
+        let is_quiet = |waiting: &mut PacketBacklog| waiting.packets.is_empty() && !waiting.is_closed;
         let mut waiting = self.bell.wait_while(waiting, is_quiet).unwrap_or_else(PoisonError::into_inner);
         if waiting.is_closed {
             return None;

@@ -12,7 +12,7 @@ use crate::ids::PartitionId;
 use crate::store::StoreError;
 
 /// Fate of a move.
-pub(super) enum Moved {
+pub(super) enum MoveResult {
     Taken(PartitionId, Result<Tenure, Error>),
     Left(PartitionId, Result<(), StoreError>),
 }
@@ -20,7 +20,7 @@ pub(super) enum Moved {
 /// Messages to the thread.
 #[derive(Default)]
 pub(super) struct Mail {
-    pub(super) moved: Vec<Moved>,
+    pub(super) moved: Vec<MoveResult>,
     pub(super) has_news: bool,
     pub(super) has_moved: bool,
     pub(super) ending: Option<Leave>,
@@ -32,12 +32,12 @@ pub(super) struct Control {
     mail: Mutex<Mail>,
     bell: Condvar,
     /// Report of `nodes` and `health`.
-    seen: Mutex<Seen>,
+    seen: Mutex<NodeStatus>,
 }
 
 /// State that the thread has seen last.
 #[derive(Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct NodeStatus {
     pub(super) members: Members,
     /// Why partitions that are not running could not be taken, or have stopped.
     pub(super) errors: BTreeMap<PartitionId, StoreError>,
@@ -50,7 +50,7 @@ impl Control {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn moved(&self, moved: Moved) {
+    pub(super) fn moved(&self, moved: MoveResult) {
         self.lock().moved.push(moved);
         self.bell.notify_one();
     }
@@ -72,11 +72,11 @@ impl Control {
         self.bell.notify_one();
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> NodeStatus {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn see(&self, see: impl FnOnce(&mut Seen)) {
+    pub(super) fn see(&self, see: impl FnOnce(&mut NodeStatus)) {
         see(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -88,7 +88,7 @@ impl Control {
         std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    pub(super) fn wait_for_moves(&self, until: Instant) -> Vec<Moved> {
+    pub(super) fn wait_for_moves(&self, until: Instant) -> Vec<MoveResult> {
         let timeout = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
         let waited = self.bell.wait_timeout_while(self.lock(), timeout, |mail| mail.moved.is_empty());
         std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0.moved)

@@ -55,11 +55,11 @@ use directory::Directory;
 use exchange::Exchange;
 use farewell::Farewell;
 use lending::Lent;
-use mail::{Control, Seen};
+use mail::{Control, NodeStatus};
 use moves::Leave;
 use parts::Parts;
 use record::Identity;
-use serve::Served;
+use serve::PeerRequests;
 
 use crate::client::Client;
 use crate::codec::{FORMAT, Packet};
@@ -75,11 +75,11 @@ use crate::store::{Batching, HubShape, SharedStore, Store};
 pub struct Node {
     client: Client,
     shared: Arc<Shared>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<Threads>>,
 }
 
 /// State that exists only while the node runs.
-struct Running {
+struct Threads {
     control: JoinHandle<()>,
     keeper: JoinHandle<()>,
     runtime: tokio::runtime::Runtime,
@@ -97,7 +97,7 @@ struct Shared {
     directory: Arc<Directory>,
     exchange: Arc<Exchange>,
     calls: Arc<Calls>,
-    served: Arc<Served>,
+    served: Arc<PeerRequests>,
     parts: Parts,
     lent: Lent,
     farewell: Farewell,
@@ -142,7 +142,8 @@ impl Node {
             handle.clone(),
         );
         let calls = Arc::new(calls);
-        let served = Served::new(run, Arc::clone(&engine), Arc::clone(&fence), Arc::clone(&exchange), handle.clone());
+        let served =
+            PeerRequests::new(run, Arc::clone(&engine), Arc::clone(&fence), Arc::clone(&exchange), handle.clone());
         let client = Client::new(post, Some(Arc::new(Carrier(Arc::clone(&calls)))), requests_max, handle.clone());
         let shared = Arc::new(Shared {
             store,
@@ -166,7 +167,7 @@ impl Node {
         }
         match begin(&shared) {
             Ok(control) => {
-                let running = Mutex::new(Some(Running { control, keeper, runtime }));
+                let running = Mutex::new(Some(Threads { control, keeper, runtime }));
                 Ok(Self { client, shared, running })
             }
             Err(error) => {
@@ -196,7 +197,7 @@ impl Node {
     /// How each partition does, in order, as far as this node knows.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
-        let Seen { errors, members, .. } = self.shared.control.seen();
+        let NodeStatus { errors, members, .. } = self.shared.control.seen();
         let owners = self.shared.directory.owners();
         let node_of = |id: PartitionId| {
             let owner = owners.get(usize::from(id.0)).and_then(|owner| owner.node.as_deref());
@@ -261,7 +262,7 @@ impl Node {
 
     fn end(&self, how: Leave) -> Result<(), Error> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { control, keeper, runtime }) = running else { return Ok(()) };
+        let Some(Threads { control, keeper, runtime }) = running else { return Ok(()) };
         self.shared.engine.end_activities();
         self.shared.control.end(how);
         let _ = control.join();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::alone;
-use super::mail::Moved;
+use super::mail::MoveResult;
 use crate::error::Error;
-use crate::hub::{Recovering, Tenure, Term, now, thread};
+use crate::hub::{RecoveringPartition, Tenure, Term, now, thread};
 use crate::ids::{Epoch, PartitionId};
 use crate::stopped;
 use crate::store::{Owner, StoreError};
@@ -25,7 +25,7 @@ pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
     let (shared, partition) = (Arc::clone(shared), from.partition);
     let run = move || {
         let taken = taken(&shared, &from);
-        shared.control.moved(Moved::Taken(partition, taken));
+        shared.control.moved(MoveResult::Taken(partition, taken));
         shared.exchange.announce();
     };
     thread(format!("take-{partition}"), run).map(drop)
@@ -47,7 +47,7 @@ fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
 
 fn recovered(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch, term: Term) -> Result<Tenure, Error> {
     let meter = &shared.meters[usize::from(partition.0)];
-    let starting = Recovering::start(&shared.engine, partition, epoch, term, meter)?;
+    let starting = RecoveringPartition::start(&shared.engine, partition, epoch, term, meter)?;
     let recovered = starting.recovered();
     let cleared = recovered.and_then(|recovered| stopped::clear(&*shared.store, partition).map(|()| recovered));
     match cleared {
@@ -67,7 +67,7 @@ pub(super) fn leave(shared: &Arc<Shared>, tenure: Tenure, how: Leave) -> Result<
     let (shared, id) = (Arc::clone(shared), tenure.id);
     let run = move || {
         let left = left(&shared, tenure, how);
-        shared.control.moved(Moved::Left(id, left));
+        shared.control.moved(MoveResult::Left(id, left));
         shared.exchange.announce();
     };
     thread(format!("leave-{id}"), run).map(drop)
@@ -96,7 +96,7 @@ pub(super) fn disown(shared: &Arc<Shared>, partition: PartitionId, epoch: Epoch)
     let shared = Arc::clone(shared);
     let run = move || {
         let left = shared.store.release(partition, epoch);
-        shared.control.moved(Moved::Left(partition, left));
+        shared.control.moved(MoveResult::Left(partition, left));
         shared.exchange.announce();
     };
     thread(format!("leave-{partition}"), run).map(drop)

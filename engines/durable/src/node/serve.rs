@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::calls::outcome_of;
 use super::exchange::Exchange;
 use crate::codec::{Outcome, Packet, RemoteRequest, Work};
-use crate::hub::{Engine, Fence, Pending};
+use crate::hub::{Engine, Fence, PendingResponse};
 
 /// Requests of one node that are remembered; more are passed over until it settles some.
 const REQUESTS_MAX: usize = 1 << 20;
@@ -40,7 +40,7 @@ struct Requester {
 }
 
 /// Requests of other nodes.
-pub(super) struct Served {
+pub(super) struct PeerRequests {
     run: u64,
     engine: Arc<Engine>,
     fence: Arc<Fence>,
@@ -49,7 +49,7 @@ pub(super) struct Served {
     requesters: Mutex<HashMap<u64, Requester>>,
 }
 
-impl Served {
+impl PeerRequests {
     pub(super) fn new(
         run: u64,
         engine: Arc<Engine>,
@@ -127,13 +127,13 @@ impl Served {
     }
 
     /// Gives work to who does it here; `None` if it is not to be done here.
-    fn hand_over(&self, work: Work) -> Option<Pending> {
+    fn hand_over(&self, work: Work) -> Option<PendingResponse> {
         match work {
-            Work::Request(partition, kind) => Pending::put(&self.engine.post().inbox(partition)?, kind).ok(),
+            Work::Request(partition, kind) => PendingResponse::put(&self.engine.post().inbox(partition)?, kind).ok(),
             Work::Activity(call) => {
                 let (reply, response) = oneshot::channel();
                 self.engine.run_activity(call, reply);
-                Some(Pending::of(response))
+                Some(PendingResponse::of(response))
             }
         }
     }

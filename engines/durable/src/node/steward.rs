@@ -213,7 +213,7 @@ impl Steward {
     }
 
     /// Which partitions should be this node's, and whether they can be taken now.
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> Allocation {
         let me = self.key.as_str();
         let alive: Vec<(&str, bool)> =
             self.alive().map(|(key, member)| (key.as_str(), member.record.is_leaving)).collect();
@@ -225,10 +225,10 @@ impl Steward {
         let can_take =
             |(owner, seen): (&Option<&str>, &Instant)| owner.is_none_or(|owner| owner == me || is_gone(owner, seen));
         let mine = goal(&members, &owners).into_iter().map(|place| place.is_some_and(|at| members[at] == me));
-        Wanted { mine: mine.collect(), can_take: owners.iter().zip(&self.owned).map(can_take).collect() }
+        Allocation { mine: mine.collect(), can_take: owners.iter().zip(&self.owned).map(can_take).collect() }
     }
 
-    fn take(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
+    fn take(&mut self, wanted: &Allocation, now: Instant, moves: &mut Vec<Move>) {
         let taking = self.places.iter().filter(|place| **place == Place::Taking).count();
         let is_free = |at: &usize| wanted.mine[*at] && wanted.can_take[*at] && self.is_idle(*at, now);
         let free: Vec<usize> = (0..wanted.mine.len()).filter(is_free).take(TAKING_MAX.saturating_sub(taking)).collect();
@@ -244,7 +244,7 @@ impl Steward {
 
     /// Gives up what is this node's by the store alone and is to go to another: the store had noted that this node has it,
     /// then taking it failed, and so did giving it back.
-    fn disown(&mut self, wanted: &Wanted, now: Instant, moves: &mut Vec<Move>) {
+    fn disown(&mut self, wanted: &Allocation, now: Instant, moves: &mut Vec<Move>) {
         for at in 0..wanted.mine.len() {
             let is_owned = self.owners[at].node.as_deref() == Some(self.key.as_str());
             if is_owned && !wanted.mine[at] && self.is_idle(at, now) {
@@ -255,7 +255,7 @@ impl Steward {
     }
 
     /// Gives one partition back, once the one before has been taken up.
-    fn give(&mut self, wanted: &Wanted, moves: &mut Vec<Move>) {
+    fn give(&mut self, wanted: &Allocation, moves: &mut Vec<Move>) {
         let has_free = self.owners.iter().any(|owner| owner.node.is_none());
         if has_free || self.places.contains(&Place::Leaving) {
             return;
@@ -275,7 +275,7 @@ impl Steward {
 }
 
 /// By partition.
-struct Wanted {
+struct Allocation {
     mine: Vec<bool>,
     can_take: Vec<bool>,
 }

@@ -205,12 +205,12 @@ impl Bus for LossyBus {
     }
 }
 
-type Waiting = VecDeque<(Instant, String, Bytes)>;
+type DelayedMessages = VecDeque<(Instant, String, Bytes)>;
 
 /// Messages on their way. Those from one node stay in order.
 #[derive(Default)]
 struct Late {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<DelayedMessages>,
     bell: Condvar,
     is_closed: AtomicBool,
 }
@@ -219,7 +219,7 @@ impl Late {
     fn send(&self, line: &dyn Line) {
         loop {
             let waiting = self.waiting.lock().expect("a lock");
-            let is_quiet = |waiting: &mut Waiting| waiting.is_empty() && !self.is_closed.load(Ordering::SeqCst);
+            let is_quiet = |waiting: &mut DelayedMessages| waiting.is_empty() && !self.is_closed.load(Ordering::SeqCst);
             let mut waiting = self.bell.wait_while(waiting, is_quiet).expect("a lock");
             if self.is_closed.load(Ordering::SeqCst) {
                 return;

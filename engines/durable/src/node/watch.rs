@@ -7,7 +7,7 @@ use super::record::Members;
 use super::view::{self, NodeView};
 use crate::error::Error;
 use crate::ids::PartitionId;
-use crate::stopped::{self, Stopped};
+use crate::stopped::{self, StoppedPartition};
 use crate::store::{Owner, SharedStore};
 
 /// Watches the nodes of a hub. It reads the store and writes nothing.
@@ -65,7 +65,7 @@ impl NodeWatch {
     /// Partitions that have stopped, or that no node could take so far, and the reason, as noted in the store by their
     /// nodes. A note is removed when its partition runs again.
     #[must_use]
-    pub fn stopped(&self) -> Vec<Stopped> {
+    pub fn stopped(&self) -> Vec<StoppedPartition> {
         self.owners.iter().filter_map(|owner| stopped::read(&*self.store, owner.partition)).collect()
     }
 

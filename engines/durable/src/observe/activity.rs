@@ -12,12 +12,12 @@ use crate::payload::Payload;
 use crate::program::ActivityFuture;
 
 /// Spans made by the activity's code are children of its own. Dropped before its end, the span ends then.
-pub(super) struct Traced {
+pub(super) struct TracedActivity {
     context: Context,
     run: ActivityFuture,
 }
 
-impl Traced {
+impl TracedActivity {
     pub(super) fn start(context: Context, begin: impl FnOnce() -> ActivityFuture) -> ActivityFuture {
         let guard = context.clone().attach();
         let run = begin();
@@ -26,7 +26,7 @@ impl Traced {
     }
 }
 
-impl Future for Traced {
+impl Future for TracedActivity {
     type Output = Result<Payload, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {

@@ -19,9 +19,9 @@ use opentelemetry::{Context, KeyValue};
 use crate::event::Version;
 use crate::failure::Failure;
 use crate::ids::{EntityId, InstanceId, Time};
-use crate::observe::activity::Traced;
+use crate::observe::activity::TracedActivity;
 use crate::observe::cursor::ObservedCursor;
-use crate::observe::open::Open;
+use crate::observe::open::OpenSpans;
 use crate::payload::Payload;
 use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 
@@ -30,13 +30,13 @@ pub use open::SPANS_OPEN_MAX;
 /// A program whose runs are traced.
 ///
 /// ```
-/// use narrows_durable::{Observed, Registry};
+/// use narrows_durable::{TracedProgram, Registry};
 ///
 /// let tracer = opentelemetry::global::tracer("orders");
-/// let program = Observed::new(Registry::new(), tracer, 0.01);
+/// let program = TracedProgram::new(Registry::new(), tracer, 0.01);
 /// # let _ = program;
 /// ```
-pub struct Observed<P, T> {
+pub struct TracedProgram<P, T> {
     program: P,
     shared: Arc<Shared<T>>,
 }
@@ -44,10 +44,10 @@ pub struct Observed<P, T> {
 struct Shared<T> {
     tracer: T,
     sample: Sample,
-    open: Open,
+    open: OpenSpans,
 }
 
-impl<P, T> Observed<P, T>
+impl<P, T> TracedProgram<P, T>
 where
     P: Program,
     T: Tracer + Send + Sync + 'static,
@@ -58,11 +58,11 @@ where
     /// sampler has its say.
     #[must_use]
     pub fn new(program: P, tracer: T, share: f64) -> Self {
-        Self { program, shared: Arc::new(Shared { tracer, sample: Sample::new(share), open: Open::default() }) }
+        Self { program, shared: Arc::new(Shared { tracer, sample: Sample::new(share), open: OpenSpans::default() }) }
     }
 }
 
-impl<P, T> Program for Observed<P, T>
+impl<P, T> Program for TracedProgram<P, T>
 where
     P: Program,
     T: Tracer + Send + Sync + 'static,
@@ -90,7 +90,7 @@ where
         let mut attributes = attributes("activity", &name, &call.instance);
         attributes.push(KeyValue::new("durabletask.task.task_id", i64::from(call.id)));
         let span = self.shared.span(format!("activity:{name}"), attributes, None, &parent);
-        Traced::start(parent.with_span(span), || self.program.run(call))
+        TracedActivity::start(parent.with_span(span), || self.program.run(call))
     }
 
     fn operate(&self, entity: &EntityId, state: Option<&Payload>, operations: &[Operation], now: Time) -> EntityStep {

@@ -11,11 +11,11 @@ use crate::ids::InstanceId;
 pub const SPANS_OPEN_MAX: usize = 65_536;
 
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct OpenSpans {
     contexts: RwLock<HashMap<InstanceId, Context>>,
 }
 
-impl Open {
+impl OpenSpans {
     pub(super) fn get(&self, instance: &InstanceId) -> Option<Context> {
         self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(instance).cloned()
     }

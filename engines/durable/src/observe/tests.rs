@@ -13,7 +13,7 @@ const WORK: Activity<u32, u32> = Activity::new("Work");
 const FLOW: Orchestration<u32, u32> = Orchestration::new("Flow");
 
 struct Bench {
-    program: Observed<Registry, SdkTracer>,
+    program: TracedProgram<Registry, SdkTracer>,
     provider: SdkTracerProvider,
     exporter: InMemorySpanExporter,
 }
@@ -31,7 +31,7 @@ fn bench(share: f64) -> Bench {
     });
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
-    Bench { program: Observed::new(registry, provider.tracer("test"), share), provider, exporter }
+    Bench { program: TracedProgram::new(registry, provider.tracer("test"), share), provider, exporter }
 }
 
 impl Bench {

@@ -37,7 +37,7 @@ struct Part {
 
 /// Results of changes.
 #[derive(Debug, Default)]
-pub struct Applied {
+pub struct ChangeResults {
     /// For each requested change, in order, whether it was made.
     pub each: Vec<Result<(), Error>>,
     /// How many instances changed, sub-orchestrations included.
@@ -75,8 +75,8 @@ impl HubMaintenance {
     ///
     /// # Errors
     /// [`Error::Store`] if the store failed: some changes may then be durable, and no more can be made.
-    pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<Applied, Error> {
-        let mut applied = Applied::default();
+    pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<ChangeResults, Error> {
+        let mut applied = ChangeResults::default();
         for change in changes {
             let made = self.make(change)?;
             applied.each.push(made.map(|count| applied.instances += count));

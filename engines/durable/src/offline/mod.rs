@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use maintenance::{Applied, HubMaintenance};
+pub use maintenance::{ChangeResults, HubMaintenance};
 pub use reader::HubReader;
 pub use repair::{Damage, Findings, HubRepair, LISTED_MAX};
 

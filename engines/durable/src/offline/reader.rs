@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{InstanceId, PartitionId, Time};
 use crate::partition::{Partition, RequestKind, Response, Values};
-use crate::stopped::{self, Stopped};
+use crate::stopped::{self, StoppedPartition};
 use crate::store::Store;
 
 /// How often a partition is read before its store counts as wrong.
@@ -24,7 +24,7 @@ const PAGE: usize = 1024;
 /// A hub that is looked at. Nothing is written, and no code runs.
 pub struct HubReader {
     partitions: Vec<Partition>,
-    stopped: Vec<Stopped>,
+    stopped: Vec<StoppedPartition>,
 }
 
 /// The place of an instance among all, newest first.
@@ -60,7 +60,7 @@ impl HubReader {
 
     /// Partitions that have stopped since the hub was last opened and could note it, in order.
     #[must_use]
-    pub fn stopped(&self) -> &[Stopped] {
+    pub fn stopped(&self) -> &[StoppedPartition] {
         &self.stopped
     }
 
@@ -121,9 +121,9 @@ impl HubReader {
         wanted: impl Fn(&InstanceView) -> bool,
     ) -> Result<Vec<InstanceView>, Error> {
         let bound = after.map(|id| self.rank(id)).transpose()?;
-        let mut kept: BinaryHeap<Reverse<Ranked>> = BinaryHeap::new();
+        let mut kept: BinaryHeap<Reverse<RankedView>> = BinaryHeap::new();
         self.each(filter, |view| {
-            let ranked = Ranked(view);
+            let ranked = RankedView(view);
             let is_behind = bound.as_ref().is_none_or(|bound| ranked.rank() < (bound.0, &bound.1));
             if !is_behind || !wanted(&ranked.0) {
                 return;
@@ -133,7 +133,7 @@ impl HubReader {
                 kept.pop();
             }
         })?;
-        Ok(kept.into_sorted_vec().into_iter().map(|Reverse(Ranked(view))| view).collect())
+        Ok(kept.into_sorted_vec().into_iter().map(|Reverse(RankedView(view))| view).collect())
     }
 
     fn rank(&self, id: &InstanceId) -> Result<Rank, Error> {
@@ -143,29 +143,29 @@ impl HubReader {
 }
 
 /// A view, in the order of its rank.
-struct Ranked(InstanceView);
+struct RankedView(InstanceView);
 
-impl Ranked {
+impl RankedView {
     fn rank(&self) -> (Time, &InstanceId) {
         (self.0.created, &self.0.id)
     }
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for RankedView {
     fn eq(&self, other: &Self) -> bool {
         self.rank() == other.rank()
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedView {}
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedView {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedView {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.rank().cmp(&other.rank())
     }

@@ -97,7 +97,7 @@ fn terminate(id: &str) -> Change {
     Change::Terminate { id: self::id(id), reason: "enough".to_owned() }
 }
 
-fn apply(store: &Arc<dyn Store>, changes: impl IntoIterator<Item = Change>) -> Applied {
+fn apply(store: &Arc<dyn Store>, changes: impl IntoIterator<Item = Change>) -> ChangeResults {
     let mut maintenance = HubMaintenance::open(Arc::clone(store)).expect("taken");
     let applied = maintenance.apply(changes).expect("applied");
     maintenance.close().expect("given back");

@@ -138,9 +138,9 @@ mod tests {
     use crate::failure::Failure;
     use crate::program::Progress;
 
-    struct Sized(usize);
+    struct SizedCursor(usize);
 
-    impl Cursor for Sized {
+    impl Cursor for SizedCursor {
         fn feed(&mut self, _: &Event, _: &mut Vec<EventKind>) -> Progress {
             Progress::Ignored
         }
@@ -158,13 +158,13 @@ mod tests {
     fn the_bound_is_kept_and_the_last_used_stays() {
         let mut cursors = Cursors::new(250);
         for handle in 0..3 {
-            cursors.put(handle, Box::new(Sized(100)));
+            cursors.put(handle, Box::new(SizedCursor(100)));
         }
         cursors.shrink();
         assert_eq!(cursors.bytes(), 200);
         let left: Vec<u64> = (0..3).filter(|handle| cursors.places.contains_key(handle)).collect();
         assert!(cursors.get(left[0]).is_some());
-        cursors.put(9, Box::new(Sized(100)));
+        cursors.put(9, Box::new(SizedCursor(100)));
         cursors.shrink();
         assert_eq!(cursors.bytes(), 200);
         assert!(cursors.get(left[0]).is_some(), "the one used last was given up");
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn one_that_is_larger_than_the_bound_is_given_up() {
         let mut cursors = Cursors::new(10);
-        cursors.put(1, Box::new(Sized(11)));
+        cursors.put(1, Box::new(SizedCursor(11)));
         cursors.shrink();
         cursors.shrink();
         assert!(cursors.get(1).is_none());

@@ -164,9 +164,9 @@ impl Program for Scripts {
 }
 
 /// [`Scripts`] without its orchestrations.
-pub(crate) struct Missing;
+pub(crate) struct EmptyProgram;
 
-impl Program for Missing {
+impl Program for EmptyProgram {
     fn newest(&self, name: &str) -> Option<Version> {
         Scripts.newest(name)
     }

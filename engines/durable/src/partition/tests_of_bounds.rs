@@ -10,7 +10,7 @@ use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
 use crate::partition::bounds::Bounds;
-use crate::partition::testing::{Missing, Scripts, id, number};
+use crate::partition::testing::{EmptyProgram, Scripts, id, number};
 use crate::partition::{Input, Partition, Request, RequestKind};
 use crate::payload::Payload;
 use crate::store::{Batching, MemoryStore, Store};
@@ -115,7 +115,7 @@ fn a_lock_that_is_not_wanted_any_more_with_much_that_waits() {
 #[test]
 fn all_that_was_kept_for_a_parked_orchestration() {
     let (mut partition, waiting) = (partition(), id("waiting"));
-    partition.code.program = Arc::new(Missing);
+    partition.code.program = Arc::new(EmptyProgram);
     let (name, input) = (Name::Static("Wait"), number(OPERATIONS as u64));
     let start = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
     take(&mut partition, [tell(&waiting, start)]);

@@ -11,7 +11,7 @@ use crate::ids::{Epoch, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
 use crate::partition::bounds::Bounds;
-use crate::partition::testing::{Missing, Scripts, id, number};
+use crate::partition::testing::{EmptyProgram, Scripts, id, number};
 use crate::partition::{Effect, Input, Partition, Request, RequestKind, Response};
 use crate::program::Program;
 use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, Store};
@@ -202,7 +202,7 @@ fn a_purge_goes_on_after_a_crash() {
 
 #[test]
 fn all_that_is_kept_for_a_parked_orchestration_is_dropped_at_once() {
-    let mut bench = Bench::new(1, Missing);
+    let mut bench = Bench::new(1, EmptyProgram);
     let (name, input) = (Name::Static("Wait"), number(1));
     let start = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
     bench.take([deliver(id("waiting"), start)]);

@@ -9,7 +9,7 @@ use crate::event::Caller;
 use crate::ids::{EntityId, InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
-use crate::partition::testing::{Missing, Scripts, id, number};
+use crate::partition::testing::{EmptyProgram, Scripts, id, number};
 use crate::partition::{Effect, Input, Partition, Request, RequestKind};
 use crate::store::{MemoryStore, Store};
 
@@ -56,7 +56,7 @@ fn entities_are_not_started_and_orchestrations_have_no_operations() {
 fn a_lock_for_an_execution_that_is_gone_is_freed_though_its_successor_is_parked() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = HubOptions::default();
-    let mut partition = Partition::new(PartitionId(0), 1, Arc::new(Missing), Arc::clone(&store), &options);
+    let mut partition = Partition::new(PartitionId(0), 1, Arc::new(EmptyProgram), Arc::clone(&store), &options);
     partition.recover(&*store).expect("a new partition");
     let start = || MessageKind::Start {
         name: Name::Static("Wait"),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::options::HubOptions;
-use crate::partition::testing::{Missing, Scripts, id, number};
+use crate::partition::testing::{EmptyProgram, Scripts, id, number};
 use crate::partition::{Effect, Input, Partition, Request, RequestKind, TaskKey};
 use crate::payload::Payload;
 use crate::program::Program;
@@ -82,7 +82,7 @@ fn activities_that_wait_count_against_new_starts() {
 
 #[test]
 fn messages_kept_for_parked_orchestrations_count_against_new_events() {
-    let mut partition = partition(Missing);
+    let mut partition = partition(EmptyProgram);
     let waiting = id("waiting");
     take(&mut partition, [start(waiting.clone(), "Wait")]);
     leave_room_for_instances(&mut partition);

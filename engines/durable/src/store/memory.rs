@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::memory_bus::MemoryBus;
 use super::names::{check_blob_name, check_node_name};
 use super::{
-    Batching, Bus, FrameBatch, HubShape, Location, Owner, Scan, Scanned, SharedStore, Store, StoreError, Visit,
+    Batching, Bus, FrameBatch, HubShape, Location, LogPiece, Owner, Scan, SharedStore, Store, StoreError, Visit,
 };
 use crate::ids::{Epoch, PartitionId, Position};
 
@@ -226,7 +226,7 @@ impl SharedStore for MemoryStore {
         };
         let ends = begins + frames.len() as u64;
         for (position, frame) in (begins..).zip(&frames) {
-            found(Scanned::Frame(Position(position), frame))?;
+            found(LogPiece::Frame(Position(position), frame))?;
         }
         Ok(Position(ends))
     }

@@ -30,7 +30,7 @@ pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
 pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name, check_node_name};
-pub use shared::{Bus, Line, Owner, Receive, Scan, Scanned, SharedStore};
+pub use shared::{Bus, Line, LogPiece, Owner, Receive, Scan, SharedStore};
 
 use std::fmt;
 use std::path::PathBuf;

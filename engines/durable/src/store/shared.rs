@@ -81,7 +81,7 @@ pub trait SharedStore: Store {
 
 /// A piece of a log that may be damaged.
 #[derive(Debug)]
-pub enum Scanned<'a> {
+pub enum LogPiece<'a> {
     /// A whole frame and its position.
     Frame(Position, &'a [u8]),
     /// Unreadable data.
@@ -89,7 +89,7 @@ pub enum Scanned<'a> {
 }
 
 /// The callback for each piece of a scanned log.
-pub type Scan<'a> = dyn FnMut(Scanned<'_>) -> Result<(), StoreError> + 'a;
+pub type Scan<'a> = dyn FnMut(LogPiece<'_>) -> Result<(), StoreError> + 'a;
 
 /// Who has a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]

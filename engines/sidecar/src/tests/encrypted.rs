@@ -18,15 +18,15 @@ fn with(tls: &TlsFiles, hop: crate::HopConfig) -> Config {
 }
 
 /// A sidecar that requests certificates, of the service `b`, before `upstream`.
-fn inner(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr) -> Running {
-    Running::start(&with(
+fn inner(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr) -> RunningSidecar {
+    RunningSidecar::start(&with(
         &authority.issue(folder, "b"),
         crate::HopConfig { accept_tls: true, protocol, ..hop("inbound-tls", upstream) },
     ))
 }
 
 /// A sidecar of the service `a` before one that is expected to be `name`.
-fn outer(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr, name: &str) -> Running {
+fn outer(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr, name: &str) -> RunningSidecar {
     let hop = crate::HopConfig {
         direction: crate::Direction::Outbound,
         protocol,
@@ -34,7 +34,7 @@ fn outer(authority: &Authority, folder: &Path, protocol: Protocol, upstream: Soc
         upstream_name: Some(name.to_owned()),
         ..hop("to b", upstream)
     };
-    Running::start(&with(&authority.issue(folder, "a"), hop))
+    RunningSidecar::start(&with(&authority.issue(folder, "a"), hop))
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn callers_that_never_shake_hands_keep_nobody_out() {
         let mut config = with(&tls, crate::HopConfig { protocol, accept_tls: true, ..hop("in", server(echo).await) });
         config.limits.connections_max = 4;
         config.limits.connect_timeout_ms = 1_000_000;
-        let inner = Running::start(&config);
+        let inner = RunningSidecar::start(&config);
         let mut silent = Vec::new();
         for _ in 0..12 {
             silent.push(TcpStream::connect(inner.addresses[0]).await.unwrap());

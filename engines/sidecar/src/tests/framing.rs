@@ -18,13 +18,13 @@ async fn relayed(response: &'static str) -> String {
         read_head(&mut stream).await;
         stream.write_all(response.as_bytes()).await.unwrap();
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     ask(sidecar.addresses[0], "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await
 }
 
 #[tokio::test]
 async fn a_request_goes_on_with_all_of_its_body_whatever_its_method() {
-    let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", server(echo).await)]));
     let chunked = "4\r\nbody\r\n0\r\n\r\n";
     for (request, expected) in [
         (
@@ -56,7 +56,7 @@ async fn a_request_goes_on_with_all_of_its_body_whatever_its_method() {
 
 #[tokio::test]
 async fn a_length_beside_a_chunked_body_does_not_go_on() {
-    let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", server(echo).await)]));
     for fields in ["transfer-encoding: chunked\r\ncontent-length: 3", "content-length: 3\r\ntransfer-encoding: chunked"]
     {
         let request = format!("POST / HTTP/1.1\r\nhost: h\r\n{fields}\r\n\r\n4\r\nbody\r\n0\r\n\r\n");
@@ -78,7 +78,7 @@ async fn a_request_that_does_not_say_where_it_belongs_or_ends_is_refused_and_goe
         counting.fetch_add(1, Ordering::Relaxed);
         async { text("ok") }
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     let body = "4\r\nbody\r\n0\r\n\r\n";
     for (target, fields, expected) in [
         ("/", "host: a\r\nhost: a", "400 caller-malformed"),
@@ -126,7 +126,7 @@ async fn a_caller_that_closes_its_side_gets_the_response_that_comes_later() {
             text("done")
         }
     });
-    let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
+    let sidecar = RunningSidecar::start(&config(vec![hop("in", upstream.await)]));
     let mut caller = TcpStream::connect(sidecar.addresses[0]).await.unwrap();
     caller.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await.unwrap();
     come.notified().await;

@@ -25,11 +25,13 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
         *response.status_mut() = if request.uri().path() == "/gone" { StatusCode::NOT_FOUND } else { StatusCode::OK };
         response
     });
-    let inbound =
-        Running::with(&config(vec![hop("in", upstream.await)]), Some(Telemetry::with_exporter(exporter.clone())));
+    let inbound = RunningSidecar::with(
+        &config(vec![hop("in", upstream.await)]),
+        Some(Telemetry::with_exporter(exporter.clone())),
+    );
     let mut towards = hop("out", inbound.addresses[0]);
     towards.direction = Direction::Outbound;
-    let outbound = Running::with(&config(vec![towards]), Some(Telemetry::with_exporter(exporter.clone())));
+    let outbound = RunningSidecar::with(&config(vec![towards]), Some(Telemetry::with_exporter(exporter.clone())));
     let mut client = Client::connect(outbound.addresses[0]).await;
 
     for traceparent in [None, Some(format!("00-{TRACE}-{PARENT}-00")), Some("nonsense".to_owned())] {
@@ -80,7 +82,7 @@ async fn each_request_and_connection_has_its_line() {
     config.access_log = Some(path.clone());
     // Long enough for the connections whose callers have left.
     config.limits.drain_ms = 1_000;
-    let sidecar = Running::start(&config);
+    let sidecar = RunningSidecar::start(&config);
     Client::connect(sidecar.addresses[0]).await.get("/one?q='2'").await;
     Client::connect(sidecar.addresses[1]).await.get("/two").await;
     Client::connect(sidecar.addresses[2]).await.get("/three").await;

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::failure::QueryFailure;
 use super::rows::Rows;
-use super::running::Running;
+use super::running::RunningQuery;
 use super::session::Session;
 use super::slot::Slot;
 use super::span::{DatabaseServer, QuerySpan};
@@ -91,14 +91,14 @@ impl Database {
         // A query that finds no connection is one as well, so that traces show whose failure it is.
         let span = QuerySpan::begin(trace, &self.server, &query);
         let result = match taken.and_then(|taken| Ok((taken, self.choose()?))) {
-            Ok((taken, (slot, session))) => self.run(Running::begin(session, query, slot.begin(), taken)).await,
+            Ok((taken, (slot, session))) => self.run(RunningQuery::begin(session, query, slot.begin(), taken)).await,
             Err(unreachable) => Err(unreachable),
         };
         span.finish(&result);
         Ok(result?)
     }
 
-    async fn run(&self, running: Running) -> Result<Rows, QueryFailure> {
+    async fn run(&self, running: RunningQuery) -> Result<Rows, QueryFailure> {
         let timeout = self.config.timeout;
         match tokio::time::timeout(timeout, running).await {
             Ok(Ok(rows)) => rows.map_err(QueryFailure::Unreadable),
@@ -113,7 +113,7 @@ impl Database {
             return Ok(place);
         }
         self.choose()?;
-        let _waiting = Waiting::begin(&self.waiting);
+        let _waiting = WaitCount::begin(&self.waiting);
         let span = super::span::WaitSpan::begin(trace);
         let place = tokio::time::timeout(self.config.wait, Arc::clone(&self.places).acquire_owned()).await;
         // Nobody closes the semaphore.
@@ -172,16 +172,16 @@ pub(super) struct PoolState {
     pub(super) timeouts: usize,
 }
 
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitCount<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

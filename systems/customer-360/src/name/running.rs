@@ -25,12 +25,12 @@ type Outcome = Result<Result<Rows, String>, tokio_postgres::Error>;
 type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A query under way.
-pub(super) struct Running {
+pub(super) struct RunningQuery {
     work: Option<Work>,
     session: Arc<Session>,
 }
 
-impl Running {
+impl RunningQuery {
     pub(super) fn begin(session: Arc<Session>, query: Query, turn: Turn, place: OwnedSemaphorePermit) -> Self {
         let on = Arc::clone(&session);
         let work = Box::pin(async move {
@@ -42,7 +42,7 @@ impl Running {
     }
 }
 
-impl Future for Running {
+impl Future for RunningQuery {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -54,7 +54,7 @@ impl Future for Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningQuery {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         let session = Arc::clone(&self.session);

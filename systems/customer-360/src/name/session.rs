@@ -24,7 +24,7 @@ pub(super) struct Session {
 }
 
 /// Ready when the connection has ended, with the reason.
-pub(super) type Ended = JoinHandle<String>;
+pub(super) type SessionEnd = JoinHandle<String>;
 
 impl Session {
     /// Connects and prepares.
@@ -32,7 +32,7 @@ impl Session {
     /// # Errors
     ///
     /// In words, what the system or the database said.
-    pub(super) async fn open(config: &tokio_postgres::Config) -> Result<(Self, Ended), String> {
+    pub(super) async fn open(config: &tokio_postgres::Config) -> Result<(Self, SessionEnd), String> {
         let opening = tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(config)).await;
         match opening {
             Ok(Ok(opened)) => Ok(opened),
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    async fn connect(config: &tokio_postgres::Config) -> Result<(Self, Ended), tokio_postgres::Error> {
+    async fn connect(config: &tokio_postgres::Config) -> Result<(Self, SessionEnd), tokio_postgres::Error> {
         let (client, connection) = config.connect(NoTls).await?;
         let ended = tokio::spawn(async {
             match connection.await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Config, open_with};
 use crate::telemetry::Telemetry;
-use crate::testing::{Postgres, Recorded, Started, address_of_nobody, attribute, eventually, reason};
+use crate::testing::{Postgres, RunningService, SpanRecorder, address_of_nobody, attribute, eventually, reason};
 use crate::{Choice, UpstreamConfig, customer, person};
 
 const NAMES: &str = r#"[{"personId":1,"first":"Eric","middle":"Donald","last":"Murphy"},{"personId":2,"first":"Rosa","middle":"Louise McCauley","last":"Parks"},{"personId":3,"first":"Mohandas","middle":"Karamchand","last":"Gandhi"},{"personId":4,"first":"John","middle":"Fitzgerald","last":"Kennedy"},{"personId":5,"first":"William","middle":"Jefferson","last":"Clinton"}]"#;
@@ -16,8 +16,8 @@ fn config(url: &str) -> Config {
     Config { url: url.to_owned(), connections: 2, in_flight: 8, wait: timeout, timeout }
 }
 
-async fn names(config: &Config, telemetry: Telemetry) -> Started {
-    let names = Started::new(open_with(0, config, telemetry).await.unwrap());
+async fn names(config: &Config, telemetry: Telemetry) -> RunningService {
+    let names = RunningService::new(open_with(0, config, telemetry).await.unwrap());
     eventually("a connection", || async { names.get("/health").await.0 == 200 }).await;
     names
 }
@@ -31,9 +31,9 @@ async fn the_chain_responds_field_by_field_as_the_original() {
         choice: Choice::RoundRobin,
         timeout: Duration::from_secs(20),
     };
-    let people = Started::new(person::open_with(0, upstream(&names.url), Telemetry::default()).await.unwrap());
+    let people = RunningService::new(person::open_with(0, upstream(&names.url), Telemetry::default()).await.unwrap());
     let customers = customer::open_with(0, upstream(&people.url), Telemetry::default()).await.unwrap();
-    let customers = Started::new(customers);
+    let customers = RunningService::new(customers);
     assert_eq!(names.get("/api/name").await, (200, NAMES.to_owned()));
     let (status, headers, body) = customers.ask("GET", "/api/customer", &[], "").await;
     assert_eq!((status, body.as_str()), (200, CUSTOMERS));
@@ -104,8 +104,8 @@ async fn names_are_added_once() {
 #[tokio::test]
 async fn a_sampled_request_shows_its_query() {
     let Some(postgres) = Postgres::start().await else { return };
-    let recorded = Recorded::default();
-    let traced = Started::new(open_with(0, &config(&postgres.url()), recorded.telemetry()).await.unwrap());
+    let recorded = SpanRecorder::default();
+    let traced = RunningService::new(open_with(0, &config(&postgres.url()), recorded.telemetry()).await.unwrap());
     let unsampled = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")];
     let sampled = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
     eventually("a connection", || async { traced.ask("GET", "/api/name", &unsampled, "").await.0 == 200 }).await;
@@ -130,9 +130,9 @@ async fn a_sampled_request_shows_its_query() {
 #[tokio::test]
 async fn a_query_that_waits_in_vain_for_a_place_is_reported_so() {
     let Some(postgres) = Postgres::start().await else { return };
-    let recorded = Recorded::default();
+    let recorded = SpanRecorder::default();
     let few = Config { in_flight: 1, wait: Duration::from_secs(1), ..config(&postgres.url()) };
-    let names = Arc::new(Started::new(open_with(0, &few, recorded.telemetry()).await.unwrap()));
+    let names = Arc::new(RunningService::new(open_with(0, &few, recorded.telemetry()).await.unwrap()));
     eventually("a connection", || async { names.get("/health").await.0 == 200 }).await;
     let locking = postgres.client("customers").await;
     locking.batch_execute("BEGIN; LOCK TABLE name IN ACCESS EXCLUSIVE MODE").await.unwrap();
@@ -186,7 +186,7 @@ async fn a_database_that_dies_and_comes_back_is_found_again() {
 #[tokio::test]
 async fn without_a_database_every_query_fails_at_once() {
     let config = config(&format!("postgres://postgres@{}/customers", address_of_nobody().await));
-    let names = Started::new(open_with(0, &config, Telemetry::default()).await.unwrap());
+    let names = RunningService::new(open_with(0, &config, Telemetry::default()).await.unwrap());
     for path in ["/api/name", "/api/name/1", "/health"] {
         let (status, body) = names.get(path).await;
         assert_eq!((status, reason(&body).as_str()), (503, "database_unreachable"), "{path}");

@@ -34,7 +34,7 @@ pub(super) struct Connection {
 }
 
 /// Result of a call, and whether its connection can be used again.
-pub(super) struct Exchanged {
+pub(super) struct CallOutcome {
     pub(super) result: Result<Response<Bytes>, CallFailure>,
     pub(super) kept: Option<Connection>,
 }
@@ -51,11 +51,11 @@ impl Connection {
     }
 
     /// Sends `request` and reads the response to its end.
-    pub(super) async fn exchange(mut self, request: Request<Body>) -> Exchanged {
+    pub(super) async fn exchange(mut self, request: Request<Body>) -> CallOutcome {
         let Self { sender, driver } = &mut self;
-        let result = Driven { work: pin!(send(sender, request)), driver, is_open: true }.await;
+        let result = DrivenCall { work: pin!(send(sender, request)), driver, is_open: true }.await;
         let is_kept = result.as_ref().is_ok_and(|(_, is_open)| *is_open) && !self.sender.is_closed();
-        Exchanged { result: result.map(|(response, _)| response), kept: is_kept.then_some(self) }
+        CallOutcome { result: result.map(|(response, _)| response), kept: is_kept.then_some(self) }
     }
 }
 
@@ -75,13 +75,13 @@ async fn send(sender: &mut SendRequest<Body>, request: Request<Body>) -> Result<
 
 /// A call and the driver of its connection as one future: ready with what the call came to, and whether the connection
 /// is still open then.
-struct Driven<'a, W> {
+struct DrivenCall<'a, W> {
     work: Pin<&'a mut W>,
     driver: &'a mut Driver,
     is_open: bool,
 }
 
-impl<W: Future<Output = Result<Response<Bytes>, CallFailure>>> Future for Driven<'_, W> {
+impl<W: Future<Output = Result<Response<Bytes>, CallFailure>>> Future for DrivenCall<'_, W> {
     type Output = Result<(Response<Bytes>, bool), CallFailure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

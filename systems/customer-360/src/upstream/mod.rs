@@ -25,7 +25,7 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use connection::{Connection, Exchanged};
+use connection::{CallOutcome, Connection};
 use failure::CallFailure;
 use span::AttemptSpan;
 
@@ -172,7 +172,7 @@ impl Replica {
 
     async fn exchange(&self, request: impl Fn() -> Request<Empty<Bytes>>) -> Result<Response<Bytes>, CallFailure> {
         if let Some(connection) = self.take() {
-            let Exchanged { result, kept } = connection.exchange(request()).await;
+            let CallOutcome { result, kept } = connection.exchange(request()).await;
             self.keep(kept);
             if !matches!(result, Err(CallFailure::Connection(_))) {
                 return result;
@@ -180,7 +180,7 @@ impl Replica {
             // It was closed meanwhile, and so the others probably were.
             self.idle().clear();
         }
-        let Exchanged { result, kept } = Connection::open(&self.authority).await?.exchange(request()).await;
+        let CallOutcome { result, kept } = Connection::open(&self.authority).await?.exchange(request()).await;
         self.keep(kept);
         result
     }

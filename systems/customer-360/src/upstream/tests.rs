@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::telemetry::Telemetry;
 use crate::testing::{
-    Fake, Recorded, Started, Told, address_of_nobody, ask, attribute, eventually, ok, reason, response,
+    Fake, RunningService, SpanRecorder, Told, address_of_nobody, ask, attribute, eventually, ok, reason, response,
 };
 use crate::{Choice, UpstreamConfig, person};
 
@@ -14,12 +14,12 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
 /// The service of people over these replicas of the service of names.
-async fn people_of(urls: &str, choice: Choice, telemetry: Telemetry) -> Started {
+async fn people_of(urls: &str, choice: Choice, telemetry: Telemetry) -> RunningService {
     let config = UpstreamConfig { replicas: urls.parse().unwrap(), choice, timeout: Duration::from_secs(20) };
-    Started::new(person::open_with(0, config, telemetry).await.unwrap())
+    RunningService::new(person::open_with(0, config, telemetry).await.unwrap())
 }
 
-async fn people(urls: &str) -> Started {
+async fn people(urls: &str) -> RunningService {
     people_of(urls, Choice::RoundRobin, Telemetry::default()).await
 }
 
@@ -53,7 +53,7 @@ async fn what_is_not_there_is_said() {
 #[tokio::test]
 async fn an_unsampled_context_goes_on_as_it_came_and_leaves_no_span() {
     let names = Fake::start(|_| ok(NAMES)).await;
-    let recorded = Recorded::default();
+    let recorded = SpanRecorder::default();
     let traceparent = format!("00-{TRACE}-{PARENT}-00");
     for telemetry in [Telemetry::default(), recorded.telemetry()] {
         let people = people_of(&names.url, Choice::RoundRobin, telemetry).await;
@@ -67,7 +67,7 @@ async fn an_unsampled_context_goes_on_as_it_came_and_leaves_no_span() {
 #[tokio::test]
 async fn a_sampled_context_goes_on_under_the_spans_of_server_and_call() {
     let names = Fake::start(|_| ok(NAMES)).await;
-    let recorded = Recorded::default();
+    let recorded = SpanRecorder::default();
     let people = people_of(&names.url, Choice::RoundRobin, recorded.telemetry()).await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     people.ask("GET", "/api/person?a=b", &[("traceparent", &traceparent)], "").await;
@@ -95,7 +95,7 @@ async fn a_sampled_context_goes_on_under_the_spans_of_server_and_call() {
 #[tokio::test]
 async fn a_context_that_is_none_begins_a_trace_here() {
     let names = Fake::start(|_| ok(NAMES)).await;
-    let recorded = Recorded::default();
+    let recorded = SpanRecorder::default();
     let people = people_of(&names.url, Choice::RoundRobin, recorded.telemetry()).await;
     people.ask("GET", "/api/person", &[("traceparent", "00-nothing-00")], "").await;
     let server = recorded.only("GET /api/person");
@@ -120,7 +120,7 @@ async fn a_failed_response_is_reported_by_kind() {
     ] {
         let told = std::sync::Mutex::new(Some(told));
         let names = Fake::start(move |_| told.lock().unwrap().take().unwrap()).await;
-        let recorded = Recorded::default();
+        let recorded = SpanRecorder::default();
         let people = people_of(&names.url, Choice::RoundRobin, recorded.telemetry()).await;
         let (found, body) = people.get("/api/person").await;
         assert_eq!((found, reason(&body).as_str()), (status, expected), "{body}");
@@ -163,7 +163,7 @@ async fn a_connection_that_was_closed_is_replaced_without_a_failure() {
 #[tokio::test]
 async fn a_replica_that_is_gone_is_passed_by() {
     let names = Fake::start(|_| ok(NAMES)).await;
-    let recorded = Recorded::default();
+    let recorded = SpanRecorder::default();
     let urls = format!("http://{},{}", address_of_nobody().await, names.url);
     let people = people_of(&urls, Choice::Affinity(0), recorded.telemetry()).await;
     assert_eq!(people.get("/api/person").await, (200, PEOPLE.to_owned()));
@@ -185,8 +185,8 @@ async fn no_listener_and_no_response_are_reported_apart() {
         choice: Choice::RoundRobin,
         timeout: Duration::from_secs(1),
     };
-    let recorded = Recorded::default();
-    let people = Started::new(person::open_with(0, config, recorded.telemetry()).await.unwrap());
+    let recorded = SpanRecorder::default();
+    let people = RunningService::new(person::open_with(0, config, recorded.telemetry()).await.unwrap());
     let (status, body) = people.get("/api/person").await;
     assert_eq!(attribute(&recorded.only("GET"), "error.type").as_deref(), Some("timeout"));
     assert_eq!((status, reason(&body).as_str()), (504, "timeout"), "{body}");

@@ -35,7 +35,7 @@ struct PartitionKey {
 }
 
 #[derive(Deserialize)]
-struct Listing {
+struct RangeList {
     #[serde(rename = "PartitionKeyRanges")]
     ranges: Vec<Range>,
 }
@@ -92,7 +92,7 @@ fn key_of(body: &[u8]) -> Result<KeyProperties, StoreError> {
 }
 
 fn ranges_of(body: &[u8]) -> Result<RangeIds, StoreError> {
-    let mut ranges = read::<Listing>(body, "its ranges")?.ranges;
+    let mut ranges = read::<RangeList>(body, "its ranges")?.ranges;
     if ranges.is_empty() {
         return Err(StoreError::Malformed("it has no ranges".to_owned()));
     }

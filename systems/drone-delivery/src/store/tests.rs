@@ -6,7 +6,7 @@ use opentelemetry::trace::{SpanContext, TraceContextExt as _, Tracer as _};
 use tokio::sync::{Barrier, Notify};
 
 use super::*;
-use crate::testing::{Asked, Fake, Recorded, Told, attribute, described, url_of_nobody};
+use crate::testing::{Fake, FakeRequest, SpanRecorder, Told, attribute, described, url_of_nobody};
 
 /// The partition key of a container of which the query's filter says nothing, and of one whose key it fixes.
 const BY_ID: &str = "id";
@@ -31,27 +31,27 @@ fn throttled(wait_ms: u64) -> Told {
 }
 
 /// Requests that a store got, except for its container's description.
-fn asked_of(fake: &Fake) -> Vec<Asked> {
+fn asked_of(fake: &Fake) -> Vec<FakeRequest> {
     fake.asked().into_iter().filter(|asked| !asked.is_description()).collect()
 }
 
-fn is_listing(asked: &Asked) -> bool {
+fn is_listing(asked: &FakeRequest) -> bool {
     asked.path.ends_with("/pkranges")
 }
 
-fn range_of(asked: &Asked) -> u32 {
+fn range_of(asked: &FakeRequest) -> u32 {
     asked.header(RANGE).unwrap().parse().unwrap()
 }
 
 struct Client {
     store: Store,
-    recorded: Recorded,
+    recorded: SpanRecorder,
     parent: Context,
 }
 
 impl Client {
     fn of(config: StoreConfig) -> Self {
-        let recorded = Recorded::default();
+        let recorded = SpanRecorder::default();
         let tracer = recorded.telemetry().tracer();
         let parent = Context::new().with_span(tracer.start("parent"));
         Self { store: Store::open(config, tracer).unwrap(), recorded, parent }

@@ -56,9 +56,9 @@ impl PoolMeters {
     }
 
     /// A request waits, for as long as what is returned lives.
-    pub(super) fn waiting(&self) -> Waiting<'_> {
+    pub(super) fn waiting(&self) -> WaitCount<'_> {
         self.pending.add(1, &self.pool);
-        Waiting(self)
+        WaitCount(self)
     }
 
     /// A request timed out waiting.
@@ -99,9 +99,9 @@ impl PoolMeters {
 }
 
 /// See [`PoolMeters::waiting`].
-pub(super) struct Waiting<'a>(&'a PoolMeters);
+pub(super) struct WaitCount<'a>(&'a PoolMeters);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitCount<'_> {
     fn drop(&mut self) {
         self.0.pending.add(-1, &self.0.pool);
     }

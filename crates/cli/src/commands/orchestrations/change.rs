@@ -1,6 +1,6 @@
 //! `narrows orchestrations terminate|suspend|resume HUB ID…`: one change to each orchestration named.
 
-use narrows_durable::{Applied, Change, InstanceId};
+use narrows_durable::{Change, ChangeResults, InstanceId};
 
 use super::store::{Found, unknown};
 use super::{HubArgument, instance};
@@ -62,14 +62,14 @@ pub(super) fn check_known(found: &Found, ids: &[InstanceId]) -> Result<(), crate
 }
 
 /// Reports which changes could not be made.
-pub(super) fn refused(applied: &Applied) -> Exit {
+pub(super) fn refused(applied: &ChangeResults) -> Exit {
     let errors: Vec<String> =
         applied.each.iter().filter_map(|each| each.as_ref().err()).map(ToString::to_string).collect();
     errors.iter().for_each(|error| stderr::say(&format!("error: {error}")));
     if errors.is_empty() { Exit::Fine } else { Exit::VerdictFailed }
 }
 
-fn report(sort: Sort, applied: &Applied) -> String {
+fn report(sort: Sort, applied: &ChangeResults) -> String {
     let made = applied.each.iter().filter(|each| each.is_ok()).count();
     let below = usize::try_from(applied.instances).unwrap_or(usize::MAX).saturating_sub(made);
     let orchestrations = plural(made, "orchestration");

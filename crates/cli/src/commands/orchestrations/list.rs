@@ -1,6 +1,6 @@
 //! `narrows orchestrations list HUB`: orchestrations, newest first, page by page.
 
-use narrows_durable::{Error, Filter, HubReader, InstanceId, InstanceView, Status, Stopped, Time};
+use narrows_durable::{Error, Filter, HubReader, InstanceId, InstanceView, Status, StoppedPartition, Time};
 use narrows_model::table::{Cell, Column, ColumnType, Table};
 use narrows_model::units;
 use narrows_report::table;
@@ -89,7 +89,7 @@ struct Listing {
     views: Vec<InstanceView>,
     has_more: bool,
     counts: Vec<(Status, u64)>,
-    stopped: Vec<Stopped>,
+    stopped: Vec<StoppedPartition>,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
@@ -131,7 +131,7 @@ fn as_text(listing: Listing) -> String {
 }
 
 /// A stopped partition, and why it stopped.
-pub(super) fn stopped_line(stopped: &Stopped) -> String {
+pub(super) fn stopped_line(stopped: &StoppedPartition) -> String {
     format!("partition {} stopped at {}: {}", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
 }
 
@@ -169,7 +169,7 @@ fn as_json(listing: &Listing) -> Value {
     json!({ "instances": instances, "next": next, "counts": counts, "stopped": stopped })
 }
 
-pub(super) fn stopped_json(stopped: &Stopped) -> Value {
+pub(super) fn stopped_json(stopped: &StoppedPartition) -> Value {
     json!({ "partition": stopped.partition, "at": rfc3339(Time(stopped.at_us)), "reason": stopped.reason })
 }
 

@@ -15,7 +15,7 @@ pub(super) fn delete(service: &Service, path: &str, headers: &[(&str, &str)]) ->
 }
 
 /// A store with database `db` and in it the container of `definition`, with those headers.
-pub(super) fn with_container(definition: &Value, headers: &[(&str, &str)]) -> (Service, Held) {
+pub(super) fn with_container(definition: &Value, headers: &[(&str, &str)]) -> (Service, StoredDocument) {
     let (service, clock) =
         service(Config { containers: vec!["c".into()], documents_per_container: 0, ..Config::default() });
     assert_eq!(post(&service, "/dbs", &[], &json!({ "id": "db" })).status, 201);

@@ -39,7 +39,7 @@ fn a_disk_that_fails_is_not_hidden_and_loses_nothing_that_was_acknowledged() {
 }
 
 fn refused(dir: &Path) -> Error {
-    match Store::open(&kept(dir), Held::default()) {
+    match Store::open(&kept(dir), StoredDocument::default()) {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
@@ -64,7 +64,7 @@ fn a_folder_in_use_is_refused_with_the_process_that_has_it() {
     let expected = format!("the folder {} is in use by process {}", dir.path().display(), std::process::id());
     assert_eq!((error.to_string(), error.hint().is_some()), (expected, true));
     drop(service);
-    Store::open(&kept(dir.path()), Held::default()).unwrap();
+    Store::open(&kept(dir.path()), StoredDocument::default()).unwrap();
 }
 
 #[test]
@@ -147,14 +147,14 @@ proptest! {
         bytes.truncate(cut.map_or(length, |cut| cut.index(length)));
         std::fs::write(&file, bytes).unwrap();
         std::fs::write(dir.path().join("docstore.sqlite-wal"), log).unwrap();
-        if let Ok(store) = Store::open(&kept(dir.path()), Held::default()) {
+        if let Ok(store) = Store::open(&kept(dir.path()), StoredDocument::default()) {
             let held = store.containers()[0].ranges().iter().map(|range| range.partition.mark().documents).sum::<u64>();
             prop_assert_eq!(held, 200);
         }
     }
 }
 
-fn nonsense() -> impl Strategy<Value = (crate::held::Held, Mark)> {
+fn nonsense() -> impl Strategy<Value = (crate::stored_document::StoredDocument, Mark)> {
     let numbers = || prop_oneof![0_u64..4, any::<u64>()];
     let places = proptest::collection::vec(0..1_u128 << 126, 1..3);
     let entry = (numbers(), proptest::collection::vec(any::<u8>(), 0..8), places, numbers(), numbers());
@@ -164,9 +164,9 @@ fn nonsense() -> impl Strategy<Value = (crate::held::Held, Mark)> {
         let (number, key, places, lsn, unix_s) = entry;
         let places: Vec<u8> = places.into_iter().flat_map(u128::to_be_bytes).collect();
         let effective = EffectiveKey::from_bytes(&places).unwrap();
-        let entry = crate::held::Entry { number, key: key.into(), effective, lsn, unix_s, ttl };
+        let entry = crate::stored_document::Entry { number, key: key.into(), effective, lsn, unix_s, ttl };
         let (lsn, number, documents) = mark;
-        (crate::held::Held { entry, text: text.into() }, Mark { lsn, number, documents })
+        (crate::stored_document::StoredDocument { entry, text: text.into() }, Mark { lsn, number, documents })
     })
 }
 
@@ -182,7 +182,7 @@ proptest! {
             service.store.journal().write(Change::Documents { container: number, range: 0, writes, mark });
         }
         drop(service);
-        if let Ok(store) = Store::open(&kept(dir.path()), Held::default()) {
+        if let Ok(store) = Store::open(&kept(dir.path()), StoredDocument::default()) {
             let service = served(Arc::new(store), &Config::default());
             prop_assert!(everything(&service).len() > 3);
             let range = [("x-ms-documentdb-partitionkeyrangeid", "0")];
@@ -221,7 +221,7 @@ fn readable(store: &Store) -> u64 {
 #[test]
 fn no_damaged_copy_of_a_folder_opens_with_less_than_was_acknowledged() {
     let files = killed();
-    assert_eq!(readable(&Store::open(&kept(written(&files).path()), Held::default()).unwrap()), 100);
+    assert_eq!(readable(&Store::open(&kept(written(&files).path()), StoredDocument::default()).unwrap()), 100);
     let mut random = crate::random::Random::new(7);
     let mut below = |end: usize| random.below(end as u64) as usize;
     let mut refused = [0; 3];
@@ -235,7 +235,7 @@ fn no_damaged_copy_of_a_folder_opens_with_less_than_was_acknowledged() {
             1 => bytes[place..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
             _ => bytes[place] ^= 1 << below(8),
         }
-        match Store::open(&kept(written(&damaged).path()), Held::default()) {
+        match Store::open(&kept(written(&damaged).path()), StoredDocument::default()) {
             Ok(store) => assert_eq!(readable(&store), 100, "copy {copy}: {} at {place}", damaged[which].0),
             Err(error) => {
                 refused[which] += 1;
@@ -271,7 +271,7 @@ fn a_folder_that_lost_its_end_is_refused_until_it_is_repaired() {
         assert_eq!(std::fs::read(copies.join(name)).unwrap(), *bytes, "{name}");
     }
     assert!(crate::Repair::open(dir.path()).unwrap().findings().is_empty());
-    let store = Store::open(&kept(dir.path()), Held::default()).unwrap();
+    let store = Store::open(&kept(dir.path()), StoredDocument::default()).unwrap();
     assert_eq!(readable(&store), left as u64);
     let service = served(Arc::new(store), &Config::default());
     assert_eq!(create(&service, 100, 1, json!({})).status, 201);
@@ -296,7 +296,7 @@ fn a_repair_keeps_every_row_that_can_be_read() {
         assert!(findings.contains(expected), "{findings}");
     }
     repair.accept().unwrap();
-    assert_eq!(readable(&Store::open(&kept(dir.path()), Held::default()).unwrap()), 198);
+    assert_eq!(readable(&Store::open(&kept(dir.path()), StoredDocument::default()).unwrap()), 198);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_folder_of_a_version_without_the_note_is_opened_and_keeps_one_from_then_on()
     let file = filled(dir.path());
     change(&file, "DELETE FROM marks WHERE container > 1000");
     std::fs::remove_file(dir.path().join("acknowledged")).unwrap();
-    drop(Store::open(&kept(dir.path()), Held::default()).unwrap());
+    drop(Store::open(&kept(dir.path()), StoredDocument::default()).unwrap());
     assert!(dir.path().join("acknowledged").exists());
-    drop(Store::open(&kept(dir.path()), Held::default()).unwrap());
+    drop(Store::open(&kept(dir.path()), StoredDocument::default()).unwrap());
 }

@@ -6,7 +6,7 @@ use super::*;
 const THINGS: &str = "/dbs/db/colls/things/docs";
 const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["o1"]"#);
 
-fn things() -> (Service, Held) {
+fn things() -> (Service, StoredDocument) {
     with_container(&by_owner("things"), &[("x-ms-offer-throughput", "10000")])
 }
 

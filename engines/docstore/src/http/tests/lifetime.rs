@@ -136,8 +136,9 @@ fn more_partitions_than_the_sdk_allows_series_by_default_are_all_exported() {
     let received = receive(receiver);
     let containers = ["utilization", "b", "c"].map(str::to_owned).to_vec();
     let base = Config { partitions: 1_000, throughput_ru_per_second: 2_000, ..Config::default() };
-    let store =
-        Arc::new(Store::open(&Config { containers, documents_per_container: 0, ..base }, Held::default()).unwrap());
+    let store = Arc::new(
+        Store::open(&Config { containers, documents_per_container: 0, ..base }, StoredDocument::default()).unwrap(),
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let settings = Settings { endpoint, interval: Duration::from_secs(3_600) };
     let export = Export::start(&settings, &store).unwrap();

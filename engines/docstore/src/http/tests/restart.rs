@@ -21,7 +21,7 @@ pub(super) fn again(service: Service, dir: &Path, later_s: u64) -> Service {
 }
 
 /// A store in `dir` with the container `things` in database `db`.
-pub(super) fn with_things(dir: &Path, definition: &Value, headers: &[(&str, &str)]) -> (Service, Held) {
+pub(super) fn with_things(dir: &Path, definition: &Value, headers: &[(&str, &str)]) -> (Service, StoredDocument) {
     let (service, clock) = service(kept(dir));
     assert_eq!(post(&service, "/dbs", &[], &json!({ "id": "db" })).status, 201);
     assert_eq!(post(&service, "/dbs/db/colls", headers, definition).status, 201);

@@ -35,9 +35,9 @@ const TICK: ExternalEvent<u64> = ExternalEvent::new("Tick");
 const ADD: EntityOp<u64, u64, u64> = EntityOp::new("Add");
 const FLOW: Orchestration<Step, u64> = Orchestration::new("Flow");
 
-type Running = Pin<Box<dyn Future<Output = Result<u64, Failure>>>>;
+type RunningCode = Pin<Box<dyn Future<Output = Result<u64, Failure>>>>;
 
-fn run(ctx: Ctx, step: Step) -> Running {
+fn run(ctx: Ctx, step: Step) -> RunningCode {
     Box::pin(async move {
         match step {
             Step::Call { retries, pause_s, timeout_s } => {

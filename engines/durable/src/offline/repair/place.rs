@@ -7,7 +7,7 @@ use crate::ids::{Epoch, PartitionId, Position};
 use crate::node::alone::{self, Silent};
 use crate::offline::repair::shape;
 use crate::store::files::salvage::{Frames, Salvage, SalvagedLog};
-use crate::store::{HubShape, Location, Scanned, SharedStore, Store, StoreError};
+use crate::store::{HubShape, Location, LogPiece, SharedStore, Store, StoreError};
 
 /// The location of a hub, held during inspection or repair.
 pub(super) trait Place {
@@ -129,11 +129,11 @@ impl Place for SharedPlace {
         from: Position,
         mut frames: Frames<'_>,
     ) -> Result<SalvagedLog, StoreError> {
-        let mut reading = Reading::new(partition, from);
+        let mut reading = SharedLogReader::new(partition, from);
         let noted = self.store.scan(partition, &mut |found| {
             match found {
-                Scanned::Frame(position, frame) => reading.frame(position.0, frame, &mut frames),
-                Scanned::Damage(damage) => reading.damage.push(damage),
+                LogPiece::Frame(position, frame) => reading.frame(position.0, frame, &mut frames),
+                LogPiece::Damage(damage) => reading.damage.push(damage),
             }
             Ok(())
         })?;
@@ -163,7 +163,7 @@ impl Place for SharedPlace {
 }
 
 /// A log of a shared store, read as long as its frames are consecutive.
-struct Reading {
+struct SharedLogReader {
     partition: PartitionId,
     from: u64,
     /// The frame that must come next.
@@ -175,7 +175,7 @@ struct Reading {
     out: SalvagedLog,
 }
 
-impl Reading {
+impl SharedLogReader {
     fn new(partition: PartitionId, from: Position) -> Self {
         let (from, next) = (from.0, from.0);
         Self { partition, from, next, is_broken: false, damage: Vec::new(), out: SalvagedLog::default() }
@@ -248,7 +248,7 @@ mod tests {
     /// damage.
     fn read(pieces: &[Piece], noted: u64) -> (Vec<u64>, Vec<u64>, Vec<String>, SalvagedLog) {
         let (mut read, mut strays) = (Vec::new(), Vec::new());
-        let mut reading = Reading::new(PartitionId(0), Position(4));
+        let mut reading = SharedLogReader::new(PartitionId(0), Position(4));
         for piece in pieces {
             match piece {
                 Damage => reading.damage.push(reading.damaged("found".to_owned())),

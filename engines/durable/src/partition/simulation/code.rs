@@ -48,11 +48,11 @@ pub(super) struct Token {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) token: Token,
-    pub(super) then: Then,
+    pub(super) then: Reaction,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Then {
+pub(super) enum Reaction {
     Nothing,
     /// Signal another ledger.
     Tell(u8),
@@ -90,7 +90,7 @@ pub(super) enum Step {
     Sleep { ms: u64 },
     Await { ms: u64 },
     Raise { to: String },
-    Signal { ledger: u8, then: Then },
+    Signal { ledger: u8, then: Reaction },
     SignalLater { ledger: u8, ms: u64 },
     Call { ledger: u8 },
     Refused { ledger: u8 },
@@ -159,9 +159,9 @@ pub(super) fn without_orchestrations() -> Registry {
     code.entity(LEDGER)
         .operation(NOTE, |ledger: &mut Ledger, note: Note, context: &mut EntityContext| {
             match note.then {
-                Then::Nothing => {}
-                Then::Tell(other) => context.signal(&self::ledger(other), HEAR, &note.token)?,
-                Then::Launch => {
+                Reaction::Nothing => {}
+                Reaction::Tell(other) => context.signal(&self::ledger(other), HEAR, &note.token)?,
+                Reaction::Launch => {
                     let script = Script::new(launched(&note.token), Vec::new());
                     let id = InstanceId::new(&script.name).map_err(|error| Failure::application(error.to_string()))?;
                     context.start_as(PLAY, &id, &script)?;
@@ -221,7 +221,7 @@ async fn take(ctx: &Ctx, script: &mut Script, step: Step) -> Result<(), Failure>
         Step::SignalLater { ledger, ms } => {
             let token = Token { is_loose: true, ..script.token() };
             let at = ctx.now().plus(Duration::from_millis(ms));
-            ctx.entity_signal_at(&self::ledger(ledger), NOTE, &Note { token, then: Then::Nothing }, at)
+            ctx.entity_signal_at(&self::ledger(ledger), NOTE, &Note { token, then: Reaction::Nothing }, at)
         }
         Step::Call { ledger } => call(ctx, script.token(), ledger).await.map(drop),
         Step::Refused { ledger } => match ctx.entity_call(&self::ledger(ledger), REFUSE, &script.token()).await {
@@ -307,7 +307,7 @@ async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
 }
 
 async fn call(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
-    let note = Note { token: token.clone(), then: Then::Nothing };
+    let note = Note { token: token.clone(), then: Reaction::Nothing };
     let (result, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
     same("a result", &result, &token)?;
     Ok(length)

@@ -7,7 +7,7 @@ use crate::client::Status;
 use crate::ids::{InstanceId, SET_BACK_HIDDEN_MAX};
 use crate::partition::Partition;
 use crate::partition::simulation::audit::Audit;
-use crate::partition::simulation::code::{LEDGER, Ledger, Then, Token, launched};
+use crate::partition::simulation::code::{LEDGER, Ledger, Reaction, Token, launched};
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::workload::Wish;
 use crate::partition::simulation::world::World;
@@ -292,9 +292,11 @@ impl Verdict<'_> {
             heard.extend(ledger.heard.iter().map(|token| (id.clone(), token.clone())));
             for note in &ledger.noted {
                 match note.then {
-                    Then::Nothing => {}
-                    Then::Tell(other) => sent.push((super::code::ledger(other).instance().clone(), note.token.clone())),
-                    Then::Launch => {
+                    Reaction::Nothing => {}
+                    Reaction::Tell(other) => {
+                        sent.push((super::code::ledger(other).instance().clone(), note.token.clone()))
+                    }
+                    Reaction::Launch => {
                         let beginning = format!("{}~0", launched(&note.token));
                         assert!(self.audit.begun.contains_key(&beginning), "{beginning} was launched and lost");
                     }

@@ -6,7 +6,7 @@ use crate::client::{Filter, Status};
 use crate::ids::{EntityId, InstanceId, PartitionId, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::input::{RequestKind, Values};
-use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
+use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, Reaction, SAY, Script, Step, Token, ledger};
 use crate::partition::simulation::node::Setting;
 use crate::payload::Payload;
 
@@ -271,11 +271,11 @@ fn numbered(number: u32) -> InstanceId {
     InstanceId::new(format!("i{number}")).expect("an identifier")
 }
 
-fn then(chance: &mut Chance) -> Then {
+fn then(chance: &mut Chance) -> Reaction {
     match chance.below(6) {
-        0 => Then::Tell(chance.below(LEDGERS.into()) as u8),
-        1 => Then::Launch,
-        _ => Then::Nothing,
+        0 => Reaction::Tell(chance.below(LEDGERS.into()) as u8),
+        1 => Reaction::Launch,
+        _ => Reaction::Nothing,
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) trait Disk: Send + Sync + Debug {
     /// Whether there is a folder.
     fn is_folder(&self, path: &Path) -> bool;
     /// The entries of a folder, in any order.
-    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>>;
+    fn list(&self, folder: &Path) -> io::Result<Vec<FolderEntry>>;
     /// All bytes of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// How long a file is.
@@ -49,7 +49,7 @@ pub(crate) trait DiskFile: Send + Debug {
 
 /// A name in a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct FolderEntry {
     pub(crate) name: String,
     pub(crate) is_folder: bool,
 }
@@ -70,11 +70,11 @@ impl Disk for RealDisk {
         path.is_dir()
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<FolderEntry>> {
         let listed = |entry: io::Result<std::fs::DirEntry>| {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            Ok(Listed { name, is_folder: entry.file_type()?.is_dir() })
+            Ok(FolderEntry { name, is_folder: entry.file_type()?.is_dir() })
         };
         std::fs::read_dir(folder)?.map(listed).collect()
     }
@@ -182,7 +182,7 @@ fn sync_below(disk: &dyn Disk, path: &Path) -> Result<(), StoreError> {
 }
 
 /// The entries of a folder; empty if there is no such folder.
-pub(super) fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<Listed>, StoreError> {
+pub(super) fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<FolderEntry>, StoreError> {
     match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         listed => listed.map_err(|error| failed("list", folder, None, &error)),

@@ -28,7 +28,7 @@ struct Tail {
 
 /// An epoch that this process has begun, and the file that says so.
 #[derive(Clone, Copy, Debug)]
-struct Owned {
+struct OwnedEpoch {
     epoch: u64,
     file: (u64, i64),
 }
@@ -39,7 +39,7 @@ pub(super) struct Log {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) partition: PartitionId,
     pub(super) folder: PathBuf,
-    owned: Option<Owned>,
+    owned: Option<OwnedEpoch>,
     /// Known once the log has been read.
     end: Option<End>,
     tail: Option<Tail>,
@@ -103,7 +103,7 @@ impl Log {
         if self.epoch()? != epoch {
             return Err(StoreError::Fenced { partition: self.partition, ours: epoch, theirs: self.epoch()? });
         }
-        (self.owned, self.end, self.tail, self.broken) = (Some(Owned { epoch, file }), None, None, None);
+        (self.owned, self.end, self.tail, self.broken) = (Some(OwnedEpoch { epoch, file }), None, None, None);
         Ok(Epoch(epoch))
     }
 

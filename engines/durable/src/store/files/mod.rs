@@ -41,7 +41,7 @@ use disk::{Disk, RealDisk};
 use log::{Log, Supply};
 pub use reader::FileReader;
 use sealed::Sort;
-use spare::{Filling, Spares};
+use spare::{FillMode, Spares};
 
 /// How a folder is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,21 +82,21 @@ impl FileStore {
         disk::make_folder(&RealDisk, folder)?;
         let lock = lock_folder(folder)?;
         let options = FileStoreOptions { segment_bytes };
-        Self::on(Arc::new(RealDisk), folder, options, Filling::Ahead, Some(lock))
+        Self::on(Arc::new(RealDisk), folder, options, FillMode::Ahead, Some(lock))
     }
 
     /// On a disk that is simulated, and without a lock.
     #[cfg(test)]
     pub(crate) fn simulated(disk: Arc<dyn Disk>, folder: &Path, segment_bytes: u64) -> Result<Self, StoreError> {
         disk::make_folder(&*disk, folder)?;
-        Self::on(disk, folder, FileStoreOptions { segment_bytes }, Filling::AtOnce, None)
+        Self::on(disk, folder, FileStoreOptions { segment_bytes }, FillMode::AtOnce, None)
     }
 
     fn on(
         disk: Arc<dyn Disk>,
         folder: &Path,
         options: FileStoreOptions,
-        filling: Filling,
+        filling: FillMode,
         lock: Option<File>,
     ) -> Result<Self, StoreError> {
         let spares = Spares::open(Arc::clone(&disk), &folder.join(SPARE), options.segment_bytes, filling)?;

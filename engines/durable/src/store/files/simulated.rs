@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use narrows_testing::Chance;
 
-use super::disk::{Disk, DiskFile, Listed};
+use super::disk::{Disk, DiskFile, FolderEntry};
 
 /// Bytes that are written whole or not at all.
 const SECTOR: usize = 512;
@@ -285,13 +285,13 @@ impl Disk for SimulatedDisk {
         path == Path::new("/") || self.state().names.get(path) == Some(&Entry::Folder)
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<FolderEntry>> {
         if !self.is_folder(folder) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let state = self.state();
         let inside = state.names.iter().filter(|(path, _)| path.parent() == Some(folder));
-        let listed = inside.map(|(path, entry)| Listed {
+        let listed = inside.map(|(path, entry)| FolderEntry {
             name: path.file_name().expect("a name").to_string_lossy().into_owned(),
             is_folder: *entry == Entry::Folder,
         });

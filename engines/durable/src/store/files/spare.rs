@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Who fills files ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Filling {
+pub(super) enum FillMode {
     /// A thread.
     Ahead,
     /// The caller of `wish`, at once: for simulations, which have one thread.
@@ -46,7 +46,7 @@ struct Ready {
 
 impl Spares {
     /// Takes up the files of a folder, which is made if need be. `bytes` is the size of a segment.
-    pub(super) fn open(disk: Arc<dyn Disk>, folder: &Path, bytes: u64, filling: Filling) -> Result<Self, StoreError> {
+    pub(super) fn open(disk: Arc<dyn Disk>, folder: &Path, bytes: u64, filling: FillMode) -> Result<Self, StoreError> {
         disk::make_folder(&*disk, folder)?;
         let mut ready = Ready::default();
         let mut found = disk::list(&*disk, folder)?;
@@ -66,7 +66,7 @@ impl Spares {
         ready.next = ready.files.iter().filter_map(|path| spare_number(path)).max().map_or(0, |number| number + 1);
         let maker = Arc::new(Maker { disk, folder: folder.to_owned(), bytes, ready: Mutex::new(ready) });
         let mut spares = Self { folder: folder.to_owned(), bytes, maker, wish: None, thread: None };
-        if filling == Filling::Ahead {
+        if filling == FillMode::Ahead {
             let (wish, wishes) = sync_channel(WISHES_MAX);
             let maker = Arc::clone(&spares.maker);
             let thread = std::thread::Builder::new()

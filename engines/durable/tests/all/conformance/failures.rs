@@ -132,7 +132,7 @@ async fn single_sub_orchestrator_failed_retries(stage: Stage) {
 /// `IsReplaying` (go): what is kept in memory never replays; else all but the last interval does.
 async fn is_replaying(mut stage: Stage) {
     // Its result says whether it is replayed, so it does not decide the same again.
-    stage.partings = 1;
+    stage.mismatches = 1;
     let expected = stage.setting == Setting::Replayed;
     assert_eq!(stage.run(REPLAYING, &()).await, [expected, expected, false]);
 }

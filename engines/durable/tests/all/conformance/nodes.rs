@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use narrows_durable::replay::{self, Checked};
+use narrows_durable::replay::{self, ReplayReport};
 use narrows_durable::store::StoreError;
 use narrows_durable::{Client, HubOptions, Node, NodeOptions, NodeView, Registry};
 use narrows_durable_servers::open_shared;
@@ -87,7 +87,7 @@ impl Nodes {
     }
 
     /// Ends all, and replays what they leave.
-    pub(crate) fn check(mut self) -> Result<Checked, StoreError> {
+    pub(crate) fn check(mut self) -> Result<ReplayReport, StoreError> {
         self.send_away();
         self.resident.take().unwrap().close().unwrap();
         self.first.close().unwrap();

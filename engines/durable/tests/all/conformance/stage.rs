@@ -27,12 +27,12 @@ pub(crate) enum Setting {
 }
 
 /// The running hub of a scenario.
-enum Running {
+enum RunningHub {
     Hub(Hub),
     Nodes(Box<Nodes>),
 }
 
-impl Running {
+impl RunningHub {
     fn client(&self) -> Client {
         match self {
             Self::Hub(hub) => hub.client(),
@@ -45,8 +45,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) setting: Setting,
     /// Executions that do not decide the same again, as that is what the scenario is about.
-    pub(crate) partings: u64,
-    running: Option<Running>,
+    pub(crate) mismatches: u64,
+    running: Option<RunningHub>,
     code: fn() -> Registry,
     folder: tempfile::TempDir,
 }
@@ -56,10 +56,10 @@ impl Stage {
     fn new(setting: Setting, code: fn() -> Registry) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let running = match setting {
-            Setting::Nodes => Running::Nodes(Box::new(Nodes::start(code)?)),
-            _ => Running::Hub(open(setting, code, &folder)),
+            Setting::Nodes => RunningHub::Nodes(Box::new(Nodes::start(code)?)),
+            _ => RunningHub::Hub(open(setting, code, &folder)),
         };
-        Some(Self { client: running.client(), setting, partings: 0, running: Some(running), code, folder })
+        Some(Self { client: running.client(), setting, mismatches: 0, running: Some(running), code, folder })
     }
 
     /// Crashes the hub and opens it again, or all nodes but the one that the client is of.
@@ -78,12 +78,12 @@ impl Stage {
 
     fn restart(&mut self, end: impl Fn(&Hub), replace: impl Fn(&mut Nodes)) {
         match &mut self.running {
-            Some(Running::Nodes(nodes)) => replace(nodes),
+            Some(RunningHub::Nodes(nodes)) => replace(nodes),
             running => {
-                if let Some(Running::Hub(hub)) = running.take() {
+                if let Some(RunningHub::Hub(hub)) = running.take() {
                     end(&hub);
                 }
-                *running = Some(Running::Hub(open(self.setting, self.code, &self.folder)));
+                *running = Some(RunningHub::Hub(open(self.setting, self.code, &self.folder)));
             }
         }
         self.client = self.running.as_ref().unwrap().client();
@@ -120,15 +120,15 @@ impl Drop for Stage {
     fn drop(&mut self) {
         let Some(running) = self.running.take().filter(|_| !std::thread::panicking()) else { return };
         let checked = match running {
-            Running::Hub(hub) => {
+            RunningHub::Hub(hub) => {
                 hub.halt();
                 drop(hub);
                 replay::check_hub(store(self.setting, &self.folder), Arc::new((self.code)()))
             }
-            Running::Nodes(nodes) => nodes.check(),
+            RunningHub::Nodes(nodes) => nodes.check(),
         };
         let checked = checked.unwrap();
-        assert_eq!(checked.parted, self.partings, "{:#?}", checked.partings);
+        assert_eq!(checked.mismatch_count, self.mismatches, "{:#?}", checked.mismatches);
     }
 }
 

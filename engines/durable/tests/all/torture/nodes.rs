@@ -154,11 +154,11 @@ fn suffer(mut servers: impl Servers) {
     check::promises(folder.path(), &last.client(), || last.stats(), &acknowledged);
     last.close().unwrap();
     let checked = replay::check_hub(open_shared(&url).unwrap(), Arc::new(code::registry(folder.path()))).unwrap();
-    assert_eq!(checked.parted, 0, "{:#?}", checked.partings);
+    assert_eq!(checked.mismatch_count, 0, "{:#?}", checked.mismatches);
 }
 
 /// A process with a node.
-struct Running {
+struct NodeProcess {
     process: Child,
     reader: JoinHandle<Vec<String>>,
 }
@@ -166,7 +166,7 @@ struct Running {
 struct Fleet {
     url: String,
     folder: std::path::PathBuf,
-    nodes: Vec<Option<Running>>,
+    nodes: Vec<Option<NodeProcess>>,
     started: u64,
     /// Number of starts acknowledged by all nodes, per partition.
     started_on: Arc<[AtomicUsize; PARTITIONS as usize]>,
@@ -185,7 +185,7 @@ impl Fleet {
         fleet
     }
 
-    fn spawn(&mut self) -> Running {
+    fn spawn(&mut self) -> NodeProcess {
         let mut command = super::command();
         command.env(worker::FOLDER, &self.folder).env(worker::ROUND, self.started.to_string()).env(HUB, &self.url);
         self.started += 1;
@@ -199,7 +199,7 @@ impl Fleet {
                 }
             })
         });
-        Running { process, reader }
+        NodeProcess { process, reader }
     }
 
     fn fail(&mut self, which: usize, fault: Fault, how_long: Duration) {

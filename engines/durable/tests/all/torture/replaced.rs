@@ -16,12 +16,12 @@ use crate::servers::{Nats, Postgres, signal};
 const CALLED: &str = "the-node";
 
 /// A process with a node, and a channel that signals its acknowledgements.
-struct Running {
+struct NodeProcess {
     process: Child,
     done: Receiver<()>,
 }
 
-impl Running {
+impl NodeProcess {
     fn start(url: &str, folder: &std::path::Path, round: u64) -> Self {
         let mut command = super::command();
         command.env(worker::FOLDER, folder).env(worker::ROUND, round.to_string());
@@ -59,7 +59,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         // This fails if the process has already ended.
         let _ = self.process.kill();
@@ -83,10 +83,10 @@ fn a_process_that_is_woken_ends_and_its_replacement_on_nats_stays() {
 
 fn replaced(url: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut old = Running::start(url, folder.path(), 0);
+    let mut old = NodeProcess::start(url, folder.path(), 0);
     old.progress();
     signal(old.process.id(), Signal::STOP);
-    let mut new = Running::start(url, folder.path(), 1);
+    let mut new = NodeProcess::start(url, folder.path(), 1);
     new.progress();
     let begun = Instant::now();
     let mut watch = NodeWatch::open(open_shared(url).unwrap()).unwrap();

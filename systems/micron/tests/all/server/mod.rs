@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
-use narrows_micron::{Config, Moved, Queries, SCHEMA, open};
+use narrows_micron::{Config, MovedSession, Queries, SCHEMA, open};
 use narrows_testing::{has_programs, is_disabled, skip};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -123,7 +123,7 @@ impl Instance {
         let config = Config {
             databases: vec![database.parse().unwrap()],
             instance: 0,
-            moved: Moved::Served,
+            moved: MovedSession::Served,
             queries,
             retries_max,
             connections_max: 8,

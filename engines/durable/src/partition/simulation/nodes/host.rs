@@ -67,7 +67,7 @@ pub(super) enum Phase {
 }
 
 /// A move, each by a thread of its own.
-pub(super) enum Moving {
+pub(super) enum MoveState {
     Taking(Owner, Term),
     Taken(PartitionId, Term, Result<Epoch, StoreError>),
     Leaving(PartitionId),
@@ -110,7 +110,7 @@ pub(super) struct Process {
     pub(super) fence: Fence,
     pub(super) beats: u64,
     pub(super) phase: Phase,
-    pub(super) moves: Vec<Moving>,
+    pub(super) moves: Vec<MoveState>,
     pub(super) hosts: BTreeMap<PartitionId, Host>,
     pub(super) tasks: Vec<Task>,
     pub(super) chores: VecDeque<Chore>,

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::cluster::Cluster;
-use super::host::{Host, LEASE, Moving, Packet, Phase};
+use super::host::{Host, LEASE, MoveState, Packet, Phase};
 use crate::codec::FORMAT;
-use crate::hub::{Renewed, Term};
+use crate::hub::{Renewal, Term};
 use crate::ids::{Epoch, PartitionId};
 use crate::node::moves::Leave;
 use crate::node::record::Record;
@@ -54,7 +54,7 @@ impl Cluster {
                 if node.may_act(now) && !node.is_leaving {
                     node.phase = Phase::Looking;
                 }
-                if renewed == Renewed::TooLate || !node.may_act(now) {
+                if renewed == Renewal::TooLate || !node.may_act(now) {
                     let moves = node.steward.end(Leave::AtOnce);
                     self.begin(n, moves);
                 }
@@ -102,14 +102,14 @@ impl Cluster {
             match one {
                 Move::Take(owner) => {
                     let term = self.nodes[n].fence.term();
-                    self.nodes[n].moves.push(Moving::Taking(owner, term));
+                    self.nodes[n].moves.push(MoveState::Taking(owner, term));
                 }
-                Move::Disown(id, epoch) => self.nodes[n].moves.push(Moving::Releasing(id, epoch)),
+                Move::Disown(id, epoch) => self.nodes[n].moves.push(MoveState::Releasing(id, epoch)),
                 Move::Leave(id, Leave::AtOnce) => self.drop_host(n, id),
                 Move::Leave(id, Leave::Orderly) => {
                     let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
                     host.is_closing = true;
-                    self.nodes[n].moves.push(Moving::Leaving(id));
+                    self.nodes[n].moves.push(MoveState::Leaving(id));
                 }
             }
         }
@@ -163,15 +163,15 @@ impl Cluster {
             }
             _ => {}
         }
-        let is_call = |moving: &Moving| matches!(moving, Moving::Taking(..) | Moving::Releasing(..));
+        let is_call = |moving: &MoveState| matches!(moving, MoveState::Taking(..) | MoveState::Releasing(..));
         if let Some(at) = node.moves.iter().position(is_call) {
             let moving = node.moves.swap_remove(at);
             let after = match moving {
-                Moving::Taking(owner, term) => Moving::Taken(owner.partition, term, self.take(n, &owner)),
-                Moving::Releasing(id, epoch) => {
+                MoveState::Taking(owner, term) => MoveState::Taken(owner.partition, term, self.take(n, &owner)),
+                MoveState::Releasing(id, epoch) => {
                     // By then another node may have it.
                     let _ = store.release(id, epoch);
-                    Moving::Released(id)
+                    MoveState::Released(id)
                 }
                 other => other,
             };
@@ -204,18 +204,18 @@ impl Cluster {
 
     /// A move of an awake node goes on.
     pub(super) fn go_on(&mut self, n: usize) {
-        let is_ready = |moving: &Moving| !matches!(moving, Moving::Taking(..) | Moving::Releasing(..));
+        let is_ready = |moving: &MoveState| !matches!(moving, MoveState::Taking(..) | MoveState::Releasing(..));
         let Some(at) = self.nodes[n].moves.iter().position(is_ready) else { return };
         let moving = self.nodes[n].moves.remove(at);
         let instant = self.nodes[n].instant(self.now);
         match moving {
-            Moving::Taken(id, term, Ok(epoch)) => self.recover(n, id, epoch, term),
-            Moving::Taken(id, _, Err(error)) => {
+            MoveState::Taken(id, term, Ok(epoch)) => self.recover(n, id, epoch, term),
+            MoveState::Taken(id, _, Err(error)) => {
                 assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
                 self.nodes[n].steward.left(id, false, instant);
             }
-            Moving::Leaving(id) => self.leave(n, id),
-            Moving::Released(id) => {
+            MoveState::Leaving(id) => self.leave(n, id),
+            MoveState::Released(id) => {
                 self.nodes[n].steward.left(id, false, instant);
                 self.announce(self.nodes[n].run);
             }
@@ -248,12 +248,12 @@ impl Cluster {
             return self.drop_host(n, id);
         }
         if !host.is_drained() {
-            return self.nodes[n].moves.push(Moving::Leaving(id));
+            return self.nodes[n].moves.push(MoveState::Leaving(id));
         }
         let host = self.nodes[n].hosts.remove(&id).expect("it runs here");
         let epoch = host.epoch;
         self.lose(self.nodes[n].run, host);
-        self.nodes[n].moves.push(Moving::Releasing(id, epoch));
+        self.nodes[n].moves.push(MoveState::Releasing(id, epoch));
     }
 
     /// Tells all nodes that a partition has changed hands.

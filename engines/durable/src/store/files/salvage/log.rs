@@ -39,7 +39,7 @@ pub(crate) struct Frames<'a> {
 /// Reads a log. See [`Salvage::read_log`](super::Salvage::read_log).
 pub(super) fn read(log: &Log, from: Position, mut frames: Frames<'_>) -> Result<SalvagedLog, StoreError> {
     let mut reading =
-        Reading { log, from: from.0, end: End::empty(from.0, 0), is_broken: false, out: SalvagedLog::default() };
+        SalvageReader { log, from: from.0, end: End::empty(from.0, 0), is_broken: false, out: SalvagedLog::default() };
     let epoch = reading.note(log.epoch())?;
     let segments = log.segments()?;
     for (number, (first, path)) in segments.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn read(log: &Log, from: Position, mut frames: Frames<'_>) -> Result<
     if reading.out.found.is_empty() {
         reading.note(log.check_end(reading.end, segments.last()))?;
     }
-    let Reading { end, mut out, .. } = reading;
+    let SalvageReader { end, mut out, .. } = reading;
     if end.next < from.0 || (segments.is_empty() && from.0 > 0 && out.found.is_empty()) {
         let what = format!("it has no frame {} or later, where the last snapshot ends", from.0);
         out.found.push(disk::missing(&log.folder, what));
@@ -63,7 +63,7 @@ pub(super) fn read(log: &Log, from: Position, mut frames: Frames<'_>) -> Result<
     Ok(out)
 }
 
-struct Reading<'a> {
+struct SalvageReader<'a> {
     log: &'a Log,
     from: u64,
     end: End,
@@ -72,7 +72,7 @@ struct Reading<'a> {
     out: SalvagedLog,
 }
 
-impl Reading<'_> {
+impl SalvageReader<'_> {
     /// Takes note of damage; other errors end the reading.
     fn note<T>(&mut self, found: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match found {

@@ -1,4 +1,4 @@
-//! Where a result stands among sorted ones, which says where the next page goes on whatever became of the partition.
+//! Sort position of a result: where the next page resumes, even after a split of the partition.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,14 @@ use super::value::Value;
 
 /// The place of a result in the order of a query: its values of ORDER BY, then its document, then its row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct SortPosition {
     pub(super) keys: Vec<Value>,
     /// The number of the document, which it keeps for as long as it is there.
     pub(crate) number: u64,
     pub(crate) row: u32,
 }
 
-impl Standing {
+impl SortPosition {
     pub(super) fn order(&self, other: &Self, order_by: &[OrderKey]) -> Ordering {
         let orders = self.keys.iter().zip(&other.keys).zip(order_by).map(|((one, other), key)| {
             let order = one.order(other);
@@ -34,7 +34,7 @@ impl Standing {
         self.keys.len()
     }
 
-    /// Its values as JSON for [`Standing::from_keys`]: an array of arrays, where an empty one is undefined.
+    /// Its values as JSON for [`SortPosition::from_keys`]: an array of arrays, where an empty one is undefined.
     pub(crate) fn keys_text(&self) -> String {
         let text = |key: &Value| if key.is_undefined() { "[]".to_owned() } else { format!("[{key}]") };
         format!("[{}]", self.keys.iter().map(text).collect::<Vec<_>>().join(","))

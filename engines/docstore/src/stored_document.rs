@@ -21,7 +21,7 @@ pub(crate) struct Entry {
 
 /// A document with its text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct StoredDocument {
     pub(crate) entry: Entry,
     pub(crate) text: Arc<str>,
 }
