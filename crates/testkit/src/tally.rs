@@ -14,7 +14,19 @@ const THROTTLED: u16 = 429;
 /// The counts so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    operations: BTreeMap<(String, String), Operation>,
+    operations: BTreeMap<OperationName, Operation>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct OperationName {
+    service: String,
+    name: String,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CallName {
+    target: String,
+    name: String,
 }
 
 #[derive(Debug, Default)]
@@ -23,7 +35,7 @@ struct Operation {
     failed: f64,
     duration: Histogram,
     seconds: BTreeMap<i64, OperationSecond>,
-    calls: BTreeMap<(String, String), Call>,
+    calls: BTreeMap<CallName, Call>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +75,7 @@ impl Tally {
     }
 
     fn operation(&mut self, server: &Span) -> &mut Operation {
-        self.operations.entry((server.service.clone(), server.name.clone())).or_default()
+        self.operations.entry(OperationName { service: server.service.clone(), name: server.name.clone() }).or_default()
     }
 }
 
@@ -85,7 +97,7 @@ impl Operation {
     }
 
     fn count_call(&mut self, span: &Span, times: &[(i64, f64)]) {
-        let call = self.calls.entry((target_of(span), span.name.clone())).or_default();
+        let call = self.calls.entry(CallName { target: target_of(span), name: span.name.clone() }).or_default();
         call.is_database = span.facts.db_system.is_some();
         call.has_charge |= span.facts.db_charge.is_some();
         for (start_ns, weight) in times {
@@ -100,7 +112,7 @@ impl Operation {
         }
     }
 
-    fn into_evidence(self, (service, name): (String, String)) -> OperationEvidence {
+    fn into_evidence(self, OperationName { service, name }: OperationName) -> OperationEvidence {
         let mut calls: Vec<CallEvidence> =
             self.calls.into_iter().map(|(names, call)| call.into_evidence(names)).collect();
         calls.sort_by(|one, other| other.attempts().total_cmp(&one.attempts()));
@@ -118,7 +130,7 @@ impl Operation {
 }
 
 impl Call {
-    fn into_evidence(self, (target, name): (String, String)) -> CallEvidence {
+    fn into_evidence(self, CallName { target, name }: CallName) -> CallEvidence {
         let seconds: Vec<CallSecond> = self.seconds.into_values().collect();
         let sum = |value: fn(&CallSecond) -> f64| seconds.iter().map(value).sum::<f64>();
         CallEvidence {

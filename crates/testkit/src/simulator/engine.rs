@@ -38,9 +38,20 @@ pub(super) enum Op {
     /// And given back.
     Release,
     /// A call to the store, again and again until its budget allows it.
-    Spend { span: Box<SpanBuilder>, partition: usize, charge: f64, attempt: u32 },
+    Spend(Box<Spend>),
     /// All branches at once.
     Fork(Vec<Vec<Op>>),
+}
+
+/// A call to the store.
+#[derive(Debug, Clone)]
+pub(super) struct Spend {
+    pub(super) span: SpanBuilder,
+    pub(super) partition: usize,
+    /// Request units.
+    pub(super) charge: f64,
+    /// Number of attempts before it.
+    pub(super) attempt: u32,
 }
 
 impl Op {
@@ -200,7 +211,7 @@ impl Engine {
                     }
                 }
                 Op::Release => self.release(),
-                Op::Spend { span, partition, charge, attempt } => self.spend(at, *span, (partition, charge), attempt),
+                Op::Spend(spend) => self.spend(at, *spend),
                 Op::Fork(branches) => {
                     self.fork(at, branches);
                     return None;
@@ -267,7 +278,8 @@ impl Engine {
         }
     }
 
-    fn spend(&mut self, at: usize, span: SpanBuilder, (partition, charge): (usize, f64), attempt: u32) {
+    fn spend(&mut self, at: usize, spend: Spend) {
+        let Spend { span, partition, charge, attempt } = spend;
         let spent = self.spent.entry((partition, self.now / SECOND_NS)).or_default();
         let ops = if *spent + charge <= self.budget.1 {
             *spent += charge;
@@ -277,7 +289,7 @@ impl Engine {
             let mut ops = vec![Op::open(span.clone().throttled(Some(retry_ms))), Op::Wait(REFUSAL_MS), Op::Close];
             if attempt < ATTEMPTS_MAX {
                 ops.push(Op::Wait(retry_ms));
-                ops.push(Op::Spend { span: Box::new(span), partition, charge, attempt: attempt + 1 });
+                ops.push(Op::Spend(Box::new(Spend { span, partition, charge, attempt: attempt + 1 })));
             }
             ops
         };

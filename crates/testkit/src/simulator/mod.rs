@@ -12,7 +12,7 @@ use narrows_model::evidence::TrialEvidence;
 
 use crate::random::Random;
 use crate::spans::{client, document_query, query, server};
-use engine::{Engine, Op};
+use engine::{Engine, Op, Spend};
 
 /// The service that users call.
 pub const WEB: &str = "web";
@@ -178,7 +178,7 @@ impl System {
         let is_hot = random.unit() < self.hot_share;
         let partition = if is_hot { 0 } else { random.below(u64::from(self.partitions)) as usize };
         let span = document_query("SELECT * FROM c WHERE c.id = @id", &partition.to_string()).rows(1);
-        ops.push(Op::Spend { span: Box::new(span), partition, charge: self.charge, attempt: 0 });
+        ops.push(Op::Spend(Box::new(Spend { span, partition, charge: self.charge, attempt: 0 })));
     }
 }
 

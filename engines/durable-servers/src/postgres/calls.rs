@@ -7,7 +7,8 @@ use narrows_durable::store::{Location, StoreError};
 
 use super::failure::StatementFailure;
 use super::options::{Address, PostgresStoreOptions};
-use super::session::{Done, Setup, Slot, Values};
+use super::session::{Setup, Slot, StatementResult, Values};
+use super::sql;
 use crate::blocking::BlockingRuntime;
 use crate::calls::{refused, unique_number};
 
@@ -76,21 +77,27 @@ impl Calls {
     pub(super) fn of_partition(
         &self,
         partition: PartitionId,
-        sql: (&'static str, &'static str),
+        statement: sql::Statement,
         values: Values,
         act: Act,
-    ) -> Result<Done, StoreError> {
-        self.on(usize::from(partition.0), sql, values, act)
+    ) -> Result<StatementResult, StoreError> {
+        self.on(usize::from(partition.0), statement, values, act)
     }
 
     /// Runs a statement of a blob, on a connection that its name says.
-    pub(super) fn of_blob(&self, name: &str, sql: &'static str, values: Values, act: Act) -> Result<Done, StoreError> {
-        self.on(crc32fast::hash(name.as_bytes()) as usize, (sql, sql), values, act)
+    pub(super) fn of_blob(
+        &self,
+        name: &str,
+        sql: &'static str,
+        values: Values,
+        act: Act,
+    ) -> Result<StatementResult, StoreError> {
+        self.on(crc32fast::hash(name.as_bytes()) as usize, sql::Statement::repeatable(sql), values, act)
     }
 
     /// Runs a statement of the hub, which may be run twice.
-    pub(super) fn of_hub(&self, sql: &'static str, values: Values, act: Act) -> Result<Done, StoreError> {
-        self.on(0, (sql, sql), values, act)
+    pub(super) fn of_hub(&self, sql: &'static str, values: Values, act: Act) -> Result<StatementResult, StoreError> {
+        self.on(0, sql::Statement::repeatable(sql), values, act)
     }
 
     /// Runs statements without values.
@@ -103,12 +110,12 @@ impl Calls {
     fn on(
         &self,
         number: usize,
-        sql: (&'static str, &'static str),
+        statement: sql::Statement,
         values: Values,
         act: Act,
-    ) -> Result<Done, StoreError> {
+    ) -> Result<StatementResult, StoreError> {
         let slot = self.slot(number);
-        let result = self.wait(async move { slot.call(sql, values).await });
+        let result = self.wait(async move { slot.call(statement, values).await });
         result.map_err(|failed| failed.at(act.action, self.place(act.what)))
     }
 

@@ -75,7 +75,7 @@ impl PostgresStore {
     fn partition(&self, partition: PartitionId, at: u64) -> Result<Partition, StoreError> {
         let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(at))];
         let act = Act::new("read", format!("partition {partition}"));
-        let found = self.calls.of_partition(partition, (sql::LOOK, sql::LOOK), values, act)?;
+        let found = self.calls.of_partition(partition, sql::Statement::repeatable(sql::LOOK), values, act)?;
         let row = found.rows.first().ok_or_else(|| self.unknown(partition))?;
         Ok(Partition {
             epoch: unsigned(row.get(0)),
@@ -130,7 +130,7 @@ impl PostgresStore {
             Box::new(bytes),
         ];
         let act = Act::new("append to", format!("the log of partition {partition} at {at}"));
-        let done = self.calls.of_partition(partition, (sql::APPEND, sql::APPEND), values, act)?;
+        let done = self.calls.of_partition(partition, sql::Statement::repeatable(sql::APPEND), values, act)?;
         if !done.rows.is_empty() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl PostgresStore {
     ) -> Result<u64, StoreError> {
         let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(next))];
         let act = Act::new("read", format!("the log of partition {partition} at {next}"));
-        let page = self.calls.of_partition(partition, (sql::READ, sql::READ), values, act)?;
+        let page = self.calls.of_partition(partition, sql::Statement::repeatable(sql::READ), values, act)?;
         for found in &page.rows {
             let (position, frames, epoch) = (unsigned(found.get(0)), unsigned(found.get(1)), unsigned(found.get(2)));
             let what = || format!("frame {position} of partition {partition}");
@@ -207,7 +207,7 @@ impl Store for PostgresStore {
             let values: Values =
                 vec![Box::new(i64::from(partition.0)), Box::new(owner.to_owned()), Box::new(self.calls.session())];
             let act = Act::new("take", format!("partition {partition}"));
-            let done = self.calls.of_partition(partition, (sql::ACQUIRE, sql::ACQUIRE), values, act)?;
+            let done = self.calls.of_partition(partition, sql::Statement::repeatable(sql::ACQUIRE), values, act)?;
             if let Some(row) = done.rows.first() {
                 return Ok(Epoch(unsigned(row.get(0))));
             }
@@ -223,7 +223,12 @@ impl Store for PostgresStore {
     fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
         let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(epoch.0))];
         let act = Act::new("release", format!("partition {partition}"));
-        let done = self.calls.of_partition(partition, (sql::RELEASE, sql::RELEASE_AGAIN), values, act)?;
+        let done = self.calls.of_partition(
+            partition,
+            sql::Statement { first: sql::RELEASE, again: sql::RELEASE_AGAIN },
+            values,
+            act,
+        )?;
         if done.rows.is_empty() { self.fenced(partition, epoch) } else { Ok(()) }
     }
 
@@ -267,7 +272,7 @@ impl Store for PostgresStore {
         let values: Values =
             vec![Box::new(i64::from(partition.0)), Box::new(signed(epoch.0)), Box::new(signed(before.0))];
         let act = Act::new("truncate", format!("the log of partition {partition}"));
-        let done = self.calls.of_partition(partition, (sql::TRUNCATE, sql::TRUNCATE), values, act)?;
+        let done = self.calls.of_partition(partition, sql::Statement::repeatable(sql::TRUNCATE), values, act)?;
         if done.rows.is_empty() { self.fenced(partition, epoch) } else { Ok(()) }
     }
 
@@ -352,7 +357,12 @@ impl SharedStore for PostgresStore {
             Box::new(self.calls.session()),
         ];
         let act = Act::new("take", format!("partition {partition}"));
-        let done = self.calls.of_partition(partition, (sql::TAKE, sql::TAKE_AGAIN), values, act)?;
+        let done = self.calls.of_partition(
+            partition,
+            sql::Statement { first: sql::TAKE, again: sql::TAKE_AGAIN },
+            values,
+            act,
+        )?;
         match done.rows.first() {
             Some(row) => Ok(Epoch(unsigned(row.get(0)))),
             None => {

@@ -20,7 +20,7 @@ impl PostgresStore {
         loop {
             let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(next))];
             let act = Act::new("read", format!("the log of partition {partition} at {next}"));
-            let page = self.calls.of_partition(partition, (sql::SCAN, sql::SCAN), values, act)?;
+            let page = self.calls.of_partition(partition, sql::Statement::repeatable(sql::SCAN), values, act)?;
             if page.rows.is_empty() {
                 return Ok(Position(ends));
             }
@@ -60,7 +60,7 @@ impl PostgresStore {
     pub(super) fn restart_log(&self, partition: PartitionId, epoch: Epoch, at: Position) -> Result<(), StoreError> {
         let values: Values = vec![Box::new(i64::from(partition.0)), Box::new(signed(epoch.0)), Box::new(signed(at.0))];
         let act = Act::new("begin", format!("the log of partition {partition} anew"));
-        let done = self.calls.of_partition(partition, (sql::RESTART, sql::RESTART), values, act)?;
+        let done = self.calls.of_partition(partition, sql::Statement::repeatable(sql::RESTART), values, act)?;
         if done.rows.is_empty() { self.fenced(partition, epoch) } else { Ok(()) }
     }
 

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
 use super::failure::StatementFailure;
+use super::sql;
 use crate::calls::pause;
 
 /// The values of a statement.
@@ -26,7 +27,7 @@ pub(super) struct Setup {
 }
 
 /// Rows, and how often the statement was sent.
-pub(super) struct Done {
+pub(super) struct StatementResult {
     pub(super) rows: Vec<Row>,
     pub(super) attempts: u32,
 }
@@ -55,21 +56,21 @@ impl Slot {
         self.session().await.map(drop)
     }
 
-    /// Runs a statement: `first`, and if the connection was lost, `again` until the time for it is over.
+    /// Runs a statement, and if the connection was lost, its form `again` until the time for it is over.
     pub(super) async fn call(
         &self,
-        (first, again): (&'static str, &'static str),
+        statement: sql::Statement,
         values: Values,
-    ) -> Result<Done, StatementFailure> {
+    ) -> Result<StatementResult, StatementFailure> {
         let begun = Instant::now();
         let (mut failures, mut attempts) = (0, 0);
         loop {
             let failed = match self.session().await {
                 Ok(session) => {
                     attempts += 1;
-                    let sql = if attempts == 1 { first } else { again };
+                    let sql = if attempts == 1 { statement.first } else { statement.again };
                     match self.within_time(session.query(sql, &values)).await {
-                        Ok(rows) => return Ok(Done { rows, attempts }),
+                        Ok(rows) => return Ok(StatementResult { rows, attempts }),
                         Err(failed) => failed,
                     }
                 }

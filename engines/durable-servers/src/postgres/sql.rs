@@ -1,6 +1,20 @@
 //! The tables of a hub and every statement on them. Names without a schema are found by each connection's
 //! `search_path`, which is the hub's schema alone.
 
+/// A statement, and its form for an attempt after one whose outcome is unknown.
+#[derive(Clone, Copy)]
+pub(super) struct Statement {
+    pub(super) first: &'static str,
+    pub(super) again: &'static str,
+}
+
+impl Statement {
+    /// A statement that may be run twice.
+    pub(super) const fn repeatable(sql: &'static str) -> Self {
+        Self { first: sql, again: sql }
+    }
+}
+
 /// The version of the tables below.
 pub(super) const LAYOUT: i64 = 1;
 /// Nodes that create a hub at the same time wait for each other under this number: `NRWd`.

@@ -19,16 +19,6 @@ mod shell;
 mod tenure;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_of_faults;
-#[cfg(test)]
-mod tests_of_health;
-#[cfg(test)]
-mod tests_of_locks;
-#[cfg(test)]
-mod tests_of_metrics;
-#[cfg(test)]
-mod tests_of_mismatch;
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -29,10 +29,6 @@ pub(crate) mod steward;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_of_chaos;
-#[cfg(test)]
-mod tests_of_lending;
-#[cfg(test)]
 mod unreliable;
 mod view;
 mod watch;

@@ -42,17 +42,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
-mod tests_of_bounds;
-#[cfg(test)]
-mod tests_of_long_work;
-#[cfg(test)]
-mod tests_of_loss;
-#[cfg(test)]
-mod tests_of_misuse;
-#[cfg(test)]
-mod tests_of_outbox;
-#[cfg(test)]
-mod tests_of_room;
+mod tests;
 mod timers;
 mod view;
 mod waits;

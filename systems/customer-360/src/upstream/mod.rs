@@ -107,7 +107,7 @@ impl Upstream {
         let mut resend = 0;
         loop {
             let replica = &self.replicas[(first + resend as usize) % self.replicas.len()];
-            let result = replica.attempt(trace, (self.path, resend), deadline).await;
+            let result = replica.attempt(trace, Attempt { path: self.path, resend }, deadline).await;
             resend += 1;
             let is_last = resend as usize >= ATTEMPTS_MAX;
             match result {
@@ -140,6 +140,14 @@ impl Upstream {
     }
 }
 
+/// One of the attempts of a call.
+#[derive(Clone, Copy)]
+struct Attempt {
+    path: &'static str,
+    /// Number of attempts before it.
+    resend: u32,
+}
+
 impl Replica {
     fn new(authority: Authority) -> Self {
         let Authority { host, port } = &authority;
@@ -153,7 +161,7 @@ impl Replica {
     async fn attempt(
         &self,
         trace: &Trace,
-        (path, resend): (&'static str, u32),
+        Attempt { path, resend }: Attempt,
         deadline: Instant,
     ) -> Result<Response<Bytes>, CallFailure> {
         let span = AttemptSpan::begin(trace, &self.authority, path, resend);

@@ -12,8 +12,6 @@ mod shape;
 mod strays;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_of_shared;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

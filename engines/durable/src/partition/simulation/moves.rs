@@ -14,8 +14,8 @@ use crate::store::Store;
 
 impl World {
     /// Whether what is on this way is lost: only what goes from one node to another is.
-    pub(super) fn loses(&mut self, (from, to, _): Way) -> bool {
-        let is_lost = self.setting.is_shared && !self.is_calm && from != to && self.chance.one_in(6);
+    pub(super) fn loses(&mut self, way: Way) -> bool {
+        let is_lost = self.setting.is_shared && !self.is_calm && way.from != way.to && self.chance.one_in(6);
         self.tally.lost += u64::from(is_lost);
         is_lost
     }

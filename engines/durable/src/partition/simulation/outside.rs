@@ -38,8 +38,13 @@ pub(super) enum Chore {
     Delete(String),
 }
 
-/// A message lot on its way; acknowledgements and what is missing go ways of their own.
-pub(super) type Way = (PartitionId, PartitionId, bool);
+/// The way of messages from one partition to another. Acknowledgements and reports of gaps go another way than messages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Way {
+    pub(super) from: PartitionId,
+    pub(super) to: PartitionId,
+    pub(super) is_response: bool,
+}
 
 impl World {
     /// Does what a partition wants done outside.
@@ -53,18 +58,20 @@ impl World {
             self.audit.leaves(from, &effect, may_run_ahead);
             match effect {
                 Effect::Run(key, call) => self.tasks.push((from, key, call)),
-                Effect::Send { to, first, messages } => self.hand_over((from, to, false), first, messages),
+                Effect::Send { to, first, messages } => {
+                    self.hand_over(Way { from, to, is_response: false }, first, messages);
+                }
                 Effect::Acknowledge { to, up_to } => {
-                    let way = self.ways.entry((from, to, true)).or_default();
+                    let way = self.ways.entry(Way { from, to, is_response: true }).or_default();
                     way.push_back(Input::Acknowledged { by: from, up_to });
                 }
                 Effect::Probe { to, up_to } => {
-                    let way = self.ways.entry((from, to, false)).or_default();
+                    let way = self.ways.entry(Way { from, to, is_response: false }).or_default();
                     way.push_back(Input::Probe { from, up_to });
                 }
                 Effect::Missing { to, first, before } => {
                     self.trace.step(format!("{from} misses {first} to {before} of {to}"));
-                    let way = self.ways.entry((from, to, true)).or_default();
+                    let way = self.ways.entry(Way { from, to, is_response: true }).or_default();
                     way.push_back(Input::Missing { by: from, first, before });
                 }
                 Effect::Respond(reply, response) => drop(reply.send(response)),
@@ -76,8 +83,8 @@ impl World {
     }
 
     fn hand_over(&mut self, way: Way, first: u64, messages: Vec<Message>) {
-        self.trace.step(format!("{} to {}: messages {first} and on, {} of them", way.0, way.1, messages.len()));
-        let from = way.0;
+        self.trace.step(format!("{} to {}: messages {first} and on, {} of them", way.from, way.to, messages.len()));
+        let from = way.from;
         let way = self.ways.entry(way).or_default();
         match self.setting.batching {
             Batching::Group => way.push_back(Input::Messages { from, first, messages }),
@@ -140,7 +147,7 @@ impl World {
             let (from, first, messages) = (*from, *first, messages.clone());
             self.ways.entry(way).or_default().push_back(Input::Messages { from, first, messages });
         }
-        let node = &mut self.nodes[usize::from(way.1.0)];
+        let node = &mut self.nodes[usize::from(way.to.0)];
         if node.is_up {
             node.inbox.push_back((None, input));
         }

@@ -119,7 +119,8 @@ impl ClassicStore {
     fn commit_frame(
         &self,
         connection: &mut Connection,
-        (partition, epoch): (PartitionId, Epoch),
+        partition: PartitionId,
+        epoch: Epoch,
         at: u64,
         frame: &[u8],
     ) -> Result<(), StoreError> {
@@ -251,7 +252,7 @@ impl Store for ClassicStore {
         let mut connection = self.lock();
         (at.0..)
             .zip(batch.frames())
-            .try_for_each(|(position, frame)| self.commit_frame(&mut connection, (partition, epoch), position, frame))
+            .try_for_each(|(position, frame)| self.commit_frame(&mut connection, partition, epoch, position, frame))
     }
 
     fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {

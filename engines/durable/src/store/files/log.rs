@@ -232,7 +232,7 @@ impl Log {
             let what = format!("the file ends there, it was made with {size} bytes");
             return Err(disk::damaged(path, bytes.len() as u64, what));
         }
-        let range = (first, next.unwrap_or(u64::MAX));
+        let range = first..next.unwrap_or(u64::MAX);
         segment::walk(&bytes, path, self.partition, range, before.epoch, visit)
     }
 

@@ -10,6 +10,7 @@
 //! form of a frame's head without a frame. Nothing waits for it: it survives the end of the process, though not always
 //! the loss of power. Where it stands, everything before it had been acknowledged.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::disk::damaged;
@@ -175,18 +176,19 @@ pub(super) fn holds_no_frame(bytes: &[u8], partition: PartitionId, first: Positi
     next && (is_other || acknowledged_later(bytes, partition, End::empty(first.0, 0)).is_none())
 }
 
-/// Gives each frame before `until` to `visit`. `epoch` is that of the frame before the segment.
+/// Gives each frame of a range to `visit`. `epoch` is that of the frame before the segment.
 pub(super) fn walk(
     bytes: &[u8],
     path: &Path,
     partition: PartitionId,
-    range: (u64, u64),
+    range: Range<u64>,
     epoch: u64,
     visit: &mut Visit<'_>,
 ) -> Result<End, StoreError> {
+    let until = range.end;
     let end = prefix(bytes, partition, range, epoch, visit)?;
     let behind = frame_at(bytes, partition, end.offset as usize);
-    if behind.is_some_and(|found| found.position == range.1 && end.next == range.1) {
+    if behind.is_some_and(|found| found.position == until && end.next == until) {
         return Ok(end);
     }
     match acknowledged_later(bytes, partition, end) {
@@ -202,16 +204,16 @@ pub(super) fn walk(
 pub(super) fn prefix(
     bytes: &[u8],
     partition: PartitionId,
-    (first, until): (u64, u64),
+    range: Range<u64>,
     epoch: u64,
     visit: &mut Visit<'_>,
 ) -> Result<End, StoreError> {
-    let mut end = End::empty(first, epoch);
+    let mut end = End::empty(range.start, epoch);
     while let Some(found) = frame_at(bytes, partition, end.offset as usize) {
         if found.position != end.next || found.epoch < end.epoch {
             break;
         }
-        if found.position == until {
+        if found.position == range.end {
             // The next segment begins with it: it was written there anew.
             return Ok(end);
         }
@@ -299,7 +301,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<(End, Vec<Vec<u8>>), StoreError> {
         let mut frames = Vec::new();
-        let end = walk(bytes, Path::new("log"), OURS, (10, u64::MAX), 0, &mut |_, frame| {
+        let end = walk(bytes, Path::new("log"), OURS, 10..u64::MAX, 0, &mut |_, frame| {
             frames.push(frame.to_vec());
             Ok(())
         })?;
@@ -367,7 +369,7 @@ mod tests {
     #[test]
     fn frames_that_stand_in_the_next_segment_are_left_to_it() {
         let mut frames = 0;
-        let end = walk(&segment(), Path::new("log"), OURS, (10, 12), 0, &mut |_, _| {
+        let end = walk(&segment(), Path::new("log"), OURS, 10..12, 0, &mut |_, _| {
             frames += 1;
             Ok(())
         });

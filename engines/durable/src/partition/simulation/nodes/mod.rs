@@ -11,7 +11,7 @@
 //! take a partition from one that may still act.
 //!
 //! Left out are requests of clients that go from node to node (`node/calls.rs`, `node/serve.rs`), activities that are
-//! lent, and all that belongs to threads; `node/tests_of_chaos.rs` and `tests/all/torture` have these.
+//! lent, and all that belongs to threads; `node/tests/chaos.rs` and `tests/all/torture` have these.
 //!
 //! `NARROWS_SIM_SEEDS` and `NARROWS_SIM_SEED` are as for single processes.
 

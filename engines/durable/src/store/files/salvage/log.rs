@@ -107,7 +107,7 @@ impl SalvageReader<'_> {
         let is_damaged = self.note(strict)?.is_none();
         let (from, partition) = (self.from, self.log.partition);
         let mut refused = None;
-        let range = (first, next.unwrap_or(u64::MAX));
+        let range = first..next.unwrap_or(u64::MAX);
         let read = segment::prefix(&bytes, partition, range, before.epoch, &mut |position, frame| {
             if position.0 < from {
                 return Ok(());
@@ -118,8 +118,7 @@ impl SalvageReader<'_> {
             // The bytes are those that were written, and mean nothing here: no later frame can be applied either.
             self.note::<()>(Err(error))?;
             self.is_broken = true;
-            let upto = (first, position);
-            let end = segment::prefix(&bytes, partition, upto, before.epoch, &mut |_, _| Ok(()))?;
+            let end = segment::prefix(&bytes, partition, first..position, before.epoch, &mut |_, _| Ok(()))?;
             self.end = end;
             self.lost(path, &bytes, end, frames.stray);
             return Ok(());

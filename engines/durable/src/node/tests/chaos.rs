@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use narrows_testing::Chance;
 
-use super::tests::{block, hub_options, named, until};
-use super::unreliable::{Trouble, Unreliable};
-use super::{Node, NodeOptions};
+use super::{block, hub_options, named, until};
 use crate::client::{Client, Filter, Status};
 use crate::error::Error;
 use crate::ids::{EntityId, InstanceId};
+use crate::node::unreliable::{Trouble, Unreliable};
+use crate::node::{Node, NodeOptions};
 use crate::options::HubOptions;
 use crate::partition::Values;
 use crate::store::MemoryStore;

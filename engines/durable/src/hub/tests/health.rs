@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use super::{TIMEOUT, block, open, options, start};
 use crate::client::Status;
 use crate::error::Error;
-use crate::hub::tests::{TIMEOUT, block, open, options, start};
 use crate::hub::{Health, Hub};
 use crate::ids::{EntityId, Epoch, InstanceId, PartitionId, Position, Time};
 use crate::offline::HubReader;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::tests::{block, hub_options, named, until};
-use super::{Node, NodeOptions};
+use super::{block, hub_options, named, until};
+use crate::node::{Node, NodeOptions};
 use crate::store::MemoryStore;
 use crate::{Activity, ActivityContext, Ctx, Failure, InstanceId, Orchestration, Registry, Status};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::{TIMEOUT, block, options};
 use crate::client::{Client, Status};
 use crate::event::Event;
 use crate::hub::Hub;
-use crate::hub::tests::{TIMEOUT, block, options};
 use crate::ids::{EntityId, InstanceId};
 use crate::model::{Ctx, EntityContext, EntityOp, EntityType, ExternalEvent, Orchestration, Registry};
 use crate::options::{HubOptions, Mode};

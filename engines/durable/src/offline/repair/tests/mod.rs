@@ -1,6 +1,8 @@
 //! Hubs that are damaged in each way that keeps them from opening, and repaired. What is reported as lost is held against
 //! the undamaged hub.
 
+mod shared;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::future::Future;
@@ -19,16 +21,16 @@ const ASK: Orchestration<String, String> = Orchestration::new("Ask");
 const PARENT: Orchestration<String, String> = Orchestration::new("Parent");
 const REPLY: ExternalEvent<String> = ExternalEvent::new("Reply");
 const TIMEOUT: Duration = Duration::from_secs(60);
-pub(super) const PARTITIONS: u16 = 3;
+const PARTITIONS: u16 = 3;
 const ASKS: usize = 90;
 const ASKS_PER_PARENT: usize = 5;
 /// The partition that is damaged.
-pub(super) const OURS: PartitionId = PartitionId(1);
+const OURS: PartitionId = PartitionId(1);
 /// A log that is cut by no snapshot, or by some.
 const NEVER: u64 = 1 << 30;
 const OFTEN: u64 = 64 << 10;
 
-pub(super) fn code() -> Registry {
+fn code() -> Registry {
     let mut code = Registry::new();
     code.orchestration(ASK, |ctx: Ctx, _: String| async move { ctx.event(REPLY).await });
     code.orchestration(
@@ -57,7 +59,7 @@ fn open_of(partitions: u16, folder: &Path, snapshot_after_bytes: u64) -> Result<
 }
 
 /// Starts orchestrations that wait, with names that begin with `round`.
-pub(super) fn work(hub: &Hub, round: &str) {
+fn work(hub: &Hub, round: &str) {
     let client = hub.client();
     block(async {
         for n in 0..ASKS {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::HubRepair;
-use super::place::{Place, SharedPlace};
-use super::tests::{OURS, PARTITIONS, code, work};
+use super::{OURS, PARTITIONS, code, work};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::ids::Position;
+use crate::offline::repair::HubRepair;
+use crate::offline::repair::place::{Place, SharedPlace};
 use crate::options::HubOptions;
 use crate::store::{MemoryStore, SharedStore as _, Store as _, StoreError};
 
@@ -53,7 +53,7 @@ fn a_log_that_lost_its_end_goes_on_behind_the_messages_that_others_have_seen() {
 fn a_repair_that_was_cut_short_is_repeated() {
     let (store, end) = cut();
     let place = SharedPlace::open(Arc::clone(&store) as _).expect("looked");
-    let mut part = super::Part::read(&place, OURS, PARTITIONS).expect("read");
+    let mut part = crate::offline::repair::Part::read(&place, OURS, PARTITIONS).expect("read");
     part.partition.rebase(Position(end + 1));
     place.put_snapshot(OURS, &part.partition.snapshot_at_once()).expect("written");
     drop(place);

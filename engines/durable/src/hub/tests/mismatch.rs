@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::{TIMEOUT, block, options};
 use crate::client::{Client, Status};
 use crate::error::Error;
 use crate::failure::FailureKind;
 use crate::hub::Hub;
-use crate::hub::tests::{TIMEOUT, block, options};
 use crate::ids::InstanceId;
 use crate::model::{Ctx, ExternalEvent, Orchestration, Registry};
 use crate::options::{HubOptions, Mismatch};

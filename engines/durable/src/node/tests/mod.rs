@@ -1,5 +1,8 @@
 //! Several nodes in one process: who has what, and that clients and messages find it.
 
+mod chaos;
+mod lending;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Long enough for a busy machine to beat in time.
 const LEASE: Duration = Duration::from_secs(3);
 
-pub(super) fn block<T>(future: impl Future<Output = T>) -> T {
+fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 

@@ -7,7 +7,7 @@ use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 
-use super::tests::{TIMEOUT, block, open, options, start};
+use super::{TIMEOUT, block, open, options, start};
 use crate::options::HubOptions;
 use crate::partition::testing::id;
 use crate::store::MemoryStore;
@@ -141,7 +141,7 @@ fn each_partition_is_a_series_until_the_hub_is_gone() {
 #[test]
 fn states_are_counted_through_restarts_and_recovery() {
     let store = Arc::new(MemoryStore::new());
-    let counted = |hub: &super::Hub| {
+    let counted = |hub: &crate::hub::Hub| {
         let mut sum = [0; 7];
         for partition in hub.stats().partitions {
             sum.iter_mut().zip(partition.counts.instances_by_status).for_each(|(sum, count)| *sum += count);

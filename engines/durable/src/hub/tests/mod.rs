@@ -1,5 +1,11 @@
 //! A hub from outside: what is acknowledged stays, whatever happens in between.
 
+mod faults;
+mod health;
+mod locks;
+mod metrics;
+mod mismatch;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,27 +19,22 @@ use crate::partition::testing::{Scripts, id, number};
 use crate::payload::Payload;
 use crate::store::{MemoryStore, Store};
 
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) fn options() -> HubOptions {
+fn options() -> HubOptions {
     HubOptions { partitions: 3, activity_threads: 2, ..HubOptions::default() }
 }
 
-pub(super) fn open(store: &Arc<MemoryStore>, options: HubOptions) -> Hub {
+fn open(store: &Arc<MemoryStore>, options: HubOptions) -> Hub {
     let store: Arc<dyn Store> = Arc::clone(store) as _;
     Hub::open(store, Scripts, options).expect("a hub")
 }
 
-pub(super) fn block<T>(future: impl Future<Output = T>) -> T {
+fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
 }
 
-pub(super) async fn start(
-    client: &Client,
-    name: &'static str,
-    instance: &str,
-    input: u64,
-) -> Result<InstanceId, Error> {
+async fn start(client: &Client, name: &'static str, instance: &str, input: u64) -> Result<InstanceId, Error> {
     client.start(Start::new(Name::Static(name)).input(number(input)).id(instance)?).await
 }
 

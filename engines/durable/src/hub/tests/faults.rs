@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::{TIMEOUT, block, open, options, start};
 use crate::client::{Client, Start, Status};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::hub::tests::{TIMEOUT, block, open, options, start};
 use crate::ids::{EntityId, Name};
 use crate::options::HubOptions;
 use crate::partition::testing::{Scripts, id, number};
