@@ -27,7 +27,7 @@ pub mod words;
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Finding, FindingKind};
+use narrows_model::finding::{Finding, FindingKind, Role};
 use narrows_model::published::Notes;
 
 pub use compare::{compare, diff};
@@ -56,6 +56,30 @@ pub trait Detector: Sync {
     }
     /// The cause wherever it is seen in this trial, in any order.
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding>;
+    /// Role of a finding whose cost matters.
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::InTheWay
+    }
+    /// Time that the finding costs one request, nanoseconds; `None` if it is no cost of single requests.
+    fn request_cost_ns(&self, _finding: &Finding) -> Option<f64> {
+        None
+    }
+    /// True if its findings say where an operation's time goes, so that a gap in the spans of that operation hides nothing.
+    fn explains_gaps(&self) -> bool {
+        true
+    }
+    /// True if its findings say why calls to a dependency take long.
+    fn explains_slow_calls(&self) -> bool {
+        true
+    }
+    /// True if every request of the service or machine may wait because of its findings, without a span that shows it.
+    fn holds_all_requests(&self) -> bool {
+        false
+    }
+    /// True if its findings are about a service that is late to read quick responses, so that its calls seem to take long.
+    fn delays_reading_of_responses(&self) -> bool {
+        false
+    }
     /// What only the variants beside each other show, each with the place of the trial that it belongs to: what is about
     /// the experiment, or what one variant costs more than another.
     fn detect_run(

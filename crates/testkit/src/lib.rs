@@ -4,6 +4,7 @@
 //! Nothing here starts a process, opens a socket or reads a clock. The tests of this crate keep the house tidy: they
 //! read the manifests and the source of all others.
 
+pub mod generated;
 pub mod operations;
 pub mod outline;
 pub mod random;

@@ -2,7 +2,7 @@
 //! `--explain ID` prints the reference page of a finding, `--thresholds` the table of what detectors compare with.
 
 use narrows_diagnose::pages;
-use narrows_diagnose::thresholds::Thresholds;
+use narrows_diagnose::thresholds::{Row, Thresholds};
 
 use crate::exit::Failure;
 use crate::{Outcome, complete, run_address};
@@ -55,6 +55,6 @@ fn explain(id: &str) -> Outcome {
 /// Name, value and meaning.
 fn rows() -> Vec<[String; 3]> {
     let rows = Thresholds::default().rows();
-    let words = |says: &[&str]| says.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-    rows.iter().map(|row| [row.name.to_owned(), row.value.to_string(), words(row.says)]).collect()
+    let meaning = |row: &Row| format!("{}: {}", row.read_by, row.meaning());
+    rows.iter().map(|row| [row.name.to_owned(), row.value.to_string(), meaning(row)]).collect()
 }

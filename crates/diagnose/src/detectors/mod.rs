@@ -44,14 +44,64 @@ pub mod unequal_rates;
 pub mod uneven_assignment;
 pub(crate) mod words;
 
-use narrows_model::finding::Evidence;
+use narrows_model::finding::{Evidence, FindingKind};
 
 use crate::Detector;
 
-/// Lists the detectors: the folder, the type in it, which has the name of its kind of finding, and the id of its page.
-macro_rules! detectors {
+/// Hands the list of detectors to a macro, after the tokens given for it. An entry is the folder, the type in it, which has
+/// the name of its kind of finding, and the id of its page.
+macro_rules! each_detector {
+    ($then:ident $($more:tt)*) => {
+        $then! {
+            $($more)*
+            accept_queue::AcceptQueue, "accept-queue";
+            chatty_http::ChattyHttp, "chatty-http";
+            conflict_retry::ConflictRetry, "conflict-retry";
+            cpu_saturation::CpuSaturation, "cpu-saturation";
+            cross_partition_query::CrossPartitionQuery, "cross-partition-query";
+            database_saturation::DatabaseSaturation, "database-saturation";
+            descriptor_exhaustion::DescriptorExhaustion, "descriptor-exhaustion";
+            disk_bound::DiskBound, "disk-bound";
+            disk_full::DiskFull, "disk-full";
+            dns::Dns, "dns";
+            duplicate_query::DuplicateQuery, "duplicate-query";
+            event_loop_lag::EventLoopLag, "event-loop-lag";
+            few_clients::FewClients, "few-clients";
+            garbage_collection::GarbageCollection, "garbage-collection";
+            generator_limited::GeneratorLimited, "generator-limited";
+            hot_partition::HotPartition, "hot-partition";
+            instrumentation_gap::InstrumentationGap, "instrumentation-gap";
+            interpreter_lock::InterpreterLock, "interpreter-lock";
+            memory_growth::MemoryGrowth, "memory-growth";
+            n_plus_one::NPlusOne, "n-plus-one";
+            not_steady::NotSteady, "not-steady";
+            offered_load_limited::OfferedLoadLimited, "offered-load-limited";
+            outage::Outage, "outage";
+            pool_wait::PoolWait, "pool-wait";
+            port_exhaustion::PortExhaustion, "port-exhaustion";
+            provisioned_rate::ProvisionedRate, "provisioned-rate";
+            retrograde_throughput::RetrogradeThroughput, "retrograde-throughput";
+            retry_storm::RetryStorm, "retry-storm";
+            serial_fan_out::SerialFanOut, "serial-fan-out";
+            serialised_section::SerialisedSection, "serialised-section";
+            sidecar_cost::SidecarCost, "sidecar-cost";
+            slow_dependency::SlowDependency, "slow-dependency";
+            slow_query::SlowQuery, "slow-query";
+            straggler_branch::StragglerBranch, "straggler-branch";
+            thread_pool::ThreadPool, "thread-pool";
+            throttling::Throttling, "throttling";
+            time_outside_spans::TimeOutsideSpans, "time-outside-spans";
+            unequal_rates::UnequalRates, "unequal-rates";
+            uneven_assignment::UnevenAssignment, "uneven-assignment";
+        }
+    };
+}
+
+pub(crate) use each_detector;
+
+macro_rules! registry {
     ($($folder:ident::$detector:ident, $id:literal;)*) => {
-        /// Every detector.
+        /// Every detector, in the order of their ids.
         pub const ALL: &[&dyn Detector] = &[$(&$folder::$detector),*];
 
         /// Reference pages of the detectors, by id.
@@ -67,58 +117,21 @@ macro_rules! detectors {
     };
 }
 
-detectors! {
-    accept_queue::AcceptQueue, "accept-queue";
-    chatty_http::ChattyHttp, "chatty-http";
-    conflict_retry::ConflictRetry, "conflict-retry";
-    cpu_saturation::CpuSaturation, "cpu-saturation";
-    cross_partition_query::CrossPartitionQuery, "cross-partition-query";
-    database_saturation::DatabaseSaturation, "database-saturation";
-    descriptor_exhaustion::DescriptorExhaustion, "descriptor-exhaustion";
-    disk_bound::DiskBound, "disk-bound";
-    disk_full::DiskFull, "disk-full";
-    dns::Dns, "dns";
-    duplicate_query::DuplicateQuery, "duplicate-query";
-    event_loop_lag::EventLoopLag, "event-loop-lag";
-    few_clients::FewClients, "few-clients";
-    garbage_collection::GarbageCollection, "garbage-collection";
-    generator_limited::GeneratorLimited, "generator-limited";
-    hot_partition::HotPartition, "hot-partition";
-    instrumentation_gap::InstrumentationGap, "instrumentation-gap";
-    interpreter_lock::InterpreterLock, "interpreter-lock";
-    memory_growth::MemoryGrowth, "memory-growth";
-    n_plus_one::NPlusOne, "n-plus-one";
-    not_steady::NotSteady, "not-steady";
-    offered_load_limited::OfferedLoadLimited, "offered-load-limited";
-    outage::Outage, "outage";
-    pool_wait::PoolWait, "pool-wait";
-    port_exhaustion::PortExhaustion, "port-exhaustion";
-    provisioned_rate::ProvisionedRate, "provisioned-rate";
-    retrograde_throughput::RetrogradeThroughput, "retrograde-throughput";
-    retry_storm::RetryStorm, "retry-storm";
-    serial_fan_out::SerialFanOut, "serial-fan-out";
-    serialised_section::SerialisedSection, "serialised-section";
-    sidecar_cost::SidecarCost, "sidecar-cost";
-    slow_dependency::SlowDependency, "slow-dependency";
-    slow_query::SlowQuery, "slow-query";
-    straggler_branch::StragglerBranch, "straggler-branch";
-    thread_pool::ThreadPool, "thread-pool";
-    throttling::Throttling, "throttling";
-    time_outside_spans::TimeOutsideSpans, "time-outside-spans";
-    unequal_rates::UnequalRates, "unequal-rates";
-    uneven_assignment::UnevenAssignment, "uneven-assignment";
+each_detector! { registry }
+
+/// Detector of a kind of finding.
+pub(crate) fn detector_of(kind: FindingKind) -> &'static dyn Detector {
+    ALL[kind as usize]
 }
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::finding::FindingKind;
-
     use super::*;
 
     #[test]
     fn each_kind_has_one_detector_and_versions_begin_at_one() {
         let kinds: Vec<FindingKind> = ALL.iter().map(|detector| detector.kind()).collect();
-        assert_eq!(kinds, FindingKind::ALL);
+        assert_eq!(kinds, FindingKind::ALL, "`detector_of` relies on the order");
         assert!(ALL.iter().all(|detector| detector.version() >= 1));
     }
 }

@@ -105,7 +105,7 @@ impl Judge<'_, '_> {
             ProofSign::Queueing => LimitSign::Queueing { lighter, heavier },
         };
         let behind = || {
-            let least = (1.0 - self.reading.thresholds.offered_rate_share) * heaviest.offered?;
+            let least = (1.0 - self.reading.thresholds.offered_load_limited.offered_rate_share) * heaviest.offered?;
             (heaviest.rate < least).then(|| LimitSign::Behind { at: heaviest.load_point() })
         };
         let proof = || cpu.flat_since(at).or_else(|| cpu.proof(at)).or_else(|| cpu.falls_behind(at));
@@ -152,7 +152,7 @@ impl Judge<'_, '_> {
         let machine = cpu.machine(level);
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
-        let is_shared = |full: &MachineCpu| full.foreign() > thresholds.cpu_foreign_share * full.all;
+        let is_shared = |full: &MachineCpu| full.foreign() > thresholds.cpu_saturation.cpu_foreign_share * full.all;
         let neighbours = full.filter(|full| is_shared(full) && !self.fills_it_anyway(full, level));
         if let Some(machine) =
             neighbours.filter(|_| self.place_of(level).is_none_or(|at| waits_for_cpu(self.reading, at)))
@@ -164,7 +164,7 @@ impl Judge<'_, '_> {
             return Some(LimitVerdict::Cpu { service, mostly, share: full.used_share(), waiting, machine });
         }
         let (service, share) = self.busiest(level)?;
-        let is_full = share >= thresholds.cpu_limit_share;
+        let is_full = share >= thresholds.cpu_saturation.cpu_limit_share;
         let service = Some(service.to_owned());
         is_full.then_some(LimitVerdict::Cpu { service, mostly: None, share, waiting: None, machine })
     }

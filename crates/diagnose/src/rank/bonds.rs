@@ -13,6 +13,7 @@ use narrows_model::series::names;
 use super::paths::{Paths, targets};
 use super::rules::Tie;
 use crate::detectors::cpu_saturation::HOST;
+use crate::detectors::memory_growth;
 use crate::read::Reading;
 
 /// A trial, as far as ties need it.
@@ -44,7 +45,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
                 let holds = self.paths.reaches(&then.resource, &first.resource) || is_called_by(first, &then.resource);
                 waits_in_front(then) && holds
             }
-            Tie::KilledForMemory => first.resource == then.resource && was_killed_for_memory(first),
+            Tie::KilledForMemory => first.resource == then.resource && memory_growth::was_killed(first),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
             Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
@@ -101,7 +102,8 @@ impl<'r, 'a> Bonds<'r, 'a> {
         };
         let reported = self.reading.trial.throughput();
         let used: Vec<f64> = reported.iter().filter(|partition| partition.service == store).filter_map(used).collect();
-        used.is_empty() || used.iter().sum::<f64>() / (used.len() as f64) < self.reading.thresholds.partition_full_share
+        used.is_empty()
+            || used.iter().sum::<f64>() / (used.len() as f64) < self.reading.thresholds.throttling.partition_full_share
     }
 
     /// True if collections take so much of the time that they are why a processor is full.
@@ -119,7 +121,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
     /// True if a resource would be full without the repetitions. A storm costs the share of the attempts that repeat,
     /// and work follows the attempts.
     fn is_full_without(&self, storm: &Finding, full: &Finding) -> bool {
-        full.cost_share * (1.0 - storm.cost_share) >= self.reading.thresholds.cpu_limit_share
+        full.cost_share * (1.0 - storm.cost_share) >= self.reading.thresholds.cpu_saturation.cpu_limit_share
     }
 }
 
@@ -136,16 +138,6 @@ fn waits_in_front(finding: &Finding) -> bool {
 fn is_called_by(finding: &Finding, service: &str) -> bool {
     let Evidence::SlowDependency(slow) = &finding.evidence else { return false };
     slow.callers.iter().any(|caller| caller == service)
-}
-
-/// True if a finding says that the kernel killed a process for lack of memory.
-pub(super) fn was_killed_for_memory(finding: &Finding) -> bool {
-    matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
-}
-
-/// True if a finding says that requests fail for lack of descriptors.
-pub(super) fn fails_for_descriptors(finding: &Finding) -> bool {
-    matches!(&finding.evidence, Evidence::DescriptorExhaustion(descriptors) if descriptors.failures.is_some())
 }
 
 /// True if two findings were seen in parts of the trial that overlap.

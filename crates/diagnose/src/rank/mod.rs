@@ -19,31 +19,17 @@ mod rules;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DescriptorExhaustion, DiskBound, DuplicateQuery,
-    EventLoopLag, FewClients, GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock,
-    MemoryGrowth, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SerialisedSection,
-    SidecarCost, SlowDependency, StragglerBranch, ThreadPool, TimeOutsideSpans, UnequalRates,
+    FewClients, HotPartition, InstrumentationGap, InterpreterLock, NotSteady, Outage, RetrogradeThroughput,
+    SlowDependency,
 };
 use narrows_model::finding::{Confidence, Evidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
+use crate::detectors::detector_of;
 use crate::read::Reading;
 use crate::thresholds::Thresholds;
 use bonds::Bonds;
 use rules::{CAUSES, ORDER, Rule, Tie};
-
-/// About the experiment; those of the first list make its figures invalid when they are sure.
-const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
-const LIMITING: &[FindingKind] =
-    &[GeneratorLimited, NotSteady, OfferedLoadLimited, InstrumentationGap, FewClients, UnequalRates];
-/// Findings that waste resources but block nothing yet.
-const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
-/// Detectors whose findings do not explain where the time goes.
-const UNEXPLAINING: &[FindingKind] = &[SlowDependency, StragglerBranch, TimeOutsideSpans];
-/// Findings that do not say why calls to a dependency take long.
-const NOT_OF_CALLS: &[FindingKind] = &[RetrogradeThroughput, SidecarCost, SlowDependency, TimeOutsideSpans];
-/// Findings about a service that comes late to quick responses, so that its calls seem to take long.
-const LATE_TO_RESPONSES: &[FindingKind] = &[EventLoopLag, GarbageCollection, InterpreterLock];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
@@ -86,36 +72,18 @@ impl Least {
     }
 }
 
-/// Time of one request in a repetition, nanoseconds; `None` for other findings, and if spans take no time because their
+/// Time that a finding costs one request, nanoseconds; `None` for other findings, and if spans take no time because their
 /// clock is too coarse.
 fn request_ns(finding: &Finding) -> Option<f64> {
-    let cost_ns = match &finding.evidence {
-        Evidence::ChattyHttp(evidence) => evidence.cost_ns,
-        Evidence::DuplicateQuery(evidence) => evidence.repeats_ns,
-        Evidence::NPlusOne(evidence) => evidence.cost_ns,
-        _ => 0.0,
-    };
-    (cost_ns > 0.0).then_some(cost_ns)
+    detector_of(finding.kind()).request_cost_ns(finding).filter(|cost_ns| *cost_ns > 0.0)
 }
 
+/// Role by itself: a finding that costs next to nothing is not in the way.
 fn role(finding: &Finding, least: Least) -> Role {
-    match finding.confidence {
-        Confidence::High if INVALIDATING.contains(&finding.kind()) => Role::Invalidates,
-        _ if LIMITING.contains(&finding.kind()) => Role::LimitsReading,
-        _ if is_costly(finding) || least.exceeds(finding) => Role::CostsMore,
-        _ => Role::InTheWay,
+    match detector_of(finding.kind()).role(finding) {
+        Role::InTheWay if least.exceeds(finding) => Role::CostsMore,
+        role => role,
     }
-}
-
-/// True if nothing waits for it yet. What grows towards a limit is in the way once it is there: a service was killed for
-/// its memory, or fails for lack of descriptors.
-fn is_costly(finding: &Finding) -> bool {
-    let only_grows = match finding.kind() {
-        MemoryGrowth => !bonds::was_killed_for_memory(finding),
-        DescriptorExhaustion => !bonds::fails_for_descriptors(finding),
-        _ => false,
-    };
-    only_grows || COSTLY.contains(&finding.kind())
 }
 
 /// A gap that another finding explains hides nothing: one about the same operation, or about a full processor, a full
@@ -124,22 +92,12 @@ fn is_costly(finding: &Finding) -> bool {
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = matches!(
-            other.kind(),
-            CpuSaturation
-                | DatabaseSaturation
-                | DiskBound
-                | EventLoopLag
-                | GarbageCollection
-                | InterpreterLock
-                | SerialisedSection
-                | ThreadPool
-        );
-        let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
+        let detector = detector_of(other.kind());
+        let is_of_system = !other.role.is_about_experiment() && detector.explains_gaps();
         let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
         let is_same_operation = other.operation.is_some() && other.operation == gap.operation;
-        is_of_system && (is_same_operation || is_there && (is_full || is_same_growth))
+        is_of_system && (is_same_operation || is_there && (detector.holds_all_requests() || is_same_growth))
     };
     let is_gap = |finding: &Finding| finding.kind() == InstrumentationGap;
     let is_hidden: Vec<bool> =
@@ -172,8 +130,9 @@ fn drop_explained_unrest(findings: &mut Vec<Finding>) {
 /// to it, and to one that makes a caller come late to quick responses.
 fn drop_explained_dependencies(findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     let explains = |other: &Finding, slow: &Finding| {
-        let is_of_system = !other.role.is_about_experiment() && !NOT_OF_CALLS.contains(&other.kind());
-        let is_caller = LATE_TO_RESPONSES.contains(&other.kind()) && calls_from(slow, &other.resource);
+        let detector = detector_of(other.kind());
+        let is_of_system = !other.role.is_about_experiment() && detector.explains_slow_calls();
+        let is_caller = detector.delays_reading_of_responses() && calls_from(slow, &other.resource);
         is_of_system && (is_caller || bonds.tie(&[Tie::SameResource, Tie::FirstCalls], other, slow))
     };
     let is_slow = |finding: &Finding| finding.kind() == SlowDependency;

@@ -6,18 +6,19 @@
 
 use narrows_model::finding::{Finding, FindingKind, Role};
 
-use super::{COSTLY, Least, mark_narrow_place};
+use super::{Least, mark_narrow_place};
+use crate::detectors::detector_of;
 
 /// Adds a finding of the run to those of its trial, which are ranked. `least` is the cost below which nothing is narrow.
 pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: Least) {
     let is_refused =
         |known: &Finding| finding.kind() == FindingKind::UnequalRates && known.kind() == FindingKind::SidecarCost;
     findings.retain(|known| known.kind() != finding.kind() && !is_refused(known));
-    let is_costly = COSTLY.contains(&finding.kind());
-    let role = if is_costly { Role::CostsMore } else { Role::LimitsReading };
+    let role = detector_of(finding.kind()).role(&finding);
     let finding = Finding { role, number: free_number(findings), ..finding };
-    let is_later =
-        |known: &Finding| known.role > role || is_costly && known.role == role && known.cost_share < finding.cost_share;
+    let is_later = |known: &Finding| {
+        known.role > role || role == Role::CostsMore && known.role == role && known.cost_share < finding.cost_share
+    };
     let at = findings.iter().position(is_later).unwrap_or(findings.len());
     findings.insert(at, finding);
     if findings.iter().all(|known| known.role != Role::NarrowPlace) {

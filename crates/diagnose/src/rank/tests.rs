@@ -3,7 +3,7 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::slow_dependency::SlowDependency;
 use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
-use narrows_model::finding::{Exemplar, Period, narrow_place};
+use narrows_model::finding::{Exemplar, FindingKind, Period, narrow_place};
 use narrows_model::run::Verdict;
 use narrows_model::trace::hex;
 use narrows_testkit::spans::{Beat, client, query, run_of, server};

@@ -134,13 +134,15 @@ impl<'a> Cpu<'a> {
         let of = |name: &str, interval: &Interval| self.cores_of(name, service, instance.replica, interval);
         let cap = self.intervals.iter().filter_map(|interval| self.cap_of(instance, interval)).next_back();
         let level = |interval: &Interval| Some(of(names::CPU_CORES, interval)? / cap?);
-        let by_cap = self.saturated(level, self.thresholds.cpu_limit_share).or_else(|| self.throttled(instance, level));
+        let by_cap = self
+            .saturated(level, self.thresholds.cpu_saturation.cpu_limit_share)
+            .or_else(|| self.throttled(instance, level));
         let busy = |interval: &Interval| {
             // Under a cap, it is the cap that a thread waits for.
             let wait = of(names::BUSIEST_THREAD_WAIT, interval).filter(|_| cap.is_none()).unwrap_or(0.0);
             Some(of(names::BUSIEST_THREAD_CORES, interval)? + wait.min(WAITING_SHARE_MAX))
         };
-        let by_thread = self.saturated(busy, self.thresholds.cpu_thread_share);
+        let by_thread = self.saturated(busy, self.thresholds.cpu_saturation.cpu_thread_share);
         let thread = |at: usize| of(names::BUSIEST_THREAD_CORES, &self.intervals[at]);
         let by_thread = by_thread.map(|(at, level)| (at, thread(at).unwrap_or(level)));
         let is_one_thread = |at: usize, level: f64| {
@@ -161,11 +163,12 @@ impl<'a> Cpu<'a> {
 
     /// Bursts use up a quota long before the mean does. That counts as a limit only where it is shown that the load waits.
     fn throttled(&self, instance: &ServiceInstance, level: impl Fn(&Interval) -> Option<f64>) -> Option<(usize, f64)> {
-        let least = self.thresholds.cpu_throttled_limit_share;
+        let least = self.thresholds.cpu_saturation.cpu_throttled_limit_share;
         let of_held = |interval: &Interval| {
             let held = self.held(&instance.service, instance.replica, interval);
-            let is_held = held.throttled.is_some_and(|share| share >= self.thresholds.cpu_throttled_share)
-                || held.waiting.is_some_and(|share| share >= self.thresholds.cpu_pressure_share);
+            let is_held =
+                held.throttled.is_some_and(|share| share >= self.thresholds.cpu_saturation.cpu_throttled_share)
+                    || held.waiting.is_some_and(|share| share >= self.thresholds.cpu_saturation.cpu_pressure_share);
             // One that is not held can still refute another.
             level(interval).map(|level| if is_held { level } else { level.min(least * (1.0 - f64::EPSILON)) })
         };
@@ -178,7 +181,7 @@ impl<'a> Cpu<'a> {
             return None;
         }
         let share = |interval: &Interval| self.share_of_machine(service, interval);
-        let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
+        let (at, level) = self.saturated(share, self.thresholds.cpu_saturation.cpu_limit_share)?;
         Some(Saturation {
             service,
             limit: CpuLimit::Machine,
@@ -194,12 +197,13 @@ impl<'a> Cpu<'a> {
     }
 
     fn fills_machine(&self, service: &str, interval: &Interval) -> bool {
-        self.share_of_machine(service, interval).is_some_and(|share| share >= self.thresholds.cpu_limit_share)
+        self.share_of_machine(service, interval)
+            .is_some_and(|share| share >= self.thresholds.cpu_saturation.cpu_limit_share)
     }
 
     /// The machine as a whole, when the run itself fills it.
     pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
-        let foreign_max = self.thresholds.cpu_foreign_share * f64::from(self.trial.cores.max(1));
+        let foreign_max = self.thresholds.cpu_saturation.cpu_foreign_share * f64::from(self.trial.cores.max(1));
         let own = |interval: &Interval| self.machine(interval).filter(|machine| machine.foreign() <= foreign_max);
         let share = |interval: &Interval| own(interval).map(|machine| machine.used_share());
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
@@ -295,34 +299,37 @@ impl Cpu<'_> {
     fn flat_against(&self, here: &Interval, below: &Interval) -> Option<Proof> {
         let users = here.demand_over(below)? - 1.0;
         let rate = here.rate / below.rate - 1.0;
-        (rate < self.thresholds.flat_growth_share * users).then(|| proof(ProofSign::FlatThroughput, below, here))
+        (rate < self.thresholds.cpu_saturation.flat_growth_share * users)
+            .then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 
     /// Requests that the generator held back prove nothing, so the requests sent must have grown too.
     fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<Proof> {
         let demanded = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
         let completed = here.rate / below.rate - 1.0;
-        let is_flat = demanded >= DEMAND_GROWTH_MIN - 1.0 && completed < self.thresholds.flat_growth_share * demanded;
+        let is_flat = demanded >= DEMAND_GROWTH_MIN - 1.0
+            && completed < self.thresholds.cpu_saturation.flat_growth_share * demanded;
         is_flat.then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 
     /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
     /// depend on the rate if none had to queue.
     fn slower_once_sent(&self, here: &Interval, lightest: &Interval) -> Option<Proof> {
-        let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
+        let is_longer = here.service_ns >= self.thresholds.cpu_saturation.queueing_latency_factor * lightest.service_ns;
         (is_longer && lightest.service_ns > 0.0).then(|| proof(ProofSign::Queueing, lightest, here))
     }
 
     /// Little's law: users = throughput × latency while nobody thinks.
     fn queueing_against(&self, here: &Interval, lightest: &Interval) -> Option<Proof> {
         let in_flight = here.rate * here.latency_ns / 1e9;
-        let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
+        let is_little =
+            (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.cpu_saturation.little_tolerance;
         self.slower_than(here, lightest).filter(|_| is_little)
     }
 
     /// That requests of users take much longer under one load than under a lighter one. Where they queue is not shown.
     pub(crate) fn slower_than(&self, here: &Interval, lighter: &Interval) -> Option<Proof> {
-        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lighter.latency_ns;
+        let is_longer = here.latency_ns >= self.thresholds.cpu_saturation.queueing_latency_factor * lighter.latency_ns;
         (is_longer && lighter.latency_ns > 0.0).then(|| proof(ProofSign::Queueing, lighter, here))
     }
 

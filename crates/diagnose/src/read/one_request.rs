@@ -21,17 +21,16 @@ pub(crate) fn is_one_request(trial: &TrialEvidence) -> bool {
 
 /// The thresholds by which one request is judged.
 pub(crate) fn of_one_request(thresholds: &Thresholds) -> Thresholds {
-    Thresholds {
-        n_plus_one_traces: 1,
-        n_plus_one_query_share: NO_SHARE,
-        duplicate_query_requests: 1,
-        slow_query_traces: 1,
-        chatty_traces: 1,
-        chatty_callee_share: NO_SHARE,
-        regular_traces: 1,
-        dependency_requests: 1,
-        ..thresholds.clone()
-    }
+    let mut of_one = thresholds.clone();
+    of_one.n_plus_one.n_plus_one_traces = 1;
+    of_one.n_plus_one.n_plus_one_query_share = NO_SHARE;
+    of_one.duplicate_query.duplicate_query_requests = 1;
+    of_one.slow_query.slow_query_traces = 1;
+    of_one.chatty_http.chatty_traces = 1;
+    of_one.chatty_http.chatty_callee_share = NO_SHARE;
+    of_one.regular_traces = 1;
+    of_one.slow_dependency.dependency_requests = 1;
+    of_one
 }
 
 /// A finding with the wording for a trial of only one request.

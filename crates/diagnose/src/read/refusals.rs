@@ -111,18 +111,20 @@ impl Gap {
     /// Whether it is the wait that the response requested; `None` if the response requested none.
     pub(crate) fn is_as_requested(&self, thresholds: &Thresholds) -> Option<bool> {
         let requested_ns = self.requested_ns?;
-        let longest_ns = thresholds.retry_after_factor_max * requested_ns + thresholds.retry_after_slack_ns;
-        Some((thresholds.retry_after_share_min * requested_ns..=longest_ns).contains(&self.length_ns()))
+        let longest_ns =
+            thresholds.throttling.retry_after_factor_max * requested_ns + thresholds.throttling.retry_after_slack_ns;
+        Some((thresholds.throttling.retry_after_share_min * requested_ns..=longest_ns).contains(&self.length_ns()))
     }
 
     /// The part of it that the refusal explains: none of a gap that is too short, the requested wait of one that is too
     /// long.
     pub(crate) fn explained(&self, thresholds: &Thresholds) -> Option<(i64, i64)> {
         let Some(requested_ns) = self.requested_ns else { return Some((self.start_ns, self.end_ns)) };
-        if self.length_ns() < thresholds.retry_after_share_min * requested_ns {
+        if self.length_ns() < thresholds.throttling.retry_after_share_min * requested_ns {
             return None;
         }
-        let longest_ns = thresholds.retry_after_factor_max * requested_ns + thresholds.retry_after_slack_ns;
+        let longest_ns =
+            thresholds.throttling.retry_after_factor_max * requested_ns + thresholds.throttling.retry_after_slack_ns;
         Some((self.start_ns, self.end_ns.min(self.start_ns.saturating_add(longest_ns as i64))))
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Repetition<'a> {
 
 /// The repetitions in a request: a number of queries of one shape under one logical parent.
 pub(crate) fn repetitions<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Repetition<'a>> {
-    let queries_min = thresholds.n_plus_one_queries;
+    let queries_min = thresholds.n_plus_one.n_plus_one_queries;
     let mut by_shape: BTreeMap<&str, BTreeMap<SpanId, Vec<&Query<'_>>>> = BTreeMap::new();
     for query in request.queries.iter().filter(|query| !went_wrong(query.span)) {
         by_shape.entry(&query.shape.text).or_default().entry(query.parent).or_default().push(query);
@@ -105,7 +105,8 @@ fn has_one_row(queries: &[&Query<'_>]) -> bool {
 fn pauses(queries: &[&Query<'_>], thresholds: &Thresholds) -> bool {
     let is_pause = |pair: &&[&Query<'_>]| {
         let idle_ns = pair[1].span.start_ns.saturating_sub(pair[0].span.end_ns);
-        idle_ns >= thresholds.duplicate_query_pause_ns && idle_ns.unsigned_abs() >= pair[1].span.duration_ns()
+        idle_ns >= thresholds.duplicate_query.duplicate_query_pause_ns
+            && idle_ns.unsigned_abs() >= pair[1].span.duration_ns()
     };
     2 * queries.windows(2).filter(is_pause).count() >= queries.len()
 }

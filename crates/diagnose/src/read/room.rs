@@ -13,7 +13,7 @@ pub(crate) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<
         .map(|interval| in_interval(interval).filter(|room| is_enough(*room, thresholds)))
         .collect::<Option<_>>()?;
     let load = trial.counted_load();
-    let is_sound = load.error_rate() <= thresholds.offered_error_share && load.dropped == 0;
+    let is_sound = load.error_rate() <= thresholds.offered_load_limited.offered_error_share && load.dropped == 0;
     found.into_iter().map(Some).reduce(|a, b| least(a?, b?)).flatten().filter(|_| is_sound)
 }
 
@@ -36,7 +36,7 @@ fn in_interval(interval: &Interval) -> Option<Room> {
 
 fn is_enough(room: Room, thresholds: &Thresholds) -> bool {
     match room.of {
-        RoomOf::Thinking => room.share >= thresholds.offered_thinking_share,
-        RoomOf::Completed => room.share >= 1.0 - thresholds.offered_rate_share,
+        RoomOf::Thinking => room.share >= thresholds.offered_load_limited.offered_thinking_share,
+        RoomOf::Completed => room.share >= 1.0 - thresholds.offered_load_limited.offered_rate_share,
     }
 }

@@ -176,7 +176,8 @@ pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<Loaded<'a>> {
     let Some((at, interval)) = steady.max_by(|(_, a), (_, b)| a.by_demand(b)) else { return Vec::new() };
     let cpu = Cpu::new(reading);
     let is_full = |service: &&str| {
-        cpu.busy_share(service, interval).is_some_and(|share| share >= reading.thresholds.cpu_limit_share)
+        cpu.busy_share(service, interval)
+            .is_some_and(|share| share >= reading.thresholds.cpu_saturation.cpu_limit_share)
     };
     if is_short_of_cpu(reading, at) || reading.trial.service_names().iter().any(is_full) {
         return Vec::new();

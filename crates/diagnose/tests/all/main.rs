@@ -5,5 +5,5 @@ mod corpus;
 mod critical_path;
 mod culprit;
 mod drone_delivery;
+mod pages;
 mod recorded;
-mod thresholds_page;

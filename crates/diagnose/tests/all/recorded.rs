@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use narrows_diagnose::conclude;
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
+use narrows_testkit::generated;
 use narrows_testkit::outline::findings_in_lines;
 use narrows_testkit::recorded;
 
@@ -18,27 +19,18 @@ const FILE_BYTES_MAX: u64 = 2_400_000;
 /// Where recordings lie: of the demos, and of the examples.
 const FOLDERS: [&str; 2] = ["corpus/recorded", "../../examples/recorded"];
 
-/// Advice if findings changed.
-const RENEW: &str = "what is found in recorded runs changed; if it should, run this test with NARROWS_FINDINGS=FOLDER \
-                     and copy FOLDER/*.txt beside the recordings";
-
 #[test]
 fn what_recorded_runs_show_is_found_as_before() {
     let mut changed = Vec::new();
     for file in recordings() {
         let found = conclusions(&file);
         let expected = outline_beside(&file);
-        if let Some(folder) = std::env::var_os("NARROWS_FINDINGS").map(PathBuf::from) {
-            std::fs::create_dir_all(&folder).expect("the folder of findings");
-            let name = expected.file_name().expect("a file");
-            std::fs::write(folder.join(name), &found).expect("findings are written");
-        }
         let before = std::fs::read_to_string(&expected).unwrap_or_default();
-        if found != before {
+        if !generated::is_current(&expected, &found) {
             changed.push(format!("{}\n--- before\n{before}+++ now\n{found}", file.display()));
         }
     }
-    assert!(changed.is_empty(), "{RENEW}\n\n{}", changed.join("\n"));
+    assert!(changed.is_empty(), "{}\n\n{}", generated::RENEW, changed.join("\n"));
 }
 
 /// The verdict and the findings of each trial, as data.

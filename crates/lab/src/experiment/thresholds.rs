@@ -68,7 +68,9 @@ mod tests {
         let source = experiment("  cpu_limit_share: 0.7\n  n_plus_one_queries: 8\n");
         assert!(super::super::parse(&source, "e.yaml", Path::new("/")).is_ok());
         let read = Recorded::read(&source).thresholds;
-        let expected = Thresholds { cpu_limit_share: 0.7, n_plus_one_queries: 8, ..Thresholds::default() };
+        let mut expected = Thresholds::default();
+        expected.cpu_saturation.cpu_limit_share = 0.7;
+        expected.n_plus_one.n_plus_one_queries = 8;
         assert_eq!(read, expected);
         assert_eq!(Recorded::read("not an experiment: [").thresholds, Thresholds::default());
     }

@@ -9,7 +9,8 @@ mod wording;
 use serde::{Deserialize, Serialize};
 
 pub use caveat::Caveat;
-pub use kind::{Evidence, FindingKind, UnknownKind};
+pub use evidence::{Evidence, FindingKind};
+pub use kind::UnknownKind;
 pub use relation::{Mechanism, Precedence, Relation};
 pub use wording::{Figure, Wording};
 

@@ -23,8 +23,16 @@ use crate::read::outside::front;
 use crate::read::periods::period_of;
 use crate::read::runtimes::{machine_caveats, serves};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the requests under way that must wait to be accepted.
+    accept_queue_share: f64 = 0.10;
+    /// Readings that must show dropped connections.
+    accept_queue_drop_readings: usize = 3;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -81,7 +89,7 @@ fn of_service(detector: &AcceptQueue, reading: &Reading<'_>, service: &str) -> O
             return Vec::new();
         }
         let queues = instances.iter().filter_map(|instance| longest(reading, instance, at));
-        queues.filter(|queue| queue.share(interval) >= reading.thresholds.accept_queue_share).collect()
+        queues.filter(|queue| queue.share(interval) >= reading.thresholds.accept_queue.accept_queue_share).collect()
     };
     let worst =
         |queues: &[Queue]| queues.iter().map(|queue| queue.share(&reading.intervals[queue.at])).fold(0.0, f64::max);
@@ -121,7 +129,7 @@ fn longest(reading: &Reading<'_>, instance: &ServiceInstance, at: usize) -> Opti
             at,
             queued,
             limit,
-            drops: drops.filter(|drops| drops.readings >= thresholds.accept_queue_drop_readings),
+            drops: drops.filter(|drops| drops.readings >= thresholds.accept_queue.accept_queue_drop_readings),
         })
     });
     let lasting = queues.filter(|queue| queue.queued >= 1.0 || queue.drops.is_some());
@@ -145,7 +153,7 @@ fn finding(
 ) -> Finding {
     let interval = &reading.intervals[queue.at];
     let timed = front(reading).filter(|front| front.counted.service == service);
-    let timed = timed.and_then(|front| front.at(interval, reading.thresholds.outside_requests));
+    let timed = timed.and_then(|front| front.at(interval, reading.thresholds.time_outside_spans.outside_requests));
     let evidence = evidence::AcceptQueue {
         port: queue.port,
         replica: queue.replica,

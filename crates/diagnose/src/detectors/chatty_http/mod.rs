@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use narrows_model::finding::evidence::Counts;
 use narrows_model::finding::evidence::chatty_http::{self as evidence, Items};
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanId};
 
 use crate::Detector;
@@ -25,12 +25,27 @@ use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
 use crate::read::requests::cut_at_end;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use sightings::{Sighting, host_of, sightings};
 
 mod pace;
 mod sightings;
 mod words;
+
+rule_thresholds! {
+    /// Calls of one endpoint under one parent, each with another id.
+    chatty_calls: usize = 5;
+    /// Traces that must show it.
+    chatty_traces: usize = 3;
+    /// Share of the operation's traces that must show it.
+    chatty_trace_share: f64 = 0.20;
+    /// Median time in the calls of one request that is enough for a finding, nanoseconds.
+    chatty_time_ns: f64 = 50e6;
+    /// Share of the operation's latency that is enough for a finding.
+    chatty_latency_share: f64 = 0.20;
+    /// Share of all calls to that host that is enough for a finding.
+    chatty_callee_share: f64 = 0.50;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -45,6 +60,11 @@ impl Detector for ChattyHttp {
 
     fn version(&self) -> u32 {
         2
+    }
+
+    fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {
+        let Evidence::ChattyHttp(evidence) = &finding.evidence else { return None };
+        Some(evidence.cost_ns)
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -102,7 +122,7 @@ pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> Has
 /// Whether requests fetch different items: a plan fixed in the program would fetch the same items each time. True if
 /// one request is enough evidence, because there is no other to compare it with.
 fn fetches_others(seen: &[Sighting<'_>], thresholds: &Thresholds) -> bool {
-    if thresholds.chatty_traces == 1 && seen.len() == 1 {
+    if thresholds.chatty_http.chatty_traces == 1 && seen.len() == 1 {
         return true;
     }
     let items =
@@ -186,8 +206,8 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
-        let is_common =
-            self.seen.len() >= thresholds.chatty_traces && self.trace_share >= thresholds.chatty_trace_share;
+        let is_common = self.seen.len() >= thresholds.chatty_http.chatty_traces
+            && self.trace_share >= thresholds.chatty_http.chatty_trace_share;
         let is_from_response = match self.items() {
             Items::Same => true,
             Items::Different => {
@@ -195,9 +215,9 @@ impl<'a> Candidate<'a> {
             }
             Items::Unknown => self.counts().vary(),
         };
-        let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_time_ns
-            || self.median(|s| s.busy_ns / s.handled.latency_ns()) >= thresholds.chatty_latency_share
-            || self.callee_share >= thresholds.chatty_callee_share;
+        let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_http.chatty_time_ns
+            || self.median(|s| s.busy_ns / s.handled.latency_ns()) >= thresholds.chatty_http.chatty_latency_share
+            || self.callee_share >= thresholds.chatty_http.chatty_callee_share;
         is_common && is_from_response && is_dear
     }
 
@@ -241,7 +261,7 @@ impl<'a> Candidate<'a> {
     /// High if the operation regularly works this way, each call is known to request a different item, and the number
     /// of calls varies or their cost is large.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
-        let is_dear = self.cost_share() >= thresholds.chatty_latency_share;
+        let is_dear = self.cost_share() >= thresholds.chatty_http.chatty_latency_share;
         match (self.trace_share >= REGULAR_TRACE_SHARE, self.is_recorded(), self.counts().vary() || is_dear) {
             (true, true, true) => Confidence::High,
             (false, false, _) => Confidence::Low,

@@ -56,7 +56,8 @@ pub(super) fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -
     for call in handled.calls.iter().filter(|call| call.query.is_none() && may_be_item(call)) {
         siblings.entry((&call.kind, host_of(call.last()), call.parent)).or_default().push(call);
     }
-    let mut groups: Vec<_> = siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.chatty_calls).collect();
+    let mut groups: Vec<_> =
+        siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.chatty_http.chatty_calls).collect();
     groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
     groups.truncate(GROUPS_MAX);
     let mut best: BTreeMap<(&str, String), Sighting<'_>> = BTreeMap::new();
@@ -74,7 +75,7 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     let mut seen: HashSet<&str> = HashSet::new();
     let calls: Vec<&Call<'_>> =
         all.into_iter().filter(|call| items != Items::Different || seen.insert(&call.request)).collect();
-    if calls.len() < thresholds.chatty_calls {
+    if calls.len() < thresholds.chatty_http.chatty_calls {
         return None;
     }
     let pace = pace_of(handled.request.trace, &calls)?;

@@ -24,9 +24,23 @@ use crate::read::calls::{Handled, median_of, went_wrong};
 use crate::read::requests::query_text;
 use crate::read::stores::Store;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod conflicts;
 mod words;
+
+rule_thresholds! {
+    /// Share of an operation's requests that must meet a conflict.
+    conflict_share: f64 = 0.005;
+    /// Share of the operation's time lost in failed attempts that is enough for a finding.
+    conflict_time_share: f64 = 0.05;
+    /// Traces that must show it.
+    conflict_traces: usize = 5;
+    /// Share of the operation's failed requests from which conflicts are the reason for its failures, however few.
+    conflict_error_share: f64 = 0.5;
+    /// Traces that must show such a failure.
+    conflict_error_traces: usize = 3;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -108,7 +122,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.conflict_retry;
         let is_frequent = self.share(|_| true) >= thresholds.conflict_share;
         let is_dear = self.lost_share() >= thresholds.conflict_time_share;
         let is_error = |met: &Met<'_>| met.failed;
@@ -230,7 +244,7 @@ fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> 
     let of_store = |(store, counters): (&str, Vec<Counter>)| {
         let evidence = evidence::ConflictRetry { requests: None, counters };
         let share = evidence.counted() / requests.max(1.0);
-        (share >= reading.thresholds.conflict_share).then(|| Finding {
+        (share >= reading.thresholds.conflict_retry.conflict_share).then(|| Finding {
             resource: store.into(),
             cost_share: share.min(1.0),
             confidence: Confidence::Low,

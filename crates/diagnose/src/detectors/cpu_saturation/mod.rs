@@ -25,10 +25,35 @@ use crate::read::cpu::{Cpu, Saturation};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 pub(crate) use crate::read::cpu::HOST;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of a service's CPU limit.
+    cpu_limit_share: f64 = 0.85;
+    /// Share of one core that a replica's busiest thread uses. Higher than for a cap: an event loop at 85 % makes its
+    /// requests wait but still takes on more of them; a cap that is used up takes on none.
+    cpu_thread_share: f64 = 0.90;
+    /// Largest share of the host's CPU that other programs use where the host is named. With more, they may also be why
+    /// a load does not fit.
+    cpu_foreign_share: f64 = 0.25;
+    /// Share of periods in which a control group used up its quota, from which bursts count.
+    cpu_throttled_share: f64 = 0.05;
+    /// Share of the time in which a task of the group waited for CPU, from which bursts count.
+    cpu_pressure_share: f64 = 0.10;
+    /// Share of the limit that a service limited by bursts must use, median.
+    cpu_throttled_limit_share: f64 = 0.70;
+    /// Throughput has stopped growing when it grows by less than this share of the growth of users or of the offered
+    /// rate.
+    flat_growth_share: f64 = 0.25;
+    /// Requests queue when latency is this many times that of the lightest load.
+    queueing_latency_factor: f64 = 1.5;
+    /// Little's law holds when users ÷ (rate × latency) is within this share of 1.
+    little_tolerance: f64 = 0.15;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -41,6 +66,10 @@ impl Detector for CpuSaturation {
 
     fn version(&self) -> u32 {
         7
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -72,7 +101,7 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
     evidence::CpuSaturation {
         limit,
         level: finite(saturation.level),
-        waits_for_core: limit == CpuLimit::Thread && saturation.level < cpu.thresholds.cpu_thread_share,
+        waits_for_core: limit == CpuLimit::Thread && saturation.level < cpu.thresholds.cpu_saturation.cpu_thread_share,
         machine_cores: cpu.trial.cores,
         hot_replicas: saturation.replicas.0,
         replicas: saturation.replicas.1,
@@ -84,8 +113,8 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
         held: evidence::Held {
             throttled_share: held.throttled.map(finite),
             waiting_share: held.waiting.map(finite),
-            throttled_share_min: cpu.thresholds.cpu_throttled_share,
-            waiting_share_min: cpu.thresholds.cpu_pressure_share,
+            throttled_share_min: cpu.thresholds.cpu_saturation.cpu_throttled_share,
+            waiting_share_min: cpu.thresholds.cpu_saturation.cpu_pressure_share,
         },
         proof: cpu.proof(saturation.at),
         generator_cores: cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).map(finite),

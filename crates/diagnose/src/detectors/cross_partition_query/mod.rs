@@ -13,18 +13,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cross_partition_query as evidence;
-use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Call, Handled, median_of};
 use crate::read::stores::Store;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use sightings::{Sighting, sightings};
 
 mod sightings;
 mod words;
+
+rule_thresholds! {
+    /// Share of the store's partitions that a request must touch.
+    cross_partition_share: f64 = 0.8;
+    /// Partitions that the store must have.
+    cross_partition_partitions: usize = 3;
+    /// Share of the touched partitions that must return no row.
+    cross_partition_empty_share: f64 = 0.5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -37,6 +46,10 @@ impl Detector for CrossPartitionQuery {
 
     fn version(&self) -> u32 {
         2
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::CostsMore
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -135,9 +148,10 @@ impl<'a> Candidate<'a> {
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
         let is_regular =
             self.seen.len() >= thresholds.regular_traces && self.trace_share >= thresholds.regular_trace_share;
-        let is_everywhere = self.partitions >= thresholds.cross_partition_partitions
-            && self.touched() >= thresholds.cross_partition_share * self.partitions as f64;
-        let is_mostly_empty = self.empty_share().is_none_or(|share| share > thresholds.cross_partition_empty_share);
+        let is_everywhere = self.partitions >= thresholds.cross_partition_query.cross_partition_partitions
+            && self.touched() >= thresholds.cross_partition_query.cross_partition_share * self.partitions as f64;
+        let is_mostly_empty =
+            self.empty_share().is_none_or(|share| share > thresholds.cross_partition_query.cross_partition_empty_share);
         let is_meant = self.empty_share().is_some() || !self.is_alike() || self.is_look_up();
         is_regular
             && is_everywhere
@@ -187,7 +201,7 @@ impl<'a> Candidate<'a> {
             same_count_share: self.same_count_share(),
             empty: self.median(Sighting::empty).map(|empty| empty as usize),
             empty_share: self.empty_share(),
-            empty_share_min: thresholds.cross_partition_empty_share,
+            empty_share_min: thresholds.cross_partition_query.cross_partition_empty_share,
             charge: self.mean(Sighting::charge),
             useful_charge: self.charges().map(|(_, useful)| useful),
             peak_share: self.peak_share,

@@ -69,12 +69,14 @@ pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<In
     let steady = || cpu.intervals.iter().filter(|interval| interval.is_steady && interval.rate > 0.0);
     let heavy = steady().max_by(|a, b| a.by_demand(b))?;
     let light = steady().min_by(|a, b| a.by_demand(b))?;
-    heavy.demand_over(light).filter(|growth| *growth >= thresholds.database_demand_growth)?;
+    heavy.demand_over(light).filter(|growth| *growth >= thresholds.database_saturation.database_demand_growth)?;
     let (before, now) = (database.taken(light), database.taken(heavy));
-    let least = thresholds.database_queries;
+    let least = thresholds.database_saturation.database_queries;
     let is_same_work = |grown: &Grown<'_>| {
         let rows = grown.light.rows.zip(grown.heavy.rows);
-        rows.is_none_or(|(light, heavy)| (heavy - light).abs() <= thresholds.database_rows_share * light.max(1.0))
+        rows.is_none_or(|(light, heavy)| {
+            (heavy - light).abs() <= thresholds.database_saturation.database_rows_share * light.max(1.0)
+        })
     };
     let mut grown: Vec<Grown<'a>> = now
         .into_iter()
@@ -82,11 +84,13 @@ pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<In
         .filter(|grown| grown.light.spans >= least && grown.heavy.spans >= least && is_same_work(grown))
         .collect();
     grown.sort_by(|a, b| b.heavy_ns().total_cmp(&a.heavy_ns()));
-    let reads_grow = grown.iter().any(|grown| reads(grown.shape) && grown.factor() >= thresholds.database_inflation);
+    let reads_grow = grown
+        .iter()
+        .any(|grown| reads(grown.shape) && grown.factor() >= thresholds.database_saturation.database_inflation);
     let found = Inflation { light, heavy, grown };
     let is_shown = reads_grow
-        && found.factor() >= thresholds.database_inflation
-        && database.refused_share < thresholds.throttled_share
+        && found.factor() >= thresholds.database_saturation.database_inflation
+        && database.refused_share < thresholds.throttling.throttled_share
         && clients_are_idle(cpu, database, heavy)
         && is_not_idle_itself(cpu, database, heavy)
         && !is_crowded(cpu, heavy);
@@ -103,8 +107,10 @@ fn reads(shape: &str) -> bool {
 /// Whether all callers are known to have spare CPU; otherwise a span may be long because its own program waits for a
 /// processor.
 fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
-    let has_cpu =
-        |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
+    let has_cpu = |client: &str| {
+        cpu.busy_share(client, heavy)
+            .is_some_and(|share| share <= cpu.thresholds.database_saturation.database_client_share)
+    };
     let is_idle = |client: &str| has_cpu(client) && !waits_for_cpu(cpu, client, heavy);
     let mut clients: Vec<&str> = database.queries.iter().map(|sent| sent.client).collect();
     clients.sort_unstable();
@@ -124,7 +130,7 @@ fn waits_for_cpu(cpu: &Cpu<'_>, service: &str, interval: &Interval) -> bool {
 /// Whether the database is not known to have spare CPU. With spare CPU, it waits for locks, disks or its own clients.
 fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let share = cpu.busy_share(database.name, heavy).filter(|_| database.is_service);
-    share.is_none_or(|share| share >= cpu.thresholds.database_busy_share)
+    share.is_none_or(|share| share >= cpu.thresholds.database_saturation.database_busy_share)
 }
 
 /// Whether the machine is full or the hypervisor takes much of its CPU, which slows everything down.

@@ -22,9 +22,25 @@ use crate::read::databases::{Database, SentQuery, Taken, databases};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod inflation;
 mod words;
+
+rule_thresholds! {
+    /// Factor by which the same queries must take longer under the heaviest load.
+    database_inflation: f64 = 3.0;
+    /// Factor by which that load must exceed the lightest.
+    database_demand_growth: f64 = 2.0;
+    /// Queries of a shape in each of the two loads.
+    database_queries: usize = 10;
+    /// Share by which their rows may differ.
+    database_rows_share: f64 = 0.25;
+    /// Share of their CPU that the calling services may use at most.
+    database_client_share: f64 = 0.70;
+    /// Share of its CPU below which a database waits for something else.
+    database_busy_share: f64 = 0.50;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -40,6 +56,10 @@ impl Detector for DatabaseSaturation {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -156,7 +176,9 @@ fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> 
     clients.sort_unstable();
     clients.dedup();
     let known = clients.into_iter().map(|client| {
-        let cpu_share = cpu.busy_share(client, interval).filter(|share| *share <= cpu.thresholds.database_client_share);
+        let cpu_share = cpu
+            .busy_share(client, interval)
+            .filter(|share| *share <= cpu.thresholds.database_saturation.database_client_share);
         Some(evidence::ClientCpu { service: client.to_owned(), cpu_share: finite(cpu_share?) })
     });
     known.collect()

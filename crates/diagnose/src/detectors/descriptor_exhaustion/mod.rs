@@ -8,7 +8,7 @@
 //! Many open descriptors alone are not a finding. Servers size their pools and caches by the limit, and stay below it.
 
 use narrows_model::finding::evidence::descriptor_exhaustion as evidence;
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind, Role};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Point, Series, names};
 
@@ -21,9 +21,23 @@ use crate::read::programs::is_store_program;
 use crate::read::reported::Reported;
 use crate::read::trend::{Quarters, quarters_of};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod reports;
 mod words;
+
+rule_thresholds! {
+    /// Share of its limit from which a process has no descriptor left.
+    descriptor_full_share: f64 = 0.95;
+    /// Readings in an interval that must show it.
+    descriptor_readings: usize = 3;
+    /// Traces that must show an error that says so.
+    descriptor_traces: usize = 3;
+    /// Share of all requests that must meet such an error.
+    descriptor_error_share: f64 = 0.005;
+    /// Growth under one load, as a share of the limit.
+    descriptor_growth_share: f64 = 0.05;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -38,8 +52,16 @@ impl Detector for DescriptorExhaustion {
         1
     }
 
+    fn role(&self, finding: &Finding) -> Role {
+        let Evidence::DescriptorExhaustion(evidence) = &finding.evidence else { return Role::InTheWay };
+        if evidence.failures.is_some() { Role::InTheWay } else { Role::CostsMore }
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let least = (reading.thresholds.descriptor_traces, reading.thresholds.descriptor_error_share);
+        let least = (
+            reading.thresholds.descriptor_exhaustion.descriptor_traces,
+            reading.thresholds.descriptor_exhaustion.descriptor_error_share,
+        );
         let reported = Reported::by_service(reading, reports::reported, least);
         let services = reading.trial.service_names().into_iter();
         services.filter_map(|service| of_service(self, reading, service, reported.get(service))).collect()
@@ -110,9 +132,11 @@ impl<'a> Replica<'a> {
     fn short(&self, is_reported: bool) -> Option<Affected<'a>> {
         let thresholds = self.reading.thresholds;
         let at_limit = |interval: &&'a Interval| {
-            let full =
-                self.shares(interval).into_iter().filter(|point| point.value >= thresholds.descriptor_full_share);
-            full.count() >= thresholds.descriptor_readings
+            let full = self
+                .shares(interval)
+                .into_iter()
+                .filter(|point| point.value >= thresholds.descriptor_exhaustion.descriptor_full_share);
+            full.count() >= thresholds.descriptor_exhaustion.descriptor_readings
         };
         let all = self.reading.intervals.iter().filter(at_limit).filter_map(|interval| {
             let failing = self.failing(interval);
@@ -172,7 +196,8 @@ impl<'a> Replica<'a> {
         let quarters = Quarters::new(&open, interval, thresholds.memory_quarter_readings)?;
         let ended = quarters_of(interval).map(|(start_ns, end_ns)| self.ended(start_ns, end_ns));
         let per_second = quarters.gain() / (0.75 * interval.seconds());
-        let is_much = per_second * interval.seconds() >= thresholds.descriptor_growth_share * limit;
+        let is_much =
+            per_second * interval.seconds() >= thresholds.descriptor_exhaustion.descriptor_growth_share * limit;
         if !quarters.rise_steadily() || !is_much || quarters.level(ended) < limit {
             return None;
         }
@@ -189,7 +214,7 @@ impl<'a> Replica<'a> {
 
     /// Whether an open load offers more requests than complete.
     fn is_behind(&self, interval: &Interval) -> bool {
-        let least = 1.0 - self.reading.thresholds.offered_rate_share;
+        let least = 1.0 - self.reading.thresholds.offered_load_limited.offered_rate_share;
         let ended = self.ended(interval.start_ns, interval.end_ns) / interval.seconds().max(1.0);
         interval.offered.is_some_and(|offered| ended < least * offered)
     }

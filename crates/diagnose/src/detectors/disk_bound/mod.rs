@@ -20,8 +20,18 @@ use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::threads::{Loaded, loaded, mean};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the requests in a service's own time that must wait for the disk.
+    disk_request_share: f64 = 0.5;
+    /// Share of all requests in progress that they must be.
+    disk_latency_share: f64 = 0.3;
+    /// Threads at the disk at any moment from which those that wait for a lock count as waiting for it.
+    disk_threads: f64 = 0.8;
+}
 
 /// Share of time with tasks waiting for a disk that confirms the finding.
 const PRESSURE_MIN: f64 = 0.2;
@@ -43,6 +53,10 @@ impl Detector for DiskBound {
         1
     }
 
+    fn holds_all_requests(&self) -> bool {
+        true
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         loaded(reading).iter().filter_map(|service| of_service(self, reading, service)).collect()
     }
@@ -50,7 +64,7 @@ impl Detector for DiskBound {
 
 /// Number of requests waiting for the disk, and number waiting for a lock behind them; `None` if they are too few.
 pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f64, f64)> {
-    let thresholds = reading.thresholds;
+    let thresholds = &reading.thresholds.disk_bound;
     let at_disk = service.doing(&OwnTime::Disk);
     let is_always = service.threads.threads.disk >= thresholds.disk_threads;
     let behind = if is_always { service.doing(&OwnTime::Lock) } else { 0.0 };

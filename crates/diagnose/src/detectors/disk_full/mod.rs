@@ -18,11 +18,21 @@ use crate::read::Reading;
 use crate::read::calls::went_wrong;
 use crate::read::periods::period_of;
 use crate::read::requests::operation_of;
+use crate::thresholds::rule_thresholds;
 use origin::{Origin, origins};
 
 mod origin;
 mod reports;
 mod words;
+
+rule_thresholds! {
+    /// Traces that must show an operation that fails because a disk is full.
+    disk_full_traces: usize = 3;
+    /// Share of all requests that must meet it.
+    disk_full_share: f64 = 0.005;
+    /// Share of the failed requests from which it is the reason for the failures, however few.
+    disk_full_error_share: f64 = 0.5;
+}
 
 /// Maximum operations listed with a finding.
 const OPERATIONS_MAX: usize = 5;
@@ -117,7 +127,7 @@ impl<'a> Case<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.disk_full;
         let is_frequent = self.affected() >= thresholds.disk_full_share * self.load.requests;
         let failed = self.affected_failed();
         let explains = failed > 0.0 && failed >= thresholds.disk_full_error_share * self.load.failed;

@@ -19,8 +19,18 @@ use crate::read::calls::went_wrong;
 use crate::read::periods::period_of;
 use crate::read::pools::mean_of;
 use crate::stats::{finite, weighted_median};
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Requests that must show a look-up.
+    dns_requests: usize = 5;
+    /// Share of the time of all requests that look-ups must take.
+    dns_share: f64 = 0.10;
+    /// Time per request that look-ups must take, nanoseconds.
+    dns_ns: f64 = 2e6;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -117,7 +127,7 @@ impl<'r> Waits<'r> {
     }
 
     fn finding(&self, detector: &Dns, reading: &Reading<'_>, (service, operation): &Place<'_>) -> Option<Finding> {
-        let thresholds = reading.thresholds;
+        let thresholds = &reading.thresholds.dns;
         let request_ns = self.waited_ns / self.weight.max(f64::MIN_POSITIVE);
         let is_found = self.requests >= thresholds.dns_requests
             && self.share() >= thresholds.dns_share
@@ -171,7 +181,7 @@ fn lookups_on_path<'r>(tree: &TimedForest<'r>, entry: usize) -> Vec<(&'r Span, f
 
 /// The finding for the interval where look-ups take the largest share of the requests' time.
 fn by_metric(detector: &Dns, reading: &Reading<'_>, service: &str) -> Option<Finding> {
-    let thresholds = reading.thresholds;
+    let thresholds = &reading.thresholds.dns;
     let found = reading.intervals.iter().filter(|interval| interval.rate > 0.0).filter_map(|interval| {
         let within = interval.start_ns..interval.end_ns;
         let (mean_s, count) = mean_of((reading.trial, service), METRIC, &within)?;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::finding::evidence::Counts;
 use narrows_model::finding::evidence::duplicate_query::{self as evidence, Sameness};
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind, Role};
 use narrows_model::trace::SpanKind;
 
 use crate::Detector;
@@ -19,12 +19,23 @@ use crate::read::Reading;
 use crate::read::calls::{Handled, Times, median_of};
 use crate::read::databases::name_of;
 use crate::stats::finite;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use repeats::{Repeated, repeated};
 
 mod repeats;
 mod statements;
 mod words;
+
+rule_thresholds! {
+    /// Requests that must show it.
+    duplicate_query_requests: usize = 5;
+    /// Share of the operation's requests with queries that must show it, also of those in the later half of the time.
+    duplicate_query_request_share: f64 = 0.5;
+    /// Share of the operation's latency that the repeats take.
+    duplicate_query_share: f64 = 0.10;
+    /// Time without any call before a query from which it reads a state again, nanoseconds.
+    duplicate_query_pause_ns: i64 = 10_000_000;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -44,10 +55,19 @@ impl Detector for DuplicateQuery {
         1
     }
 
+    fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {
+        let Evidence::DuplicateQuery(evidence) = &finding.evidence else { return None };
+        Some(evidence.repeats_ns)
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::CostsMore
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let of_operation = reading.operations.iter().filter_map(|((service, operation), all)| {
             let candidate = Candidate::new(all, reading.thresholds)?;
-            let is_worth_saying = candidate.share() >= reading.thresholds.duplicate_query_share;
+            let is_worth_saying = candidate.share() >= reading.thresholds.duplicate_query.duplicate_query_share;
             is_worth_saying.then(|| candidate.finding(self, reading, (service, operation)))
         });
         of_operation.collect()
@@ -217,9 +237,9 @@ impl Asking {
         let with = || seen.iter().filter(|seen| seen.repeated.iter().any(|one| is_it(&one)));
         let late = with().filter(|seen| seen.handled.request.entry.start_ns >= self.late_from_ns);
         let (weight, late_weight): (f64, f64) = (with().map(Seen::weight).sum(), late.map(Seen::weight).sum());
-        let share = thresholds.duplicate_query_request_share;
+        let share = thresholds.duplicate_query.duplicate_query_request_share;
         let repeated: Vec<&Repeated<'_>> = with().flat_map(|seen| seen.repeated.iter().filter(is_it)).collect();
-        with().count() >= thresholds.duplicate_query_requests
+        with().count() >= thresholds.duplicate_query.duplicate_query_requests
             && weight >= share * self.weight
             && late_weight >= share * self.late_weight
             && are_same(&repeated)

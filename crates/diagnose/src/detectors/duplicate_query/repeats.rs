@@ -51,7 +51,7 @@ fn groups<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Vec<&'a 
         }
         let are_unlike = by_values.len() > 1 || sameness_of(queries[0]) == Sameness::Rows;
         // One query per row of several: `n-plus-one`.
-        if !are_unlike || queries.len() < thresholds.n_plus_one_queries {
+        if !are_unlike || queries.len() < thresholds.n_plus_one.n_plus_one_queries {
             found.extend(by_values.into_values().filter(|queries| queries.len() > 1));
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Course<'a> {
         };
         let mut breaks: Vec<i64> = own.filter(is_break).map(|span| span.start_ns).collect();
         breaks.sort_unstable();
-        Self { request, breaks, pause_ns: thresholds.duplicate_query_pause_ns }
+        Self { request, breaks, pause_ns: thresholds.duplicate_query.duplicate_query_pause_ns }
     }
 
     fn repeated(&self, queries: &[&'a Query<'a>]) -> Option<Repeated<'a>> {

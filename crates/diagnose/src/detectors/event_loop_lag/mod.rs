@@ -22,8 +22,16 @@ use crate::read::periods::period_of;
 use crate::read::runtimes::{machine_caveats, serves};
 use crate::read::worst_replica::worst_replica;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Mean wait of an event for the loop, nanoseconds.
+    loop_wait_ns: f64 = 2e7;
+    /// The same as a share of the mean latency.
+    loop_latency_share: f64 = 0.2;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -50,6 +58,14 @@ impl Detector for EventLoopLag {
         1
     }
 
+    fn delays_reading_of_responses(&self) -> bool {
+        true
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let services = reading.trial.service_names().into_iter().filter(|service| serves(reading, service));
         services.filter_map(|service| of_service(self, reading, service)).collect()
@@ -66,8 +82,8 @@ fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> 
 fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag> {
     let (thresholds, interval) = (cpu.thresholds, &cpu.intervals[at]);
     let delay = LoopDelay::of(cpu.trial, service, replica, interval, thresholds.runtime_readings)?;
-    let is_long = delay.wait_ns >= thresholds.loop_wait_ns
-        && delay.wait_ns >= thresholds.loop_latency_share * interval.latency_ns;
+    let is_long = delay.wait_ns >= thresholds.event_loop_lag.loop_wait_ns
+        && delay.wait_ns >= thresholds.event_loop_lag.loop_latency_share * interval.latency_ns;
     let is_own = !is_kept_from_running(cpu, (service, replica), interval) && runs_meanwhile(&delay);
     (is_long && interval.rate > 0.0 && is_own).then_some(Lag { replica, at, delay })
 }
@@ -77,7 +93,7 @@ fn is_kept_from_running(cpu: &Cpu<'_>, (service, replica): (&str, u32), interval
     let waiting = cpu.cores_of(names::BUSIEST_THREAD_WAIT, service, replica, interval);
     let throttled = cpu.held(service, replica, interval).throttled;
     waiting.is_some_and(|share| share >= THREAD_WAIT_MAX)
-        || throttled.is_some_and(|share| share >= cpu.thresholds.cpu_throttled_share)
+        || throttled.is_some_and(|share| share >= cpu.thresholds.cpu_saturation.cpu_throttled_share)
 }
 
 /// Whether the loop runs callbacks for about as long as it is blocked.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::finding::evidence::few_clients::{self as evidence, Clients, ReplicaShare};
 use narrows_model::finding::evidence::hot_partition::PlaceKind;
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind, Role};
 use narrows_model::run::WindowKind;
 
 use crate::Detector;
@@ -22,8 +22,20 @@ use crate::read::Reading;
 use crate::read::places::{Group, Visit, groups};
 use crate::stats::finite;
 use crate::stats::skew::{Skew, expected_ratio};
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Requests at the fullest replica, as a multiple of the mean.
+    few_clients_ratio: f64 = 1.3;
+    /// Requests that must be seen, so that a few are not enough.
+    few_clients_requests: usize = 30;
+    /// Clients per replica below which there are few.
+    few_clients_each: f64 = 4.0;
+    /// Distance of a replica's share from a whole number of clients, as a part of one client.
+    few_clients_part: f64 = 0.2;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -46,6 +58,10 @@ impl Detector for FewClients {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::LimitsReading
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -71,7 +87,7 @@ struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     fn new(reading: &Reading<'_>, service: &'a str, group: &'a Group<'a>) -> Option<Self> {
-        let thresholds = reading.thresholds;
+        let thresholds = &reading.thresholds.few_clients;
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
         let requests = group.places.values().map(Vec::len).sum();
         let skew = Skew::from_counts(&counts)?;
@@ -142,8 +158,9 @@ fn shares_of<'a>(group: &'a Group<'a>) -> BTreeMap<&'a str, f64> {
 /// The few clients that explain these shares; `None` if there are many, or if they do not explain the shares.
 fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64>) -> Option<Clients> {
     let replicas = shares.len();
-    let least = |count: usize| count > 0 && (count as f64) < reading.thresholds.few_clients_each * replicas as f64;
-    let tolerance = reading.thresholds.few_clients_part;
+    let least =
+        |count: usize| count > 0 && (count as f64) < reading.thresholds.few_clients.few_clients_each * replicas as f64;
+    let tolerance = reading.thresholds.few_clients.few_clients_part;
     let fits = |count: usize| least(count) && is_of_whole_clients(shares, count, tolerance);
     let users = || users(reading).filter(|users| fits(*users)).map(Clients::Users);
     match seen(group) {

@@ -23,9 +23,22 @@ use crate::read::periods::period_of;
 use crate::read::runtimes::{Collections, Collector, machine_caveats, serves};
 use crate::read::worst_replica::worst_replica;
 use crate::stats::finite;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the time in which collections stop a replica.
+    gc_share: f64 = 0.08;
+    /// Mean length from which pauses count as long, nanoseconds.
+    gc_pause_ns: f64 = 1e8;
+    /// Share of the time that long pauses must take.
+    gc_pause_share: f64 = 0.02;
+    /// Long pauses in a window.
+    gc_pauses: usize = 3;
+    /// Share of its limit in use after a collection, from which a heap is nearly full.
+    gc_heap_share: f64 = 0.85;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -55,6 +68,14 @@ impl Detector for GarbageCollection {
         2
     }
 
+    fn delays_reading_of_responses(&self) -> bool {
+        true
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let services = reading.trial.service_names().into_iter().filter(|service| serves(reading, service));
         services.filter_map(|service| of_service(self, reading, service)).collect()
@@ -74,7 +95,7 @@ fn of_service(detector: &GarbageCollection, reading: &Reading<'_>, service: &str
 
 fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -> Option<Stopped<'a>> {
     let interval = &reading.intervals[at];
-    let collections = collector.during(interval, reading.thresholds.gc_pause_ns);
+    let collections = collector.during(interval, reading.thresholds.garbage_collection.gc_pause_ns);
     let is_shown = collections.readings >= reading.thresholds.runtime_readings && collections.share <= SHARE_MAX;
     let sign = Some(PauseSign::Share).filter(|_| is_large(&collections, reading.thresholds));
     let sign = sign.or_else(|| is_felt(reading, interval, &collections).then_some(PauseSign::Length))?;
@@ -82,13 +103,13 @@ fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -
 }
 
 fn is_large(collections: &Collections, thresholds: &Thresholds) -> bool {
-    collections.share >= thresholds.gc_share
-        && collections.share_without_most >= LEFT_WITHOUT_MOST * thresholds.gc_share
+    collections.share >= thresholds.garbage_collection.gc_share
+        && collections.share_without_most >= LEFT_WITHOUT_MOST * thresholds.garbage_collection.gc_share
 }
 
 /// Whether long pauses recur, and the slowest requests take about as long as one.
 fn is_felt(reading: &Reading<'_>, interval: &Interval, collections: &Collections) -> bool {
-    let thresholds = reading.thresholds;
+    let thresholds = &reading.thresholds.garbage_collection;
     let is_frequent =
         |long: &LongPauses| long.count >= thresholds.gc_pauses as f64 && long.share >= thresholds.gc_pause_share;
     let Some(long) = collections.long.filter(is_frequent) else { return false };
@@ -120,7 +141,7 @@ fn finding(
         long: collections.long,
         concurrent: finite(collections.concurrent),
         heap: stopped.collector.heap(interval),
-        heap_share_min: cpu.thresholds.gc_heap_share,
+        heap_share_min: cpu.thresholds.garbage_collection.gc_heap_share,
         cores: cpu.service_cores(service, interval).filter(|cores| *cores > 0.0).map(finite),
         proof: cpu.proof(stopped.at),
     };

@@ -11,7 +11,7 @@
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::generator_limited::{self as evidence, Sign, SignKind, share_of};
-use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
 
@@ -19,9 +19,32 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::intervals::{Interval, intervals};
 use crate::stats::finite;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Delay before sending as a share of the mean latency, from which figures are doubtful.
+    generator_lateness_doubtful: f64 = 0.10;
+    /// The same, from which they are invalid.
+    generator_lateness_invalid: f64 = 0.50;
+    /// Mean delay below which it does not count, nanoseconds: the cost of timers.
+    generator_lateness_ns_min: f64 = 100_000.0;
+    /// Share of the due iterations that never started, from which figures are doubtful.
+    generator_dropped_doubtful: f64 = 0.001;
+    /// The same, from which they are invalid.
+    generator_dropped_invalid: f64 = 0.01;
+    /// Share of the due iterations that waited for a free user, from which figures are doubtful.
+    generator_waited_doubtful: f64 = 0.10;
+    /// The same, from which that wait explains the delay before sending.
+    generator_waited_share: f64 = 0.01;
+    /// Share of one core used by the busiest load thread, from which figures are doubtful.
+    generator_thread_doubtful: f64 = 0.80;
+    /// The same, from which they are invalid.
+    generator_thread_invalid: f64 = 0.95;
+    /// The generator's share of the CPU in use on a full host.
+    generator_host_share: f64 = 0.30;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -34,6 +57,10 @@ impl Detector for GeneratorLimited {
 
     fn version(&self) -> u32 {
         5
+    }
+
+    fn role(&self, finding: &Finding) -> Role {
+        if finding.confidence == Confidence::High { Role::Invalidates } else { Role::LimitsReading }
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -82,7 +109,7 @@ fn waited_share(load: &LoadTotals) -> f64 {
 /// Whether the system did not get an open load, because too many iterations never began although the generator had
 /// spare CPU. With a full thread, users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
-    dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
+    dropped_share(&trial.counted_load()) >= thresholds.generator_limited.generator_dropped_invalid
         && !all_failed(trial)
         && !is_slow_system(&intervals(trial, thresholds), thresholds)
         && !has_full_thread(trial, thresholds)
@@ -96,7 +123,8 @@ fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
     let heavy = completed().max_by(|a, b| a.by_demand(b));
     let light = completed().min_by(|a, b| a.by_demand(b));
     heavy.zip(light).is_some_and(|(heavy, light)| {
-        light.by_demand(heavy).is_lt() && heavy.service_ns >= thresholds.queueing_latency_factor * light.service_ns
+        light.by_demand(heavy).is_lt()
+            && heavy.service_ns >= thresholds.cpu_saturation.queueing_latency_factor * light.service_ns
     })
 }
 
@@ -112,8 +140,12 @@ fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
     }
     let load = trial.counted_load();
     let (dropped, waited) = (dropped_share(&load), waited_share(&load));
-    let verdict = judged(dropped, thresholds.generator_dropped_doubtful, thresholds.generator_dropped_invalid)
-        .or_else(|| (waited >= thresholds.generator_waited_doubtful).then_some(Verdict::Doubtful))?;
+    let verdict = judged(
+        dropped,
+        thresholds.generator_limited.generator_dropped_doubtful,
+        thresholds.generator_limited.generator_dropped_invalid,
+    )
+    .or_else(|| (waited >= thresholds.generator_limited.generator_waited_doubtful).then_some(Verdict::Doubtful))?;
     let kind = SignKind::UsersBusy {
         due: load.due,
         waited: load.late,
@@ -133,13 +165,16 @@ fn late_share(trial: &TrialEvidence) -> f64 {
 fn lateness(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
     let load = trial.counted_load();
     let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
-    let includes_wait = waited_share(&load) >= thresholds.generator_waited_share;
+    let includes_wait = waited_share(&load) >= thresholds.generator_limited.generator_waited_share;
     let is_wait = includes_wait && is_slow_system(intervals, thresholds);
-    if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
+    if late_ns < thresholds.generator_limited.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
         return None;
     }
-    let verdict =
-        judged(late_ns / latency_ns, thresholds.generator_lateness_doubtful, thresholds.generator_lateness_invalid)?;
+    let verdict = judged(
+        late_ns / latency_ns,
+        thresholds.generator_limited.generator_lateness_doubtful,
+        thresholds.generator_limited.generator_lateness_invalid,
+    )?;
     Some(Sign { verdict, kind: SignKind::Lateness { late_ns, latency_ns, includes_wait } })
 }
 
@@ -147,7 +182,11 @@ fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Th
     let key = (names::BUSIEST_THREAD_CORES, names::GENERATOR, 0);
     let busy = intervals.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
     let (interval, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
+    let verdict = judged(
+        cores,
+        thresholds.generator_limited.generator_thread_doubtful,
+        thresholds.generator_limited.generator_thread_invalid,
+    )?;
     Some(Sign { verdict, kind: SignKind::BusyThread { cores: finite(cores), window: interval.label.clone() } })
 }
 
@@ -156,7 +195,8 @@ fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
         let host = interval.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
         let cores = interval.median_of(trial, (names::CPU_CORES, names::GENERATOR, 0), thresholds)?;
         let share = cores / (host * f64::from(trial.cores.max(1)));
-        (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((interval, share))
+        (host >= thresholds.cpu_host_share && share >= thresholds.generator_limited.generator_host_share)
+            .then_some((interval, share))
     });
     let (interval, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let kind = SignKind::FullHost { share: finite(share), window: interval.label.clone() };
@@ -165,8 +205,8 @@ fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
 
 fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence, thresholds: &Thresholds) -> Finding {
     let load = trial.counted_load();
-    let has_waited = dropped_share(&load) >= thresholds.generator_dropped_doubtful
-        || waited_share(&load) >= thresholds.generator_waited_doubtful;
+    let has_waited = dropped_share(&load) >= thresholds.generator_limited.generator_dropped_doubtful
+        || waited_share(&load) >= thresholds.generator_limited.generator_waited_doubtful;
     let evidence = evidence::GeneratorLimited {
         signs,
         needs_users: has_waited && !has_full_thread(trial, thresholds),

@@ -20,11 +20,26 @@ use crate::read::Reading;
 use crate::read::places::{Group, Visit, groups, ratio_of};
 use crate::stats::finite;
 use crate::stats::skew::{Skew, chance, expected_ratio};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use strain::{Strain, latency, used};
 
 mod strain;
 mod words;
+
+rule_thresholds! {
+    /// Calls to the fullest place, as a multiple of the mean.
+    hot_ratio: f64 = 1.5;
+    /// Calls that must be seen, so that a few are not enough.
+    hot_calls: f64 = 30.0;
+    /// Use or latency of the fullest place, as a multiple of the others'.
+    hot_strain_ratio: f64 = 1.25;
+    /// Share of its limit that the fullest place must use, when only its use is higher.
+    hot_use_share: f64 = 0.5;
+    /// Time by which calls to the fullest place must be longer, when only their latency is higher, nanoseconds.
+    hot_latency_ns: f64 = 1e6;
+    /// Probability that the load's keys fall this way by chance, from which there are too few of them.
+    hot_chance: f64 = 0.001;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -130,7 +145,7 @@ impl<'a> Candidate<'a> {
             reading,
             kind,
             name: name.to_owned(),
-            is_lasting: group.is_lasting(&hot, HALF_RATIO_SHARE * reading.thresholds.hot_ratio),
+            is_lasting: group.is_lasting(&hot, HALF_RATIO_SHARE * reading.thresholds.hot_partition.hot_ratio),
             count: counts.iter().sum(),
             strain,
             keys: recorded.or_else(|| clients(reading.trial, kind)),
@@ -147,7 +162,7 @@ impl<'a> Candidate<'a> {
         let counts: Vec<f64> = spent.iter().map(|(_, all, _)| all / charge).collect();
         let skew = Skew::from_counts(&counts)?;
         let places: Vec<String> = spent.iter().map(|(name, ..)| name.clone()).collect();
-        let ratio_min = HALF_RATIO_SHARE * reading.thresholds.hot_ratio;
+        let ratio_min = HALF_RATIO_SHARE * reading.thresholds.hot_partition.hot_ratio;
         let halves = [spent.iter().map(|s| s.2).collect::<Vec<_>>(), spent.iter().map(|s| s.1 - s.2).collect()];
         let is_lasting = halves.iter().all(|half| ratio_of(half, skew.hot).is_some_and(|ratio| ratio >= ratio_min));
         let hot = places.get(skew.hot)?.clone();
@@ -169,15 +184,16 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
-        let is_uneven = self.skew.ratio >= thresholds.hot_ratio && self.skew.is_significant && self.is_lasting;
+        let is_uneven =
+            self.skew.ratio >= thresholds.hot_partition.hot_ratio && self.skew.is_significant && self.is_lasting;
         let is_felt = self.strain.is_used(thresholds) || self.strain.is_slow(thresholds);
-        is_uneven && is_felt && self.count >= thresholds.hot_calls
+        is_uneven && is_felt && self.count >= thresholds.hot_partition.hot_calls
     }
 
     /// Whether so few keys can cause this skew by chance.
     fn is_artefact(&self) -> bool {
         self.keys.is_some_and(|keys| {
-            chance(keys, self.places.len(), self.skew.share) >= self.reading.thresholds.hot_chance
+            chance(keys, self.places.len(), self.skew.share) >= self.reading.thresholds.hot_partition.hot_chance
                 && !self.has_hot_key(keys)
         })
     }

@@ -25,15 +25,16 @@ impl Strain {
     /// Whether the fullest place uses so much more that it is a sign of strain.
     pub(super) fn is_used(&self, thresholds: &Thresholds) -> bool {
         self.used.is_some_and(|(hot, others)| {
-            let is_material = !self.is_share || hot >= thresholds.hot_use_share;
-            hot > 0.0 && is_material && hot >= thresholds.hot_strain_ratio * others
+            let is_material = !self.is_share || hot >= thresholds.hot_partition.hot_use_share;
+            hot > 0.0 && is_material && hot >= thresholds.hot_partition.hot_strain_ratio * others
         })
     }
 
     /// Whether the fullest place is so much slower that it is a sign of strain.
     pub(super) fn is_slow(&self, thresholds: &Thresholds) -> bool {
         self.latency_ns.is_some_and(|(hot, others)| {
-            hot >= thresholds.hot_strain_ratio * others && hot - others >= thresholds.hot_latency_ns
+            hot >= thresholds.hot_partition.hot_strain_ratio * others
+                && hot - others >= thresholds.hot_partition.hot_latency_ns
         })
     }
 

@@ -10,7 +10,7 @@
 //! If another finding explains the operation's time, the ranking drops this one.
 
 use narrows_model::finding::evidence::instrumentation_gap::{self as evidence, GapSign};
-use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
@@ -23,8 +23,16 @@ use crate::read::periods::period_of;
 use crate::read::requests::Request;
 use crate::read::silence::{Callers, silent_services, unseen_databases};
 use crate::stats::{finite, weighted_median};
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Requests of the operation under the lightest load, and under the heaviest.
+    gap_growth_requests: usize = 10;
+    /// CPU time per request from which a service counts that no span shows a call to, nanoseconds.
+    gap_busy_ns: f64 = 1e6;
+}
 
 /// Prefix of the metrics that a database client reports. All generations of names are renamed to the newest.
 pub(crate) const CLIENT_METRICS: &str = "db.client.";
@@ -40,6 +48,10 @@ impl Detector for InstrumentationGap {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::LimitsReading
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -134,7 +146,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         let used = uncalled
             .filter_map(|silent| Some((silent, cpu_ns_per_request(self.reading, silent, (service, Some(operation)))?)));
         let (service, cpu_ns) = used.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let is_busy = cpu_ns >= self.reading.thresholds.gap_busy_ns;
+        let is_busy = cpu_ns >= self.reading.thresholds.instrumentation_gap.gap_busy_ns;
         is_busy.then(|| GapSign::BusyService { service: service.to_owned(), cpu_ns: finite(cpu_ns) }.into())
     }
 
@@ -204,11 +216,12 @@ impl<'r, 'a> Scene<'r, 'a> {
             return None;
         }
         let (few, many) = (under(requests, light), under(requests, heavy));
-        if few.len().min(many.len()) < thresholds.gap_growth_requests {
+        if few.len().min(many.len()) < thresholds.instrumentation_gap.gap_growth_requests {
             return None;
         }
         let (from_ns, to_ns) = (median(&few, part), median(&many, part));
-        let has_grown = to_ns >= thresholds.queueing_latency_factor * from_ns && to_ns - from_ns >= thresholds.gap_ns;
+        let has_grown = to_ns >= thresholds.cpu_saturation.queueing_latency_factor * from_ns
+            && to_ns - from_ns >= thresholds.gap_ns;
         let (light, interval) = (light.load_level(), Some(heavy));
         let sign = || GapSign::Grown { from_ns: finite(from_ns), light, heavy: heavy.load_level() };
         has_grown.then(|| Hint { sign: sign(), interval })

@@ -31,8 +31,32 @@ use crate::read::periods::period_of;
 use crate::read::programs::{has_workers, is_proxy_program, is_store_program, locking_interpreter};
 use crate::read::threads::mean;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Cores that the threads of a replica must use together.
+    lock_cores_min: f64 = 0.85;
+    /// Cores that they may use together at most.
+    lock_cores_max: f64 = 1.15;
+    /// Cores that they must use together when no lighter load shows the same use.
+    lock_cores_near: f64 = 0.95;
+    /// Cores by which their use may differ between the two loads.
+    lock_cores_change: f64 = 0.10;
+    /// Share of these cores that the busiest thread may use at most.
+    lock_thread_share: f64 = 0.75;
+    /// Seconds per second that this thread may wait for a processor at most.
+    lock_thread_wait: f64 = 0.25;
+    /// Cores that a cap on the replica must allow at least.
+    lock_cap_cores: f64 = 1.5;
+    /// Share of the time of the service's requests that must pass outside their calls.
+    lock_own_share: f64 = 0.25;
+    /// The same, when the program is not known as an interpreter.
+    lock_unknown_own_share: f64 = 0.50;
+    /// Cores of the machine that must be idle.
+    lock_idle_cores: f64 = 0.5;
+}
 
 /// Minimum share of the requests in a service's own time that must wait for a lock, for the lock to be evidence.
 const LOCKED_SHARE: f64 = 0.5;
@@ -53,6 +77,14 @@ impl Detector for InterpreterLock {
 
     fn version(&self) -> u32 {
         2
+    }
+
+    fn delays_reading_of_responses(&self) -> bool {
+        true
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -145,7 +177,7 @@ fn of_replica(
     interval: &Interval,
     own: Own,
 ) -> Option<evidence::InterpreterLock> {
-    let thresholds = cpu.thresholds;
+    let thresholds = &cpu.thresholds.interpreter_lock;
     let of = |name: &str, interval: &Interval| cpu.cores_of(name, &replica.service, replica.replica, interval);
     let is_one_core = |cores: &f64| (thresholds.lock_cores_min..=thresholds.lock_cores_max).contains(cores);
     let cores = of(names::CPU_CORES, interval).filter(is_one_core)?;
@@ -213,10 +245,10 @@ struct Room {
 fn room(cpu: &Cpu<'_>, interval: &Interval, waits: Option<LockWaits>) -> Option<Room> {
     let (thresholds, machine) = (cpu.thresholds, cpu.machine(interval)?);
     let idle_cores = machine.all * (1.0 - machine.used_share());
-    if machine.used_share() < thresholds.cpu_host_share && idle_cores >= thresholds.lock_idle_cores {
+    if machine.used_share() < thresholds.cpu_host_share && idle_cores >= thresholds.interpreter_lock.lock_idle_cores {
         return Some(Room { idle_cores, crowded: None });
     }
-    let is_full_of_others = machine.foreign() > thresholds.cpu_foreign_share * machine.all;
+    let is_full_of_others = machine.foreign() > thresholds.cpu_saturation.cpu_foreign_share * machine.all;
     let crowded = waits.filter(|waits| is_full_of_others && waits.waiting_for_cpu <= WAITING_FOR_CPU_MAX)?;
     Some(Room { idle_cores, crowded: Some(crowded) })
 }
@@ -239,7 +271,7 @@ fn proven(
     let mut flat: Vec<(&Interval, Proof)> =
         cpu.lighter_than(interval).filter_map(|other| Some((other, cpu.flat_between(interval, other)?))).collect();
     flat.sort_by(|(a, _), (b, _)| a.by_demand(b));
-    let is_same = |other: &f64| (other - cores).abs() <= cpu.thresholds.lock_cores_change;
+    let is_same = |other: &f64| (other - cores).abs() <= cpu.thresholds.interpreter_lock.lock_cores_change;
     let same = flat.iter().find_map(|(other, proof)| Some((*proof, Some(lighter(other).filter(is_same)?))));
     same.or_else(|| flat.last().map(|(_, proof)| (*proof, None)))
 }

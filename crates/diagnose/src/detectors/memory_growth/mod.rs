@@ -11,7 +11,7 @@
 //! A kill for lack of memory does not require growth: the kernel counts it (`readings.rs`).
 
 use narrows_model::finding::evidence::memory_growth::{self as evidence, Growth, Limit, LimitOf};
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind, Role};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::Point;
 
@@ -22,10 +22,19 @@ use crate::read::periods::period_of;
 use crate::read::programs::is_store_program;
 use crate::read::trend::{Quarters, quarters_of, rise};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 use readings::{Kills, Readings};
 
 mod readings;
 mod words;
+
+rule_thresholds! {
+    /// Growth in that time, as a share of the limit.
+    memory_growth_share: f64 = 0.05;
+    /// Share of the growth of resident memory that the proportional set size and the runtime's heap after collections
+    /// must show, where they are known.
+    memory_confirmed_share: f64 = 0.5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -40,10 +49,19 @@ impl Detector for MemoryGrowth {
         1
     }
 
+    fn role(&self, finding: &Finding) -> Role {
+        if was_killed(finding) { Role::InTheWay } else { Role::CostsMore }
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let services = reading.trial.service_names().into_iter();
         services.filter_map(|service| of_service(self, reading, service)).collect()
     }
+}
+
+/// True if a finding says that the kernel killed a process for its memory.
+pub(crate) fn was_killed(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
 }
 
 /// A replica that grows or was killed.
@@ -124,7 +142,7 @@ impl<'a> Replica<'a> {
         let limit = self.limit(quarters.end, interval)?;
         let seconds = interval.seconds();
         let per_second = quarters.gain() / (0.75 * seconds);
-        let is_much = per_second * seconds >= thresholds.memory_growth_share * limit.bytes;
+        let is_much = per_second * seconds >= thresholds.memory_growth.memory_growth_share * limit.bytes;
         if !quarters.rise_steadily() || !is_much || quarters.level(ended) < limit.bytes {
             return None;
         }
@@ -146,7 +164,7 @@ impl<'a> Replica<'a> {
     /// Memory readings of an interval and, if the runtime reports it, the heap's growth as a share of theirs. `None`
     /// without readings, or if other readings show that something other than the service's own data grows.
     fn own_points(&self, interval: &Interval) -> Option<(Vec<Point>, Option<f64>)> {
-        let least = self.reading.thresholds.memory_confirmed_share;
+        let least = self.reading.thresholds.memory_growth.memory_confirmed_share;
         let proportional = within(self.readings.proportional, interval);
         let is_enough = proportional.len() >= 4 * self.reading.thresholds.memory_quarter_readings;
         let points = if is_enough { proportional.clone() } else { within(self.readings.resident, interval) };
@@ -161,7 +179,7 @@ impl<'a> Replica<'a> {
 
     /// Whether an open load offers more requests than complete.
     fn is_behind(&self, interval: &Interval) -> bool {
-        let least = 1.0 - self.reading.thresholds.offered_rate_share;
+        let least = 1.0 - self.reading.thresholds.offered_load_limited.offered_rate_share;
         let ended = self.ended(interval.start_ns, interval.end_ns) / interval.seconds().max(1.0);
         interval.offered.is_some_and(|offered| ended < least * offered)
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use narrows_model::finding::evidence::Counts;
 use narrows_model::finding::evidence::n_plus_one::{self as evidence, Access, Statement, Values};
-use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Evidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
@@ -19,11 +19,26 @@ use crate::read::Reading;
 use crate::read::repetition::{Repetition, repetitions};
 use crate::read::requests::{Query, Request, cut_at_end};
 use crate::stats::weighted_median;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use totals::{Requests, Totals};
 
 mod totals;
 mod words;
+
+rule_thresholds! {
+    /// Queries of one shape under one parent that count as a repetition.
+    n_plus_one_queries: usize = 5;
+    /// Traces that must show it.
+    n_plus_one_traces: usize = 3;
+    /// Share of the operation's traces with queries that must show it.
+    n_plus_one_trace_share: f64 = 0.20;
+    /// Median time in the repeated queries of one request that is enough for a finding, nanoseconds.
+    n_plus_one_time_ns: f64 = 50e6;
+    /// Share of the operation's latency that is enough for a finding.
+    n_plus_one_latency_share: f64 = 0.20;
+    /// Share of all the trial's queries that is enough for a finding.
+    n_plus_one_query_share: f64 = 0.20;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -41,6 +56,11 @@ impl Detector for NPlusOne {
 
     fn version(&self) -> u32 {
         5
+    }
+
+    fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {
+        let Evidence::NPlusOne(evidence) = &finding.evidence else { return None };
+        Some(evidence.cost_ns)
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -123,13 +143,13 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
-        let is_common = self.seen.len() >= thresholds.n_plus_one_traces
+        let is_common = self.seen.len() >= thresholds.n_plus_one.n_plus_one_traces
             && self.share_of_all >= TRACE_SHARE_MIN
-            && self.trace_share >= thresholds.n_plus_one_trace_share
-            && self.late_share >= thresholds.n_plus_one_trace_share;
-        let is_dear = self.busy_ns() >= thresholds.n_plus_one_time_ns
-            || self.busy_share() >= thresholds.n_plus_one_latency_share
-            || self.query_share >= thresholds.n_plus_one_query_share;
+            && self.trace_share >= thresholds.n_plus_one.n_plus_one_trace_share
+            && self.late_share >= thresholds.n_plus_one.n_plus_one_trace_share;
+        let is_dear = self.busy_ns() >= thresholds.n_plus_one.n_plus_one_time_ns
+            || self.busy_share() >= thresholds.n_plus_one.n_plus_one_latency_share
+            || self.query_share >= thresholds.n_plus_one.n_plus_one_query_share;
         is_common && is_dear
     }
 
@@ -208,8 +228,9 @@ impl<'a> Candidate<'a> {
     /// High if most requests show it and a second sign agrees: values differ, the number of queries varies, or the
     /// queries take much of the latency.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
-        let has_second_sign =
-            self.values_differ() || self.counts().vary() || self.busy_share() >= thresholds.n_plus_one_latency_share;
+        let has_second_sign = self.values_differ()
+            || self.counts().vary()
+            || self.busy_share() >= thresholds.n_plus_one.n_plus_one_latency_share;
         let has_text = self.example().span.facts.db_query.is_some();
         if self.trace_share >= REGULAR_TRACE_SHARE && has_second_sign && has_text {
             Confidence::High

@@ -34,12 +34,13 @@ pub(super) fn disturbance(trial: &TrialEvidence, look: &Look<'_, '_>) -> Option<
 
 fn explained_by(source: DisturbanceSource, trial: &TrialEvidence, look: &Look<'_, '_>) -> Option<Disturbance> {
     let course = Course::new(source, trial, look)?;
-    if !course.is_enough(source, look) || course.correlation < look.thresholds.unsteady_disturbed_correlation {
+    if !course.is_enough(source, look) || course.correlation < look.thresholds.not_steady.unsteady_disturbed_correlation
+    {
         return None;
     }
     let (calm, rest) = course.divided();
     let alone = Look { seconds: &calm, ..*look };
-    let is_long = calm.len() >= look.thresholds.unsteady_seconds && total(&calm).succeeded >= RESPONSES_MIN;
+    let is_long = calm.len() >= look.thresholds.not_steady.unsteady_seconds && total(&calm).succeeded >= RESPONSES_MIN;
     let is_steady = is_long && alone.unrest().is_none();
     if is_long && !is_steady && !course.goes_on_in(&Course::new(source, trial, &alone)?, look) {
         return None;
@@ -88,7 +89,7 @@ impl<'s> Course<'s> {
         let least = match (source, look.quantity) {
             (DisturbanceSource::Generator, Quantity::Rate) => return false,
             (DisturbanceSource::Generator, Quantity::Latency) => LATENESS_SHARE * self.spread,
-            _ => look.thresholds.unsteady_disturbed_share,
+            _ => look.thresholds.not_steady.unsteady_disturbed_share,
         };
         self.most - self.least >= least
     }
@@ -104,7 +105,7 @@ impl<'s> Course<'s> {
 
     /// Whether the quantity also follows the disturbance in the calm part: it is smaller there, but still grows.
     fn goes_on_in(&self, calm: &Course<'_>, look: &Look<'_, '_>) -> bool {
-        calm.correlation >= look.thresholds.unsteady_disturbed_correlation
+        calm.correlation >= look.thresholds.not_steady.unsteady_disturbed_correlation
             && calm.most - calm.least >= GROWTH_SHARE * (self.most - self.least)
     }
 }

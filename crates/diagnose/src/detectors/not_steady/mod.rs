@@ -12,7 +12,7 @@
 //! windows that are steady apart from a disturbance.
 
 use narrows_model::finding::evidence::not_steady::{self as evidence, Change};
-use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::detectors::not_steady::steadiness::{Unsteady, unsteady};
@@ -20,10 +20,31 @@ use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::seconds::Quantity;
+use crate::thresholds::rule_thresholds;
 
 mod disturbance;
 mod steadiness;
 mod words;
+
+rule_thresholds! {
+    /// Seconds that a window must have.
+    unsteady_seconds: usize = 20;
+    /// Change from the first half to the second, or standard deviation of a wave, as a share of the mean.
+    unsteady_share: f64 = 0.15;
+    /// Change from the first fifth to the rest, as a share.
+    unsteady_start_share: f64 = 0.30;
+    /// Standard deviations at which the Mann–Kendall test finds a trend.
+    unsteady_trend: f64 = 1.96;
+    /// Correlation of the seconds with those one period later.
+    unsteady_wave_correlation: f64 = 0.60;
+    /// Change from which the figures are invalid, if most of the counted time shows one.
+    unsteady_invalid_share: f64 = 0.50;
+    /// Difference in the share of the machine's CPU that the hypervisor or other programs take in the tenths of a
+    /// window, from which they may explain a change.
+    unsteady_disturbed_share: f64 = 0.05;
+    /// Rank correlation of what disturbs with the quantity, from which it explains a change.
+    unsteady_disturbed_correlation: f64 = 0.60;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -45,6 +66,10 @@ impl Detector for NotSteady {
         2
     }
 
+    fn role(&self, finding: &Finding) -> Role {
+        if finding.confidence == Confidence::High { Role::Invalidates } else { Role::LimitsReading }
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let found = unsteady(reading.trial, reading.intervals, reading.thresholds);
         let order = |one: &Unsteady<'_>| (one.disturbance.is_none(), one.is_unreliable());
@@ -56,7 +81,7 @@ impl Detector for NotSteady {
 fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], worst: &Unsteady<'_>) -> Finding {
     let interval = worst.interval;
     let is_beyond = is_beyond_capacity(worst);
-    let is_large = worst.share >= reading.thresholds.unsteady_invalid_share;
+    let is_large = worst.share >= reading.thresholds.not_steady.unsteady_invalid_share;
     let is_invalid = !is_beyond && worst.is_unreliable() && is_large && are_most(reading, found);
     Finding {
         resource: EXPERIMENT.into(),

@@ -62,7 +62,7 @@ pub(crate) fn unsteady<'a>(
         .iter()
         .filter(|interval| interval.is_steady)
         .map(|interval| (interval, seconds_of(trial, interval.start_ns, interval.end_ns)))
-        .filter(|(_, seconds)| seconds.len() >= thresholds.unsteady_seconds)
+        .filter(|(_, seconds)| seconds.len() >= thresholds.not_steady.unsteady_seconds)
         .filter(|(_, seconds)| total(seconds).succeeded >= RESPONSES_MIN)
         .collect();
     let looks = 2 * long.len();
@@ -113,17 +113,18 @@ impl<'a> Look<'a, '_> {
         let blocks = blocks(self.seconds, TREND_BLOCKS);
         let values: Vec<f64> = blocks.iter().filter_map(|block| self.quantity.of(block)).collect();
         let z = mann_kendall(&values);
-        let goes_one_way = z.abs() >= self.thresholds.unsteady_trend && (z > 0.0) == (ratio > 0.0);
-        let is_shown = goes_one_way && has_slope(&values, self.looks) && ratio.abs() >= self.thresholds.unsteady_share;
+        let goes_one_way = z.abs() >= self.thresholds.not_steady.unsteady_trend && (z > 0.0) == (ratio > 0.0);
+        let is_shown =
+            goes_one_way && has_slope(&values, self.looks) && ratio.abs() >= self.thresholds.not_steady.unsteady_share;
         is_shown.then_some((Unrest::Trend { first, second, z }, ratio.abs()))
     }
 
     fn start(&self) -> Option<(Unrest, f64)> {
         let seconds = self.seconds.len() / START_PART;
         let (start, rest) = self.seconds.split_at(seconds);
-        let change = self.change(start, rest, self.thresholds.unsteady_start_share)?;
+        let change = self.change(start, rest, self.thresholds.not_steady.unsteady_start_share)?;
         let (early, late) = rest.split_at(rest.len() / 2);
-        let is_settled = self.change(early, late, self.thresholds.unsteady_share).is_none();
+        let is_settled = self.change(early, late, self.thresholds.not_steady.unsteady_share).is_none();
         let unrest = Unrest::Start { start: self.mean(start), rest: self.mean(rest), seconds };
         is_settled.then_some((unrest, change.ratio.abs()))
     }
@@ -133,8 +134,8 @@ impl<'a> Look<'a, '_> {
         let values: Vec<f64> = parts.iter().filter_map(|part| self.quantity.of(part)).collect();
         let (mean, variance) = mean_and_variance(&values)?;
         let spread = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
-        let period = period(&values, self.thresholds.unsteady_wave_correlation)?;
-        let is_told = spread >= self.thresholds.unsteady_share && WAVES.contains(&(values.len() / period));
+        let period = period(&values, self.thresholds.not_steady.unsteady_wave_correlation)?;
+        let is_told = spread >= self.thresholds.not_steady.unsteady_share && WAVES.contains(&(values.len() / period));
         let seconds = period * self.seconds.len() / parts.len().max(1);
         is_told.then_some((Unrest::Wave { seconds, spread }, spread))
     }

@@ -15,7 +15,7 @@ use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::offered_load_limited::{self as evidence, Hidden, Pair, Room, Step, Steps};
 use narrows_model::finding::evidence::variant::VariantFigures;
-use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
 use narrows_model::run::TrialState;
 
 use crate::Detector;
@@ -24,9 +24,29 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::room::{least, room_in};
 use crate::stats::finite;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Share by which the throughput of two variants may differ, including its whole interval, and by which responses
+    /// may fall behind arrivals.
+    offered_rate_share: f64 = 0.05;
+    /// Share of a closed load's users that must be thinking at any time.
+    offered_thinking_share: f64 = 0.9;
+    /// Share of the requests that may fail.
+    offered_error_share: f64 = 0.01;
+    /// Change of the CPU per request that throughput does not show.
+    offered_cpu_share: f64 = 0.10;
+    /// Factor by which the heaviest step must exceed the lightest.
+    offered_growth: f64 = 1.5;
+    /// Factor by which a request may take longer under the heaviest step than under the lightest.
+    offered_latency_factor: f64 = 1.2;
+    /// Share by which throughput may fall behind the growth of the load.
+    offered_follow_share: f64 = 0.10;
+    /// Share of its CPU that the busiest service may use under the heaviest step.
+    offered_busy_share: f64 = 0.7;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -42,6 +62,10 @@ impl Detector for OfferedLoadLimited {
 
     fn version(&self) -> u32 {
         2
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::LimitsReading
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -75,15 +99,17 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     let steady = || reading.intervals.iter().filter(|interval| interval.is_steady);
     let heaviest = steady().max_by(|a, b| a.by_demand(b))?;
     let lightest = steady().min_by(|a, b| a.by_demand(b))?;
-    let growth = heaviest.demand_over(lightest).filter(|growth| *growth >= thresholds.offered_growth)?;
-    let is_flat = heaviest.service_ns <= thresholds.offered_latency_factor * lightest.service_ns;
-    let follows = (heaviest.rate / lightest.rate / growth - 1.0).abs() <= thresholds.offered_follow_share;
+    let growth =
+        heaviest.demand_over(lightest).filter(|growth| *growth >= thresholds.offered_load_limited.offered_growth)?;
+    let is_flat = heaviest.service_ns <= thresholds.offered_load_limited.offered_latency_factor * lightest.service_ns;
+    let follows =
+        (heaviest.rate / lightest.rate / growth - 1.0).abs() <= thresholds.offered_load_limited.offered_follow_share;
     let cpu = Cpu::new(reading);
     let services = reading.trial.service_names().into_iter();
     let busiest = services
         .filter_map(|service| Some((service, cpu.busy_share(service, heaviest)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    if !(is_flat && follows && busiest.1 <= thresholds.offered_busy_share) {
+    if !(is_flat && follows && busiest.1 <= thresholds.offered_load_limited.offered_busy_share) {
         return None;
     }
     let step = |interval: &Interval| Step {
@@ -121,11 +147,12 @@ fn of_later(
     thresholds: &Thresholds,
 ) -> Option<Finding> {
     let against = variant.against_first.as_ref()?;
-    let least = thresholds.offered_rate_share;
+    let least = thresholds.offered_load_limited.offered_rate_share;
     let is_same = against.rate_within.low >= -least && against.rate_within.high <= least;
     let latency_differs = against.mean.meaning.is_change();
     let cpu = first.cpu_seconds_per_request.zip(variant.cpu_seconds_per_request);
-    let cpu_differs = cpu.is_some_and(|(before, now)| (now / before - 1.0).abs() >= thresholds.offered_cpu_share);
+    let cpu_differs = cpu
+        .is_some_and(|(before, now)| (now / before - 1.0).abs() >= thresholds.offered_load_limited.offered_cpu_share);
     let (first, other) = (VariantFigures::of(first)?, VariantFigures::of(variant)?);
     let pair = Pair { first, other, latency_differs, cpu_differs };
     (is_same && (latency_differs || cpu_differs)).then(|| finding(detector, room, Hidden::Variant(pair)))

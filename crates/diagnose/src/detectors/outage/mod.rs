@@ -18,8 +18,15 @@ use crate::read::Reading;
 use crate::read::calls::went_wrong;
 use crate::read::errors::deepest;
 use crate::read::periods::period_of;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the failed calls in that time that must have gone to the replica that was down, when only traces show
+    /// where they failed.
+    outage_call_share: f64 = 0.8;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -107,7 +114,8 @@ impl<'a> Candidate<'a> {
     fn confidence(&self, evidence: &evidence::Outage) -> Confidence {
         let failed = evidence.failed();
         let unreached = failed.connect + failed.reset;
-        let is_its = evidence.failed_call_share.is_some_and(|share| share >= self.reading.thresholds.outage_call_share);
+        let is_its =
+            evidence.failed_call_share.is_some_and(|share| share >= self.reading.thresholds.outage.outage_call_share);
         let is_entrance = unreached > 0 && unreached * 2 >= failed.total();
         if is_its || is_entrance { Confidence::High } else { Confidence::Medium }
     }

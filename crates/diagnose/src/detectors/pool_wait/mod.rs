@@ -22,10 +22,29 @@ use crate::read::calls::{Handled, Times, median_of};
 use crate::read::periods::period_of;
 use crate::read::pools::{PoolMetrics, Readings, Within, is_plain_connect, is_taking};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 use takings::Takings;
 
 mod takings;
 mod words;
+
+rule_thresholds! {
+    /// Share of the latency of the service's requests.
+    pool_wait_share: f64 = 0.20;
+    /// Median wait of a request, nanoseconds.
+    pool_wait_ns: f64 = 5e6;
+    /// Wait as a multiple of the time in the queries themselves; below it the queries are what is slow.
+    pool_wait_query_factor: f64 = 1.0;
+    /// Traces that must show it.
+    pool_wait_traces: usize = 5;
+    /// Share of the readings with pending requests or with all connections in use.
+    pool_wait_reading_share: f64 = 0.25;
+    /// Readings of a pool that are needed.
+    pool_wait_readings: usize = 5;
+    /// Shortest tenth of the `connect` spans, as a share of their mean, up to which they are waits: opening a
+    /// connection takes about the same time each time.
+    pool_wait_spread_share: f64 = 0.25;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -101,7 +120,7 @@ impl<'a> Candidate<'a> {
         (operation, all, part): (&'a str, &'a [Handled<'a>], &Within),
         takings: &Takings<'a>,
     ) -> Option<Self> {
-        let thresholds = reading.thresholds;
+        let thresholds = &reading.thresholds.pool_wait;
         let crowded = metrics.crowded(thresholds.pool_wait_readings, thresholds.pool_wait_reading_share);
         let is_long = metrics.wait_ns.is_some_and(|wait_ns| wait_ns >= thresholds.pool_wait_ns);
         let has_metric = crowded.is_some() || is_long;
@@ -144,7 +163,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.pool_wait;
         let shown = self.waits.iter().filter(|wait| wait.wait_ns > 0.0).count();
         shown >= thresholds.pool_wait_traces
             && self.wait_share() >= thresholds.pool_wait_share

@@ -14,9 +14,19 @@ use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::reported::Reported;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod reports;
 mod words;
+
+rule_thresholds! {
+    /// Traces that must show an error that says so.
+    port_traces: usize = 3;
+    /// Share of all requests that must meet such an error.
+    port_error_share: f64 = 0.005;
+    /// Share of the local ports that closed connections must hold to confirm it.
+    port_held_share: f64 = 0.5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -32,7 +42,8 @@ impl Detector for PortExhaustion {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let least = (reading.thresholds.port_traces, reading.thresholds.port_error_share);
+        let least =
+            (reading.thresholds.port_exhaustion.port_traces, reading.thresholds.port_exhaustion.port_error_share);
         let reported = Reported::by_service(reading, reports::reported, least);
         reported.iter().map(|(service, reported)| finding(self, reading, service, reported)).collect()
     }
@@ -59,7 +70,8 @@ fn finding(detector: &PortExhaustion, reading: &Reading<'_>, service: &str, repo
         time_wait: most(names::HOST_TIME_WAIT),
         ports: most(names::HOST_EPHEMERAL_PORTS),
     };
-    let is_seen = evidence.held_share().is_some_and(|share| share >= reading.thresholds.port_held_share);
+    let is_seen =
+        evidence.held_share().is_some_and(|share| share >= reading.thresholds.port_exhaustion.port_held_share);
     Finding {
         resource: service.into(),
         cost_share: finite(reported.share).min(1.0),

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::provisioned_rate as evidence;
-use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::detectors::throttling::Throttling;
@@ -20,10 +20,24 @@ use crate::read::Reading;
 use crate::read::periods::period_of;
 use crate::read::refusals::SECOND_NS;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 use partition::{NS, Part, Partition};
 
 mod partition;
 mod words;
+
+rule_thresholds! {
+    /// Share of its provisioned throughput from which a partition has no headroom left.
+    provisioned_full_share: f64 = 0.80;
+    /// Share of the counted time, the busiest part, that is left out.
+    provisioned_top_share: f64 = 0.01;
+    /// Seconds in total in which it must use that much.
+    provisioned_seconds: f64 = 3.0;
+    /// Largest distance between two readings at which a full second is still visible, seconds.
+    provisioned_reading_seconds: f64 = 1.5;
+    /// Share by which the provisioned rate may change over the trial and still count as fixed.
+    provisioned_change_share: f64 = 0.05;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -36,6 +50,10 @@ impl Detector for ProvisionedRate {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::CostsMore
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -71,9 +89,9 @@ struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     fn new(reading: &'a Reading<'a>, store: String, mut partitions: Vec<Partition>) -> Option<Self> {
-        let left_out = reading.thresholds.provisioned_top_share;
+        let left_out = reading.thresholds.provisioned_rate.provisioned_top_share;
         partitions.sort_by(|a, b| b.top(left_out).total_cmp(&a.top(left_out)));
-        let full_share = reading.thresholds.provisioned_full_share;
+        let full_share = reading.thresholds.provisioned_rate.provisioned_full_share;
         let refused = refused_in(reading.trial, partitions.first()?.full(full_share));
         Some(Self { reading, store, partitions, refused })
     }
@@ -83,15 +101,15 @@ impl<'a> Candidate<'a> {
     }
 
     fn full_share(&self) -> f64 {
-        self.reading.thresholds.provisioned_full_share
+        self.reading.thresholds.provisioned_rate.provisioned_full_share
     }
 
     fn top(&self) -> f64 {
-        self.fullest().top(self.reading.thresholds.provisioned_top_share)
+        self.fullest().top(self.reading.thresholds.provisioned_rate.provisioned_top_share)
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.provisioned_rate;
         self.top() >= thresholds.provisioned_full_share
             && self.fullest().full_seconds(self.full_share()) >= thresholds.provisioned_seconds
     }
@@ -103,11 +121,11 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_close(&self) -> bool {
-        self.step() <= self.reading.thresholds.provisioned_reading_seconds
+        self.step() <= self.reading.thresholds.provisioned_rate.provisioned_reading_seconds
     }
 
     fn full_partitions(&self) -> usize {
-        let left_out = self.reading.thresholds.provisioned_top_share;
+        let left_out = self.reading.thresholds.provisioned_rate.provisioned_top_share;
         self.partitions.iter().filter(|partition| partition.top(left_out) >= self.full_share()).count()
     }
 
@@ -141,7 +159,7 @@ impl<'a> Candidate<'a> {
             partition: fullest.name.clone(),
             provisioned: finite(fullest.provisioned),
             top_share: finite(self.top()),
-            top_time_share: self.reading.thresholds.provisioned_top_share,
+            top_time_share: self.reading.thresholds.provisioned_rate.provisioned_top_share,
             peak_share: finite(fullest.peak()),
             mean_share: finite(fullest.mean()),
             full_share_min: self.full_share(),

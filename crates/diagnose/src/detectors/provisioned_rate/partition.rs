@@ -39,7 +39,7 @@ impl Partition {
     pub(super) fn new(reading: &Reading<'_>, reported: &PartitionThroughput) -> Option<Self> {
         let trial = reading.trial;
         let (least, most) = provisioned(trial, reported)?;
-        let change_max = reading.thresholds.provisioned_change_share;
+        let change_max = reading.thresholds.provisioned_rate.provisioned_change_share;
         let mut parts = Vec::new();
         let mut open: Option<(i64, f64)> = None;
         for (from_ns, to_ns, rate) in readings(reported).filter(|(from, to, _)| from < to && trial.is_counted(*to - 1))

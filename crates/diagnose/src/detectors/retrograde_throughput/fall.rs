@@ -87,13 +87,13 @@ fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change) -> boo
     let mut demands: Vec<&Interval> = way_up.iter().map(|level| level.interval).collect();
     demands.sort_by(|a, b| a.by_demand(b));
     demands.dedup_by(|a, b| a.by_demand(b).is_eq());
-    let thresholds = reading.thresholds;
+    let thresholds = &reading.thresholds.retrograde_throughput;
     demands.len() + 1 >= thresholds.fall_steps && -change.ratio >= thresholds.fall_share && change.high < 0.0
 }
 
 /// Whether the second half of the heaviest level is still below the peak by the required share.
 fn holds_at_its_end(reading: &Reading<'_>, peak: &Level<'_>, last: &Level<'_>) -> bool {
-    last.halves().1.rate() <= (1.0 - reading.thresholds.fall_share) * peak.interval.rate
+    last.halves().1.rate() <= (1.0 - reading.thresholds.retrograde_throughput.fall_share) * peak.interval.rate
 }
 
 /// Whether the load was given. A closed load is, by its users. An open load is if no fewer requests were sent, or no
@@ -106,11 +106,12 @@ fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
     let (trial, thresholds) = (reading.trial, reading.thresholds);
     let of = |name: &str, service: &str| last.median_of(trial, (name, service, 0), thresholds);
     let has_full_thread = of(names::BUSIEST_THREAD_CORES, names::GENERATOR)
-        .is_some_and(|cores| cores >= thresholds.generator_thread_doubtful);
+        .is_some_and(|cores| cores >= thresholds.generator_limited.generator_thread_doubtful);
     let machine = Cpu::new(reading).machine(last);
     let full = machine.filter(|machine| machine.used_share() >= thresholds.cpu_host_share);
     let takes_much = full.is_some_and(|machine| {
-        machine.is_mostly_foreign() || machine.narrows >= thresholds.generator_host_share * machine.used()
+        machine.is_mostly_foreign()
+            || machine.narrows >= thresholds.generator_limited.generator_host_share * machine.used()
     });
     let rows = trial.seconds.iter().filter(|row| last.contains(row.middle_ns()));
     let (late, sent) = rows.fold((0.0, 0.0), |(late, sent), row| {
@@ -118,7 +119,8 @@ fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
     });
     let late_ns = if sent > 0.0 { late / sent } else { 0.0 };
     // In an open model, lateness includes the wait for a free user, which the fall causes.
-    let is_late = last.offered.is_none() && late_ns >= thresholds.generator_lateness_doubtful * last.latency_ns;
+    let is_late =
+        last.offered.is_none() && late_ns >= thresholds.generator_limited.generator_lateness_doubtful * last.latency_ns;
     trial.trial.validity.verdict != Verdict::Invalid && !has_full_thread && !takes_much && !is_late
 }
 

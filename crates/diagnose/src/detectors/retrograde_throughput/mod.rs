@@ -22,9 +22,17 @@ use crate::read::intervals::Interval;
 use crate::read::levels::Level;
 use crate::read::periods::period_of;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod fall;
 mod words;
+
+rule_thresholds! {
+    /// Levels of load, including the heaviest.
+    fall_steps: usize = 3;
+    /// Share of the best throughput that must be lost at the heaviest level.
+    fall_share: f64 = 0.10;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -44,6 +52,10 @@ impl Detector for RetrogradeThroughput {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn explains_slow_calls(&self) -> bool {
+        false
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -146,7 +158,9 @@ fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Growing> {
     let services = reading.trial.service_names().into_iter();
     let mut full: Vec<(f64, Growing)> = services
         .filter_map(|service| {
-            let share = cpu.busy_share(service, last).filter(|share| *share >= reading.thresholds.cpu_limit_share)?;
+            let share = cpu
+                .busy_share(service, last)
+                .filter(|share| *share >= reading.thresholds.cpu_saturation.cpu_limit_share)?;
             let each = |interval: &Interval| Some(cpu.service_cores(service, interval)? / interval.rate * 1e9);
             let dearer = each(peak).zip(each(last)).filter(|(before, now)| *now >= GROWTH_MIN * before);
             let per_request = dearer

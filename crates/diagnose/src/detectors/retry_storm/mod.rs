@@ -23,12 +23,24 @@ use crate::read::Reading;
 use crate::read::calls::{Call, Handled, median_of};
 use crate::read::periods::period_of;
 use crate::read::stores::Store;
+use crate::thresholds::rule_thresholds;
 use parts::{Count, Parts, counts, storm_in};
 use retries::{is_conflict, is_retryable, retries};
 
 mod parts;
 mod retries;
 mod words;
+
+rule_thresholds! {
+    /// Attempts per call in the worst part of the trial.
+    storm_amplification: f64 = 1.5;
+    /// Attempts per call in its calm part.
+    calm_amplification: f64 = 1.1;
+    /// Calls that each of the two parts must hold.
+    storm_calls: usize = 10;
+    /// Traces that must show a retry.
+    storm_traces: usize = 5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -101,7 +113,7 @@ impl<'a> Candidate<'a> {
         for (part, count) in counts.iter().enumerate() {
             if (first..=last).contains(&part) {
                 sums.1.add(*count);
-            } else if count.amplification() <= thresholds.calm_amplification {
+            } else if count.amplification() <= thresholds.retry_storm.calm_amplification {
                 sums.0.add(*count);
             }
         }
@@ -110,9 +122,10 @@ impl<'a> Candidate<'a> {
         let lengths_ns = lengths(&seen, is_storm);
         let mut seen: Vec<Seen<'a>> = seen.into_iter().filter(|seen| is_storm(seen) && seen.retries > 0).collect();
         seen.sort_by_key(|seen| std::cmp::Reverse(seen.retries));
-        let is_enough = calm.seen >= thresholds.storm_calls && storm.seen >= thresholds.storm_calls;
+        let is_enough =
+            calm.seen >= thresholds.retry_storm.storm_calls && storm.seen >= thresholds.retry_storm.storm_calls;
         let traces: BTreeSet<TraceId> = seen.iter().map(|seen| seen.handled.request.trace.id).collect();
-        let is_sure = is_enough && traces.len() >= thresholds.storm_traces;
+        let is_sure = is_enough && traces.len() >= thresholds.retry_storm.storm_traces;
         let bounds_ns = parts.bounds(first, last);
         is_sure.then_some(Self {
             reading,
@@ -246,7 +259,7 @@ fn layered(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         let traces = candidate.traces();
         let is_above = |(known_traces, known): &&mut (BTreeSet<TraceId>, Candidate<'_>)| {
             known.service != candidate.service
-                && known_traces.intersection(&traces).count() >= candidate.reading.thresholds.storm_traces
+                && known_traces.intersection(&traces).count() >= candidate.reading.thresholds.retry_storm.storm_traces
         };
         match outer.iter_mut().find(is_above) {
             Some((_, known)) => known.layers.push(candidate.layer()),

@@ -70,7 +70,7 @@ pub(super) fn storm_in(counts: &[Count], thresholds: &Thresholds) -> Option<(usi
     let mut runs: Vec<(usize, usize, f64)> = Vec::new();
     let mut is_open = false;
     for (part, count) in counts.iter().enumerate().filter(|(_, count)| count.seen > 0) {
-        if count.amplification() < thresholds.storm_amplification {
+        if count.amplification() < thresholds.retry_storm.storm_amplification {
             is_open = false;
             continue;
         }

@@ -45,7 +45,7 @@ pub(super) fn is_conflict(span: &Span) -> bool {
 fn is_patient(refused: &Span, next: &Span, thresholds: &Thresholds) -> bool {
     let gap = Gap::between((refused, next));
     let is_backed_off = match gap.requested_ns {
-        Some(requested_ns) => gap.length_ns() >= thresholds.retry_after_share_min * requested_ns,
+        Some(requested_ns) => gap.length_ns() >= thresholds.throttling.retry_after_share_min * requested_ns,
         None => gap.length_ns() >= refused.duration_ns() as f64,
     };
     is_throttled(refused) && is_backed_off

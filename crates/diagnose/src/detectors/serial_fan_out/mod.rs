@@ -20,11 +20,22 @@ use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
 use crate::read::requests::cut_at_end;
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use sightings::{Sighting, routes, sightings};
 
 mod sightings;
 mod words;
+
+rule_thresholds! {
+    /// Calls of one kind under one parent.
+    fan_out_calls: usize = 3;
+    /// Share of their time in which two of them may be in progress.
+    fan_out_overlap_share: f64 = 0.05;
+    /// Median time per request that parallel calls would save, nanoseconds.
+    fan_out_saving_ns: f64 = 20e6;
+    /// The same as a share of the operation's median latency.
+    fan_out_saving_share: f64 = 0.20;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -114,8 +125,8 @@ impl<'a> Candidate<'a> {
         let is_regular =
             self.seen.len() >= thresholds.regular_traces && self.trace_share >= thresholds.regular_trace_share;
         let is_planned = self.is_spread(thresholds) || self.same_count_share() >= thresholds.same_count_share;
-        let is_dear =
-            self.saving_ns() >= thresholds.fan_out_saving_ns && self.saving_share() >= thresholds.fan_out_saving_share;
+        let is_dear = self.saving_ns() >= thresholds.serial_fan_out.fan_out_saving_ns
+            && self.saving_share() >= thresholds.serial_fan_out.fan_out_saving_share;
         is_regular && is_planned && is_dear
     }
 

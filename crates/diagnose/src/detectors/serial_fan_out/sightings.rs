@@ -43,7 +43,7 @@ pub(super) fn sightings<'a>(
     (chat, routes): (&HashSet<SpanId>, &Routes<'_>),
     thresholds: &Thresholds,
 ) -> Vec<Sighting<'a>> {
-    if handled.calls.len() < thresholds.fan_out_calls {
+    if handled.calls.len() < thresholds.serial_fan_out.fan_out_calls {
         return Vec::new();
     }
     let mut siblings: BTreeMap<(String, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
@@ -51,7 +51,7 @@ pub(super) fn sightings<'a>(
         siblings.entry((kind(call, routes), call.parent)).or_default().push(call);
     }
     let mut groups: Vec<_> =
-        siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.fan_out_calls).collect();
+        siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.serial_fan_out.fan_out_calls).collect();
     groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
     groups.truncate(GROUPS_MAX);
     let mut best: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
@@ -128,7 +128,7 @@ fn busy(handled: &Handled<'_>, call: &Call<'_>) -> Times {
 fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
     let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
     let together = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
-    each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
+    each > 0.0 && (each - together) / each <= thresholds.serial_fan_out.fan_out_overlap_share
 }
 
 /// Whether nothing shows that the calls depend on each other.

@@ -20,8 +20,18 @@ use crate::read::cpu::Cpu;
 use crate::read::periods::period_of;
 use crate::read::threads::{Loaded, loaded};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of all requests in progress that must wait for their turn in one service.
+    serial_waiting_share: f64 = 0.5;
+    /// Requests that are at work at any moment, at most.
+    serial_at_work: f64 = 1.5;
+    /// Requests in progress at any moment, at least.
+    serial_requests: f64 = 3.0;
+}
 
 /// Cores in use from which the request at work may be computing all the time.
 const CORES_MAX: f64 = 0.8;
@@ -48,6 +58,10 @@ impl Detector for SerialisedSection {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -92,7 +106,7 @@ fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &Loa
 }
 
 fn turns(reading: &Reading<'_>, service: &Loaded<'_>, proof: &Proof) -> Option<Turns> {
-    let thresholds = reading.thresholds;
+    let thresholds = &reading.thresholds.serialised_section;
     let in_flight = service.interval.in_flight();
     let is_most = |waiting: f64| {
         in_flight >= thresholds.serial_requests && waiting >= thresholds.serial_waiting_share * in_flight

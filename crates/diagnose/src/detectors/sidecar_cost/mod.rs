@@ -9,15 +9,22 @@ use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::sidecar_cost::{self as evidence, Compared};
 use narrows_model::finding::evidence::variant::VariantFigures;
-use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::detectors::unequal_rates::apart;
 use crate::read::Reading;
 use crate::read::sidecars::{counterpart, first_of_variants, hop_ns, of_trial, with_sidecars};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the CPU of all services that sidecars must use.
+    sidecar_cpu_share: f64 = 0.05;
+    /// Share by which they must make the median latency longer, if they use less CPU.
+    sidecar_latency_share: f64 = 0.05;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -35,9 +42,17 @@ impl Detector for SidecarCost {
         1
     }
 
+    fn explains_slow_calls(&self) -> bool {
+        false
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::CostsMore
+    }
+
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds) = (reading.trial, reading.thresholds);
-        let seen = of_trial(trial).filter(|seen| seen.cpu_share >= thresholds.sidecar_cpu_share);
+        let seen = of_trial(trial).filter(|seen| seen.cpu_share >= thresholds.sidecar_cost.sidecar_cpu_share);
         seen.map(|seen| of_one(self, trial, seen)).into_iter().collect()
     }
 
@@ -100,8 +115,8 @@ impl<'a> Pair<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let is_slower = self.added().0 >= self.thresholds.sidecar_latency_share;
-        self.seen.cpu_share >= self.thresholds.sidecar_cpu_share || is_slower && self.seen.cpu_share > 0.01
+        let is_slower = self.added().0 >= self.thresholds.sidecar_cost.sidecar_latency_share;
+        self.seen.cpu_share >= self.thresholds.sidecar_cost.sidecar_cpu_share || is_slower && self.seen.cpu_share > 0.01
     }
 
     fn finding(&self, detector: &SidecarCost) -> Finding {

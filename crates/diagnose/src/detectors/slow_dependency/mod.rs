@@ -24,10 +24,24 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::{finite, weighted_median};
+use crate::thresholds::rule_thresholds;
 use walked::{Spent, Walked, by_operation};
 
 mod walked;
 mod words;
+
+rule_thresholds! {
+    /// Share of the operation's time that its requests must wait for the dependency.
+    dependency_share: f64 = 0.5;
+    /// Median length of a call under the lightest load from which it is slow by itself, nanoseconds.
+    dependency_slow_ns: f64 = 100e6;
+    /// Median length of a call under the heaviest load, when calls take longer there, nanoseconds.
+    dependency_full_ns: f64 = 50e6;
+    /// Factor by which calls must take longer under the heaviest load than under the lightest.
+    dependency_growth: f64 = 2.0;
+    /// Requests that must wait for it under a load.
+    dependency_requests: usize = 5;
+}
 
 /// Growth factor of call time from the lightest to the heaviest load below which it counts as constant.
 const CONSTANT_FACTOR_MAX: f64 = 1.5;
@@ -45,6 +59,14 @@ impl Detector for SlowDependency {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn explains_slow_calls(&self) -> bool {
+        false
+    }
+
+    fn explains_gaps(&self) -> bool {
+        false
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -126,18 +148,18 @@ impl<'r> Candidate<'r> {
 
     fn is_enough(&self, part: &Part<'_>) -> bool {
         let calling = part.requests.iter().filter(|walked| walked.spent.contains_key(self.name));
-        calling.count() >= self.reading.thresholds.dependency_requests
+        calling.count() >= self.reading.thresholds.slow_dependency.dependency_requests
     }
 
     fn is_slow(&self, part: &Part<'_>) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.slow_dependency;
         self.is_enough(part)
             && part.share >= thresholds.dependency_share
             && part.call_ns >= thresholds.dependency_slow_ns
     }
 
     fn is_saturated(&self, part: &Part<'_>) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.slow_dependency;
         self.is_enough(part)
             && part.share >= thresholds.dependency_share
             && part.call_ns >= thresholds.dependency_full_ns
@@ -155,7 +177,9 @@ impl<'r> Candidate<'r> {
         match factor {
             _ if !is_heavier => DependencyGrowth::Unknown,
             _ if factor < CONSTANT_FACTOR_MAX => DependencyGrowth::Constant,
-            _ if factor >= self.reading.thresholds.dependency_growth && !is_short_of_cpu() => DependencyGrowth::Grows,
+            _ if factor >= self.reading.thresholds.slow_dependency.dependency_growth && !is_short_of_cpu() => {
+                DependencyGrowth::Grows
+            }
             _ => DependencyGrowth::Unknown,
         }
     }

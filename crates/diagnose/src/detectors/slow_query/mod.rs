@@ -19,8 +19,20 @@ use crate::read::databases::name_of;
 use crate::read::intervals::Interval;
 use crate::read::requests::{Query, cut_at_end};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Median time of one query under the lightest load, nanoseconds.
+    slow_query_ns: f64 = 5e7;
+    /// Share of the operation's latency that its queries of one shape take.
+    slow_query_share: f64 = 0.5;
+    /// Largest number of queries of the shape in a request, median; more are another problem.
+    slow_query_times: f64 = 3.0;
+    /// Requests that must show it.
+    slow_query_traces: usize = 5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -55,7 +67,7 @@ fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'
         all.iter().filter(|handled| interval.contains(handled.request.entry.start_ns)).collect()
     };
     let parts = reading.intervals.iter().map(|interval| (interval, within(interval)));
-    let enough = parts.filter(|(_, requests)| requests.len() >= reading.thresholds.slow_query_traces);
+    let enough = parts.filter(|(_, requests)| requests.len() >= reading.thresholds.slow_query.slow_query_traces);
     match enough.min_by(|(a, _), (b, _)| a.by_demand(b)) {
         Some((interval, requests)) => (Some(interval), requests),
         None => (None, all.iter().collect()),
@@ -117,7 +129,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.slow_query;
         self.requests.len() >= thresholds.slow_query_traces
             && self.times() <= thresholds.slow_query_times
             && self.one_ns() >= thresholds.slow_query_ns

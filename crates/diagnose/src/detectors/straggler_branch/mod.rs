@@ -20,11 +20,27 @@ use crate::critical_path::{CriticalPath, PathPosition, TimedForest, by_trace};
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 use branch::{Branch, key, kinds};
 
 mod branch;
 mod words;
+
+rule_thresholds! {
+    /// Share of the operation's requests in which the same branch must be the last to end.
+    straggler_last_share: f64 = 0.60;
+    /// How much later than the next branch it must end, as a share of the operation's median latency.
+    straggler_drag_share: f64 = 0.20;
+    /// The same, nanoseconds.
+    straggler_drag_ns: f64 = 5e6;
+    /// How long two branches must be in progress together, nanoseconds; shorter overlaps come from clocks that
+    /// disagree.
+    straggler_overlap_ns: f64 = 1e6;
+    /// The same as a share of the branch that ends first.
+    straggler_overlap_share: f64 = 0.5;
+    /// Requests that must show it.
+    straggler_requests: usize = 5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -37,6 +53,10 @@ impl Detector for StragglerBranch {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn explains_gaps(&self) -> bool {
+        false
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -153,8 +173,8 @@ fn beside(
 fn is_together(tree: &TimedForest<'_>, first: usize, last: usize, thresholds: &Thresholds) -> bool {
     let (first, last) = (tree.placed(first), tree.placed(last));
     let together_ns = (first.end_ns.min(last.end_ns) - first.start_ns.max(last.start_ns)) as f64;
-    let share_ns = thresholds.straggler_overlap_share * first.length_ns() as f64;
-    together_ns >= thresholds.straggler_overlap_ns && together_ns >= share_ns
+    let share_ns = thresholds.straggler_branch.straggler_overlap_share * first.length_ns() as f64;
+    together_ns >= thresholds.straggler_branch.straggler_overlap_ns && together_ns >= share_ns
 }
 
 /// One branch of one operation, over all requests.
@@ -188,10 +208,10 @@ impl<'r> Candidate<'r> {
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
-        self.seen.len() >= thresholds.straggler_requests
-            && self.last_share >= thresholds.straggler_last_share
-            && self.drag_ns() >= thresholds.straggler_drag_ns
-            && self.drag_ns() >= thresholds.straggler_drag_share * self.latency_ns
+        self.seen.len() >= thresholds.straggler_branch.straggler_requests
+            && self.last_share >= thresholds.straggler_branch.straggler_last_share
+            && self.drag_ns() >= thresholds.straggler_branch.straggler_drag_ns
+            && self.drag_ns() >= thresholds.straggler_branch.straggler_drag_share * self.latency_ns
     }
 
     fn finding(&self, detector: &StragglerBranch) -> Finding {

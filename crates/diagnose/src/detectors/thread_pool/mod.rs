@@ -21,8 +21,16 @@ use crate::read::periods::period_of;
 use crate::read::runtimes::{machine_caveats, serves};
 use crate::read::thread_pools::{Pool, State};
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of its threads that must work.
+    thread_pool_full_share: f64 = 0.95;
+    /// Share of the requests under way that must wait for a thread.
+    thread_pool_share: f64 = 0.10;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -38,6 +46,10 @@ impl Detector for ThreadPool {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn holds_all_requests(&self) -> bool {
+        true
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -90,10 +102,10 @@ fn fullest<'a>(reading: &Reading<'_>, cpu: &Cpu<'_>, pools: &[Pool<'a>], at: usi
         let state = pool.during(interval, reading.thresholds.runtime_readings)?;
         let beyond = state.size.filter(|_| is_lone).map(|size| interval.in_flight() - size);
         let waiting = state.queued.or(beyond)?;
-        let least = reading.thresholds.thread_pool_share * interval.in_flight();
+        let least = reading.thresholds.thread_pool.thread_pool_share * interval.in_flight();
         let is_long = interval.rate > 0.0 && waiting >= least.max(1.0);
         let is_in_the_way = pool.runtime != PoolRuntime::Executor || holds_requests(reading, cpu, pool, at, waiting);
-        let is_full = is_full(pool.runtime, &state, reading.thresholds.thread_pool_full_share);
+        let is_full = is_full(pool.runtime, &state, reading.thresholds.thread_pool.thread_pool_full_share);
         let full = Full { runtime: pool.runtime, pool: pool.name, metric: pool.metric(), at, state, waiting };
         (is_full && is_long && is_in_the_way).then_some(full)
     });

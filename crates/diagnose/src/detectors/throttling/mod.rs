@@ -23,9 +23,29 @@ use crate::read::periods::period_of;
 use crate::read::refusals::{Gap, Refused, SECOND_NS, target_of};
 use crate::read::stores::Store;
 use crate::read::{Operations, Reading};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the attempts that must be refused.
+    throttled_share: f64 = 0.01;
+    /// Attempts that must be refused, so that a handful in a short run is not enough.
+    throttled_attempts: f64 = 20.0;
+    /// Share of the latency of the operation's slower half that must be spent waiting for another attempt.
+    throttled_wait_share: f64 = 0.10;
+    /// Traces that must show a refused attempt and the next one.
+    throttled_traces: usize = 3;
+    /// Share of the wait that the refusal requested, below which a gap is not that wait.
+    retry_after_share_min: f64 = 0.8;
+    /// This multiple of that wait, plus the slack, counts as waiting; the rest of a longer gap has another cause.
+    retry_after_factor_max: f64 = 2.0;
+    /// Time that timers and a busy program may add, nanoseconds.
+    retry_after_slack_ns: f64 = 50e6;
+    /// Share of its provisioned throughput from which a partition counts as full in a second. Readings do not start
+    /// with the store's own seconds, so a full second may be split over two.
+    partition_full_share: f64 = 0.8;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -136,10 +156,10 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let is_common = self.refused.share() >= self.thresholds.throttled_share
-            && self.refused.throttled >= self.thresholds.throttled_attempts
-            && self.seen.len() >= self.thresholds.throttled_traces;
-        is_common && self.wait_share >= self.thresholds.throttled_wait_share
+        let is_common = self.refused.share() >= self.thresholds.throttling.throttled_share
+            && self.refused.throttled >= self.thresholds.throttling.throttled_attempts
+            && self.seen.len() >= self.thresholds.throttling.throttled_traces;
+        is_common && self.wait_share >= self.thresholds.throttling.throttled_wait_share
     }
 
     /// Share of the gaps that match the requested time, among those with one; `None` if no response requested a time.
@@ -162,7 +182,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn is_used_up(&self) -> Option<bool> {
-        self.hot_use().map(|(peak, provisioned)| peak >= self.thresholds.partition_full_share * provisioned)
+        self.hot_use().map(|(peak, provisioned)| peak >= self.thresholds.throttling.partition_full_share * provisioned)
     }
 
     fn confidence(&self) -> Confidence {

@@ -23,8 +23,19 @@ use crate::read::programs::is_store_program;
 use crate::read::silence::Callers;
 use crate::read::threads::mean;
 use crate::stats::finite;
+use crate::thresholds::rule_thresholds;
 
 mod words;
+
+rule_thresholds! {
+    /// Share of the users' mean wait that neither a span covers nor the service's CPU explains, under the heaviest
+    /// load.
+    outside_share: f64 = 0.3;
+    /// The same time, mean, nanoseconds.
+    outside_ns: f64 = 5e6;
+    /// Spans that were received in an interval.
+    outside_requests: f64 = 100.0;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -45,6 +56,14 @@ impl Detector for TimeOutsideSpans {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn explains_slow_calls(&self) -> bool {
+        false
+    }
+
+    fn explains_gaps(&self) -> bool {
+        false
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -76,7 +95,7 @@ impl<'r, 'a> Candidate<'r, 'a> {
         };
         let read = reading.intervals.iter().filter(is_fit);
         let mut read: Vec<Outside<'a>> =
-            read.filter_map(|interval| front.at(interval, thresholds.outside_requests)).collect();
+            read.filter_map(|interval| front.at(interval, thresholds.time_outside_spans.outside_requests)).collect();
         read.sort_by(|a, b| a.interval.by_demand(b.interval));
         let (lightest, heaviest) = (*read.first()?, *read.last()?);
         let is_known = |one: &Outside<'_>| is_cpu_known(reading, service, one.interval);
@@ -85,7 +104,7 @@ impl<'r, 'a> Candidate<'r, 'a> {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let thresholds = self.reading.thresholds;
+        let thresholds = &self.reading.thresholds.time_outside_spans;
         let waited_ns = self.heaviest.gap_ns() - self.service_cpu_ns();
         waited_ns / self.heaviest.client_ns >= thresholds.outside_share && waited_ns >= thresholds.outside_ns
     }
@@ -176,7 +195,7 @@ fn has_cpu(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
     !is_full(cpu.machine(interval).map(|machine| machine.used_share()), thresholds.cpu_host_share)
         && !is_full(steal, thresholds.cpu_steal_share)
-        && !is_full(cpu.busy_share(service, interval), thresholds.cpu_limit_share)
+        && !is_full(cpu.busy_share(service, interval), thresholds.cpu_saturation.cpu_limit_share)
 }
 
 fn is_cpu_known(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {

@@ -11,14 +11,19 @@ use narrows_model::comparison::{Comparison, Difference};
 use narrows_model::evidence::RunEvidence;
 use narrows_model::finding::evidence::unequal_rates as evidence;
 use narrows_model::finding::evidence::variant::VariantFigures;
-use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::sidecars::{counterpart, first_of_variants, is_open, with_sidecars, without_sidecars};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Thresholds, rule_thresholds};
 
 mod words;
+
+rule_thresholds! {
+    /// Share by which a slower variant must use more CPU per request.
+    unequal_cpu_share: f64 = 0.10;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +36,10 @@ impl Detector for UnequalRates {
 
     fn version(&self) -> u32 {
         1
+    }
+
+    fn role(&self, _finding: &Finding) -> Role {
+        Role::LimitsReading
     }
 
     fn detect(&self, _reading: &Reading<'_>) -> Vec<Finding> {
@@ -111,7 +120,7 @@ impl<'a> Pair<'a> {
     /// Whether a closed load got fewer responses, each at a higher cost.
     fn is_dearer(&self) -> bool {
         let cpu = self.first.cpu_seconds_per_request.zip(self.other.cpu_seconds_per_request);
-        let is_dearer = cpu.is_some_and(|(a, b)| b >= (1.0 + self.thresholds.unequal_cpu_share) * a);
+        let is_dearer = cpu.is_some_and(|(a, b)| b >= (1.0 + self.thresholds.unequal_rates.unequal_cpu_share) * a);
         !self.is_open && self.other.rate < self.first.rate && is_dearer
     }
 

@@ -64,8 +64,8 @@ fn held(values: Vec<f64>, thresholds: &Thresholds) -> Option<usize> {
     let count = values.len();
     let usual = median(values.clone())?;
     let alike = values.iter().filter(|value| **value == usual).count();
-    let is_held = count >= thresholds.assignment_readings
-        && alike as f64 >= thresholds.assignment_held_share * count as f64
+    let is_held = count >= thresholds.uneven_assignment.assignment_readings
+        && alike as f64 >= thresholds.uneven_assignment.assignment_held_share * count as f64
         && (0.0..=PARTITIONS_MAX).contains(&usual)
         && usual.fract() == 0.0;
     is_held.then_some(usual as usize)

@@ -23,10 +23,25 @@ use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::runtimes::machine_caveats;
 use crate::stats::{finite, median};
+use crate::thresholds::rule_thresholds;
 use assigned::Assigned;
 
 mod assigned;
 mod words;
+
+rule_thresholds! {
+    /// Readings of a replica's partitions in an interval.
+    assignment_readings: usize = 3;
+    /// Share of these readings that must report the same number.
+    assignment_held_share: f64 = 0.8;
+    /// Share of its CPU limit that a replica with the most partitions must use.
+    assignment_busy_share: f64 = 0.7;
+    /// What such a replica must use, as a multiple of what one with the fewest uses.
+    assignment_busy_ratio: f64 = 1.2;
+    /// Largest such multiple, as a multiple of that of their partitions. With more, something else than the number of
+    /// partitions makes them busier.
+    assignment_excess: f64 = 1.5;
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -113,7 +128,7 @@ fn of_group(replicas: &[Replica], partitions: usize) -> impl Iterator<Item = &Re
 
 /// Whether CPU limits the replicas with the most partitions but not the others, because of their partitions.
 fn is_felt(cpu: &Cpu<'_>, most: Group, fewest: Group) -> bool {
-    let thresholds = cpu.thresholds;
+    let thresholds = &cpu.thresholds.uneven_assignment;
     // Replicas without a partition have no work to compare with.
     let explained = thresholds.assignment_excess * most.partitions as f64 * fewest.busy;
     most.partitions > fewest.partitions

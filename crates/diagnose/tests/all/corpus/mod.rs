@@ -2,8 +2,8 @@
 //!
 //! Each file of `corpus/` says what a system does, what evidence it leaves, and what a good diagnosis finds in it. The
 //! cases are written from how such systems behave, not from how the detectors work. `NARROWS_CASE=name` prints one in
-//! full; `NARROWS_FINDINGS=folder` writes the findings of each there, to compare two versions,
-//! and `findings.txt`. Format and rules: `docs/reference/corpus.md`.
+//! full; `NARROWS_FINDINGS=folder` writes the findings of each there as JSON, to compare two versions. Findings, places,
+//! costs and their order are kept in `findings.txt`, which `NARROWS_WRITE=1` renews. Format and rules: `docs/reference/corpus.md`.
 
 mod case;
 mod evidence;
@@ -30,6 +30,7 @@ use narrows_model::published::Notes;
 use narrows_model::run::{Trial, Window};
 use narrows_model::series::Point;
 use narrows_model::series::names::CPU_CORES;
+use narrows_testkit::generated;
 use narrows_testkit::outline::findings_in_lines;
 use narrows_testkit::trial::run_of_trials;
 use score::Verdict;
@@ -64,17 +65,10 @@ fn findings_are_those_expected() {
     assert!(score.precision() >= GOOD, "precision {:.3}", score.precision());
     assert!(score.recall() >= GOOD, "recall {:.3}", score.recall());
     assert!(score.narrow_places() >= GOOD, "narrow places {:.3}", score.narrow_places());
-    if let Some(folder) = folder_of_findings().filter(|_| wanted().is_none()) {
-        std::fs::write(folder.join("findings.txt"), &found).expect("findings.txt is written");
-    }
     if wanted().is_none() {
-        assert_eq!(found, include_str!("findings.txt"), "{RENEW}");
+        generated::check("crates/diagnose/tests/all/corpus/findings.txt", &found);
     }
 }
-
-/// Advice if findings changed.
-const RENEW: &str = "findings, places, costs or their order changed; if they should, run this test with \
-                     NARROWS_FINDINGS=FOLDER and copy FOLDER/findings.txt to crates/diagnose/tests/all/corpus/";
 
 /// The folder to write the findings to.
 fn folder_of_findings() -> Option<PathBuf> {
