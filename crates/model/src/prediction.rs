@@ -81,6 +81,13 @@ kinds! {
     SpreadDatabase => "spread-database";
 }
 
+impl Change {
+    /// A change of the usual size.
+    pub fn new(kind: ChangeKind, target: impl Into<String>) -> Self {
+        Self { kind, target: target.into(), amount: None }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;

@@ -2,10 +2,12 @@
 //!
 //! Two methods are joined. Sampled traces say what a change does to a single request (`retime/`); a closed queueing
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
-//! `system/` reads the network from the run, `changes/` has a file for each change, `forecast.rs` computes, `suggest.rs`
-//! says which finding asks for which change, `pairs.rs` which two belong together, `made.rs` recognises changes that another
-//! trial made, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat, `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and
-//! `score.rs` compares with what was measured afterwards. The page is `docs/reference/predict.md`.
+//! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
+//! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes, `suggest.rs` collects what
+//! the findings of a trial suggest, `pairs.rs` finds two changes that belong together, `made.rs` recognises changes that another
+//! trial made, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
+//! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
+//! afterwards. The page is `docs/reference/predict.md`.
 //!
 //! Everything is a pure function of the evidence: no input or output, no clock, and chance from a fixed seed. What the
 //! evidence does not allow is said as a [`Cannot`]; what it allows with reservations, as doubts of the prediction.

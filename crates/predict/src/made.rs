@@ -10,27 +10,15 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
 use narrows_model::prediction::{Change, ChangeKind};
 use narrows_model::run::sidecar_of;
-use narrows_model::series::{Series, ThreadState, names};
 
 use crate::Cannot;
-use crate::changes::Scene;
-use crate::changes::fan_out::FanOut;
-use crate::retime::{Sample, Traced, is_database, is_refused};
+use crate::changes::{ALL, Scene, method};
+use crate::retime::Sample;
 use crate::suggest;
-use crate::system::{Level, System};
+use crate::system::System;
 
-/// Calls of a request that are left at most when many were made one.
-const CALLS_LEFT_MAX: f64 = 0.5;
-/// Calls of a request that are left at least when they are only made at other times.
-const CALLS_KEPT_MIN: f64 = 0.7;
-/// Of the time that calls cost one after another, what is left at most when they are made at once.
-const SERIAL_LEFT_MAX: f64 = 0.5;
-/// Of the share of refused calls, what is left at most when they are no longer refused.
-const REFUSED_LEFT_MAX: f64 = 0.1;
-/// Of the time of a request at the disk, what is left at most when its writes share commits.
-const AT_DISK_LEFT_MAX: f64 = 0.25;
 /// A size that grew by less is no change.
-const GROWTH_MIN: f64 = 1.25;
+pub(crate) const GROWTH_MIN: f64 = 1.25;
 
 /// The changes that a later trial made, each with its size; empty when none is recognised.
 ///
@@ -44,120 +32,47 @@ pub(crate) fn made(
     let system = System::read(after, &[])?;
     let sample = Sample::new(after, &system.levels);
     let changed = Scene { system: &system, sample: &sample };
+    let (old, new) = (ReadTrial::new(before, scene), ReadTrial::new(after, &changed));
     let mut all: Vec<Change> = Vec::new();
     for change in suggest::all(findings).into_iter().filter_map(|(_, change)| change) {
-        let seen = match change.kind {
-            ChangeKind::JoinQueries | ChangeKind::RouteQuery | ChangeKind::Parallelize => {
-                calls_changed(&change, scene, &changed)
-            }
-            ChangeKind::SpeedUp => faster(&change, scene, &changed),
-            ChangeKind::RaiseRate => refused_less(&change, scene, &changed),
-            ChangeKind::BatchCommits => commits_less(&change, (before, scene), (after, &changed)),
-            // These are seen in the services themselves.
-            _ => None,
-        };
-        let is_new = |seen: &Change| all.iter().all(|known| known.target != seen.target);
-        all.extend(seen.filter(is_new));
+        let made = method(change.kind).made_in_requests(&change, &old, &new);
+        let is_new = |made: &Change| all.iter().all(|known| known.target != made.target);
+        all.extend(made.filter(is_new));
     }
-    let (old, new) = (Services::of(before, scene), Services::of(after, &changed));
-    let seen = old.differences(&new, scene);
+    let of_services: Vec<Change> = ALL.iter().flat_map(|method| method.made_in_services(&old, &new)).collect();
     // What a service reports of itself has a size, which refused calls alone do not show.
-    all.retain(|known| seen.iter().all(|one| (one.kind, &one.target) != (known.kind, &known.target)));
-    all.extend(seen);
+    all.retain(|known| of_services.iter().all(|one| (one.kind, &one.target) != (known.kind, &known.target)));
+    all.extend(of_services);
     Ok(all)
 }
 
-/// Calls of an operation that became one, or that are made at once now.
-fn calls_changed(change: &Change, before: &Scene<'_>, after: &Scene<'_>) -> Option<Change> {
-    let calls = FanOut::of(change, before).ok()?;
-    let (old, new) = (calls.per_request(before)?, calls.per_request(after)?);
-    let is_made = match change.kind {
-        ChangeKind::Parallelize => {
-            new.calls >= CALLS_KEPT_MIN * old.calls && new.serial_ns <= SERIAL_LEFT_MAX * old.serial_ns
-        }
-        _ => new.calls <= CALLS_LEFT_MAX * old.calls,
-    };
-    is_made.then(|| change.clone())
+/// A trial as changes are recognised in it.
+pub(crate) struct ReadTrial<'s> {
+    pub(crate) trial: &'s TrialEvidence,
+    pub(crate) scene: &'s Scene<'s>,
+    pub(crate) services: Services,
 }
 
-/// How many times as fast what a change names has become.
-fn faster(change: &Change, before: &Scene<'_>, after: &Scene<'_>) -> Option<Change> {
-    let factor = before.own_ns_of(&change.target)? / after.own_ns_of(&change.target)?;
-    (factor >= GROWTH_MIN).then(|| Change { amount: Some(factor), ..change.clone() })
-}
-
-/// A store that hardly refuses calls any more.
-fn refused_less(change: &Change, before: &Scene<'_>, after: &Scene<'_>) -> Option<Change> {
-    let (old, new) = (before.refused_share(&change.target), after.refused_share(&change.target));
-    (old > 0.0 && new <= REFUSED_LEFT_MAX * old).then(|| change.clone())
-}
-
-/// A service of which a request hardly waits for the disk any more.
-fn commits_less(
-    change: &Change,
-    (before, old): (&TrialEvidence, &Scene<'_>),
-    (after, new): (&TrialEvidence, &Scene<'_>),
-) -> Option<Change> {
-    let at_disk_s = |trial: &TrialEvidence, scene: &Scene<'_>| disk_s(trial, &change.target, &scene.system.levels);
-    let (old, new) = (at_disk_s(before, old)?, at_disk_s(after, new)?);
-    (new <= AT_DISK_LEFT_MAX * old).then(|| change.clone())
-}
-
-/// Time that threads of a service are at the disk, per request; `None` if they were not sampled.
-fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
-    let in_state = |state: ThreadState| {
-        let is_meant = move |series: &&Series| {
-            let its = series.key.labels.get(names::THREAD_STATE).map(String::as_str);
-            (series.key.name.as_str(), series.key.service.as_str(), its)
-                == (names::THREAD_STATES, service, Some(state.as_str()))
-        };
-        trial.series.iter().filter(is_meant)
-    };
-    // Each sample of a replica counts its running threads, be there none; other states are there when threads are in them.
-    let replicas = in_state(ThreadState::Running).count() as f64;
-    let in_level = |level: &Level| {
-        let values = |state| {
-            let points = in_state(state).flat_map(|series| &series.points);
-            points.filter(|point| level.contains(point.time_ns)).map(|point| point.value)
-        };
-        let samples = values(ThreadState::Running).count() as f64 / replicas;
-        (samples > 0.0).then(|| values(ThreadState::Disk).sum::<f64>() / samples * level.seconds)
-    };
-    let known: Vec<(f64, u64)> = levels.iter().filter_map(|level| Some((in_level(level)?, level.requests))).collect();
-    let requests: u64 = known.iter().map(|(_, requests)| requests).sum();
-    (requests > 0).then(|| known.iter().map(|(seconds, _)| seconds).sum::<f64>() / requests as f64)
-}
-
-impl Scene<'_> {
-    /// Of the attempts to call something, those that are refused, 0 to 1.
-    fn refused_share(&self, callee: &str) -> f64 {
-        let all = self.attempts(|group| group.callee == callee, |_, _| 1.0);
-        let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
-        if all > 0.0 { self.attempts(|group| group.callee == callee, refused) / all } else { 0.0 }
+impl<'s> ReadTrial<'s> {
+    fn new(trial: &'s TrialEvidence, scene: &'s Scene<'s>) -> Self {
+        Self { trial, scene, services: Services::of(trial, scene) }
     }
 }
 
 /// Resources of the services of a trial.
-struct Services {
-    replicas: BTreeMap<String, u32>,
-    /// Cores that a replica may use; the machine's where nothing else limits it.
-    cores: BTreeMap<String, f64>,
-    sidecars: usize,
-    /// CPU of a request in all processes of the run, core-seconds.
-    machine_s: f64,
+#[derive(Default)]
+pub(crate) struct Services {
+    pub(crate) replicas: BTreeMap<String, u32>,
+    /// Cores that a replica may use; the machine's if nothing else limits it.
+    pub(crate) cores: BTreeMap<String, f64>,
+    pub(crate) sidecars: usize,
     /// Request units that a partition provides per second.
-    provisioned: BTreeMap<String, f64>,
+    pub(crate) provisioned: BTreeMap<String, f64>,
 }
 
 impl Services {
     fn of(trial: &TrialEvidence, scene: &Scene<'_>) -> Self {
-        let mut services = Self {
-            replicas: BTreeMap::new(),
-            cores: BTreeMap::new(),
-            sidecars: 0,
-            machine_s: scene.system.machine_s,
-            provisioned: BTreeMap::new(),
-        };
+        let mut services = Self::default();
         for instance in &trial.services {
             if sidecar_of(&instance.service).is_some() {
                 services.sidecars += 1;
@@ -172,40 +87,15 @@ impl Services {
         }
         services
     }
+}
 
-    fn differences(&self, new: &Self, scene: &Scene<'_>) -> Vec<Change> {
-        let change = |kind, target: &str, amount| Change { kind, target: target.to_owned(), amount };
-        let mut all = Vec::new();
-        for (service, replicas) in &self.replicas {
-            if let Some(more) = new.replicas.get(service).filter(|more| *more > replicas) {
-                let is_database = scene.attempts(
-                    |group| group.callee == service.as_str(),
-                    |traced, at| if is_database(traced.tree.span(at)) { 1.0 } else { 0.0 },
-                ) > 0.0;
-                let kind = if is_database { ChangeKind::SpreadDatabase } else { ChangeKind::AddReplicas };
-                all.push(change(kind, service, Some(f64::from(*more))));
-            }
-        }
-        let grown = |kind, old: &BTreeMap<String, f64>, new: &BTreeMap<String, f64>| {
-            let one = |(name, old): (&String, &f64)| {
-                let factor = new.get(name)? / old;
-                (factor >= GROWTH_MIN).then(|| change(kind, name, Some(factor)))
-            };
-            old.iter().filter_map(one).collect::<Vec<_>>()
-        };
-        all.extend(grown(ChangeKind::AddCpu, &self.cores, &new.cores));
-        all.extend(grown(ChangeKind::RaiseRate, &self.provisioned, &new.provisioned));
-        if self.sidecars > 0 && new.sidecars == 0 {
-            all.push(change(ChangeKind::RemoveSidecar, "", None));
-        }
-        if self.sidecars == 0 && new.sidecars > 0 {
-            // What a request costs more in each pass of a proxy, the work of its caller to reach it included, microseconds.
-            let passes: f64 = self.replicas.keys().map(|service| scene.passes(service)).sum();
-            let each = (new.machine_s - self.machine_s) / passes * 1e6;
-            all.extend((each.is_finite() && each > 0.0).then(|| change(ChangeKind::AddSidecar, "", Some(each))));
-        }
-        all
-    }
+/// A change for each size that grew, with its factor.
+pub(crate) fn grown(kind: ChangeKind, old: &BTreeMap<String, f64>, new: &BTreeMap<String, f64>) -> Vec<Change> {
+    let change = |(name, old): (&String, &f64)| {
+        let factor = new.get(name)? / old;
+        (factor >= GROWTH_MIN).then(|| Change { amount: Some(factor), ..Change::new(kind, name) })
+    };
+    old.iter().filter_map(change).collect()
 }
 
 #[cfg(test)]

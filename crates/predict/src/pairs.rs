@@ -1,7 +1,8 @@
 //! Pairs of changes: a change that gains less than it could, because the next limit is close, with the one that moves it.
 
-use narrows_model::prediction::{Change, ChangeKind, Prediction, Resource, ResourceKind};
+use narrows_model::prediction::{Change, Prediction, Resource};
 
+use crate::changes::ALL;
 use crate::forecast::Ground;
 
 /// Changes that pairs begin with, those that gain most.
@@ -46,18 +47,9 @@ fn seconds(one: &Prediction, singles: &[Prediction]) -> Vec<Change> {
     all
 }
 
-/// The change that moves a limit.
+/// The change that moves a limit. A larger machine moves every limit, and no change is known for a section.
 fn against(limit: &Resource) -> Option<Change> {
-    let change = |kind, target: &str, amount| Some(Change { kind, target: target.to_owned(), amount });
-    match limit.kind {
-        ResourceKind::Cpu => change(ChangeKind::AddCpu, &limit.name, None),
-        ResourceKind::Thread => change(ChangeKind::AddReplicas, &limit.name, None),
-        ResourceKind::RequestUnits => change(ChangeKind::RaiseRate, &limit.name, Some(2.0)),
-        ResourceKind::Connections => change(ChangeKind::ResizePool, &limit.name, None),
-        ResourceKind::Commits => change(ChangeKind::BatchCommits, &limit.name, None),
-        // A larger machine moves every limit, and no change is known for a section.
-        ResourceKind::Machine | ResourceKind::OneAtATime => None,
-    }
+    ALL.iter().find_map(|method| method.against(limit))
 }
 
 fn is_better(pair: &Prediction, alone: &Prediction) -> bool {
@@ -68,6 +60,7 @@ fn is_better(pair: &Prediction, alone: &Prediction) -> bool {
 #[cfg(test)]
 mod tests {
     use narrows_model::finding::{Finding, FindingKind};
+    use narrows_model::prediction::ChangeKind;
     use narrows_testkit::simulator::System;
 
     use super::*;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use narrows_model::prediction::{Change, ChangeKind};
 
+use crate::changes::{Target, method};
+
 /// A text that is no change: a clause without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
@@ -21,8 +23,10 @@ impl fmt::Display for Unreadable {
             Unreadable::Name(name) => write!(f, "no change is called `{name}`"),
             Unreadable::Target(kind) => write!(f, "`{}` does not say what is changed", kind.name()),
             Unreadable::Amount(kind, text) => {
-                let expected =
-                    if *kind == ChangeKind::Cache { "a share above 0 and up to 1" } else { "a number above 0" };
+                let expected = match method(*kind).amount_max() {
+                    Some(max) => format!("a share above 0 and up to {max}"),
+                    None => "a number above 0".to_owned(),
+                };
                 write!(f, "`{}` has the amount `{text}`, expected {expected}", kind.name())
             }
         }
@@ -54,13 +58,12 @@ pub fn read_change(text: &str) -> Result<Change, Unreadable> {
     let (name, rest) = text.split_once('=').unwrap_or((text, ""));
     let kind = ChangeKind::ALL.iter().copied().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| Unreadable::Name(name.to_owned()))?;
+    let (wanted, max) = (method(kind).target(), method(kind).amount_max());
     let number = |text: &str| match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 && (kind != ChangeKind::Cache || number <= 1.0) => {
-            Ok(Some(number))
-        }
+        Ok(number) if number.is_finite() && number > 0.0 && max.is_none_or(|max| number <= max) => Ok(Some(number)),
         _ => Err(Unreadable::Amount(kind, text.to_owned())),
     };
-    if kind == ChangeKind::MoreLoad {
+    if wanted == Target::Load {
         return Ok(Change { kind, target: String::new(), amount: number(rest)? });
     }
     // A target may hold a comma itself: what follows the last one is an amount only if it is a number.
@@ -68,8 +71,7 @@ pub fn read_change(text: &str) -> Result<Change, Unreadable> {
         Some((target, amount)) if amount.parse::<f64>().is_ok() => (target, number(amount)?),
         _ => (rest, None),
     };
-    let is_for_all = matches!(kind, ChangeKind::RaiseRate | ChangeKind::RemoveSidecar | ChangeKind::AddSidecar);
-    if target.is_empty() && !is_for_all {
+    if target.is_empty() && wanted == Target::One {
         return Err(Unreadable::Target(kind));
     }
     Ok(Change { kind, target: target.to_owned(), amount })

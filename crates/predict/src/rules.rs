@@ -5,68 +5,31 @@
 //! send their next request sooner by as much; neither rule knows of queues or limits.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::prediction::{Change, ChangeKind, RuleFigures};
+use narrows_model::prediction::{Change, RuleFigures};
 
-use crate::changes::Scene;
-use crate::changes::fan_out::FanOut;
+use crate::changes::{Scene, method};
 use crate::retime::{Sample, Traced, Treatment};
 use crate::system::{Level, System};
 
-/// Subject of a change.
-struct Part {
-    /// Its share of the latency, 0 to 1.
-    share: f64,
+/// The part of the latency that a change concerns.
+pub(crate) struct Part {
+    /// Share of the latency, 0 to 1.
+    pub(crate) share: f64,
     /// How many times as fast it becomes.
-    factor: f64,
+    pub(crate) factor: f64,
 }
 
-/// What both rules say of a change, the first and Amdahl's; `None` where the traces do not show what the change is about.
+/// Figures of both rules for a change, the first and Amdahl's; `None` if the traces do not show what the change concerns.
 pub(crate) fn rules(trial: &TrialEvidence, system: &System, change: &Change) -> Option<(RuleFigures, RuleFigures)> {
     let sample = Sample::new(trial, &system.levels);
     let scene = Scene { system, sample: &sample };
-    let part = part(&scene, change)?;
+    let part = method(change.kind).part(change, &scene)?;
     let left = (1.0 - part.share).max(0.0);
     Some((figures(system, left), figures(system, left + part.share / part.factor)))
 }
 
-fn part(scene: &Scene<'_>, change: &Change) -> Option<Part> {
-    let factor = change.amount.unwrap_or(2.0);
-    match change.kind {
-        ChangeKind::JoinQueries | ChangeKind::Parallelize | ChangeKind::RouteQuery => {
-            let calls = FanOut::of(change, scene).ok()?;
-            let factor = calls.calls;
-            let without = |traced: &Traced<'_>| {
-                let mut treatments = traced.untreated();
-                for at in calls.groups(traced, scene).iter().flat_map(|group| group.attempts().collect::<Vec<_>>()) {
-                    treatments[at] = Treatment::gone();
-                }
-                treatments
-            };
-            Some(Part { share: share_of(scene, &without)?, factor })
-        }
-        ChangeKind::RaiseRate => {
-            let all = scene.sample.retimed(&|traced, _| traced.untreated());
-            let refused: f64 = all.iter().map(|one| one.weight * one.old_refused_ns).sum();
-            let total: f64 = all.iter().map(|one| one.weight * (one.old_refused_ns + one.old_ns)).sum();
-            (total > 0.0).then(|| Part { share: refused / total, factor: f64::INFINITY })
-        }
-        ChangeKind::AddReplicas => {
-            let replicas = f64::from(scene.system.program(&change.target)?.replicas);
-            Some(Part { share: own_share(scene, |name| name == change.target)?, factor: factor / replicas })
-        }
-        ChangeKind::AddCpu | ChangeKind::SpeedUp => {
-            Some(Part { share: own_share(scene, |name| name == change.target)?, factor })
-        }
-        ChangeKind::RemoveSidecar => {
-            let is_sidecar = |name: &str| narrows_model::run::sidecar_of(name).is_some();
-            Some(Part { share: own_share(scene, is_sidecar)?, factor: f64::INFINITY })
-        }
-        _ => None,
-    }
-}
-
 /// The share of the latency that is own time of some services.
-fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+pub(crate) fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
     let without = |traced: &Traced<'_>| {
         let mut treatments = traced.untreated();
         for at in &traced.tree.order {
@@ -79,8 +42,8 @@ fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> Option<f64> 
     share_of(scene, &without)
 }
 
-/// The share of the latency that is gone with this treatment; none without traces.
-fn share_of(scene: &Scene<'_>, without: &dyn Fn(&Traced<'_>) -> Vec<Treatment>) -> Option<f64> {
+/// The share of the latency that is gone with this treatment; `None` without traces.
+pub(crate) fn share_of(scene: &Scene<'_>, without: &dyn Fn(&Traced<'_>) -> Vec<Treatment>) -> Option<f64> {
     let all = scene.sample.retimed(&|traced, _| without(traced));
     let sum = |of: fn(&crate::retime::Retimed) -> f64| all.iter().map(|one| one.weight * of(one)).sum::<f64>();
     let (old, new) = (sum(|one| one.old_ns + one.old_refused_ns), sum(|one| one.new_ns + one.new_refused_ns));
@@ -103,6 +66,7 @@ fn figures(system: &System, left: f64) -> RuleFigures {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::prediction::ChangeKind;
     use narrows_testkit::simulator;
 
     use super::*;

@@ -1,7 +1,9 @@
 //! Meaning of predictions in one sentence.
 
-use narrows_model::prediction::{Change, ChangeKind, Prediction};
+use narrows_model::prediction::{ChangeKind, Prediction};
 use narrows_model::units;
+
+use crate::changes::method;
 
 /// A change of mean latency or throughput that is worth a mention.
 const NOTABLE: f64 = 0.03;
@@ -17,7 +19,7 @@ pub(crate) fn sentence(trial: &str, predictions: &[Prediction]) -> String {
     let first = if predictions.len() > 1 { ", the change that gains most," } else { "" };
     let what = match best.levels.last() {
         Some(level) if best.change.kind == ChangeKind::MoreLoad => format!("a load of {}", level.label),
-        _ => described(&best.change),
+        _ => method(best.change.kind).description(&best.change),
     };
     let gain = if best.change.kind == ChangeKind::MoreLoad {
         format!("would reach {} with a mean latency of {}", rate(best), mean(best))
@@ -46,38 +48,4 @@ fn rate(prediction: &Prediction) -> String {
 fn mean(prediction: &Prediction) -> String {
     let mean = prediction.after.mean_ns;
     format!("{} ({} to {})", units::duration(mean.value), units::duration(mean.low), units::duration(mean.high))
-}
-
-/// A change as the subject of a sentence.
-fn described(change: &Change) -> String {
-    let target = &change.target;
-    let amount = |usual: f64| units::number(change.amount.unwrap_or(usual));
-    match change.kind {
-        ChangeKind::AddCpu => format!("{} times the CPU for {target}", amount(2.0)),
-        ChangeKind::AddReplicas => match change.amount {
-            Some(replicas) => format!("{} replicas of {target}", units::number(replicas)),
-            None => format!("twice the replicas of {target}"),
-        },
-        ChangeKind::AddSidecar if target.is_empty() => "a sidecar beside each service".to_owned(),
-        ChangeKind::AddSidecar => format!("a sidecar beside {target}"),
-        ChangeKind::BatchCommits => format!("commits of {target} that requests share"),
-        ChangeKind::Cache => {
-            format!("a cache before {target}, which {} of the calls hit", units::percent(change.amount.unwrap_or(0.0)))
-        }
-        ChangeKind::DropCall => format!("dropping the calls to {target}"),
-        ChangeKind::JoinQueries => format!("one call in place of the repeated ones of {target}"),
-        ChangeKind::MoreLoad => "another load".to_owned(),
-        ChangeKind::Parallelize => format!("making the calls of {target} at the same time"),
-        ChangeKind::RaiseRate if target.is_empty() => "a store that refuses no call".to_owned(),
-        ChangeKind::RaiseRate => format!("more request units for {target}"),
-        ChangeKind::RemoveSidecar if target.is_empty() => "removing the sidecars".to_owned(),
-        ChangeKind::RemoveSidecar => format!("removing the sidecars of {target}"),
-        ChangeKind::ResizePool => match change.amount {
-            Some(connections) => format!("a pool of {} connections in {target}", units::number(connections)),
-            None => format!("twice the connections in the pool of {target}"),
-        },
-        ChangeKind::RouteQuery => format!("querying only the partition that is needed in {target}"),
-        ChangeKind::SpeedUp => format!("making {target} {} times as fast", amount(2.0)),
-        ChangeKind::SpreadDatabase => format!("{target} on {} nodes", amount(3.0)),
-    }
 }

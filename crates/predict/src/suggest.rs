@@ -1,11 +1,11 @@
-//! Which finding asks for which change: the only place that maps the one to the other.
+//! The changes that findings suggest. Each change says in its own file which findings these are.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::database_saturation::SaturationSign;
 use narrows_model::finding::{Evidence, Finding, FindingKind};
 use narrows_model::prediction::{Change, ChangeKind};
 
-use crate::changes::add_cpu::MACHINE;
+use crate::changes::ALL;
 
 /// Said of a finding for which no change is known.
 pub(crate) const NO_CHANGE: &str = "what its repair would gain cannot be predicted yet";
@@ -28,39 +28,27 @@ pub(crate) fn all(findings: &[Finding]) -> Vec<(FindingKind, Option<Change>)> {
     found
 }
 
-/// The change that a finding asks for by itself.
+/// The change that a finding suggests by itself.
 pub(crate) fn change(finding: &Finding) -> Option<Change> {
-    let of = |kind, target: &str| Some(Change { kind, target: target.to_owned(), amount: None });
-    let resource = finding.resource.as_str();
-    let operation = || finding.operation.as_ref().map(|operation| format!("{resource} {operation}"));
-    let of_operation = |kind| of(kind, &operation()?);
-    match &finding.evidence {
-        Evidence::SerialFanOut(_) => of_operation(ChangeKind::Parallelize),
-        Evidence::NPlusOne(_) | Evidence::ChattyHttp(_) | Evidence::DuplicateQuery(_) => {
-            of_operation(ChangeKind::JoinQueries)
-        }
-        Evidence::CrossPartitionQuery(_) => of_operation(ChangeKind::RouteQuery),
-        Evidence::Throttling(_) | Evidence::ProvisionedRate(_) => of(ChangeKind::RaiseRate, resource),
-        Evidence::CpuSaturation(cpu) => of_limit(cpu.limit, resource),
-        Evidence::DatabaseSaturation(database) => match &database.sign {
-            SaturationSign::Cpu { cpu, .. } => of_limit(cpu.limit, resource),
-            SaturationSign::Queries { .. } => None,
-        },
-        Evidence::DiskBound(_) => of(ChangeKind::BatchCommits, resource),
-        Evidence::PoolWait(wait) => wait.pool.size.and_then(|_| of(ChangeKind::ResizePool, resource)),
-        Evidence::SidecarCost(_) => of(ChangeKind::RemoveSidecar, ""),
-        Evidence::SlowDependency(_) | Evidence::SlowQuery(_) => of(ChangeKind::SpeedUp, resource),
-        _ => None,
-    }
+    ALL.iter().find_map(|method| method.suggested_by(finding))
 }
 
-fn of_limit(limit: CpuLimit, service: &str) -> Option<Change> {
-    let (kind, target) = match limit {
-        CpuLimit::Cap { .. } => (ChangeKind::AddCpu, service),
-        CpuLimit::Thread => (ChangeKind::AddReplicas, service),
-        CpuLimit::Machine | CpuLimit::Host => (ChangeKind::AddCpu, MACHINE),
-    };
-    Some(Change { kind, target: target.to_owned(), amount: None })
+/// A change to the operation of a finding; `None` if the finding names no operation.
+pub(crate) fn of_operation(kind: ChangeKind, finding: &Finding) -> Option<Change> {
+    let operation = finding.operation.as_ref()?;
+    Some(Change::new(kind, format!("{} {operation}", finding.resource)))
+}
+
+/// The limit of CPU that a finding names.
+pub(crate) fn cpu_limit(finding: &Finding) -> Option<CpuLimit> {
+    match &finding.evidence {
+        Evidence::CpuSaturation(cpu) => Some(cpu.limit),
+        Evidence::DatabaseSaturation(database) => match &database.sign {
+            SaturationSign::Cpu { cpu, .. } => Some(cpu.limit),
+            SaturationSign::Queries { .. } => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -202,7 +202,7 @@ const SLOW_COMMENTS: &[(&str, usize)] = &[
     ("crates/lab", 54),
     ("crates/load", 31),
     ("crates/model", 21),
-    ("crates/predict", 15),
+    ("crates/predict", 13),
     ("crates/query", 13),
     ("crates/report", 20),
     ("crates/telemetry", 63),

@@ -1,9 +1,15 @@
 //! `add-cpu=SERVICE[,FACTOR]`: a service's limit of CPU, or the machine's cores, are multiplied; doubled without a factor.
 
-use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
+use narrows_model::finding::Finding;
+use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource, ResourceKind};
+use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::{ReadTrial, grown};
+use crate::rules::{Part, own_share};
+use crate::suggest::cpu_limit;
 use crate::system::System;
 
 /// Twice as much.
@@ -20,6 +26,32 @@ impl Method for AddCpu {
 
     fn usage(&self) -> &'static str {
         "SERVICE|machine[,FACTOR]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("{} times the CPU for {}", units::number(change.amount.unwrap_or(FACTOR)), change.target)
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::Cpu).then(|| Change::new(self.kind(), &limit.name))
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        let target = match cpu_limit(finding)? {
+            CpuLimit::Cap { .. } => &finding.resource,
+            CpuLimit::Machine | CpuLimit::Host => MACHINE,
+            CpuLimit::Thread => return None,
+        };
+        Some(Change::new(self.kind(), target))
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        grown(self.kind(), &before.services.cores, &after.services.cores)
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        let share = own_share(scene, |name| name == change.target)?;
+        Some(Part { share, factor: change.amount.unwrap_or(FACTOR) })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -2,10 +2,17 @@
 //!
 //! Each has the limit of CPU that one has now, or its one thread. They share the machine as before.
 
-use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::finding::Finding;
+use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
+use narrows_model::units;
 
+use super::spread_database::{is_database, more_replicas};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::ReadTrial;
+use crate::rules::{Part, own_share};
+use crate::suggest::cpu_limit;
 use crate::system::System;
 
 pub(crate) struct AddReplicas;
@@ -17,6 +24,32 @@ impl Method for AddReplicas {
 
     fn usage(&self) -> &'static str {
         "SERVICE[,REPLICAS]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        match change.amount {
+            Some(replicas) => format!("{} replicas of {}", units::number(replicas), change.target),
+            None => format!("twice the replicas of {}", change.target),
+        }
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::Thread).then(|| Change::new(self.kind(), &limit.name))
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        (cpu_limit(finding)? == CpuLimit::Thread).then(|| Change::new(self.kind(), &finding.resource))
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        let more = more_replicas(before, after).filter(|(service, _)| !is_database(service, before.scene));
+        more.map(|(service, replicas)| Change { amount: Some(replicas), ..Change::new(self.kind(), service) }).collect()
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        let replicas = f64::from(scene.system.program(&change.target)?.replicas);
+        let share = own_share(scene, |name| name == change.target)?;
+        Some(Part { share, factor: change.amount.unwrap_or(2.0) / replicas })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -8,8 +8,9 @@ use narrows_model::prediction::{Assumption, Change, ChangeKind};
 use narrows_model::run::sidecar_of;
 use narrows_model::trace::SpanKind;
 
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::system::{Program, System};
 
 pub(crate) struct AddSidecar;
@@ -21,6 +22,28 @@ impl Method for AddSidecar {
 
     fn usage(&self) -> &'static str {
         "[SERVICE],MICROSECONDS"
+    }
+
+    fn target(&self) -> Target {
+        Target::OneOrAll
+    }
+
+    fn description(&self, change: &Change) -> String {
+        match change.target.as_str() {
+            "" => "a sidecar beside each service".to_owned(),
+            service => format!("a sidecar beside {service}"),
+        }
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        if before.services.sidecars > 0 || after.services.sidecars == 0 {
+            return Vec::new();
+        }
+        // Additional cost of a request in each pass of a proxy, with the work of its caller to reach it, microseconds.
+        let passes: f64 = before.services.replicas.keys().map(|service| before.scene.passes(service)).sum();
+        let each = (after.scene.system.machine_s - before.scene.system.machine_s) / passes * 1e6;
+        let is_known = each.is_finite() && each > 0.0;
+        is_known.then(|| Change { amount: Some(each), ..Change::new(self.kind(), "") }).into_iter().collect()
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

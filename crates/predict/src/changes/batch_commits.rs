@@ -5,14 +5,21 @@
 //! part of the next, so without a bound it waits half a commit in the mean, and no longer under more load. A single user has
 //! no other requests to share with: there all writes of a request share one commit.
 
-use narrows_model::prediction::{Assumption, Change, ChangeKind, ResourceKind};
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Evidence, Finding};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
+use narrows_model::series::{Series, ThreadState, names};
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::system::{Section, System};
+use crate::made::ReadTrial;
+use crate::system::{Level, Section, System};
 
 /// The part of a commit under way that is left when a request arrives, mean.
 const RESIDUAL: f64 = 0.5;
+
+/// Part of the time of a request at the disk that is left at most when its writes share commits.
+const AT_DISK_LEFT_MAX: f64 = 0.25;
 
 pub(crate) struct BatchCommits;
 
@@ -23,6 +30,27 @@ impl Method for BatchCommits {
 
     fn usage(&self) -> &'static str {
         "SERVICE[,REQUESTS]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("commits of {} that requests share", change.target)
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::Commits).then(|| Change::new(self.kind(), &limit.name))
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::DiskBound(_) => Some(Change::new(self.kind(), &finding.resource)),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let old = disk_s(before.trial, &change.target, &before.scene.system.levels)?;
+        let new = disk_s(after.trial, &change.target, &after.scene.system.levels)?;
+        (new <= AT_DISK_LEFT_MAX * old).then(|| change.clone())
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -54,6 +82,31 @@ impl Method for BatchCommits {
             ..Effect::default()
         })
     }
+}
+
+/// Time that threads of a service are at the disk, per request; `None` if they were not sampled.
+fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
+    let in_state = |state: ThreadState| {
+        let is_meant = move |series: &&Series| {
+            let its = series.key.labels.get(names::THREAD_STATE).map(String::as_str);
+            (series.key.name.as_str(), series.key.service.as_str(), its)
+                == (names::THREAD_STATES, service, Some(state.as_str()))
+        };
+        trial.series.iter().filter(is_meant)
+    };
+    // Each sample of a replica counts its running threads, be there none; other states are there when threads are in them.
+    let replicas = in_state(ThreadState::Running).count() as f64;
+    let in_level = |level: &Level| {
+        let values = |state| {
+            let points = in_state(state).flat_map(|series| &series.points);
+            points.filter(|point| level.contains(point.time_ns)).map(|point| point.value)
+        };
+        let samples = values(ThreadState::Running).count() as f64 / replicas;
+        (samples > 0.0).then(|| values(ThreadState::Disk).sum::<f64>() / samples * level.seconds)
+    };
+    let known: Vec<(f64, u64)> = levels.iter().filter_map(|level| Some((in_level(level)?, level.requests))).collect();
+    let requests: u64 = known.iter().map(|(_, requests)| requests).sum();
+    (requests > 0).then(|| known.iter().map(|(seconds, _)| seconds).sum::<f64>() / requests as f64)
 }
 
 /// All commits of a request are one. What CPU they cost is not known: none of what the service uses, or all of it.

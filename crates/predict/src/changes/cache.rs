@@ -5,6 +5,7 @@
 //! run records says which values are read again.
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::units;
 
 use super::unmade::unmade;
 use super::{Effect, Method, Scene};
@@ -19,6 +20,15 @@ impl Method for Cache {
 
     fn usage(&self) -> &'static str {
         "CALLEE,HIT_RATE"
+    }
+
+    fn amount_max(&self) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn description(&self, change: &Change) -> String {
+        let hits = units::percent(change.amount.unwrap_or(0.0));
+        format!("a cache before {}, which {hits} of the calls hit", change.target)
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -17,6 +17,10 @@ impl Method for DropCall {
         "CALLEE"
     }
 
+    fn description(&self, change: &Change) -> String {
+        format!("dropping the calls to {}", change.target)
+    }
+
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         unmade(change, 1.0, scene)
     }

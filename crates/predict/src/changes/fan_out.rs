@@ -6,8 +6,11 @@ use narrows_model::prediction::Change;
 
 use super::Scene;
 use crate::Cannot;
-use crate::retime::{Group, Traced, groups, is_entry_of};
+use crate::retime::{Group, Traced, Treatment, groups, is_entry_of};
+use crate::rules::{Part, share_of};
 
+/// Share of the calls of a request that is left at most when many were made one.
+pub(super) const CALLS_LEFT_MAX: f64 = 0.5;
 /// Requests that have to show the calls.
 const TRACES_MIN: usize = 3;
 
@@ -26,7 +29,7 @@ pub(crate) struct FanOut {
 }
 
 impl FanOut {
-    /// Of the operation that a change names, the kind whose calls take longest beyond their longest.
+    /// The call kind of an operation with the most time beyond its slowest call.
     pub(crate) fn of(change: &Change, scene: &Scene<'_>) -> Result<Self, Cannot> {
         if scene.sample.traces.is_empty() {
             return Err(Cannot::NoTraces { change: change.kind });
@@ -79,6 +82,18 @@ impl FanOut {
             }
         }
         (requests > 0.0).then(|| PerRequest { calls: calls / requests, serial_ns: serial_ns / requests })
+    }
+
+    /// Share of the latency that the calls take.
+    pub(super) fn part(&self, scene: &Scene<'_>) -> Option<Part> {
+        let without = |traced: &Traced<'_>| {
+            let mut treatments = traced.untreated();
+            for at in self.groups(traced, scene).iter().flat_map(|group| group.attempts().collect::<Vec<_>>()) {
+                treatments[at] = Treatment::gone();
+            }
+            treatments
+        };
+        Some(Part { share: share_of(scene, &without)?, factor: self.calls })
     }
 
     /// For each service that makes the calls, the share of its CPU that is left when each group becomes one call: its CPU

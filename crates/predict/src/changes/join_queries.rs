@@ -4,15 +4,19 @@
 //! for each further item from nothing up to the most that was measured. Two cases are computed, and the interval spans both.
 //! The caller's own time between the calls is gone, and its CPU with it.
 
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
-use super::fan_out::FanOut;
+use super::fan_out::{CALLS_LEFT_MAX, FanOut};
 use super::one_call::{OneCall, mean};
 use super::parallelize::few_traces;
 use super::sharing::with_gain_of_others;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::retime::{Group, Length, Traced, Treatment};
+use crate::rules::Part;
+use crate::suggest::of_operation;
 use crate::system::System;
 
 pub(crate) struct JoinQueries;
@@ -24,6 +28,29 @@ impl Method for JoinQueries {
 
     fn usage(&self) -> &'static str {
         "OPERATION"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("one call in place of the repeated ones of {}", change.target)
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::NPlusOne(_) | Evidence::ChattyHttp(_) | Evidence::DuplicateQuery(_) => {
+                of_operation(self.kind(), finding)
+            }
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let calls = FanOut::of(change, before.scene).ok()?;
+        let (old, new) = (calls.per_request(before.scene)?, calls.per_request(after.scene)?);
+        (new.calls <= CALLS_LEFT_MAX * old.calls).then(|| change.clone())
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        FanOut::of(change, scene).ok()?.part(scene)
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

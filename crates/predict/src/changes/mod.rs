@@ -1,17 +1,17 @@
 //! Effect of each change on a system and on its requests: one file each, listed in [`ALL`].
 
-pub(crate) mod add_cpu;
+mod add_cpu;
 mod add_replicas;
 mod add_sidecar;
 mod batch_commits;
 mod cache;
 mod drop_call;
-pub(crate) mod fan_out;
+mod fan_out;
 mod join_queries;
 pub(crate) mod more_load;
 mod one_call;
 mod parallelize;
-pub(crate) mod raise_rate;
+mod raise_rate;
 mod remove_sidecar;
 mod resize_pool;
 mod route_query;
@@ -23,11 +23,14 @@ mod unmade;
 use std::fmt;
 use std::rc::Rc;
 
+use narrows_model::finding::Finding;
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource};
 
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::retime::{Edit, Group, Retimed, Sample, Traced, Treatment, groups};
+use crate::rules::Part;
 use crate::system::System;
 
 /// Every change that can be predicted, in the order of their names.
@@ -55,10 +58,51 @@ pub(crate) const ALL: [&dyn Method; 15] = [
 pub(crate) trait Method: Sync {
     /// The change.
     fn kind(&self) -> ChangeKind;
-    /// How it is written after its name, such as `SERVICE[,FACTOR]`.
+    /// Syntax after its name, such as `SERVICE[,FACTOR]`.
     fn usage(&self) -> &'static str;
+    /// Target that it is written with.
+    fn target(&self) -> Target {
+        Target::One
+    }
+    /// Largest amount; `None` if any number above 0 is one.
+    fn amount_max(&self) -> Option<f64> {
+        None
+    }
+    /// The change as the subject of a sentence.
+    fn description(&self, change: &Change) -> String;
+    /// The change that a finding suggests. Each finding suggests one change at most.
+    fn suggested_by(&self, _finding: &Finding) -> Option<Change> {
+        None
+    }
+    /// The change that moves the limit of a resource.
+    fn against(&self, _limit: &Resource) -> Option<Change> {
+        None
+    }
+    /// A suggested change, with its measured size, if the requests of a later trial show that it was made.
+    fn made_in_requests(&self, _change: &Change, _before: &ReadTrial<'_>, _after: &ReadTrial<'_>) -> Option<Change> {
+        None
+    }
+    /// Changes, each with its measured size, that the services of a later trial show.
+    fn made_in_services(&self, _before: &ReadTrial<'_>, _after: &ReadTrial<'_>) -> Vec<Change> {
+        Vec::new()
+    }
+    /// The part of the latency that it concerns, for the simple rules; `None` if they say nothing of it.
+    fn part(&self, _change: &Change, _scene: &Scene<'_>) -> Option<Part> {
+        None
+    }
     /// Effect on this system.
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot>;
+}
+
+/// Target of a change as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// One service, operation, store or dependency.
+    One,
+    /// One service or store, or all of them if none is named.
+    OneOrAll,
+    /// The load, which is not named; an amount is required.
+    Load,
 }
 
 /// The method of a kind of change.

@@ -5,7 +5,7 @@
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{Change, ChangeKind, Doubt};
 
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
 use crate::queueing::mva::USERS_MAX;
 
@@ -23,6 +23,14 @@ impl Method for MoreLoad {
 
     fn usage(&self) -> &'static str {
         "USERS|RATE"
+    }
+
+    fn target(&self) -> Target {
+        Target::Load
+    }
+
+    fn description(&self, _change: &Change) -> String {
+        "another load".to_owned()
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -5,16 +5,25 @@
 //! of the longest, not the longest of the means. With a bound each further call starts when one of those before it ends.
 //! CPU and request units stay the same, so a higher throughput uses more.
 
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
 
 use super::fan_out::FanOut;
 use super::sharing::with_gain_of_others;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::retime::{Group, Start, Traced, Treatment};
+use crate::rules::Part;
+use crate::suggest::of_operation;
 
 /// With fewer traces the prediction is doubted.
 pub(super) const TRACES_MIN: usize = 30;
+
+/// Share of the calls of a request that is left at least when they are only made at other times.
+const CALLS_KEPT_MIN: f64 = 0.7;
+/// Share of the time that calls cost one after another that is left at most when they are made at once.
+const SERIAL_LEFT_MAX: f64 = 0.5;
 
 pub(crate) struct Parallelize;
 
@@ -25,6 +34,28 @@ impl Method for Parallelize {
 
     fn usage(&self) -> &'static str {
         "OPERATION[,CALLS]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("making the calls of {} at the same time", change.target)
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::SerialFanOut(_) => of_operation(self.kind(), finding),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let calls = FanOut::of(change, before.scene).ok()?;
+        let (old, new) = (calls.per_request(before.scene)?, calls.per_request(after.scene)?);
+        let is_made = new.calls >= CALLS_KEPT_MIN * old.calls && new.serial_ns <= SERIAL_LEFT_MAX * old.serial_ns;
+        is_made.then(|| change.clone())
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        FanOut::of(change, scene).ok()?.part(scene)
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -4,13 +4,19 @@
 //! In each trace refused attempts are gone, and the waits after them. With a factor, the new rate is a limit of the store, and
 //! below it some calls are still refused: a simulation of the busiest partition, with both rates, says which share is left.
 
-use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::finding::{Evidence, Finding};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
+use crate::made::{ReadTrial, grown};
 use crate::queueing::token_bucket::{Refill, TokenBucket};
 use crate::retime::{Traced, is_refused};
+use crate::rules::Part;
 use crate::system::{Level, System};
+
+/// Part of the share of refused calls that is left at most when they are no longer refused.
+const REFUSED_LEFT_MAX: f64 = 0.1;
 
 pub(crate) struct RaiseRate;
 
@@ -21,6 +27,46 @@ impl Method for RaiseRate {
 
     fn usage(&self) -> &'static str {
         "STORE[,FACTOR]"
+    }
+
+    fn target(&self) -> Target {
+        Target::OneOrAll
+    }
+
+    fn description(&self, change: &Change) -> String {
+        match change.target.as_str() {
+            "" => "a store that refuses no call".to_owned(),
+            store => format!("more request units for {store}"),
+        }
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::RequestUnits)
+            .then(|| Change { amount: Some(2.0), ..Change::new(self.kind(), &limit.name) })
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::Throttling(_) | Evidence::ProvisionedRate(_) => Some(Change::new(self.kind(), &finding.resource)),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let target = &change.target;
+        let (old, new) = (refused_share(target, before.scene), refused_share(target, after.scene));
+        (old > 0.0 && new <= REFUSED_LEFT_MAX * old).then(|| change.clone())
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        grown(self.kind(), &before.services.provisioned, &after.services.provisioned)
+    }
+
+    fn part(&self, _change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        let all = scene.sample.retimed(&|traced, _| traced.untreated());
+        let refused: f64 = all.iter().map(|one| one.weight * one.old_refused_ns).sum();
+        let total: f64 = all.iter().map(|one| one.weight * (one.old_refused_ns + one.old_ns)).sum();
+        (total > 0.0).then(|| Part { share: refused / total, factor: f64::INFINITY })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -53,6 +99,13 @@ impl Method for RaiseRate {
             ..Effect::default()
         })
     }
+}
+
+/// Share of the attempts to call something that are refused, 0 to 1.
+fn refused_share(callee: &str, scene: &Scene<'_>) -> f64 {
+    let all = scene.attempts(|group| group.callee == callee, |_, _| 1.0);
+    let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    if all > 0.0 { scene.attempts(|group| group.callee == callee, refused) / all } else { 0.0 }
 }
 
 /// Of the time that refused calls take, the share that a rate raised by a factor leaves. Without what the store provides, none.

@@ -3,12 +3,15 @@
 //! In each trace their spans take no time of their own, and none of their CPU is needed. Sidecars that send no spans are gone
 //! from the CPU alone.
 
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 use narrows_model::run::sidecar_of;
 
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::retime::Traced;
+use crate::rules::{Part, own_share};
 use crate::system::System;
 
 pub(crate) struct RemoveSidecar;
@@ -20,6 +23,33 @@ impl Method for RemoveSidecar {
 
     fn usage(&self) -> &'static str {
         "SERVICE"
+    }
+
+    fn target(&self) -> Target {
+        Target::OneOrAll
+    }
+
+    fn description(&self, change: &Change) -> String {
+        match change.target.as_str() {
+            "" => "removing the sidecars".to_owned(),
+            service => format!("removing the sidecars of {service}"),
+        }
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::SidecarCost(_) => Some(Change::new(self.kind(), "")),
+            _ => None,
+        }
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        let is_made = before.services.sidecars > 0 && after.services.sidecars == 0;
+        is_made.then(|| Change::new(self.kind(), "")).into_iter().collect()
+    }
+
+    fn part(&self, _change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        Some(Part { share: own_share(scene, |name| sidecar_of(name).is_some())?, factor: f64::INFINITY })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -2,7 +2,9 @@
 //!
 //! Only the wait for a connection changes: more queries at a time use the database's CPU as before, and its limit stays.
 
-use narrows_model::prediction::{Assumption, Change, ChangeKind, ResourceKind};
+use narrows_model::finding::{Evidence, Finding};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
+use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
@@ -17,6 +19,26 @@ impl Method for ResizePool {
 
     fn usage(&self) -> &'static str {
         "SERVICE[,CONNECTIONS]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        match change.amount {
+            Some(connections) => {
+                format!("a pool of {} connections in {}", units::number(connections), change.target)
+            }
+            None => format!("twice the connections in the pool of {}", change.target),
+        }
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::Connections).then(|| Change::new(self.kind(), &limit.name))
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::PoolWait(wait) => wait.pool.size.map(|_| Change::new(self.kind(), &finding.resource)),
+            _ => None,
+        }
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

@@ -3,13 +3,17 @@
 //! In each trace the call that returned rows stays, or the most expensive one where spans do not show rows, and starts
 //! when the first call did; the others are gone, with their charge and their share of the store's CPU.
 
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
-use super::fan_out::FanOut;
+use super::fan_out::{CALLS_LEFT_MAX, FanOut};
 use super::parallelize::few_traces;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::ReadTrial;
 use crate::retime::{Group, Start, Traced, Treatment};
+use crate::rules::Part;
+use crate::suggest::of_operation;
 use crate::system::System;
 
 pub(crate) struct RouteQuery;
@@ -21,6 +25,27 @@ impl Method for RouteQuery {
 
     fn usage(&self) -> &'static str {
         "OPERATION"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("querying only the partition that is needed in {}", change.target)
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::CrossPartitionQuery(_) => of_operation(self.kind(), finding),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let calls = FanOut::of(change, before.scene).ok()?;
+        let (old, new) = (calls.per_request(before.scene)?, calls.per_request(after.scene)?);
+        (new.calls <= CALLS_LEFT_MAX * old.calls).then(|| change.clone())
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        FanOut::of(change, scene).ok()?.part(scene)
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

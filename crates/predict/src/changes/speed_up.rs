@@ -4,11 +4,15 @@
 //! In each trace its own time shrinks by the factor, wherever it passes: time in parallel to something longer gains
 //! nothing. Its CPU shrinks as much; of an operation, its share of the service's own time does.
 
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::{GROWTH_MIN, ReadTrial};
 use crate::retime::{Traced, is_entry_of};
+use crate::rules::{Part, own_share};
 use crate::system::System;
 
 /// Half the time.
@@ -23,6 +27,28 @@ impl Method for SpeedUp {
 
     fn usage(&self) -> &'static str {
         "SERVICE|OPERATION|DEPENDENCY[,FACTOR]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("making {} {} times as fast", change.target, units::number(change.amount.unwrap_or(FACTOR)))
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::SlowDependency(_) | Evidence::SlowQuery(_) => Some(Change::new(self.kind(), &finding.resource)),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let target = &change.target;
+        let factor = before.scene.own_ns_of(target)? / after.scene.own_ns_of(target)?;
+        (factor >= GROWTH_MIN).then(|| Change { amount: Some(factor), ..change.clone() })
+    }
+
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        let share = own_share(scene, |name| name == change.target)?;
+        Some(Part { share, factor: change.amount.unwrap_or(FACTOR) })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {

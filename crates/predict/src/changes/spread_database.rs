@@ -7,9 +7,12 @@
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 use narrows_model::trace::Span;
+use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::made::ReadTrial;
+use crate::retime::{self, Traced};
 use crate::system::System;
 
 /// Nodes without a number: the fewest that outvote one.
@@ -27,6 +30,15 @@ impl Method for SpreadDatabase {
 
     fn usage(&self) -> &'static str {
         "SERVICE[,NODES]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        format!("{} on {} nodes", change.target, units::number(change.amount.unwrap_or(f64::from(NODES))))
+    }
+
+    fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {
+        let more = more_replicas(before, after).filter(|(service, _)| is_database(service, before.scene));
+        more.map(|(service, nodes)| Change { amount: Some(nodes), ..Change::new(self.kind(), service) }).collect()
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -51,6 +63,23 @@ impl Method for SpreadDatabase {
             ..Effect::default()
         })
     }
+}
+
+/// Services with more replicas in the second trial, and how many these are.
+pub(super) fn more_replicas<'s>(
+    before: &'s ReadTrial<'_>,
+    after: &'s ReadTrial<'_>,
+) -> impl Iterator<Item = (&'s str, f64)> {
+    before.services.replicas.iter().filter_map(|(service, old)| {
+        let new = after.services.replicas.get(service).filter(|new| *new > old)?;
+        Some((service.as_str(), f64::from(*new)))
+    })
+}
+
+/// True if traces show calls to a service as to a database.
+pub(super) fn is_database(service: &str, scene: &Scene<'_>) -> bool {
+    let counts = |traced: &Traced<'_>, at: usize| if retime::is_database(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    scene.attempts(|group| group.callee == service, counts) > 0.0
 }
 
 /// The share of the time of calls to a database that is spent in writes, 0 to 1; `None` if no trace shows a call.
