@@ -297,8 +297,8 @@ fn nanos(time: Duration) -> i64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use narrows_model::load::{
-        Connections, Cookies, Flow, LoadModel, Protocol, RateStage, RequestTemplate, Retry, Stage, StageShape, Step,
-        Template,
+        Connections, Cookies, Flow, Iterations, LoadModel, Protocol, RateStage, RequestTemplate, Retry, Stage,
+        StageShape, Step, Template,
     };
 
     use super::*;
@@ -343,7 +343,7 @@ pub(crate) mod tests {
     }
 
     fn shared(iterations: u64) -> LoadModel {
-        LoadModel::SharedIterations { vus: 1, iterations, max_duration: None }
+        LoadModel::Iterations { vus: 1, iterations: Iterations::Shared(iterations), max_duration: None }
     }
 
     fn timed(vus: u32, seconds: u64) -> LoadModel {

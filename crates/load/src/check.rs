@@ -6,6 +6,7 @@ use std::time::Duration;
 use narrows_model::load::{DataSource, DataValues, Flow, LoadModel, LoadPlan, Scenario, Step};
 
 use crate::Error;
+use crate::models;
 
 /// The most virtual users of one scenario.
 pub const VUS_MAX: u32 = 1_000_000;
@@ -57,37 +58,12 @@ fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
 }
 
 fn check_model(model: &LoadModel, place: &str) -> Result<(), Error> {
-    let least = match model {
-        LoadModel::ConstantVus { .. } | LoadModel::SharedIterations { .. } | LoadModel::PerVuIterations { .. } => 1,
-        LoadModel::RampingVus { stages, .. } => {
-            require_stages(stages, place)?;
-            0
-        }
-        LoadModel::ConstantArrivalRate { rate, .. } => {
-            require_rate(*rate, place)?;
-            1
-        }
-        LoadModel::RampingArrivalRate { start_rate, stages, .. } => {
-            require_stages(stages, place)?;
-            let rates = || stages.iter().map(|stage| stage.target).chain([*start_rate]);
-            rates().filter(|rate| *rate != 0.0).try_for_each(|rate| require_rate(rate, place))?;
-            require(rates().any(|rate| rate > 0.0), place, || "at least one rate must be above 0".into())?;
-            1
-        }
-    };
-    let vus = model.limits().vus_max;
+    let model = models::build(model);
+    if let Some(error) = model.error() {
+        return Err(Error::plan(place, error));
+    }
+    let (least, vus) = (model.vus_min(), model.vus_max());
     require((least..=VUS_MAX).contains(&vus), place, || format!("{vus} users, expected {least} to {VUS_MAX}"))
-}
-
-fn require_stages<T>(stages: &[T], place: &str) -> Result<(), Error> {
-    require(!stages.is_empty(), place, || "at least one stage is required".into())
-}
-
-/// A ramp may also begin or end at 0.
-fn require_rate(rate: f64, place: &str) -> Result<(), Error> {
-    require((RATE_MIN..=RATE_MAX).contains(&rate), place, || {
-        format!("{rate} iterations per second, expected {RATE_MIN} to {RATE_MAX}")
-    })
 }
 
 fn check_flows(flows: &[Flow], place: &str) -> Result<(), Error> {
@@ -146,7 +122,7 @@ fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result
 mod tests {
     use super::*;
     use crate::testing::{constant_plan, rows};
-    use narrows_model::load::{Arrivals, Pick, RateStage, StageShape, Tracing};
+    use narrows_model::load::{Arrivals, Iterations, Pick, RateStage, StageShape, Tracing};
 
     fn arriving(rate: f64, vus_max: u32) -> LoadModel {
         let duration = Duration::from_secs(1);
@@ -212,12 +188,15 @@ mod tests {
             (
                 |p| {
                     p.scenarios[0].model =
-                        LoadModel::SharedIterations { vus: 2_000_000, iterations: 1, max_duration: None }
+                        LoadModel::Iterations { vus: 2_000_000, iterations: Iterations::Shared(1), max_duration: None }
                 },
                 "scenario a: 2000000 users, expected 1 to 1000000",
             ),
             (
-                |p| p.scenarios[0].model = LoadModel::PerVuIterations { vus: 0, iterations: 1, max_duration: None },
+                |p| {
+                    p.scenarios[0].model =
+                        LoadModel::Iterations { vus: 0, iterations: Iterations::PerVu(1), max_duration: None }
+                },
                 "scenario a: 0 users, expected 1 to 1000000",
             ),
             (

@@ -42,7 +42,6 @@ mod windows;
 pub use check::{RATE_MAX, RATE_MIN, REDIRECTS_MAX, THREADS_MAX, VUS_MAX};
 pub use clock::Clock;
 pub use error::Error;
-pub use models::ALL as MODELS;
 pub use outcome::{ArrivalTotals, LoadOutcome, Phases, ThreadUse};
 pub use run::run;
 pub use schedule::arrivals;

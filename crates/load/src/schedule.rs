@@ -7,12 +7,12 @@ use std::iter::Chain;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use narrows_model::load::Scenario;
+use narrows_model::load::{Iterations, Scenario};
 
 use crate::arrivals::{Due, Part, RateCurve};
 use crate::check::THREADS_MAX;
 use crate::clock::nanos;
-use crate::models::{self, Iterations, Model, OpenLoad};
+use crate::models::{self, Model, OpenLoad};
 use crate::random::Random;
 use crate::windows::{warmup_rate, warmup_vus};
 
@@ -49,10 +49,10 @@ enum Tickets {
 impl Tickets {
     fn new(model: &dyn Model) -> Self {
         match model.iterations() {
-            Iterations::Unlimited => Self::Unlimited,
-            Iterations::Shared(all) => Self::Shared(AtomicU64::new(all)),
-            Iterations::PerUser(each) => {
-                Self::PerUser { each, left: AtomicU64::new(each.saturating_mul(u64::from(model.vus_max()))) }
+            None => Self::Unlimited,
+            Some(Iterations::Shared(all)) => Self::Shared(AtomicU64::new(all)),
+            Some(iterations @ Iterations::PerVu(each)) => {
+                Self::PerUser { each, left: AtomicU64::new(iterations.total(model.vus_max())) }
             }
         }
     }
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn tickets_are_as_many_as_iterations_and_the_warm_ups_are_free() {
-        let schedule = schedule(LoadModel::SharedIterations { vus: 2, iterations: 3, max_duration: None }, 10);
+        let schedule =
+            schedule(LoadModel::Iterations { vus: 2, iterations: Iterations::Shared(3), max_duration: None }, 10);
         assert!((0..10).all(|_| schedule.take_ticket(9 * MS, None)));
         assert!(!schedule.is_used_up());
         let taken: Vec<bool> = (0..5).map(|_| schedule.take_ticket(10 * MS, None)).collect();
@@ -208,7 +209,8 @@ mod tests {
 
     #[test]
     fn each_user_has_tickets_of_its_own() {
-        let schedule = schedule(LoadModel::PerVuIterations { vus: 2, iterations: 2, max_duration: None }, 10);
+        let schedule =
+            schedule(LoadModel::Iterations { vus: 2, iterations: Iterations::PerVu(2), max_duration: None }, 10);
         let mut begun = [0, 0];
         assert!(schedule.take_ticket(9 * MS, Some(&mut begun[0])));
         assert_eq!((begun, schedule.iterations_each()), ([0, 0], Some(2)));

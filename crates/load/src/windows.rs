@@ -274,7 +274,7 @@ mod tests {
     use crate::clock::nanos;
     use crate::schedule::Schedule;
     use crate::testing::plan;
-    use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage, StageShape};
+    use narrows_model::load::{Arrivals, Iterations, LoadModel, RateStage, Stage, StageShape};
     use proptest::prelude::*;
 
     fn table(warmup: u64, model: LoadModel) -> Vec<String> {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn requests_without_a_limit_of_time_are_the_last_window_not_the_only_one() {
-        let shared = LoadModel::SharedIterations { vus: 4, iterations: 1, max_duration: None };
+        let shared = LoadModel::Iterations { vus: 4, iterations: Iterations::Shared(1), max_duration: None };
         let open = format!("{:?}", Duration::MAX);
         let ramp = ramping(0, &[stage(10_000, 6, StageShape::Linear)]);
         assert_eq!(

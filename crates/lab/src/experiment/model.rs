@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage};
+use narrows_model::load::{Arrivals, Iterations, LoadModel, RateStage, Stage};
 
 use super::error::Report;
 use super::flow::{MODEL, PACE, STEPS};
@@ -25,10 +25,6 @@ const SHARED_ITERATIONS: &str = "shared-iterations";
 const PER_VU_ITERATIONS: &str = "per-vu-iterations";
 const CONSTANT_ARRIVAL_RATE: &str = "constant-arrival-rate";
 const RAMPING_ARRIVAL_RATE: &str = "ramping-arrival-rate";
-
-/// The names of all models.
-pub(super) const MODELS: &[&str] =
-    &[CONSTANT_VUS, RAMPING_VUS, SHARED_ITERATIONS, PER_VU_ITERATIONS, CONSTANT_ARRIVAL_RATE, RAMPING_ARRIVAL_RATE];
 
 pub(super) const USERS: Value<u32> = parameter(&Whole::new(1, VUS_MAX));
 pub(super) const USERS_OR_NONE: Value<u32> = parameter(&Whole::new(0, VUS_MAX));
@@ -113,22 +109,27 @@ pub(super) const BRANCHES: &[Branch] = &[
     },
 ];
 
-/// Builds a scenario's model. None if an error was reported, now or before.
+/// The names of all models, in the order of [`BRANCHES`].
+pub(super) const MODELS: &[&str] = &names();
+
+const fn names() -> [&'static str; BRANCHES.len()] {
+    let mut names = [""; BRANCHES.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = BRANCHES[at].value;
+        at += 1;
+    }
+    names
+}
+
+/// Builds a scenario's model. `None` if an error was reported, now or before.
 pub(super) fn build(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {
     match at.read(&MODEL)? {
         CONSTANT_VUS => {
             Some(LoadModel::ConstantVus { vus: at.read(&VUS)?, duration: scaled(at.read(&DURATION)?, time_scale) })
         }
-        SHARED_ITERATIONS => Some(LoadModel::SharedIterations {
-            vus: at.read(&VUS)?,
-            iterations: at.read(&ITERATIONS)?,
-            max_duration: at.read(&MAX_DURATION),
-        }),
-        PER_VU_ITERATIONS => Some(LoadModel::PerVuIterations {
-            vus: at.read(&VUS)?,
-            iterations: at.read(&ITERATIONS_EACH)?,
-            max_duration: at.read(&MAX_DURATION),
-        }),
+        SHARED_ITERATIONS => of_iterations(at, Iterations::Shared(at.read(&ITERATIONS)?)),
+        PER_VU_ITERATIONS => of_iterations(at, Iterations::PerVu(at.read(&ITERATIONS_EACH)?)),
         CONSTANT_ARRIVAL_RATE => Some(LoadModel::ConstantArrivalRate {
             rate: at.read(&ITERATION_RATE)?,
             duration: scaled(at.read(&DURATION)?, time_scale),
@@ -139,6 +140,10 @@ pub(super) fn build(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<
         RAMPING_VUS => ramping_vus(at, time_scale, report),
         _ => None,
     }
+}
+
+fn of_iterations(at: At<'_>, iterations: Iterations) -> Option<LoadModel> {
+    Some(LoadModel::Iterations { vus: at.read(&VUS)?, iterations, max_duration: at.read(&MAX_DURATION) })
 }
 
 fn ramping_vus(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {

@@ -5,11 +5,9 @@ use std::time::Duration;
 use narrows_model::load::Arrivals;
 use narrows_model::run::WindowKind;
 
-use super::{Model, OpenLoad};
+use super::{Model, OpenLoad, rate_error};
 use crate::arrivals::RateCurve;
 use crate::windows::{PlannedWindow, rate};
-
-pub(super) const ID: &str = "constant-arrival-rate";
 
 /// See the module.
 pub(super) struct ConstantArrivalRate {
@@ -20,6 +18,10 @@ pub(super) struct ConstantArrivalRate {
 }
 
 impl Model for ConstantArrivalRate {
+    fn error(&self) -> Option<String> {
+        rate_error(self.rate)
+    }
+
     fn duration(&self) -> Option<Duration> {
         Some(self.duration)
     }

@@ -7,8 +7,6 @@ use narrows_model::run::WindowKind;
 use super::Model;
 use crate::windows::{PlannedWindow, users};
 
-pub(super) const ID: &str = "constant-vus";
-
 /// See the module.
 pub(super) struct ConstantVus {
     pub(super) vus: u32,
@@ -36,7 +34,6 @@ impl Model for ConstantVus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::Iterations;
 
     #[test]
     fn it_never_changes() {
@@ -45,6 +42,6 @@ mod tests {
         for t in [0, 1, 29_999] {
             assert_eq!(model.vus_at(Duration::from_millis(t)), 8);
         }
-        assert_eq!((model.vus_max(), model.iterations()), (8, Iterations::Unlimited));
+        assert_eq!((model.vus_max(), model.iterations()), (8, None));
     }
 }

@@ -1,42 +1,21 @@
 //! Load models: how many virtual users or arrivals, when. One file per model, each of them pure arithmetic.
 //!
 //! A model knows neither clocks nor connections; it describes a moment, given as the time since the model began.
-//! Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`build`].
+//! Registering one is a `mod` line and an arm in [`build`].
 
 use std::time::Duration;
 
-use narrows_model::load::{Arrivals, LoadModel};
+use narrows_model::load::{Arrivals, Iterations, LoadModel};
 
 use crate::arrivals::RateCurve;
+use crate::check::{RATE_MAX, RATE_MIN};
 use crate::windows::PlannedWindow;
 
 mod constant_arrival_rate;
 mod constant_vus;
-mod per_vu_iterations;
+mod iterations;
 mod ramping_arrival_rate;
 mod ramping_vus;
-mod shared_iterations;
-
-/// The ids of all load models, in k6's words: what an experiment file says after `model:`.
-pub const ALL: [&str; 6] = [
-    constant_arrival_rate::ID,
-    constant_vus::ID,
-    per_vu_iterations::ID,
-    ramping_arrival_rate::ID,
-    ramping_vus::ID,
-    shared_iterations::ID,
-];
-
-/// Limits of a load model besides time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Iterations {
-    /// Nothing.
-    Unlimited,
-    /// So many iterations, of all users together.
-    Shared(u64),
-    /// So many iterations of each user.
-    PerUser(u64),
-}
 
 /// Times at which iterations of an open model are due, whether or not a user is free.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,19 +27,29 @@ pub(crate) struct OpenLoad {
 
 /// Result of a load model. Times are since the model began, after the warm-up.
 pub(crate) trait Model: Send + Sync {
-    /// How long it lasts; none when only its iterations limit it.
+    /// Error of its values, as a clause; `None` if they make a load.
+    fn error(&self) -> Option<String> {
+        None
+    }
+
+    /// How long it lasts; `None` if only its iterations limit it.
     fn duration(&self) -> Option<Duration>;
 
     /// Virtual users that may be at work at `t`, never above [`Model::vus_max`]. What is said of times past the duration
     /// carries no meaning.
     fn vus_at(&self, t: Duration) -> u32;
 
+    /// The fewest users that [`Model::vus_max`] may be.
+    fn vus_min(&self) -> u32 {
+        1
+    }
+
     /// The most users at any time.
     fn vus_max(&self) -> u32;
 
-    /// How many iterations there are to begin.
-    fn iterations(&self) -> Iterations {
-        Iterations::Unlimited
+    /// Number of iterations to begin; `None` if nothing but time limits them.
+    fn iterations(&self) -> Option<Iterations> {
+        None
     }
 
     /// Times at which iterations are due; `None` for a closed model, whose users begin iterations of their own accord.
@@ -87,11 +76,9 @@ pub(crate) fn build(model: &LoadModel) -> Box<dyn Model> {
         LoadModel::RampingVus { start_vus, stages } => {
             Box::new(ramping_vus::RampingVus { start_vus: *start_vus, stages: stages.clone() })
         }
-        LoadModel::PerVuIterations { vus, iterations, max_duration } => Box::new(per_vu_iterations::PerVuIterations {
-            vus: *vus,
-            iterations: *iterations,
-            max_duration: *max_duration,
-        }),
+        LoadModel::Iterations { vus, iterations, max_duration } => {
+            Box::new(iterations::IterationModel { vus: *vus, iterations: *iterations, max_duration: *max_duration })
+        }
         LoadModel::ConstantArrivalRate { rate, duration, vus_max, arrivals } => {
             Box::new(constant_arrival_rate::ConstantArrivalRate {
                 rate: *rate,
@@ -108,29 +95,16 @@ pub(crate) fn build(model: &LoadModel) -> Box<dyn Model> {
                 arrivals: *arrivals,
             })
         }
-        LoadModel::SharedIterations { vus, iterations, max_duration } => {
-            Box::new(shared_iterations::SharedIterations {
-                vus: *vus,
-                iterations: *iterations,
-                max_duration: *max_duration,
-            })
-        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Error of a list of stages.
+fn stages_error<T>(stages: &[T]) -> Option<String> {
+    stages.is_empty().then(|| "at least one stage is required".into())
+}
 
-    #[test]
-    fn every_file_of_the_folder_is_in_the_list() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/models");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap().replace(".rs", "").replace('_', "-"))
-            .filter(|name| name != "mod")
-            .collect();
-        files.sort();
-        assert_eq!(files, ALL);
-    }
+/// Error of a rate of arrivals.
+fn rate_error(rate: f64) -> Option<String> {
+    (!(RATE_MIN..=RATE_MAX).contains(&rate))
+        .then(|| format!("{rate} iterations per second, expected {RATE_MIN} to {RATE_MAX}"))
 }

@@ -7,11 +7,9 @@ use std::time::Duration;
 use narrows_model::load::{Arrivals, RateStage, StageShape};
 use narrows_model::run::WindowKind;
 
-use super::{Model, OpenLoad};
+use super::{Model, OpenLoad, rate_error, stages_error};
 use crate::arrivals::RateCurve;
 use crate::windows::{PlannedWindow, per_second, rate, settling};
-
-pub(super) const ID: &str = "ramping-arrival-rate";
 
 /// See the module.
 pub(super) struct RampingArrivalRate {
@@ -30,6 +28,14 @@ impl RampingArrivalRate {
 }
 
 impl Model for RampingArrivalRate {
+    /// A ramp may also begin or end at 0.
+    fn error(&self) -> Option<String> {
+        let rates = || self.stages.iter().map(|stage| stage.target).chain([self.start_rate]);
+        stages_error(&self.stages)
+            .or_else(|| rates().filter(|rate| *rate != 0.0).find_map(rate_error))
+            .or_else(|| (!rates().any(|rate| rate > 0.0)).then(|| "at least one rate must be above 0".into()))
+    }
+
     fn duration(&self) -> Option<Duration> {
         Some(self.stages.iter().fold(Duration::ZERO, |sum, stage| sum.saturating_add(stage.duration)))
     }

@@ -8,10 +8,8 @@ use std::time::Duration;
 use narrows_model::load::{Stage, StageShape};
 use narrows_model::run::WindowKind;
 
-use super::Model;
+use super::{Model, stages_error};
 use crate::windows::{PlannedWindow, settling, users};
-
-pub(super) const ID: &str = "ramping-vus";
 
 /// The first sends of users who begin together are spread over no more than this, so that a step is soon a step.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
@@ -23,6 +21,14 @@ pub(super) struct RampingVus {
 }
 
 impl Model for RampingVus {
+    fn error(&self) -> Option<String> {
+        stages_error(&self.stages)
+    }
+
+    fn vus_min(&self) -> u32 {
+        0
+    }
+
     fn duration(&self) -> Option<Duration> {
         Some(self.stages.iter().fold(Duration::ZERO, |sum, stage| sum.saturating_add(stage.duration)))
     }

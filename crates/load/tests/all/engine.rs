@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::server::{Reply, Server, ok};
 use narrows_load::{Clock, Error, LoadOutcome, run};
 use narrows_model::load::{
-    Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan,
-    LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape, Template,
-    Tracing,
+    Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, Iterations, LoadBatch, LoadModel,
+    LoadPlan, LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape,
+    Template, Tracing,
 };
 
 struct Ran {
@@ -54,7 +54,7 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
 }
 
 fn iterations(vus: u32, iterations: u64) -> LoadModel {
-    LoadModel::SharedIterations { vus, iterations, max_duration: None }
+    LoadModel::Iterations { vus, iterations: Iterations::Shared(iterations), max_duration: None }
 }
 
 fn run_with(plan: &LoadPlan, stop: &AtomicBool) -> Ran {
@@ -335,7 +335,8 @@ fn users_come_and_go_with_the_stages() {
 #[test]
 fn users_are_spread_over_the_targets() {
     let servers: Vec<Server> = (0..2).map(|_| Server::start(|_| Reply::Keep(ok("")))).collect();
-    let mut plan = plan(&servers[0], LoadModel::PerVuIterations { vus: 4, iterations: 3, max_duration: None });
+    let mut plan =
+        plan(&servers[0], LoadModel::Iterations { vus: 4, iterations: Iterations::PerVu(3), max_duration: None });
     plan.targets = servers.iter().map(|server| server.address).collect();
     run_whole(&plan);
     for server in &servers {

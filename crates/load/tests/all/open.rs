@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::server::{Asked, Reply, Server, ok};
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
-    Arrivals, Connections, Cookies, DataSource, DataValues, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
-    Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
+    Arrivals, Connections, Cookies, DataSource, DataValues, Flow, Iterations, LoadBatch, LoadModel, LoadPlan,
+    LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
 
 const MS: i64 = 1_000_000;
@@ -221,7 +221,8 @@ fn data_that_is_used_up_ends_an_open_load() {
 #[test]
 fn each_user_does_its_own_iterations_and_every_one_has_all_its_steps() {
     let server = Server::start(|_| Reply::Keep(ok("")));
-    let mut plan = plan(&server, LoadModel::PerVuIterations { vus: 5, iterations: 7, max_duration: None });
+    let mut plan =
+        plan(&server, LoadModel::Iterations { vus: 5, iterations: Iterations::PerVu(7), max_duration: None });
     plan.threads = 3;
     plan.scenarios[0].flows[0].steps = vec![step("login"), step("list")];
     plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(3));
@@ -240,7 +241,8 @@ fn each_user_does_its_own_iterations_and_every_one_has_all_its_steps() {
 #[test]
 fn shared_iterations_that_have_begun_are_walked_to_their_end() {
     let server = Server::start(|_| Reply::Keep(ok("")));
-    let mut plan = plan(&server, LoadModel::SharedIterations { vus: 2, iterations: 3, max_duration: None });
+    let mut plan =
+        plan(&server, LoadModel::Iterations { vus: 2, iterations: Iterations::Shared(3), max_duration: None });
     plan.scenarios[0].flows[0].steps = vec![step("a"), step("b"), step("c")];
     plan.scenarios[0].think_time = Duration::from_millis(30);
     assert_eq!(run_any(&plan).outcome.totals.succeeded, 9);
@@ -282,7 +284,8 @@ fn an_arrival_walks_all_steps_and_is_one_iteration() {
 #[test]
 fn as_many_client_addresses_are_counted_as_connections_came_from() {
     let server = Server::start(|_| Reply::Keep(ok("")));
-    let mut plan = plan(&server, LoadModel::PerVuIterations { vus: 2, iterations: 3, max_duration: None });
+    let mut plan =
+        plan(&server, LoadModel::Iterations { vus: 2, iterations: Iterations::PerVu(3), max_duration: None });
     plan.threads = 2;
     plan.client_addresses = (2..6).map(|last| [127, 0, 0, last].into()).collect();
     assert_eq!(run_any(&plan).outcome.client_addresses, 2);
@@ -295,7 +298,7 @@ fn a_load_of_both_models_counts_arrivals_where_they_belong() {
     plan.threads = 2;
     let mut closed = plan.scenarios[0].clone();
     closed.name = "b".into();
-    closed.model = LoadModel::SharedIterations { vus: 3, iterations: 40, max_duration: None };
+    closed.model = LoadModel::Iterations { vus: 3, iterations: Iterations::Shared(40), max_duration: None };
     plan.scenarios.insert(0, closed);
     let ran = run_any(&plan);
     let of =
@@ -307,7 +310,8 @@ fn a_load_of_both_models_counts_arrivals_where_they_belong() {
 #[test]
 fn flows_are_drawn_by_weight() {
     let server = Server::start(|_| Reply::Keep(ok("")));
-    let mut plan = plan(&server, LoadModel::SharedIterations { vus: 4, iterations: 2_000, max_duration: None });
+    let mut plan =
+        plan(&server, LoadModel::Iterations { vus: 4, iterations: Iterations::Shared(2_000), max_duration: None });
     plan.threads = 2;
     let flow = |name: &str, weight, steps| Flow { name: name.into(), weight, steps };
     plan.scenarios[0].flows =

@@ -7,7 +7,7 @@ use crate::running::{iterations, plan, run_whole, step, template};
 use crate::server::{Asked, Reply, Server, ok};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
-    Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadModel, Pick, Place, Step,
+    Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, Iterations, LoadModel, Pick, Place, Step,
 };
 
 fn response(status: u16, headers: &str, body: &str) -> Reply {
@@ -41,7 +41,7 @@ fn failure(steps: Vec<Step>, respond: impl Fn(&Asked) -> Reply + Send + Sync + '
 #[test]
 fn steps_follow_one_another_on_one_connection_each_with_its_own_row() {
     let server = Server::start(|_| response(200, "", "hello"));
-    let model = LoadModel::PerVuIterations { vus: 3, iterations: 10, max_duration: None };
+    let model = LoadModel::Iterations { vus: 3, iterations: Iterations::PerVu(10), max_duration: None };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2"), step("GET", "/3")]);
     plan.threads = 2;
     let ran = run_whole(&plan);
@@ -204,7 +204,7 @@ fn cookies_sent(cookies: Cookies) -> Vec<Vec<Option<String>>> {
         ),
         _ => response(200, "", ""),
     });
-    let model = LoadModel::PerVuIterations { vus: 2, iterations: 2, max_duration: None };
+    let model = LoadModel::Iterations { vus: 2, iterations: Iterations::PerVu(2), max_duration: None };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2")]);
     plan.scenarios[0].cookies = cookies;
     assert_eq!(run_whole(&plan).ended(), (8, 0));

@@ -11,8 +11,8 @@ use crate::running::{Ran, die_and_return, iterations, run_whole, step, template}
 use crate::secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
-    Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadBatch, LoadModel, LoadPlan,
-    Pick, Place, Protocol, RequestTemplate, Retry, Step, Template, Tls, Trust,
+    Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, Iterations, LoadBatch,
+    LoadModel, LoadPlan, Pick, Place, Protocol, RequestTemplate, Retry, Step, Template, Tls, Trust,
 };
 
 /// The ways to speak that are not plain HTTP/1.1.
@@ -54,7 +54,8 @@ fn cause(ran: &Ran, count: u64) -> (ErrorKind, String) {
 fn all_that_was_asked_for_is_sent_on_one_connection_each() {
     for way in WAYS {
         let (server, mut plan) = serve(way, |_| ok());
-        plan.scenarios[0].model = LoadModel::PerVuIterations { vus: 3, iterations: 20, max_duration: None };
+        plan.scenarios[0].model =
+            LoadModel::Iterations { vus: 3, iterations: Iterations::PerVu(20), max_duration: None };
         plan.threads = 2;
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (60, 0), "{way:?}: {:?}", ran.causes());
@@ -504,7 +505,8 @@ fn users_connect_from_the_addresses_of_the_plan() {
         let (server, mut plan) = serve(way, |_| ok());
         let addresses: Vec<IpAddr> = (2..5).map(|last| IpAddr::from([127, 0, 0, last])).collect();
         plan.client_addresses = addresses.clone();
-        plan.scenarios[0].model = LoadModel::PerVuIterations { vus: 6, iterations: 2, max_duration: None };
+        plan.scenarios[0].model =
+            LoadModel::Iterations { vus: 6, iterations: Iterations::PerVu(2), max_duration: None };
         plan.threads = 2;
         let ran = run_whole(&plan);
         assert_eq!((ran.ended(), ran.outcome.client_addresses), ((12, 0), 3));

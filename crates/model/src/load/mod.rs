@@ -18,7 +18,7 @@ pub(crate) use counts::add_counts;
 pub use counts::{LoadBatch, LoadSecond, Sample};
 pub use data::{DataSource, DataValues, Pick};
 pub use failures::{ErrorCause, ErrorCounts, ErrorKind};
-pub use model::{Arrivals, LoadLimits, LoadModel, RateStage, Stage, StageShape};
+pub use model::{Arrivals, Iterations, LoadLimits, LoadModel, RateStage, Stage, StageShape};
 pub use plan::{Connections, LoadPlan, Protocol, Retry, Tls, Tracing, Trust};
 pub use program::{LatencyFigures, LoadProgram, ReportedLoad, Threshold};
 pub use recovery::{Recovery, RecoveryEnd, recovery};

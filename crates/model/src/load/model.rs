@@ -21,12 +21,12 @@ pub enum LoadModel {
         /// The stages, in order.
         stages: Vec<Stage>,
     },
-    /// An exact number of iterations for each of a fixed number of users.
-    PerVuIterations {
+    /// An exact number of iterations by a fixed number of users.
+    Iterations {
         /// Users, at least 1.
         vus: u32,
-        /// Iterations of each user.
-        iterations: u64,
+        /// Iterations to begin.
+        iterations: Iterations,
         /// When to stop even if iterations are left.
         max_duration: Option<Duration>,
     },
@@ -53,15 +53,25 @@ pub enum LoadModel {
         /// How arrivals are spaced.
         arrivals: Arrivals,
     },
-    /// An exact number of iterations shared by a fixed number of users.
-    SharedIterations {
-        /// Users, at least 1.
-        vus: u32,
-        /// Iterations in total.
-        iterations: u64,
-        /// When to stop even if iterations are left.
-        max_duration: Option<Duration>,
-    },
+}
+
+/// Number of iterations of a load that they limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Iterations {
+    /// Iterations of all users together: a fast user does more of them than a slow one.
+    Shared(u64),
+    /// Iterations of each user: a fast user is done sooner than a slow one.
+    PerVu(u64),
+}
+
+impl Iterations {
+    /// Iterations of all users together.
+    pub fn total(self, vus: u32) -> u64 {
+        match self {
+            Self::Shared(all) => all,
+            Self::PerVu(each) => each.saturating_mul(u64::from(vus)),
+        }
+    }
 }
 
 /// The limits of a load model, for whoever only needs to know how much it can be.
@@ -94,13 +104,8 @@ impl LoadModel {
                 duration: Some(stages.iter().map(|stage| stage.duration).sum()),
                 ..closed(stages.iter().map(|stage| stage.target).fold(*start_vus, u32::max))
             },
-            Self::PerVuIterations { vus, iterations, max_duration } => LoadLimits {
-                iterations: Some(iterations.saturating_mul(u64::from(*vus))),
-                duration: *max_duration,
-                ..closed(*vus)
-            },
-            Self::SharedIterations { vus, iterations, max_duration } => {
-                LoadLimits { iterations: Some(*iterations), duration: *max_duration, ..closed(*vus) }
+            Self::Iterations { vus, iterations, max_duration } => {
+                LoadLimits { iterations: Some(iterations.total(*vus)), duration: *max_duration, ..closed(*vus) }
             }
             Self::ConstantArrivalRate { rate, duration, vus_max, arrivals } => {
                 LoadLimits { duration: Some(*duration), ..open(*vus_max, *rate, *arrivals) }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use narrows_model::load::{
-    Arrivals, Check, Connections, Cookies, Flow, LoadModel, LoadPlan, Protocol, RequestTemplate, Scenario, Step,
-    Template, Tls, Trust,
+    Arrivals, Check, Connections, Cookies, Flow, Iterations, LoadModel, LoadPlan, Protocol, RequestTemplate, Scenario,
+    Step, Template, Tls, Trust,
 };
 use narrows_model::units;
 
@@ -71,7 +71,9 @@ fn model(arguments: &Arguments) -> Result<LoadModel, Failure> {
             Err(Failure::new(format!("-n {} is less than -c {vus}", arguments.requests))
                 .hint("every worker sends at least one request: raise -n or lower -c"))
         }
-        None => Ok(LoadModel::SharedIterations { vus, iterations: arguments.requests, max_duration: None }),
+        None => {
+            Ok(LoadModel::Iterations { vus, iterations: Iterations::Shared(arguments.requests), max_duration: None })
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use narrows_model::load::{
-    Arrivals, Check, Connections, Cookies, DataValues, LoadModel, LoadPlan, Pick, Place, Protocol, RequestTemplate,
-    Retry, Scenario, Segment, StageShape, Trust,
+    Arrivals, Check, Connections, Cookies, DataValues, Iterations, LoadModel, LoadPlan, Pick, Place, Protocol,
+    RequestTemplate, Retry, Scenario, Segment, StageShape, Trust,
 };
 
 use super::*;
@@ -316,7 +316,7 @@ fn every_model_is_bound() {
     let second = Duration::from_secs(1);
     assert_eq!(
         model("model: per-vu-iterations\n      vus: 3\n      iterations: 20\n      max_duration: 2s"),
-        LoadModel::PerVuIterations { vus: 3, iterations: 20, max_duration: Some(2 * second) }
+        LoadModel::Iterations { vus: 3, iterations: Iterations::PerVu(20), max_duration: Some(2 * second) }
     );
     assert_eq!(
         model("model: constant-arrival-rate\n      rate: 30/min\n      duration: 2s"),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use narrows_model::load::{Connections, ErrorKind, LoadModel, LoadPlan, LoadSecond, Retry};
+use narrows_model::load::{Connections, ErrorKind, Iterations, LoadModel, LoadPlan, LoadSecond, Retry};
 
 use super::user::Activity;
 use super::{Shared, Worker};
@@ -133,7 +133,7 @@ struct Ran {
 
 /// One user with as many iterations.
 fn iterations(iterations: u64) -> LoadPlan {
-    plan(LoadModel::SharedIterations { vus: 1, iterations, max_duration: None })
+    plan(LoadModel::Iterations { vus: 1, iterations: Iterations::Shared(iterations), max_duration: None })
 }
 
 /// Lends a worker whose user is due to begin.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
-    Connections, Cookies, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan, LoadSecond, Protocol, RequestTemplate,
-    Retry, Sample, Scenario, Segment, Step, Template,
+    Connections, Cookies, ErrorKind, Flow, Iterations, LoadBatch, LoadModel, LoadPlan, LoadSecond, Protocol,
+    RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
 
 pub(crate) struct Ran {
@@ -29,7 +29,7 @@ impl Ran {
 }
 
 pub(crate) fn iterations(vus: u32, iterations: u64) -> LoadModel {
-    LoadModel::SharedIterations { vus, iterations, max_duration: None }
+    LoadModel::Iterations { vus, iterations: Iterations::Shared(iterations), max_duration: None }
 }
 
 /// A template of text with `$N` for the variable of that number and `@N` for that column of the first data source.

@@ -1,24 +1,24 @@
-//! `per-vu-iterations`: an exact number of iterations for each of a fixed number of users.
+//! `shared-iterations` and `per-vu-iterations`: an exact number of iterations by a fixed number of users.
 //!
-//! A fast user is done sooner than a slow one and then does nothing, so the load thins out towards its end.
+//! Iterations are shared by all users, so that a fast user does more of them than a slow one; or each user has its own, so
+//! that a fast user is done sooner and the load thins out towards its end.
 
 use std::time::Duration;
 
+use narrows_model::load::Iterations;
 use narrows_model::run::WindowKind;
 
-use super::{Iterations, Model};
+use super::Model;
 use crate::windows::{PlannedWindow, users};
 
-pub(super) const ID: &str = "per-vu-iterations";
-
 /// See the module.
-pub(super) struct PerVuIterations {
+pub(super) struct IterationModel {
     pub(super) vus: u32,
-    pub(super) iterations: u64,
+    pub(super) iterations: Iterations,
     pub(super) max_duration: Option<Duration>,
 }
 
-impl Model for PerVuIterations {
+impl Model for IterationModel {
     fn duration(&self) -> Option<Duration> {
         self.max_duration
     }
@@ -31,8 +31,8 @@ impl Model for PerVuIterations {
         self.vus
     }
 
-    fn iterations(&self) -> Iterations {
-        Iterations::PerUser(self.iterations)
+    fn iterations(&self) -> Option<Iterations> {
+        Some(self.iterations)
     }
 
     fn windows(&self) -> Vec<PlannedWindow> {
@@ -46,10 +46,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_user_has_its_own_number_and_time_limits_it_only_if_asked_for() {
-        let mut model = PerVuIterations { vus: 3, iterations: 10, max_duration: None };
+    fn iterations_limit_it_and_time_only_if_a_limit_is_given() {
+        let mut model = IterationModel { vus: 3, iterations: Iterations::PerVu(10), max_duration: None };
         assert_eq!((model.vus_at(Duration::ZERO), model.vus_max()), (3, 3));
-        assert_eq!((model.iterations(), model.duration()), (Iterations::PerUser(10), None));
+        assert_eq!((model.iterations(), model.duration()), (Some(Iterations::PerVu(10)), None));
         assert_eq!((model.windows()[0].end, model.windows()[0].label.as_str()), (Duration::MAX, "3 users"));
         model.max_duration = Some(Duration::from_secs(5));
         assert_eq!((model.duration(), model.windows()[0].end), (model.max_duration, Duration::from_secs(5)));
