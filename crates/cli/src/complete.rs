@@ -14,7 +14,7 @@ use clap_complete::engine::{
 };
 use clap_complete::env::CompleteEnv;
 use narrows_diagnose::pages;
-use narrows_lab::experiment::{self, Experiment};
+use narrows_lab::experiment::Experiment;
 use narrows_telemetry::run_file::Reader;
 
 use crate::commands::docs;
@@ -102,5 +102,5 @@ fn variants_of_run(run: &str) -> Vec<String> {
 fn experiment_on_command_line() -> Option<Experiment> {
     let is_experiment = |word: &String| word.ends_with(".yaml") || word.ends_with(".yml");
     let file = std::env::args().skip(1).find(is_experiment).unwrap_or_else(|| "experiment.yaml".to_owned());
-    experiment::read(file.as_ref()).ok()
+    narrows_lab::language().read(file.as_ref()).ok()
 }

@@ -31,4 +31,5 @@ pub mod run;
 mod setup;
 mod trial;
 
+pub use components::language;
 pub use error::Error;

@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let file = arguments.file.display().to_string();
-    match narrows_lab::experiment::read(&arguments.file) {
+    match narrows_lab::language().read(&arguments.file) {
         Ok(experiment) => match experiment.missing_programs().as_slice() {
             [] => super::print(&format!(
                 "{file}: no errors; experiment `{}`, {}, {}\n",

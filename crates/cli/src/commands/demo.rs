@@ -103,8 +103,9 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
 pub(super) fn read(demo: &Demo) -> Result<(Experiment, Folder), Failure> {
     let file = file_of(demo);
     let folder = Folder::with(demo)?;
-    let read =
-        experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors));
+    let read = narrows_lab::language()
+        .parse(demo.experiment, &file, folder.path())
+        .map_err(|errors| super::invalid(&file, &errors));
     Ok((read?, folder))
 }
 

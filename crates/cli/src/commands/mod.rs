@@ -121,7 +121,7 @@ fn read_experiment_with(
     values: &[(String, String)],
 ) -> Result<narrows_lab::experiment::Experiment, Failure> {
     use narrows_lab::experiment::ExperimentError;
-    let experiment = narrows_lab::experiment::read_with(path, values).map_err(|error| match error {
+    let experiment = narrows_lab::language().read_with(path, values).map_err(|error| match error {
         ExperimentError::Invalid(errors) => invalid(&path.to_string_lossy(), &errors),
         ExperimentError::Io { .. } => Failure::new(error).hint("`narrows init` writes a first experiment file"),
         ExperimentError::UnknownParameter { hint: Some(ref hint), .. } => Failure::new(&error).hint(hint),

@@ -3,5 +3,5 @@
 use crate::Outcome;
 
 pub(crate) fn execute() -> Outcome {
-    super::print_json(narrows_lab::experiment::json_schema())
+    super::print_json(narrows_lab::language().json_schema())
 }

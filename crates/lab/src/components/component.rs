@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::account::Account;
 use super::entry::Entry;
@@ -11,7 +10,7 @@ use super::gauges::Gauges;
 use super::place::Place;
 use super::workshop::Workshop;
 use crate::Error;
-use crate::experiment::Ready;
+use crate::experiment::{Ready, Settings};
 use crate::programs::Program;
 
 /// How a replica is started.
@@ -57,16 +56,23 @@ pub(crate) trait Component: Any + fmt::Debug + Send + Sync {
 }
 
 /// A component with its settings in one trial.
-#[derive(Clone)]
-pub struct BoundComponent {
+pub(crate) struct BoundComponent {
     entry: &'static Entry,
-    settings: Arc<dyn Component>,
+    settings: Box<dyn Component>,
 }
 
 impl BoundComponent {
     /// The component of an entry, with what was read from the file.
-    pub(crate) fn new(entry: &'static Entry, settings: Arc<dyn Component>) -> Self {
-        Self { entry, settings }
+    pub(super) fn new(entry: &'static Entry, settings: impl Component) -> Self {
+        Self { entry, settings: Box::new(settings) }
+    }
+
+    /// The component that an experiment's settings are of.
+    ///
+    /// # Panics
+    /// When they were not made by [`Entry::settings`], as those of every entry are.
+    pub(crate) fn of(settings: &Settings) -> &Self {
+        settings.get().unwrap_or_else(|| panic!("settings of no component: {settings:?}"))
     }
 
     /// Meaning of its settings on a machine.
@@ -78,11 +84,13 @@ impl BoundComponent {
     pub(crate) fn programs(&self) -> &'static [&'static Program] {
         self.entry.programs
     }
+}
 
-    /// Its settings as the type that they have in the component's folder.
-    #[cfg(test)]
+#[cfg(test)]
+impl Settings {
+    /// The settings as the type that they have in the component's folder.
     pub(crate) fn settings_as<T: Component>(&self) -> &T {
-        let settings: &dyn Any = &*self.settings;
+        let settings: &dyn Any = &*BoundComponent::of(self).settings;
         settings.downcast_ref().unwrap_or_else(|| panic!("other settings: {self:?}"))
     }
 }

@@ -2,11 +2,16 @@
 //!
 //! A component's folder holds all of it: its [`Entry`] with its key, grammar, programs and defaults, its settings and how
 //! they are read (`settings.rs`), what they mean on a machine ([`Component`]), its gauges, its tests. Grammar, checks,
-//! JSON Schema, binding, the programs that a trial needs and `narrows doctor` follow from [`ALL`].
+//! JSON Schema, binding, the programs that a trial needs and `narrows doctor` follow from [`ALL`]: the experiment language
+//! knows no component, and is handed their declarations ([`language`]).
 //!
 //! A component is a service like any other: it is started in its turn, capped, sampled and stopped as a service with
 //! `run`, and nothing of it is left. What it needs besides (a data folder, a configuration) lies in a folder of its own
 //! below the trial's, which goes with the trial; what is to be done there is done by short commands in a [`Workshop`].
+
+use std::sync::LazyLock;
+
+use crate::experiment::Language;
 
 pub(crate) mod account;
 mod component;
@@ -30,14 +35,22 @@ mod nginx;
 mod postgres;
 mod redis;
 
-pub use component::BoundComponent;
-pub(crate) use component::{Component, Launch};
+pub(crate) use component::{BoundComponent, Component, Launch};
 pub(crate) use entry::Entry;
 pub(crate) use place::Place;
 
 /// All components. A new one has its `mod` line above and its line here.
 pub(crate) const ALL: &[&Entry] =
     &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY, &nats::ENTRY];
+
+/// The experiment language with all components, and all proxies that can stand beside a replica.
+pub fn language() -> Language {
+    static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
+        let components = ALL.iter().map(|entry| &entry.declaration);
+        Language::new(components.collect(), sidecar::kinds().map(|kind| kind.name).collect())
+    });
+    *LANGUAGE
+}
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +68,8 @@ mod tests {
         let entries = std::fs::read_dir(here).unwrap().map(Result::unwrap);
         let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
         let folders: BTreeSet<String> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        let listed: BTreeSet<String> = ALL.iter().map(|entry| entry.key).chain(OTHERS).map(str::to_owned).collect();
+        let listed: BTreeSet<String> =
+            ALL.iter().map(|entry| entry.declaration.key).chain(OTHERS).map(str::to_owned).collect();
         assert_eq!(folders, listed);
     }
 

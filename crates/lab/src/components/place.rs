@@ -11,7 +11,7 @@ use super::workshop::Workshop;
 use narrows_telemetry::secrets::redact_arguments;
 
 use crate::Error;
-use crate::experiment::{BoundService, Sibling, Start};
+use crate::experiment::{BoundService, Settings, Sibling, Start};
 use crate::programs::{Found, Program};
 
 /// See the module.
@@ -32,19 +32,19 @@ impl<'a> Place<'a> {
     pub(crate) fn of(service: &'a BoundService, trial_folder: &Path) -> Option<Self> {
         match &service.start {
             Start::Run { .. } => None,
-            Start::Component { component, siblings } => Some(Self::new(service, component, siblings, trial_folder)),
+            Start::Component { settings, siblings } => Some(Self::new(service, settings, siblings, trial_folder)),
         }
     }
 
     /// The place of a replica of a component below the trial's folder.
     pub(crate) fn new(
         service: &'a BoundService,
-        component: &'a BoundComponent,
+        settings: &'a Settings,
         siblings: &'a [Sibling],
         trial_folder: &Path,
     ) -> Self {
         let folder = trial_folder.join(format!("{}-{}", service.name, service.replica));
-        Self { service, component, siblings, folder }
+        Self { service, component: BoundComponent::of(settings), siblings, folder }
     }
 
     /// The ports of this replica that its component asked for beside the first.

@@ -12,11 +12,11 @@ use super::workshop::Workshop;
 use super::{Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
+use crate::experiment::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::key::{Key, Value, default, parameter, replica, required};
 use crate::experiment::kind::{self, Whole, Words};
 use crate::experiment::shape::{Field, Named, Shape};
-use crate::experiment::tree::At;
 use crate::programs::Program;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::experiment::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::grammar::MANY;
 use crate::experiment::key::{Key, Value, optional, parameter};
 use crate::experiment::kind;
 use crate::experiment::read;
 use crate::experiment::shape::{Field, Shape};
-use crate::experiment::tree::At;
+use crate::experiment::values::MANY;
 
 const FILE: Value<String> = parameter(&kind::TEXT);
 

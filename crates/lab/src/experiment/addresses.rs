@@ -5,9 +5,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde_json::json;
+
+use super::at::At;
 use super::error::{Problem, Report, shortened};
-use super::load::ADDRESSES;
-use super::tree::At;
+use super::key::{Value, optional, parameter};
+use super::kind::{AS_TEXT, Simple, no_hint};
+use super::shape::{Field, Shape};
+use super::values::LISTED_MAX;
 
 /// Most addresses of a load.
 const ADDRESSES_MAX: u128 = 65_536;
@@ -18,6 +23,26 @@ pub(crate) struct Range {
     first: IpAddr,
     last: IpAddr,
 }
+
+/// An address, `FIRST-LAST` or `ADDRESS/BITS`.
+static ADDRESS_RANGE: Simple<Range> = Simple {
+    expected: "an address, `FIRST-LAST` or `ADDRESS/BITS`",
+    name: "address range",
+    written: AS_TEXT,
+    read: |text| range(text).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+([-/][0-9A-Fa-f.:]+)?$" }),
+};
+
+/// An item of `client_addresses`.
+const ADDRESSES: Value<Range> = parameter(&ADDRESS_RANGE);
+
+pub(super) const CLIENT_ADDRESSES: Field = optional(
+    "client_addresses",
+    Shape::List { item: &ADDRESSES.shape(), least: 1, most: LISTED_MAX },
+    "The addresses to connect from, which users take in turn: single ones, `FIRST-LAST` or `ADDRESS/BITS`. \
+     Without it, the kernel chooses.",
+);
 
 impl Range {
     fn count(self) -> u128 {

@@ -6,9 +6,7 @@ use std::time::Duration;
 use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
-pub use crate::components::BoundComponent;
-pub use crate::components::entry::Protocol;
-use crate::components::sidecar;
+use super::declaration::{Protocol, Settings};
 
 /// A replica that needs ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,8 +188,8 @@ pub enum Start {
     },
     /// A component.
     Component {
-        /// Which, and its settings.
-        component: BoundComponent,
+        /// Its settings.
+        settings: Settings,
         /// The replicas of the service in order, this one among them.
         siblings: Vec<Sibling>,
     },
@@ -209,8 +207,8 @@ pub struct Sibling {
 /// The proxy beside a replica.
 #[derive(Debug, Clone)]
 pub struct BoundSidecar {
-    /// Which.
-    pub proxy: &'static sidecar::Kind,
+    /// Its name.
+    pub proxy: String,
     /// Protocol of the replica.
     pub protocol: Protocol,
     /// The port that others know the replica by. What comes there goes to the replica's own.

@@ -4,12 +4,13 @@
 //! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is reported
 //! once and not looked into; its neighbours are.
 
+use super::at::At;
 use super::error::{Problem, Report, did_you_mean, listed, nearest, shortened};
 use super::kind::{AnyKind, TEXT};
 use super::names::Names;
 use super::placeholder;
 use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
-use super::tree::{At, Form, Origin, Scalar};
+use super::tree::{Form, Origin, Scalar};
 
 /// Treatment of a scalar that holds `${…}`.
 #[derive(Debug, Clone, Copy)]

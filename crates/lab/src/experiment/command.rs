@@ -1,11 +1,54 @@
 //! A load that another program makes: from the file to what is started.
 
 use std::path::Path;
+use std::time::Duration;
 
+use super::at::At;
 use super::bound::{BoundCommand, Results};
-use super::load::{COMMAND, CWD, ENV, LIMIT, RESULTS};
-use super::tree::At;
+use super::key::{Key, Value, literal, optional, trial};
+use super::kind::{self, Words};
+use super::shape::{Field, Named, Scope, Shape};
+use super::values::{LISTED_MAX, POSITIVE_DURATION};
 use super::{read, service};
+
+const TEXT: Value<String> = trial(&kind::TEXT);
+
+pub(super) const COMMAND: Field = optional(
+    "command",
+    Shape::Arguments(Scope::Trial),
+    "A program that makes the load instead, and its arguments, as a list. It does not run in a shell.",
+);
+
+pub(super) const ENV: Field = optional(
+    "env",
+    Shape::Named(Named {
+        what: "environment variable",
+        name: &kind::ENVIRONMENT_NAME,
+        value: &TEXT.shape(),
+        least: 0,
+        most: LISTED_MAX,
+    }),
+    "Environment variables of `command`, beside those that it inherits and those that Narrows sets. Those given here win.",
+);
+
+pub(super) const CWD: Key<String> = Key::optional(
+    "cwd",
+    TEXT,
+    "The folder that `command` is started in, relative to the experiment file's folder, which it is without this.",
+);
+
+pub(super) const RESULTS: Key<Results> = Key::optional(
+    "results",
+    literal(&Words(&[("k6-summary", Results::K6Summary), ("trace-roots", Results::TraceRoots)])),
+    "Where the figures of `command` come from: the summary that k6 exports, or the root spans of the traces that it begins. \
+     Without it, `k6-summary` when the program is `k6`, else `trace-roots`.",
+);
+
+pub(super) const LIMIT: Key<Duration> = Key::optional(
+    "duration",
+    POSITIVE_DURATION,
+    "How long `command` may run before it is ended; `--time-scale` does not change it. Without it, there is no limit.",
+);
 
 /// Builds the command. None if an error was reported.
 pub(super) fn build(load: At<'_>, dir: &Path) -> Option<BoundCommand> {

@@ -10,13 +10,14 @@ use std::rc::Rc;
 use narrows_load::{csv_rows, json_rows};
 use narrows_model::load::{DataSource, DataValues, Pick};
 
+use super::at::At;
 use super::error::{Problem, Report, listed, shortened};
 use super::key::{Key, Value, optional, parameter, trial};
 use super::kind::{self, Words};
-use super::load::{DATA_SOURCES, LOAD_SHAPE};
 use super::read;
-use super::shape::{Field, Map, Rule, Shape};
-use super::tree::{At, Form};
+use super::shape::{Field, Map, Named, Rule, Shape};
+use super::tree::Form;
+use super::values::MANY;
 
 const TEXT: Value<String> = trial(&kind::TEXT);
 
@@ -53,11 +54,17 @@ const PICK: Key<Pick> = Key::beside(
 );
 
 /// A data source.
-pub(super) static DATA: Shape = Shape::Map(Map {
+static DATA: Shape = Shape::Map(Map {
     fields: &[INTEGERS, VALUES, CSV.field, JSON.field, PICK.field],
     rules: &[Rule::ExactlyOne(&[INTEGERS.given(), VALUES.given(), CSV.given(), JSON.given()])],
     others: None,
 });
+
+pub(super) const DATA_SOURCES: Field = optional(
+    "data",
+    Shape::Named(Named { what: "data", name: &kind::NAME, value: &DATA, least: 0, most: MANY }),
+    "Values by name that `{{name}}` in requests draws from, one row for each iteration.",
+);
 
 /// Data files that were read, or why they could not be.
 #[derive(Debug, Default)]
@@ -124,11 +131,13 @@ pub(super) struct FieldIndex {
 }
 
 impl Sources {
+    /// Sources of a section that may be there under a misspelt key.
+    pub(super) fn misspelt() -> Self {
+        Self { sources: Vec::new(), is_unknown: true }
+    }
+
     /// Builds the sources from `load.data`, paths being relative to `dir`.
-    pub(super) fn build(load: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
-        let Some(data) = load.get(&DATA_SOURCES) else {
-            return Self { sources: Vec::new(), is_unknown: LOAD_SHAPE.has_strangers(load.node) };
-        };
+    pub(super) fn build(data: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
         let sources = data.entries().map(|(name, at)| {
             let values = values(at, dir, files, report);
             let unfit_for_json = values.as_ref().map(unfit_for_json).unwrap_or_default();

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use narrows_model::load::Segment;
 
+use super::at::At;
 use super::data::Sources;
 use super::error::{Problem, Report, shortened};
-use super::tree::{At, Form};
+use super::tree::Form;
 
 /// Most variables of a scenario: what the load engine allows.
 const VARIABLES_MAX: usize = 256;

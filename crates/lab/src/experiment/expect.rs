@@ -4,17 +4,17 @@
 
 use narrows_model::load::{Check, Extract, Place};
 use regex::RegexBuilder;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
+use super::at::At;
 use super::error::{Problem, Report, shortened};
-use super::flow::REQUEST;
-use super::grammar::MANY;
 use super::key::{Key, Value, beside, literal, optional, parameter, trial};
-use super::kind;
+use super::kind::{self, AS_TEXT, Simple, no_hint, owned};
 use super::placeholder::{RequestPiece, request_pieces};
-use super::request::to_json;
+use super::request::{REQUEST, RESPONSE_HEADER, to_json};
 use super::shape::{Field, Map, Named, Rule, Scope, Shape};
-use super::tree::{At, Form};
+use super::tree::{Form, Origin};
+use super::values::MANY;
 
 /// The checks of a step.
 pub(super) const CHECK: Field = optional(
@@ -35,7 +35,42 @@ const CHECKS: Shape = Shape::Either(&[CHECK_MAP, Shape::List { item: &CHECK_MAP,
 
 const CHECK_MAP: Shape = Shape::Map(Map::new(&[STATUS, BODY_CONTAINS.field, HEADERS, JSON]));
 
-const STATUS_RANGE: Value<(u16, u16)> = parameter(&kind::STATUS);
+/// A status, a class of them or a range: the first and the last.
+pub(super) static STATUS_TEXT: Simple<(u16, u16)> = Simple {
+    expected: "a status such as 200, `2xx` or `200-299`",
+    name: "status",
+    written: &[Origin::Integer, Origin::String],
+    read: |text| statuses(text).ok_or(None),
+    hint: no_hint,
+    schema: || {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": 100, "maximum": 599 },
+            { "type": "string", "pattern": STATUS_PATTERN },
+        ] })
+    },
+};
+
+/// An RFC 6901 JSON pointer.
+static JSON_POINTER: Simple<String> = Simple {
+    expected: "a JSON pointer such as `/items/0/id`",
+    name: "JSON pointer",
+    written: AS_TEXT,
+    read: |text| owned(text, is_pointer(text)),
+    hint: |text| (!text.starts_with('/')).then(|| format!("write `/{}`", shortened(text))),
+    schema: || json!({ "type": "string", "pattern": POINTER_PATTERN }),
+};
+
+/// A regular expression.
+static REGULAR_EXPRESSION: Simple<String> = Simple {
+    expected: "a regular expression",
+    name: "regular expression",
+    written: AS_TEXT,
+    read: |text| pattern(text).map(|()| text.to_owned()).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string" }),
+};
+
+const STATUS_RANGE: Value<(u16, u16)> = parameter(&STATUS_TEXT);
 
 const STATUS: Field = optional(
     "status",
@@ -49,26 +84,14 @@ const ANY_OR_TEXT: Value<String> = trial(&kind::TEXT_OR_NOTHING);
 
 const HEADERS: Field = optional(
     "header",
-    Shape::Named(Named {
-        what: "header",
-        name: &kind::RESPONSE_HEADER,
-        value: &ANY_OR_TEXT.shape(),
-        least: 1,
-        most: MANY,
-    }),
+    Shape::Named(Named { what: "header", name: &RESPONSE_HEADER, value: &ANY_OR_TEXT.shape(), least: 1, most: MANY }),
     "Headers that the response has, each with its whole value, or nothing when any value will do. If the response has \
      several headers of one name, one of them must have the value.",
 );
 
 const JSON: Field = optional(
     "json",
-    Shape::Named(Named {
-        what: "place",
-        name: &kind::JSON_POINTER,
-        value: &Shape::Json(Scope::Trial),
-        least: 1,
-        most: MANY,
-    }),
+    Shape::Named(Named { what: "place", name: &JSON_POINTER, value: &Shape::Json(Scope::Trial), least: 1, most: MANY }),
     "Values in a JSON body by place, or nothing when any value will do. Places are JSON pointers (RFC 6901): `/items/0/id`; \
      `\"\"` is the whole body.",
 );
@@ -87,16 +110,16 @@ static VARIABLE: Shape = Shape::Map(Map {
 
 const FROM_JSON: Key<String> = Key::optional(
     "json",
-    literal(&kind::JSON_POINTER),
+    literal(&JSON_POINTER),
     "A place in a JSON body, a JSON pointer (RFC 6901): a text as it is, anything else as JSON.",
 );
 
 const FROM_HEADER: Key<String> =
-    Key::optional("header", literal(&kind::RESPONSE_HEADER), "The value of the first header of this name.");
+    Key::optional("header", literal(&RESPONSE_HEADER), "The value of the first header of this name.");
 
 const FROM_PATTERN: Key<String> = Key::optional(
     "regex",
-    literal(&kind::PATTERN),
+    literal(&REGULAR_EXPRESSION),
     "A regular expression: the first group of its first match in the body, or all of the match when it has no group.",
 );
 

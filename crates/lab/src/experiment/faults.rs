@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use narrows_load::planned_windows;
 
+use super::at::At;
 use super::bound::{BoundLoad, Deed, Fault};
 use super::check::{Pass, check};
+use super::command::COMMAND;
 use super::complete::complete;
 use super::error::{Problem, Report};
-use super::grammar::{DURATION, FAULTS, LOAD, MANY, POSITIVE_DURATION};
 use super::key::{Key, Value, optional, parameter};
 use super::kind;
-use super::load::COMMAND;
+use super::load::LOAD;
 use super::model::scaled;
 use super::names::Values;
 use super::network::Network;
 use super::shape::{Field, Map, Rule, Shape};
-use super::tree::At;
+use super::values::{DURATION, MANY, POSITIVE_DURATION};
 use super::variant::{VARIANT_NAME, Variant};
 
 const REPLICA: Value<String> = parameter(&kind::TEXT);
@@ -50,14 +51,15 @@ const VARIANTS: Field = optional(
     "The variants that it happens in. Without it, all.",
 );
 
-/// The list of them.
-pub(super) const FAULTS_LIST: Shape = Shape::List { item: &FAULT, least: 0, most: MANY };
+const FAULTS_LIST: Shape = Shape::List { item: &FAULT, least: 0, most: MANY };
 
 static FAULT: Shape = Shape::Map(Map {
     fields: &[AT.field, KILL.field, PAUSE.field, FOR.field, RESTART.field, VARIANTS],
     rules: &[Rule::ExactlyOne(&[KILL.given(), PAUSE.given(), RESTART.given()]), Rule::Needs(PAUSE.name(), FOR.name())],
     others: None,
 });
+
+pub(super) const FAULTS: Field = optional("faults", FAULTS_LIST, "What is done to replicas while they are under load.");
 
 /// Reports what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
 pub(super) fn check_all(root: At<'_>, variants: &[Variant], report: &mut Report) {

@@ -7,26 +7,24 @@ use std::time::Duration;
 
 use narrows_model::load::{Cookies, Flow, Step};
 
+use super::at::At;
 use super::data::Sources;
 use super::drawn::{Drawn, Variables};
 use super::error::{Problem, Report};
 use super::expect::{self, CHECK, CHECK_BESIDE_REQUEST, EXTRACT};
-use super::grammar::{DURATION, MANY, POSITIVE_DURATION, TEXT};
 use super::key::{Key, Value, literal, optional, parameter, required};
 use super::kind::{self, OneOf, Whole, Words};
 use super::model::{BRANCHES, MODELS};
-use super::request::{self, REQUEST_SHAPE};
+use super::request::{self, REQUEST, REQUEST_SHAPE};
 use super::shape::{Field, Map, Named, Rule, Shape, Tagged, Written};
-use super::tree::{At, Form};
+use super::tree::Form;
+use super::values::{DURATION, MANY, POSITIVE_DURATION, TEXT};
 
 pub(super) const MODEL: Key<&str> = Key::required(
     "model",
     literal(&OneOf(MODELS)),
     "How many virtual users there are, or how often iterations begin, when.",
 );
-
-pub(super) const REQUEST: Field =
-    optional("request", REQUEST_SHAPE, "The request that is sent repeatedly: `METHOD /path`, or a map.");
 
 const REDIRECT_COUNT: Value<u8> = parameter(&Whole::new(0, narrows_load::REDIRECTS_MAX as u64));
 

@@ -4,11 +4,10 @@
 //! machine. So the value in the file is what is wanted, `held_by` names the variants that must have reached it, and
 //! `otherwise` is the share of the slowest one's rate that later variants are given where one did not.
 
+use super::at::At;
 use super::error::{Problem, Report};
-use super::grammar::PARAMETERS;
 use super::quantity;
-use super::tree::At;
-use super::variant::{self, HELD_BY, OTHERWISE, Variant};
+use super::variant::{self, HELD_BY, OTHERWISE, PARAMETERS, Variant};
 
 /// A parameter with a condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,8 +65,6 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
 mod tests {
     use std::path::Path;
 
-    use super::super::parse;
-
     const HELD: &str = "\
 experiment: held
 parameters: { rate: { value: 100/s, reason: R, held_by: [a, b], otherwise: 0.6 } }
@@ -76,7 +73,7 @@ variants: [{ name: a }, { name: b }, { name: c }]
 ";
 
     fn errors(source: &str) -> String {
-        match parse(source, "e.yaml", Path::new("/lab")) {
+        match crate::language().parse(source, "e.yaml", Path::new("/lab")) {
             Ok(_) => String::new(),
             Err(errors) => errors.iter().map(|error| format!("{error}\n")).collect(),
         }
@@ -84,7 +81,7 @@ variants: [{ name: a }, { name: b }, { name: c }]
 
     #[test]
     fn the_slowest_decides() {
-        let held = &parse(HELD, "e.yaml", Path::new("/lab")).unwrap().held[0];
+        let held = &crate::language().parse(HELD, "e.yaml", Path::new("/lab")).unwrap().held[0];
         assert_eq!((held.parameter.as_str(), held.by.len(), held.otherwise), ("rate", 2, 0.6));
         for (wanted, rates, instead) in [
             ("100/s", &[100.0, 300.0][..], None),

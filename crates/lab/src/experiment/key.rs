@@ -1,8 +1,8 @@
 //! Keys of the experiment file, each declared once as a constant.
 //!
 //! The constant stands in its section's list of fields, from which checks, defaults, JSON Schema and the reference
-//! follow, and it is how the section's reader gets the value: [`At::read`](super::tree::At::read) of a [`Key`] gives
-//! the Rust value of its kind, [`At::get`](super::tree::At::get) of any [`Field`] the part of the file below it.
+//! follow, and it is how the section's reader gets the value: [`At::read`](super::at::At::read) of a [`Key`] gives
+//! the Rust value of its kind, [`At::get`](super::at::At::get) of any [`Field`] the part of the file below it.
 
 use std::ops::Deref;
 

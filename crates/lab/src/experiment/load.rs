@@ -1,57 +1,35 @@
 //! From the load of the file to the plan that the load engine runs, or to the command that makes the load instead.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use narrows_model::load::{Connections, LoadPlan, Protocol, Retry, Scenario, Tracing};
 
-use super::addresses::Range;
-use super::bound::{Bindings, BoundLoad, Results};
+use super::addresses::CLIENT_ADDRESSES;
+use super::at::At;
+use super::bound::{Bindings, BoundLoad};
 use super::check::{Pass, check};
+use super::command::{COMMAND, CWD, ENV, LIMIT, RESULTS};
 use super::complete::complete;
-use super::data::{DATA, Files, Sources};
+use super::data::{DATA_SOURCES, Files, Sources};
 use super::error::Report;
 use super::flow::{PACE, SCENARIO, THINK_TIME};
-use super::grammar::{self, DURATION, FLAG, LISTED_MAX, MANY, POSITIVE_DURATION};
-use super::key::{Key, Value, default, literal, optional, parameter, trial};
+use super::key::{Key, default, optional, parameter, required};
 use super::kind::{self, Whole, Words};
+use super::language::Language;
 use super::model::scaled;
 use super::names::Values;
-use super::shape::{Field, Map, Named, Rule, Scope, Shape};
-use super::target::{TLS_SHAPE, Target};
-use super::tree::At;
+use super::shape::{Field, Map, Named, Rule, Shape};
+use super::target::{TARGET, TLS, Target};
+use super::values::{DURATION, FLAG, MANY, POSITIVE_DURATION};
 use super::{command, flow, model, when};
-
-const TEXT: Value<String> = trial(&kind::TEXT);
-
-pub(super) const TARGET: Key<String> = Key::optional(
-    "target",
-    literal(&kind::TARGET),
-    "A service of this file, or `http://host:port` or `https://host:port` of a system that already runs. Users are spread over a \
-     service's replicas.",
-);
 
 const PROTOCOL: Key<Protocol> = Key::default(
     "protocol",
     parameter(&Words(&[("http1", Protocol::Http1), ("http2", Protocol::Http2)])),
     "http1",
     "The protocol: HTTP/1.1, or HTTP/2 (without TLS by prior knowledge, h2c).",
-);
-
-pub(super) const TLS: Field = optional(
-    "tls",
-    TLS_SHAPE,
-    "How the connection is encrypted and what is verified. Without it, `{}` with `https://`, else no TLS.",
-);
-
-/// An item of `client_addresses`.
-pub(super) const ADDRESSES: Value<Range> = parameter(&kind::ADDRESSES);
-
-pub(super) const CLIENT_ADDRESSES: Field = optional(
-    "client_addresses",
-    Shape::List { item: &ADDRESSES.shape(), least: 1, most: LISTED_MAX },
-    "The addresses to connect from, which users take in turn: single ones, `FIRST-LAST` or `ADDRESS/BITS`. \
-     Without it, the kernel chooses.",
 );
 
 const WARMUP: Key<Duration> =
@@ -110,51 +88,8 @@ pub(super) const SCENARIOS: Field = optional(
     "Populations of virtual users by name. All run at the same time.",
 );
 
-pub(super) const DATA_SOURCES: Field = optional(
-    "data",
-    Shape::Named(Named { what: "data", name: &kind::NAME, value: &DATA, least: 0, most: MANY }),
-    "Values by name that `{{name}}` in requests draws from, one row for each iteration.",
-);
-
-pub(super) const COMMAND: Field = optional(
-    "command",
-    Shape::Arguments(Scope::Trial),
-    "A program that makes the load instead, and its arguments, as a list. It does not run in a shell.",
-);
-
-pub(super) const ENV: Field = optional(
-    "env",
-    Shape::Named(Named {
-        what: "environment variable",
-        name: &kind::ENVIRONMENT_NAME,
-        value: &TEXT.shape(),
-        least: 0,
-        most: LISTED_MAX,
-    }),
-    "Environment variables of `command`, beside those that it inherits and those that Narrows sets. Those given here win.",
-);
-
-pub(super) const CWD: Key<String> = Key::optional(
-    "cwd",
-    TEXT,
-    "The folder that `command` is started in, relative to the experiment file's folder, which it is without this.",
-);
-
-pub(super) const RESULTS: Key<Results> = Key::optional(
-    "results",
-    literal(&Words(&[("k6-summary", Results::K6Summary), ("trace-roots", Results::TraceRoots)])),
-    "Where the figures of `command` come from: the summary that k6 exports, or the root spans of the traces that it begins. \
-     Without it, `k6-summary` when the program is `k6`, else `trace-roots`.",
-);
-
-pub(super) const LIMIT: Key<Duration> = Key::optional(
-    "duration",
-    POSITIVE_DURATION,
-    "How long `command` may run before it is ended; `--time-scale` does not change it. Without it, there is no limit.",
-);
-
 /// The whole section.
-pub(super) const LOAD_SHAPE: Shape = Shape::Map(Map {
+const LOAD_SHAPE: Shape = Shape::Map(Map {
     fields: &[
         TARGET.field,
         PROTOCOL.field,
@@ -199,19 +134,22 @@ pub(super) const LOAD_SHAPE: Shape = Shape::Map(Map {
     others: None,
 });
 
+pub(super) const LOAD: Field = required("load", LOAD_SHAPE, "What is sent to the system.");
+
 /// Builds the load. None if an error was reported, now or before.
 pub(super) fn build(
     root: At<'_>,
+    language: Language,
     values: &Values<'_>,
     bindings: &Bindings,
     (dir, files): (&Path, &mut Files),
     report: &mut Report,
 ) -> Option<BoundLoad> {
-    let at = root.get(&grammar::LOAD)?;
+    let at = root.get(&LOAD)?;
     let node = complete(at.node, &LOAD_SHAPE, values);
     let at = at.with(&node);
     check(at, &LOAD_SHAPE, Pass::Bound, report);
-    let target = Target::find(at, root, bindings, report);
+    let target = Target::find(at, root, language, bindings, report);
     if at.has(&COMMAND) {
         return command::build(at, dir).map(BoundLoad::Command);
     }
@@ -226,7 +164,11 @@ fn plan(
     (dir, files): (&Path, &mut Files),
     report: &mut Report,
 ) -> Option<LoadPlan> {
-    let sources = Sources::build(at, dir, files, report);
+    let sources = match at.get(&DATA_SOURCES) {
+        Some(data) => Sources::build(data, dir, files, report),
+        None if LOAD_SHAPE.has_strangers(at.node) => Sources::misspelt(),
+        None => Sources::default(),
+    };
     let host = target.as_ref().map_or("", |target| &target.host);
     let scenarios = scenarios((at, values), host, &sources, bindings.time_scale, report);
     let tls = target.as_ref().map(|target| target.tls(at, dir, report));
@@ -247,6 +189,14 @@ fn plan(
         threads: threads(at),
         connections: at.read(&CONNECTIONS)?,
     })
+}
+
+/// Reports names of parameters in the scenarios' conditions that there are none of.
+pub(super) fn check_conditions(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
+    let Some(load) = root.get(&LOAD) else { return };
+    if let Some(scenarios) = load.get(&SCENARIOS) {
+        when::check(scenarios, parameters, report);
+    }
 }
 
 fn threads(at: At<'_>) -> usize {

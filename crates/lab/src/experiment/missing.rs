@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::at::At;
 use super::complete::complete;
 use super::error::{FileError, Problem, Report};
-use super::grammar::{SERVICES, SYSTEM};
-use super::names::Values;
-use super::service::{CWD, ENV, RUN, SERVICE, SETUP};
-use super::tree::At;
+use super::language::Language;
+use super::names::{SERVICES, SYSTEM, Values};
+use super::service::{CWD, ENV, RUN, SETUP};
 use super::variant::Variant;
 use super::{Experiment, hidden, read};
 
@@ -25,7 +25,7 @@ impl Experiment {
         let mut report = Report::new(&self.file);
         let of_variant = |variant: &Variant| {
             let mut found = Report::new(&self.file);
-            look(At::root(&self.root), &Values::of(&variant.parameters), &self.dir, &mut found);
+            look(At::root(&self.root), self.language, &Values::of(&variant.parameters), &self.dir, &mut found);
             found
         };
         report.absorb(self.variants.iter().map(|variant| (variant.name.as_str(), of_variant(variant))).collect());
@@ -42,12 +42,12 @@ struct Places {
     is_set_up: bool,
 }
 
-fn look(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) {
-    let Some(system) = root.get(&SYSTEM) else { return };
-    let Some(services) = system.get(&SERVICES) else { return };
+fn look(root: At<'_>, language: Language, values: &Values<'_>, dir: &Path, report: &mut Report) {
+    let Some(system) = root.named(SYSTEM) else { return };
+    let Some(services) = system.named(SERVICES) else { return };
     let mut is_set_up = false;
     for (_, at) in services.entries() {
-        let node = complete(at.node, &SERVICE, values);
+        let node = complete(at.node, language.service, values);
         let service = at.with(&node);
         let mut places = Places { is_set_up, ..Places::of(service, dir) };
         if let Some(setup) = service.get(&SETUP) {
@@ -98,7 +98,6 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
     use super::*;
 
     fn missing(services: &str, dir: &Path) -> Vec<String> {
@@ -107,7 +106,7 @@ mod tests {
              \"http://127.0.0.1:1\"\n  scenarios: {{ s: {{ model: constant-vus, vus: 1, duration: 1s, request: GET / }} \
              }}\nvariants: [{{ name: a }}, {{ name: b, program: no-such-program }}]\n"
         );
-        let experiment = parse(&source, "e.yaml", dir).unwrap();
+        let experiment = crate::language().parse(&source, "e.yaml", dir).unwrap();
         experiment.missing_programs().iter().map(ToString::to_string).collect()
     }
 

@@ -18,24 +18,28 @@ use narrows_telemetry::secrets::Known;
 
 mod address;
 mod addresses;
+pub(crate) mod at;
 mod bound;
 mod check;
 mod command;
 mod complete;
 mod data;
+mod declaration;
 mod drawn;
 pub(crate) mod error;
 mod expect;
 mod faults;
 mod flow;
-pub(crate) mod grammar;
+mod grammar;
 mod held;
 pub(crate) mod key;
 pub(crate) mod kind;
+mod language;
 mod load;
 mod missing;
 mod model;
 mod names;
+mod needs;
 mod network;
 mod objective;
 mod overrides;
@@ -45,7 +49,7 @@ mod quantity;
 mod ramp;
 pub(crate) mod read;
 mod recorded;
-pub mod reference;
+mod reference;
 pub(crate) mod request;
 mod scalars;
 mod scaled;
@@ -57,36 +61,38 @@ mod sidecar;
 mod target;
 mod thresholds;
 pub(crate) mod tree;
+pub(crate) mod values;
 mod variant;
 mod when;
 
 pub use bound::{
-    Allotted, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault,
-    Outbound, Protocol, Ready, Replica, Restart, Results, Sibling, Start,
+    Allotted, Bindings, BoundCommand, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault, Outbound, Ready,
+    Replica, Restart, Results, Sibling, Start,
 };
+pub(crate) use declaration::{Declaration, Url};
+pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
 pub use held::Held;
+pub use language::Language;
 pub use objective::{Abort, Metric, Objective, Op};
-pub use overrides::read_with;
 pub use recorded::Recorded;
-pub use schema::json_schema;
 pub use secrets::redacted;
 pub use variant::Variant;
 
-use crate::components::entry;
+use at::At;
 use check::Pass;
 use data::Files;
 use error::{Problem, Report};
 use names::{Names, Values};
 use network::Network;
 use secrets::Secrets;
-use tree::{At, Node};
+use tree::Node;
 
 /// Larger experiment files are refused, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// An experiment file that has no errors.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Experiment {
     /// The experiment's name.
     pub name: String,
@@ -109,6 +115,7 @@ pub struct Experiment {
     /// The seed of everything random in a run.
     pub seed: u64,
     file: String,
+    language: Language,
     root: Node,
     secrets: Secrets,
 }
@@ -138,18 +145,34 @@ impl Load {
     }
 }
 
-/// Reads an experiment file. Relative paths in it start from the folder it lies in.
-///
-/// # Errors
-/// When the file cannot be read, and with all its errors when it has any.
-pub fn read(path: &Path) -> Result<Experiment, ExperimentError> {
-    let io = |source| ExperimentError::Io { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    let file = narrows_files::open(path).map_err(io)?;
-    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
-    let name = path.to_string_lossy();
-    let source = text(bytes, &name).map_err(ExperimentError::Invalid)?;
-    parse(&source, &name, path.parent().unwrap_or(Path::new(""))).map_err(ExperimentError::Invalid)
+impl Language {
+    /// Reads an experiment file. Relative paths in it start from the folder it lies in.
+    ///
+    /// # Errors
+    /// When the file cannot be read, and with all its errors when it has any.
+    pub fn read(self, path: &Path) -> Result<Experiment, ExperimentError> {
+        let io = |source| ExperimentError::Io { path: path.to_owned(), source };
+        let mut bytes = Vec::new();
+        let file = narrows_files::open(path).map_err(io)?;
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+        let name = path.to_string_lossy();
+        let source = text(bytes, &name).map_err(ExperimentError::Invalid)?;
+        self.parse(&source, &name, path.parent().unwrap_or(Path::new(""))).map_err(ExperimentError::Invalid)
+    }
+
+    /// Reads an experiment from its text. `file` is how errors name it; relative paths in it start from `dir`.
+    ///
+    /// # Errors
+    /// With all errors, in the order of the text.
+    pub fn parse(self, source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<FileError>> {
+        let mut report = Report::new(file);
+        let dir = std::path::absolute(dir.join(".")).unwrap_or_else(|_| dir.to_owned());
+        let experiment = parse_into(source, self, file, dir, &mut report);
+        match experiment {
+            Some(experiment) if report.is_empty() => Ok(experiment),
+            _ => Err(hidden(report.into_errors(), source)),
+        }
+    }
 }
 
 fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<FileError>> {
@@ -163,20 +186,6 @@ fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<FileError>> {
     })
 }
 
-/// Reads an experiment from its text. `file` is how errors name it; relative paths in it start from `dir`.
-///
-/// # Errors
-/// With all errors, in the order of the text.
-pub fn parse(source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<FileError>> {
-    let mut report = Report::new(file);
-    let dir = std::path::absolute(dir.join(".")).unwrap_or_else(|_| dir.to_owned());
-    let experiment = parse_into(source, file, dir, &mut report);
-    match experiment {
-        Some(experiment) if report.is_empty() => Ok(experiment),
-        _ => Err(hidden(report.into_errors(), source)),
-    }
-}
-
 /// Errors without the secrets that they quote.
 fn hidden(mut errors: Vec<FileError>, source: &str) -> Vec<FileError> {
     let known = if source.len() > FILE_BYTES_MAX { Known::none() } else { Secrets::of(source).known() };
@@ -187,31 +196,31 @@ fn hidden(mut errors: Vec<FileError>, source: &str) -> Vec<FileError> {
     errors
 }
 
-fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Option<Experiment> {
+fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report: &mut Report) -> Option<Experiment> {
     if source.len() > FILE_BYTES_MAX {
         report.add((1, 1), String::new(), Problem::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         return None;
     }
     let root = tree::parse(source, report)?;
     let at = At::root(&root);
-    check::check(at, &grammar::EXPERIMENT, Pass::Open(&Names::of(&root)), report);
+    check::check(at, language.experiment, Pass::Open(&Names::of(&root, language)), report);
     check_service_names(at, report);
-    entry::check(at, report);
+    service::check_readiness(at, language, report);
     thresholds::check(at, report);
     let parameters = variant::parameters(at, report);
-    let variants = variant::variants(at, &parameters, report);
-    when::check(at, &parameters, report);
+    let variants = variant::variants(at, language, &parameters, report);
+    load::check_conditions(at, &parameters, report);
     held::check(at, &variants, report);
     faults::check_all(at, &variants, report);
-    check_variants(at, &variants, &dir, report);
-    published::check(at, &variants, report);
+    check_variants(at, language, &variants, &dir, report);
+    published::check(at, language, &variants, report);
     objective::check(at, report);
-    let objectives = at.get(&grammar::OBJECTIVES).iter().flat_map(At::items).filter_map(objective::read).collect();
+    let objectives = at.get(&objective::OBJECTIVES).iter().flat_map(At::items).filter_map(objective::read).collect();
     Some(Experiment {
         name: at.read(&grammar::NAME)?,
-        services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
-        load: load_of(at.get(&grammar::LOAD)?),
-        seed: seed(&root)?,
+        services: Names::of(&root, language).services()?.iter().map(|name| (*name).to_owned()).collect(),
+        load: load_of(at.get(&load::LOAD)?),
+        seed: seed(&root, language)?,
         held: held::read(at),
         dir,
         source: source.to_owned(),
@@ -219,21 +228,22 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
         objectives,
         variants,
         file: file.to_owned(),
+        language,
         secrets: Secrets::of(source),
         root,
     })
 }
 
-fn seed(root: &Node) -> Option<u64> {
+fn seed(root: &Node, language: Language) -> Option<u64> {
     let parameters = BTreeMap::new();
     let values = Values::of(&parameters);
-    let whole = complete::complete(root, &grammar::EXPERIMENT, &values);
+    let whole = complete::complete(root, language.experiment, &values);
     At::root(&whole).read(&grammar::SEED)
 }
 
 fn check_service_names(root: At<'_>, report: &mut Report) {
-    let Some(system) = root.get(&grammar::SYSTEM) else { return };
-    let Some(services) = system.get(&grammar::SERVICES) else { return };
+    let Some(system) = root.named(names::SYSTEM) else { return };
+    let Some(services) = system.named(names::SERVICES) else { return };
     for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
         let problem = Problem::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
         report.add(at.key_place(), services.path(), problem);
@@ -242,13 +252,13 @@ fn check_service_names(root: At<'_>, report: &mut Report) {
 
 /// Binds every variant to made-up addresses, which shows what only bound values show. One replica of each service is
 /// enough for that.
-fn check_variants(root: At<'_>, variants: &[Variant], dir: &Path, report: &mut Report) {
+fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &Path, report: &mut Report) {
     let mut files = Files::default();
     let mut reports = Vec::new();
     for variant in variants {
         let mut of_variant = report.sibling();
         let values = Values::of(&variant.parameters);
-        let replicas = network::replicas(root, &values, &mut of_variant);
+        let replicas = network::replicas(&needs::needs(root, language, &values, &mut of_variant));
         let first = replicas.into_iter().filter(|replica| replica.replica == 0);
         let bindings = Bindings {
             ports: first.map(made_up).collect(),
@@ -257,8 +267,8 @@ fn check_variants(root: At<'_>, variants: &[Variant], dir: &Path, report: &mut R
             seed: 1,
             time_scale: 1.0,
         };
-        service::check_folders(root, &values, dir, &mut of_variant);
-        assemble(root, variant, &bindings, (dir, &mut files), &mut of_variant);
+        service::check_folders(root, language, &values, dir, &mut of_variant);
+        assemble(root, language, variant, &bindings, (dir, &mut files), &mut of_variant);
         reports.push((variant.name.as_str(), of_variant));
     }
     report.absorb(reports);
@@ -272,16 +282,17 @@ fn made_up(replica: Replica) -> Allotted {
 
 fn assemble(
     root: At<'_>,
+    language: Language,
     variant: &Variant,
     bindings: &Bindings,
     (dir, files): (&Path, &mut Files),
     report: &mut Report,
 ) -> Option<BoundTrial> {
     let parameters = &variant.parameters;
-    let network = Network::new(root, &Values::of(parameters), bindings);
+    let network = Network::new(needs::needs(root, language, &Values::of(parameters), &mut Report::new("")), bindings);
     let values = Values { parameters, network: Some(&network), replica: None };
-    let services = service::build(root, &values, &network, dir, report);
-    let load = load::build(root, &values, bindings, (dir, files), report);
+    let services = service::build(root, language, &values, &network, dir, report);
+    let load = load::build(root, language, &values, bindings, (dir, files), report);
     let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
     Some(BoundTrial { services, load: load?, faults })
 }
@@ -299,7 +310,7 @@ impl Experiment {
     pub fn replicas(&self, variant: &Variant) -> Result<Vec<Replica>, Vec<FileError>> {
         let mut report = Report::new(&self.file);
         let values = Values::of(&variant.parameters);
-        let replicas = network::replicas(At::root(&self.root), &values, &mut report);
+        let replicas = network::replicas(&needs::needs(At::root(&self.root), self.language, &values, &mut report));
         if report.is_empty() { Ok(replicas) } else { Err(report.into_errors()) }
     }
 
@@ -319,7 +330,7 @@ impl Experiment {
             }
         }
         let mut files = Files::default();
-        match assemble(root, variant, bindings, (&self.dir, &mut files), &mut report) {
+        match assemble(root, self.language, variant, bindings, (&self.dir, &mut files), &mut report) {
             Some(trial) if report.is_empty() => Ok(trial),
             _ => Err(report.into_errors()),
         }
@@ -327,8 +338,8 @@ impl Experiment {
 }
 
 fn load_of(at: At<'_>) -> Load {
-    let maker = if at.has(&load::COMMAND) { LoadMaker::Command } else { LoadMaker::Scenarios };
-    Load { target: at.read(&load::TARGET), maker }
+    let maker = if at.has(&command::COMMAND) { LoadMaker::Command } else { LoadMaker::Scenarios };
+    Load { target: at.read(&target::TARGET), maker }
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; `None` if it is not one.

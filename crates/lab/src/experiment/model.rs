@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use narrows_model::load::{Arrivals, Iterations, LoadModel, RateStage, Stage};
 
+use super::at::At;
 use super::error::Report;
 use super::flow::{MODEL, PACE, STEPS};
-use super::grammar::POSITIVE_DURATION;
 use super::key::{Key, Value, parameter};
 use super::kind::{self, Whole};
 use super::ramp::{self, Part, RATE, ramp};
 use super::shape::{Branch, Map};
-use super::tree::At;
+use super::values::POSITIVE_DURATION;
 
 /// Most virtual users of a scenario.
 const VUS_MAX: u64 = 100_000;

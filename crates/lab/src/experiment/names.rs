@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use super::bound::Allotted;
 use super::error::Problem;
-use super::grammar::{EXPERIMENT, PARAMETERS, SERVICES, SYSTEM};
+use super::language::Language;
 use super::network::Network;
 use super::placeholder::{self, TrialPiece};
 use super::shape::Scope;
 use super::tree::{Form, Node};
+
+pub(super) const PARAMETERS_KEY: &str = "parameters";
+pub(super) const SYSTEM: &str = "system";
+pub(super) const SERVICES: &str = "services";
 
 /// Names for each service: `${orders.port}`.
 const SERVICE_FACTS: [&str; 4] = ["host", "port", "url", "urls"];
@@ -38,9 +42,6 @@ pub(super) const RESERVED_FOR_PARAMETERS: [&str; 12] = [
 /// Words that no service may be called: `${otlp.endpoint}` would mean two things.
 pub(super) const RESERVED_FOR_SERVICES: [&str; 2] = ["otlp", "trial"];
 
-/// Services listen on loopback.
-pub(super) const HOST: &str = "127.0.0.1";
-
 /// The names of an experiment. Those of a section that is itself broken are unknown, and any name is let pass there.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
@@ -50,12 +51,12 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Reads the names off a document that has not been checked yet.
-    pub(super) fn of(root: &'a Node) -> Self {
-        let services = match root.get(SYSTEM.name()) {
-            Some(system) => system.get(SERVICES.name()).and_then(keys),
-            None => absent(root),
+    pub(super) fn of(root: &'a Node, language: Language) -> Self {
+        let services = match root.get(SYSTEM) {
+            Some(system) => system.get(SERVICES).and_then(keys),
+            None => absent(root, language),
         };
-        Self { parameters: root.get(PARAMETERS.name()).map_or_else(|| absent(root), keys), services }
+        Self { parameters: root.get(PARAMETERS_KEY).map_or_else(|| absent(root, language), keys), services }
     }
 
     /// The parameters; `None` if they are unknown.
@@ -136,8 +137,8 @@ fn keys(section: &Node) -> Option<Vec<&str>> {
 }
 
 /// The names of a section that is not there: none, or unknown when its key may be misspelt.
-fn absent<'a>(root: &Node) -> Option<Vec<&'a str>> {
-    if EXPERIMENT.has_strangers(root) { None } else { Some(Vec::new()) }
+fn absent<'a>(root: &Node, language: Language) -> Option<Vec<&'a str>> {
+    if language.experiment.has_strangers(root) { None } else { Some(Vec::new()) }
 }
 
 /// Meaning of the names.

@@ -5,50 +5,46 @@
 //! these ports are handed out together: first those that a component needs beside its own, then the sidecar's
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
+use super::at::At;
 use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
-use super::check::{Pass, check};
-use super::complete::complete;
-use super::error::{Problem, Report};
-use super::grammar::{SERVICES, SYSTEM};
-use super::names::{HOST, Values};
-use super::service::{PORT, REPLICAS, SERVICE, SIDECAR};
-use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, PROXY, TLS};
-use super::tree::At;
-use crate::components::entry::{self, Entry, Protocol, Url};
+use super::declaration::{Declaration, Protocol, Url};
+use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, SIDECAR};
+
+/// Services listen on loopback.
+pub(super) const HOST: &str = "127.0.0.1";
 
 /// Facts about a service before it has ports.
 #[derive(Debug)]
-struct Needs {
-    name: String,
-    count: u32,
-    port: Option<u16>,
-    component: Option<&'static Entry>,
-    url: Url,
-    sidecar: Option<Tls>,
+pub(super) struct Needs {
+    pub(super) name: String,
+    pub(super) count: u32,
+    pub(super) port: Option<u16>,
+    pub(super) component: Option<&'static Declaration>,
+    pub(super) url: Url,
+    pub(super) sidecar: Option<Tls>,
 }
 
 /// Whether a sidecar has a port for mutual TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tls {
+pub(super) enum Tls {
     Plain,
     Mutual,
 }
 
 impl Needs {
     fn protocol(&self) -> Protocol {
-        self.component.map_or(Protocol::Http, |entry| entry.protocol)
+        self.component.map_or(Protocol::Http, |component| component.protocol)
     }
 
     fn component_ports(&self) -> usize {
-        self.component.map_or(0, |entry| entry.further_ports)
+        self.component.map_or(0, |component| component.further_ports)
     }
 }
 
 /// The replicas of all services in the order they are started.
-pub(super) fn replicas(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Replica> {
-    let needs = needs(root, values, report);
+pub(super) fn replicas(needs: &[Needs]) -> Vec<Replica> {
     let of_service = |index: usize| {
-        let (one, further) = (&needs[index], further_ports(&needs, index));
+        let (one, further) = (&needs[index], further_ports(needs, index));
         let replica = move |replica| Replica { service: one.name.clone(), replica, port: one.port, further };
         (0..one.count).map(replica)
     };
@@ -65,58 +61,6 @@ fn further_ports(needs: &[Needs], index: usize) -> usize {
             Some(Tls::Plain) => 1 + others(),
             Some(Tls::Mutual) => 2 + others(),
         }
-}
-
-fn needs(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Needs> {
-    let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
-    let Some(services) = system.get(&SERVICES) else { return Vec::new() };
-    let mut all: Vec<Needs> = Vec::new();
-    for (name, written) in services.entries() {
-        let node = complete(written.node, &SERVICE, values);
-        let at = written.with(&node);
-        check(at, &SERVICE, Pass::Bound, report);
-        check_replicas(written, at, report);
-        let one = needs_of(name, at);
-        check_port(at, &one, &all, report);
-        all.push(one);
-    }
-    all
-}
-
-fn needs_of(name: &str, at: At<'_>) -> Needs {
-    let component = entry::of(&at);
-    let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
-    let sidecar = at.get(&SIDECAR).filter(|sidecar| !sidecar::is_none(*sidecar));
-    Needs {
-        name: name.to_owned(),
-        count: own_count.or_else(|| at.read(&REPLICAS)).unwrap_or(1),
-        port: at.read(&PORT),
-        url: component.map_or_else(Url::http, |(entry, at)| (entry.url)(at)),
-        component: component.map(|(entry, _)| entry),
-        sidecar: sidecar.map(|at| if at.read(&TLS) == Some(true) { Tls::Mutual } else { Tls::Plain }),
-    }
-}
-
-/// A component that itself says how many replicas it has allows no `replicas`.
-fn check_replicas(written: At<'_>, at: At<'_>, report: &mut Report) {
-    let (Some(replicas), Some((entry, component))) = (written.get(&REPLICAS), entry::of(&at)) else { return };
-    if (entry.replicas)(component).is_some() {
-        let problem = Problem::new(format!("`{}` allows no `replicas`", entry.key));
-        report.add(replicas.key_place(), written.path(), problem.hint("set `nodes` instead"));
-    }
-}
-
-fn check_port(at: At<'_>, one: &Needs, earlier: &[Needs], report: &mut Report) {
-    let (Some(port), Some(port_at)) = (one.port, at.get(&PORT)) else { return };
-    let problem = match earlier.iter().find(|other| other.port == Some(port)) {
-        Some(other) => format!("port {port} is taken by `{}`", other.name),
-        None if one.count > 1 => {
-            format!("a fixed port allows one replica, found {} replicas", one.count)
-        }
-        None => return,
-    };
-    let hint = "without `port`, each replica gets its own";
-    report.add(port_at.place(), port_at.path(), Problem::new(problem).hint(hint));
 }
 
 /// The addresses of a trial.
@@ -140,10 +84,9 @@ struct Layout<'a> {
 }
 
 impl<'a> Network<'a> {
-    /// The network of a variant whose replicas were handed these ports. Errors of the services are reported
-    /// elsewhere.
-    pub(super) fn new(root: At<'_>, values: &Values<'_>, bindings: &'a Bindings) -> Self {
-        Self { needs: needs(root, values, &mut Report::new("")), bindings }
+    /// The network of services whose replicas were handed these ports.
+    pub(super) fn new(needs: Vec<Needs>, bindings: &'a Bindings) -> Self {
+        Self { needs, bindings }
     }
 
     /// The replicas of a service and their ports.
@@ -230,8 +173,8 @@ impl<'a> Network<'a> {
 
     /// The sidecar of a replica, as its service has it; `None` if it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
-        let at = service.get(&SIDECAR)?;
-        let proxy = at.read(&PROXY)??;
+        let at = service.named(SIDECAR)?;
+        let proxy = sidecar::proxy(at)?;
         let layout = self.layout(of);
         let has_tls = layout.tls.is_some();
         let outbound = layout.outbound.iter().filter_map(|(needs, replica, listen)| {

@@ -7,20 +7,42 @@ use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{LatencyFigures, LoadSecond, ReportedLoad};
 use narrows_model::units;
+use serde_json::json;
 
+use super::at::At;
+use super::command::COMMAND;
 use super::error::{Problem, Report, shortened};
-use super::grammar::{LOAD, OBJECTIVES};
-use super::key::{Key, Value, literal};
-use super::kind::{self, finite};
-use super::load::{COMMAND, SCENARIOS};
+use super::key::{Key, Value, literal, optional};
+use super::kind::{self, AS_TEXT, Simple, finite, no_hint};
+use super::load::{LOAD, SCENARIOS};
 use super::shape::{Field, Map, Shape};
-use super::tree::At;
+use super::values::MANY;
 use super::{flow, quantity};
 
-const WITH_SCOPE: Value<Objective> = literal(&kind::OBJECTIVE);
+/// `metric < bound`, perhaps with `scenario/request:` before it.
+static OBJECTIVE_TEXT: Simple<Objective> = Simple {
+    expected: "an objective such as `p95 < 300ms`",
+    name: "objective",
+    written: AS_TEXT,
+    read: |text| parse(text).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": pattern() }),
+};
+
+/// `metric < bound`.
+static LIMIT_TEXT: Simple<Objective> = Simple {
+    expected: "an objective such as `p95 < 300ms`",
+    name: "metric, operator and bound",
+    written: AS_TEXT,
+    read: |text| limit(text).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": limit_pattern() }),
+};
+
+const WITH_SCOPE: Value<Objective> = literal(&OBJECTIVE_TEXT);
 
 const LIMIT: Key<Objective> =
-    Key::required("objective", literal(&kind::LIMIT), "A metric, an operator and a bound, such as `p95 < 300ms`.");
+    Key::required("objective", literal(&LIMIT_TEXT), "A metric, an operator and a bound, such as `p95 < 300ms`.");
 
 const SCENARIO: Key<String> =
     Key::optional("scenario", literal(&kind::NAME), "The scenario whose requests it is about. Without it, all.");
@@ -40,10 +62,16 @@ const ABORT: Key<bool> = Key::default(
 );
 
 /// An objective, as a text or as a map.
-pub(super) static OBJECTIVE: Shape = Shape::Either(&[
+static OBJECTIVE: Shape = Shape::Either(&[
     WITH_SCOPE.shape(),
     Shape::Map(Map::new(&[LIMIT.field, SCENARIO.field, REQUEST.field, ABORT.field])),
 ]);
+
+pub(super) const OBJECTIVES: Field = optional(
+    "objectives",
+    Shape::List { item: &OBJECTIVE, least: 0, most: MANY },
+    "The objectives of the system under this load, such as `p95 < 300ms`, `error_rate == 0`, `rate >= 100/s`.",
+);
 
 /// A bound on something that is measured.
 #[derive(Debug, Clone, PartialEq)]

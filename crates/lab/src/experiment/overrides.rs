@@ -13,21 +13,24 @@ use super::error::{ExperimentError, did_you_mean};
 use super::scalars::{ITEM, Role, Scalar, Scalars};
 use super::scaled::{scaled, scaled_share};
 use super::variant::OTHERWISE;
-use super::{Experiment, parse, read};
+use super::{Experiment, Language};
 
-/// Reads an experiment file as [`read`] does and gives parameters other values, in every variant. Of two values for one
-/// parameter, the last counts.
-///
-/// # Errors
-/// As [`read`]; when the experiment has no such parameter; when a value does not fit where the parameter is used.
-pub fn read_with(path: &Path, values: &[(String, String)]) -> Result<Experiment, ExperimentError> {
-    let experiment = read(path)?;
-    if values.is_empty() {
-        return Ok(experiment);
+impl Language {
+    /// Reads an experiment file as [`Language::read`] does and gives parameters other values, in every variant. Of two
+    /// values for one parameter, the last counts.
+    ///
+    /// # Errors
+    /// As [`Language::read`]; when the experiment has no such parameter; when a value does not fit where the parameter is
+    /// used.
+    pub fn read_with(self, path: &Path, values: &[(String, String)]) -> Result<Experiment, ExperimentError> {
+        let experiment = self.read(path)?;
+        if values.is_empty() {
+            return Ok(experiment);
+        }
+        let values: BTreeMap<&str, &str> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let source = with_values(&experiment, &values)?;
+        self.parse(&source, experiment.file(), &experiment.dir).map_err(ExperimentError::Invalid)
     }
-    let values: BTreeMap<&str, &str> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let source = with_values(&experiment, &values)?;
-    parse(&source, experiment.file(), &experiment.dir).map_err(ExperimentError::Invalid)
 }
 
 impl Experiment {
@@ -48,7 +51,7 @@ impl Experiment {
             let no_number = || ExperimentError::NoNumber { name: parameter.to_owned(), value: scalar.text.clone() };
             Some(new.ok_or_else(no_number))
         })?;
-        parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
+        self.language.parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
     }
 }
 
@@ -138,7 +141,7 @@ variants:
 ";
 
     fn experiment() -> Experiment {
-        parse(SOURCE, "e.yaml", Path::new("/lab")).unwrap()
+        crate::language().parse(SOURCE, "e.yaml", Path::new("/lab")).unwrap()
     }
 
     fn changed(values: &[(&str, &str)]) -> Result<String, ExperimentError> {
@@ -153,7 +156,7 @@ variants:
             .replace("pool: 50, rate: \"200\"", "pool: \"7\", rate: \"a: \\\"b\\\" # ü\"");
         let source = changed(&[("pool", "7"), ("rate", "a: \"b\" # ü")]).unwrap();
         assert_eq!(source, expected);
-        let experiment = parse(&source, "e.yaml", Path::new("/lab")).unwrap();
+        let experiment = crate::language().parse(&source, "e.yaml", Path::new("/lab")).unwrap();
         for variant in &experiment.variants {
             assert_eq!(
                 (variant.parameters["pool"].as_str(), variant.parameters["rate"].as_str()),
@@ -182,7 +185,9 @@ variants:
             format!("rate: {{ value: {value}, reason: why, held_by: [small], otherwise: {otherwise} }}")
         };
         let before = "rate: { value: '100', reason: why }";
-        let experiment = parse(&SOURCE.replace(before, &rate("'100'", "0.9")), "e.yaml", Path::new("/lab")).unwrap();
+        let experiment = crate::language()
+            .parse(&SOURCE.replace(before, &rate("'100'", "0.9")), "e.yaml", Path::new("/lab"))
+            .unwrap();
         let large = |value: &str| format!("rate: \"{value}\" }}");
         for (factor, value, of_large, otherwise) in [(0.8, "80", "160", "0.72"), (1.2, "120", "240", "1")] {
             let scaled = experiment.scaled("rate", factor).unwrap().source;
@@ -206,10 +211,12 @@ variants:
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("e.yaml");
         std::fs::write(&file, SOURCE).unwrap();
-        let set =
-            |pool: &str| read_with(&file, &[("pool".to_owned(), "1".to_owned()), ("pool".to_owned(), pool.to_owned())]);
+        let set = |pool: &str| {
+            crate::language()
+                .read_with(&file, &[("pool".to_owned(), "1".to_owned()), ("pool".to_owned(), pool.to_owned())])
+        };
         assert_eq!(set("9").unwrap().parameters["pool"], "9");
-        assert_eq!(read_with(&file, &[]).unwrap().source, SOURCE);
+        assert_eq!(crate::language().read_with(&file, &[]).unwrap().source, SOURCE);
         let error = set("many").unwrap_err().to_string();
         assert!(error.contains("e.yaml:10:") && error.contains("found \"many\""), "{error}");
     }

@@ -6,22 +6,47 @@
 use std::time::Duration;
 
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure, chosen};
+use serde_json::json;
 
+use super::at::At;
 use super::error::{Problem, Report};
-use super::grammar::{AMOUNT, EXPERIMENT, MANY, PARAMETERS, PUBLISHED, TEXT, VARIANTS};
 use super::key::{Key, Value, literal, optional, required};
-use super::kind;
+use super::kind::{self, AS_TEXT, Simple, no_hint};
+use super::language::Language;
 use super::names::Names;
 use super::shape::{Branch, Field, Map, Named, Shape, Tagged};
-use super::tree::At;
-use super::variant::{self, REASON, Variant, parameter};
+use super::values::{AMOUNT, MANY, TEXT};
+use super::variant::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
+
+/// A service's name, a space, and the name of its spans.
+static OPERATION_TEXT: Simple<(String, String)> = Simple {
+    expected: "a service and the name of its spans such as `orders GET /orders`",
+    name: "`SERVICE SPAN`",
+    written: AS_TEXT,
+    read: |text| {
+        let (service, name) = operation(text).ok_or(None)?;
+        Ok((service.to_owned(), name.to_owned()))
+    },
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": OPERATION_PATTERN }),
+};
+
+/// A measure of published figures.
+static MEASURE_NAME: Simple<Measure> = Simple {
+    expected: "a measure",
+    name: "measure",
+    written: AS_TEXT,
+    read: |text| measure(text).ok_or(None),
+    hint: no_hint,
+    schema: || json!({ "type": "string" }),
+};
 
 const SOURCE: Key<String> =
     Key::required("source", TEXT, "Where the figures were published: title, publisher, perhaps the address.");
 
 const OPERATION: Key<(String, String)> = Key::optional(
     "operation",
-    literal(&kind::OPERATION),
+    literal(&OPERATION_TEXT),
     "The service, a space, and the name of its spans that the figures are about. Without \
      it, durations and `completed` are those of all requests of the load.",
 );
@@ -37,12 +62,14 @@ const RATIO_TO: Field = optional(
     "By variant, the variant that its ratios are to. Those of the others are to the first variant.",
 );
 
-pub(super) const PUBLISHED_SHAPE: Shape =
-    Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, RATIO_TO, FIGURES]));
+const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, RATIO_TO, FIGURES]));
+
+pub(super) const PUBLISHED: Field =
+    optional("published", PUBLISHED_SHAPE, "Figures published elsewhere, shown beside the measured ones.");
 
 const MEASURE: Key<Measure> = Key::required(
     "measure",
-    literal(&kind::MEASURE),
+    literal(&MEASURE_NAME),
     "What was measured: one of those below, each at most once, `metric` once for each metric.",
 );
 
@@ -112,10 +139,10 @@ const fn by_variant(value: &'static Shape) -> Shape {
 }
 
 /// Regular expression of the texts that [`operation`] accepts.
-pub(super) const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ ].*$";
+const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ ].*$";
 
 /// Takes a service and the name of its spans apart.
-pub(super) fn operation(text: &str) -> Option<(&str, &str)> {
+fn operation(text: &str) -> Option<(&str, &str)> {
     let (service, name) = text.split_once(' ')?;
     let is_whole = kind::is_name(service) && !name.is_empty() && !name.starts_with(' ');
     is_whole.then_some((service, name))
@@ -158,7 +185,7 @@ fn texts(at: Option<At<'_>>) -> Vec<(String, String)> {
 }
 
 /// The measure of that name.
-pub(super) fn measure(word: &str) -> Option<Measure> {
+fn measure(word: &str) -> Option<Measure> {
     Measure::ALL.into_iter().find(|measure| measure.as_str() == word)
 }
 
@@ -172,16 +199,17 @@ fn value(measure: Measure, at: At<'_>) -> Option<f64> {
 }
 
 /// Judges what published figures say about the rest of the file.
-pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
+pub(super) fn check(root: At<'_>, language: Language, variants: &[Variant], report: &mut Report) {
     let Some(section) = root.get(&PUBLISHED) else { return };
-    check_service(section, root, report);
-    let known = known_variants(root, variants);
+    let names = Names::of(root.node, language);
+    check_service(section, &names, report);
+    let known = known_variants(root, language, variants);
     check_bases(section, known.as_deref(), report);
     let mut lines: Vec<(String, usize)> = Vec::new();
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
-        check_fitted(at, root, report);
+        check_fitted(at, &names, report);
         let Some(known) = &known else { continue };
         for values in [at.get(&NUMBERS), at.get(&FITTED)].into_iter().flatten() {
             check_keys(values, known, report);
@@ -205,9 +233,8 @@ fn check_keys(values: At<'_>, known: &[&str], report: &mut Report) {
     }
 }
 
-fn check_service(section: At<'_>, root: At<'_>, report: &mut Report) {
+fn check_service(section: At<'_>, names: &Names<'_>, report: &mut Report) {
     let Some(at) = section.get(&OPERATION) else { return };
-    let names = Names::of(root.node);
     let (Some((service, _)), Some(known)) = (section.read(&OPERATION), names.services()) else { return };
     if !known.contains(&service.as_str()) {
         report.add(at.place(), at.path(), Problem::unknown("service", &service, known.iter().copied()));
@@ -228,8 +255,7 @@ fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
 }
 
 /// A word that could be a parameter's name must be one; several words describe something else.
-fn check_fitted(figure: At<'_>, root: At<'_>, report: &mut Report) {
-    let names = Names::of(root.node);
+fn check_fitted(figure: At<'_>, names: &Names<'_>, report: &mut Report) {
     let (Some(fitted), Some(known)) = (figure.get(&FITTED), names.parameters()) else { return };
     for (_, at) in fitted.entries() {
         let parts = at.text().into_iter().flat_map(chosen);
@@ -251,13 +277,13 @@ fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &m
 }
 
 /// The names of the variants; `None` if they are unknown because a name, or the whole section, may be misspelt.
-fn known_variants<'a>(root: At<'_>, variants: &'a [Variant]) -> Option<Vec<&'a str>> {
+fn known_variants<'a>(root: At<'_>, language: Language, variants: &'a [Variant]) -> Option<Vec<&'a str>> {
     let is_known = match root.get(&VARIANTS) {
         Some(list) => {
             list.items().next().is_some()
                 && list.items().all(|at| at.get(&variant::NAME).is_some_and(|name| name.text().is_some()))
         }
-        None => !EXPERIMENT.has_strangers(root.node),
+        None => !language.experiment.has_strangers(root.node),
     };
     is_known.then(|| variants.iter().map(|variant| variant.name.as_str()).collect())
 }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use narrows_model::load::StageShape;
 
+use super::at::At;
 use super::error::{Problem, Report};
 use super::flow::{STEP_LIST, STEPS};
-use super::grammar::{LISTED_MAX, POSITIVE_DURATION};
 use super::key::{Key, Value, optional, parameter};
 use super::kind;
 use super::model::{USERS, USERS_OR_NONE, scaled};
 use super::shape::{Field, Map, Rule, Shape, Written};
-use super::tree::{At, Form};
+use super::tree::Form;
+use super::values::{LISTED_MAX, POSITIVE_DURATION};
 
 /// So many levels are one a second for a quarter of an hour; more is a slip of the pen.
 const LEVELS_MAX: f64 = 1000.0;

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
 
+use super::addresses::CLIENT_ADDRESSES;
+use super::at::At;
 use super::error::Report;
-use super::flow::REQUEST;
-use super::grammar::{LOAD, OBJECTIVES};
-use super::load::CLIENT_ADDRESSES;
-use super::objective::{self, Objective};
+use super::load::LOAD;
+use super::objective::{self, OBJECTIVES, Objective};
 use super::placeholder::{TrialPiece, trial_pieces};
-use super::tree::{self, At, Form, Node};
+use super::request::REQUEST;
+use super::tree::{self, Form, Node};
 use super::{addresses, published, thresholds};
 
 /// What conclusions need of an experiment. As far as it can be read: a run file may come from elsewhere, and the data

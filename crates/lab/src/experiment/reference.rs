@@ -4,20 +4,26 @@
 //! `system.services` or `load.scenarios[constant-vus]`. Keys of a map inside it are listed with it, as `stop.signal`,
 //! unless that map has a table of its own, to which the row then links.
 
-use super::grammar::EXPERIMENT;
+use super::language::Language;
 use super::shape::{Field, Given, Map, Need, Rule, Scope, Shape, Tagged, Written};
 
 const BEGIN: &str = "<!-- keys: ";
 const END: &str = "<!-- end -->\n";
 const HEAD: &str = "| key | value | default | meaning |\n|---|---|---|---|\n";
 
-/// The page with its tables written anew.
-///
-/// # Errors
-/// When a marker names no map of the file or is not closed, and when a map of the file has no table.
-pub fn with_tables(page: &str) -> Result<String, String> {
-    let tables = tables_of(page)?;
-    let mut missing = tables_needed();
+impl Language {
+    /// The page with its tables written anew.
+    ///
+    /// # Errors
+    /// When a marker names no map of the file or is not closed, and when a map of the file has no table.
+    pub fn with_tables(self, page: &str) -> Result<String, String> {
+        with_tables(page, self.experiment)
+    }
+}
+
+fn with_tables(page: &str, experiment: &'static Shape) -> Result<String, String> {
+    let tables = tables_of(page, experiment)?;
+    let mut missing = tables_needed(experiment);
     let mut text = String::new();
     let mut rest = page;
     for table in &tables {
@@ -60,7 +66,7 @@ impl Table {
     }
 }
 
-fn tables_of(page: &str) -> Result<Vec<Table>, String> {
+fn tables_of(page: &str, experiment: &'static Shape) -> Result<Vec<Table>, String> {
     let mut title = "";
     let mut tables = Vec::new();
     for line in page.lines() {
@@ -68,7 +74,8 @@ fn tables_of(page: &str) -> Result<Vec<Table>, String> {
             title = heading.trim_start_matches('#').trim();
         }
         if let Some(path) = line.strip_prefix(BEGIN).and_then(|line| line.strip_suffix(" -->")) {
-            let section = find(path).ok_or_else(|| format!("`{path}` is not a map of the experiment file"))?;
+            let section =
+                find(path, experiment).ok_or_else(|| format!("`{path}` is not a map of the experiment file"))?;
             tables.push(Table { path: path.to_owned(), section, title: title.to_owned() });
         }
     }
@@ -144,8 +151,8 @@ fn sections_in(shape: &'static Shape) -> Vec<(&'static str, Section)> {
     }
 }
 
-fn find(path: &str) -> Option<Section> {
-    let mut section = Section::of(&EXPERIMENT)?;
+fn find(path: &str, experiment: &'static Shape) -> Option<Section> {
+    let mut section = Section::of(experiment)?;
     for step in path.split('.').filter(|step| *step != "experiment") {
         let (key, branch) = step.split_once('[').map_or((step, None), |(key, rest)| (key, rest.strip_suffix(']')));
         let field =
@@ -162,7 +169,7 @@ fn find(path: &str) -> Option<Section> {
 }
 
 /// Every section of the file and a path of it.
-fn tables_needed() -> Vec<(String, Id)> {
+fn tables_needed(experiment: &'static Shape) -> Vec<(String, Id)> {
     fn collect(section: &Section, path: &str, found: &mut Vec<(String, Id)>) {
         if found.iter().any(|(_, id)| *id == section.id()) {
             return;
@@ -177,7 +184,7 @@ fn tables_needed() -> Vec<(String, Id)> {
         }
     }
     let mut found = Vec::new();
-    Section::of(&EXPERIMENT).iter().for_each(|section| collect(section, "experiment", &mut found));
+    Section::of(experiment).iter().for_each(|section| collect(section, "experiment", &mut found));
     found
 }
 

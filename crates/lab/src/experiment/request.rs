@@ -1,29 +1,70 @@
 //! The request of a scenario: `GET /orders?limit={{limit}}`, or a map with method, path, headers and body.
 
 use narrows_model::load::{RequestTemplate, Segment, Template};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
+use super::at::At;
 use super::drawn::Drawn;
 use super::error::{Problem, Report, shortened};
-use super::grammar::MANY;
 use super::key::{Key, Value, optional, trial};
-use super::kind::{self, OneOf};
+use super::kind::{self, AS_TEXT, OneOf, Simple, no_hint};
 use super::placeholder::{self, RequestPiece};
 use super::shape::{Field, Map, Named, Rule, Scope, Shape};
-use super::tree::{At, Form, Node, Origin};
+use super::tree::{Form, Node, Origin};
+use super::values::MANY;
 
 /// The methods a request can have.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// `METHOD /path`.
+pub(crate) static REQUEST_LINE: Simple<(String, String)> = Simple {
+    expected: "a request such as `GET /orders`",
+    name: "`METHOD /path`",
+    written: AS_TEXT,
+    read: |text| line(text).map(|(method, path)| (method.to_owned(), path.to_owned())).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": line_pattern() }),
+};
+
+/// The path of a request.
+static REQUEST_PATH: Simple<String> = Simple {
+    expected: "a path such as `/orders`",
+    name: "path",
+    written: AS_TEXT,
+    read: |text| path(text).map(|()| text.to_owned()).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": PATH_PATTERN }),
+};
+
+/// The name of an HTTP header to send.
+static HEADER_NAME: Simple<String> = Simple {
+    expected: "the name of a header",
+    name: "header name",
+    written: AS_TEXT,
+    read: |text| header_name(text).map(|()| text.to_owned()).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": HEADER_NAME_PATTERN }),
+};
+
+/// The name of an HTTP header of a response.
+pub(super) static RESPONSE_HEADER: Simple<String> = Simple {
+    expected: "the name of a header",
+    name: "header name",
+    written: AS_TEXT,
+    read: |text| token(text).map(|()| text.to_owned()).map_err(Some),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": HEADER_NAME_PATTERN }),
+};
 
 const TEXT: Value<String> = trial(&kind::TEXT);
 
 const METHOD: Key<&str> = Key::default("method", trial(&OneOf(METHODS)), "GET", "The method.");
 
-const PATH: Key<String> = Key::required("path", trial(&kind::REQUEST_PATH), "Path and query. It begins with `/`.");
+const PATH: Key<String> = Key::required("path", trial(&REQUEST_PATH), "Path and query. It begins with `/`.");
 
 const HEADERS: Field = optional(
     "headers",
-    Shape::Named(Named { what: "header", name: &kind::HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
+    Shape::Named(Named { what: "header", name: &HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
     "Headers by name. Narrows itself sets `Content-Length` and `Transfer-Encoding`.",
 );
 
@@ -37,13 +78,16 @@ const JSON: Field = optional(
 
 /// A request, as a line or as a map.
 pub(super) const REQUEST_SHAPE: Shape = Shape::Either(&[
-    trial(&kind::REQUEST).shape(),
+    trial(&REQUEST_LINE).shape(),
     Shape::Map(Map {
         fields: &[METHOD.field, PATH.field, HEADERS, BODY.field, JSON],
         rules: &[Rule::AtMostOne([BODY.given(), JSON.given()])],
         others: None,
     }),
 ]);
+
+pub(super) const REQUEST: Field =
+    optional("request", REQUEST_SHAPE, "The request that is sent repeatedly: `METHOD /path`, or a map.");
 
 /// Regular expression of the texts that [`header_name`] accepts, but for the two names that it refuses.
 pub(super) const HEADER_NAME_PATTERN: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";

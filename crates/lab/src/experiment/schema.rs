@@ -6,20 +6,22 @@
 use serde_json::{Map as Object, Value, json};
 
 use super::complete::default_of;
-use super::grammar::EXPERIMENT;
 use super::kind::{AnyKind, TEXT};
+use super::language::Language;
 use super::request::to_json;
 use super::shape::{Field, Given, Named, Need, Rule, Scope, Shape, Tagged, Written};
 
-/// The JSON Schema of the experiment file.
-pub fn json_schema() -> Value {
-    let mut schema = Object::new();
-    schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
-    schema.insert("title".into(), json!("Narrows experiment"));
-    if let Value::Object(experiment) = of_shape(&EXPERIMENT) {
-        schema.extend(experiment);
+impl Language {
+    /// The JSON Schema of the experiment file.
+    pub fn json_schema(self) -> Value {
+        let mut schema = Object::new();
+        schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+        schema.insert("title".into(), json!("Narrows experiment"));
+        if let Value::Object(experiment) = of_shape(self.experiment) {
+            schema.extend(experiment);
+        }
+        Value::Object(schema)
     }
-    Value::Object(schema)
 }
 
 fn of_shape(shape: &'static Shape) -> Value {
@@ -228,11 +230,11 @@ mod tests {
 
     fn schema_accepts(source: &str) -> bool {
         let node = parse(source, &mut Report::new("e.yaml")).unwrap();
-        is_valid(&serde_json::from_str(&to_json(&node)).unwrap(), &json_schema())
+        is_valid(&serde_json::from_str(&to_json(&node)).unwrap(), &crate::language().json_schema())
     }
 
     fn check_accepts(source: &str) -> bool {
-        super::super::parse(source, "e.yaml", Path::new("/lab")).is_ok()
+        crate::language().parse(source, "e.yaml", Path::new("/lab")).is_ok()
     }
 
     const SMALL: &str = "\
@@ -448,7 +450,7 @@ load:
 
     #[test]
     fn every_measure_is_a_case_of_the_grammar() {
-        let schema = json_schema();
+        let schema = crate::language().json_schema();
         let cases = &schema["properties"]["published"]["properties"]["figures"]["items"]["oneOf"];
         let shown: Vec<(String, bool)> = cases
             .as_array()
@@ -465,7 +467,7 @@ load:
 
     #[test]
     fn every_key_has_a_description_and_every_default_fits_its_key() {
-        let schema = json_schema();
+        let schema = crate::language().json_schema();
         let mut keys = 0;
         walk(&schema, &mut |key, property| {
             keys += 1;

@@ -4,21 +4,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::json;
 
+use super::at::At;
 use super::bound::{Allotted, BoundService, Ready, Restart, Start};
 use super::check::{Pass, check};
 use super::complete::complete;
+use super::declaration::Declaration;
 use super::error::{Problem, Report};
-use super::grammar::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION, SERVICES, SYSTEM};
-use super::key::{Key, Value, default, optional, parameter, replica};
-use super::kind::{self, Whole, Words};
-use super::names::Values;
+use super::key::{Key, Value, default, optional, parameter, replica, required};
+use super::kind::{self, AS_TEXT, Refusal, Simple, Whole, Words, no_hint};
+use super::language::{Language, kept};
+use super::names::{SERVICES, SYSTEM, Values};
 use super::network::Network;
 use super::shape::{Field, Given, Map, Named, Rule, Scope, Shape};
-use super::sidecar::SIDECAR_SHAPE;
-use super::tree::At;
-use super::{quantity, read};
-use crate::components::{self, BoundComponent, entry};
+use super::values::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
+use super::{quantity, read, request, sidecar};
 
 /// How long a service may take to become ready unless the file says otherwise.
 pub(crate) const READY_TIMEOUT: &str = "30s";
@@ -119,13 +120,17 @@ const RESTART: Key<Restart> = Key::default(
     "Whether a replica that ends by itself under load is started again, at most five times in a trial, or ends the run.",
 );
 
-pub(super) const SIDECAR: Field = optional(
-    "sidecar",
-    SIDECAR_SHAPE,
-    "A proxy beside each replica, through which it is called and calls other services.",
-);
+/// `tcp`, or `METHOD /path`.
+pub(super) static PROBE_TEXT: Simple<Ready> = Simple {
+    expected: "`tcp` or a request such as `GET /health`",
+    name: "`tcp` or `METHOD /path`",
+    written: AS_TEXT,
+    read: probe,
+    hint: no_hint,
+    schema: || json!({ "anyOf": [{ "const": "tcp" }, { "type": "string", "pattern": request::line_pattern() }] }),
+};
 
-const PROBE: Value<Ready> = replica(&kind::PROBE);
+const PROBE: Value<Ready> = replica(&PROBE_TEXT);
 
 const READY_SHAPE: Shape = Shape::Either(&[
     PROBE.shape(),
@@ -137,7 +142,7 @@ const READY_SHAPE: Shape = Shape::Either(&[
 ]);
 
 const READY_HTTP: Key<(String, String)> =
-    Key::optional("http", replica(&kind::REQUEST), "A request that must return a status below 400.");
+    Key::optional("http", replica(&request::REQUEST_LINE), "A request that must return a status below 400.");
 
 const READY_LOG: Key<String> =
     Key::optional("log", REPLICA_TEXT, "A text that must appear in a line that the service prints.");
@@ -145,69 +150,73 @@ const READY_LOG: Key<String> =
 pub(crate) const READY_AFTER: Key<Duration> =
     Key::default("timeout", POSITIVE_DURATION, READY_TIMEOUT, "How long that may take.");
 
-/// One service: a program or one of the components.
-pub(super) static SERVICE: Shape = Shape::Map(Map {
-    fields: &SERVICE_FIELDS,
-    rules: &[
-        Rule::ExactlyOne(&STARTS),
-        Rule::OnlyBeside(&[SETUP.name(), SETUP_TIMEOUT.name(), CWD.name()], RUN.name()),
-    ],
-    others: None,
-});
-
-/// `run` and the keys of the components.
-static STARTS: [Given; 1 + components::ALL.len()] = {
-    let mut starts = [RUN.given(); 1 + components::ALL.len()];
-    let mut at = 0;
-    while at < components::ALL.len() {
-        starts[1 + at] = component(components::ALL[at]).given();
-        at += 1;
-    }
-    starts
-};
-
 /// Keys of programs, which stand before the components'.
 const PROGRAM_FIELDS: [Field; 3] = [SETUP, SETUP_TIMEOUT.field, RUN];
 
+/// Keys that are allowed only beside `run`.
+const PROGRAM_KEYS: &[&str] = &[SETUP.name(), SETUP_TIMEOUT.name(), CWD.name()];
+
 /// Keys of all services, which stand behind them.
-const COMMON_FIELDS: [Field; 10] =
-    [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field, SIDECAR];
+const COMMON_FIELDS: [Field; 9] =
+    [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field];
 
-const SERVICE_FIELDS_COUNT: usize = PROGRAM_FIELDS.len() + components::ALL.len() + COMMON_FIELDS.len();
+/// The grammar of one service: a program or one of these components, perhaps with one of these proxies beside it.
+pub(super) fn shape(components: &[&Declaration], proxies: Vec<&'static str>) -> Shape {
+    let of_components: Vec<Field> = components.iter().map(|component| component.field()).collect();
+    let starts: Vec<Given> = [RUN].iter().chain(&of_components).map(Field::given).collect();
+    let sidecar = optional(
+        sidecar::SIDECAR,
+        sidecar::shape(proxies),
+        "A proxy beside each replica, through which it is called and calls other services.",
+    );
+    Shape::Map(Map {
+        fields: kept([&PROGRAM_FIELDS, &of_components[..], &COMMON_FIELDS, &[sidecar]].concat()),
+        rules: kept([Rule::ExactlyOne(kept(starts)), Rule::OnlyBeside(PROGRAM_KEYS, RUN.name())]),
+        others: None,
+    })
+}
 
-static SERVICE_FIELDS: [Field; SERVICE_FIELDS_COUNT] = {
-    let mut fields = [RUN; SERVICE_FIELDS_COUNT];
-    let mut at = 0;
-    while at < SERVICE_FIELDS_COUNT {
-        let (of_components, of_all) = (PROGRAM_FIELDS.len(), PROGRAM_FIELDS.len() + components::ALL.len());
-        fields[at] = if at < of_components {
-            PROGRAM_FIELDS[at]
-        } else if at < of_all {
-            component(components::ALL[at - of_components])
-        } else {
-            COMMON_FIELDS[at - of_all]
-        };
-        at += 1;
+/// The section of services.
+pub(super) fn system(service: &'static Shape) -> Field {
+    let services = required(
+        SERVICES,
+        Shape::Named(Named { what: "service", name: &kind::NAME, value: service, least: 1, most: MANY }),
+        "The services by name. They are started in this order, each when the one before it is ready, and stopped in \
+         reverse.",
+    );
+    optional(
+        SYSTEM,
+        Shape::Map(Map::new(kept([services]))),
+        "What Narrows starts. Without it, the load goes to a system that already runs.",
+    )
+}
+
+/// Reports a `ready` with more than a timeout beside a component, which has its own readiness check.
+pub(super) fn check_readiness(root: At<'_>, language: Language, report: &mut Report) {
+    let Some(system) = root.named(SYSTEM) else { return };
+    let Some(services) = system.named(SERVICES) else { return };
+    for (_, service) in services.entries() {
+        let Some((component, _)) = language.component(&service) else { continue };
+        let Some(ready) = service.get(&READY) else { continue };
+        let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == READY_AFTER.name());
+        if !is_only_timeout {
+            let problem = Problem::new(format!("`{}` allows no readiness check", component.key));
+            report.add(ready.place(), ready.path(), problem.hint("set only `timeout`: `{ timeout: 2m }`"));
+        }
     }
-    fields
-};
-
-/// The key of a component.
-const fn component(entry: &components::Entry) -> Field {
-    optional(entry.key, *entry.shape, entry.doc)
 }
 
 /// Checks that the folders which services are started in and the files which components read exist, as far as
 /// parameters alone tell which those are: what stands in the trial's folder, or in one named after a port, may come to
 /// be. So may any once a setup has run.
-pub(super) fn check_folders(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) {
-    let Some(system) = root.get(&SYSTEM) else { return };
-    let Some(services) = system.get(&SERVICES) else { return };
+pub(super) fn check_folders(root: At<'_>, language: Language, values: &Values<'_>, dir: &Path, report: &mut Report) {
+    let Some(system) = root.named(SYSTEM) else { return };
+    let Some(services) = system.named(SERVICES) else { return };
     for (_, at) in services.entries() {
-        let node = complete(at.node, &SERVICE, values);
+        let node = complete(at.node, language.service, values);
         let whole = at.with(&node);
-        match entry::of(&whole) {
-            Some((entry, settings)) => (entry.check_files)(settings, dir, report),
+        match language.component(&whole) {
+            Some((component, settings)) => (component.check_files)(settings, dir, report),
             None if at.has(&CWD) => check_folder(whole, dir, report),
             None => {}
         }
@@ -230,20 +239,21 @@ fn check_folder(service: At<'_>, dir: &Path, report: &mut Report) {
 /// All replicas, whole.
 pub(super) fn build(
     root: At<'_>,
+    language: Language,
     values: &Values<'_>,
     network: &Network<'_>,
     dir: &Path,
     report: &mut Report,
 ) -> Vec<BoundService> {
-    let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
-    let Some(services) = system.get(&SERVICES) else { return Vec::new() };
+    let Some(system) = root.named(SYSTEM) else { return Vec::new() };
+    let Some(services) = system.named(SERVICES) else { return Vec::new() };
     let mut built = Vec::new();
     for (name, at) in services.entries() {
         for replica in network.of_service(name) {
             let values = Values { replica: Some(replica), ..*values };
-            let node = complete(at.node, &SERVICE, &values);
-            let built_one = build_one(at.with(&node), replica, network, dir, report);
-            built.extend(built_one.map(|service| with_own_defaults(service, at)));
+            let node = complete(at.node, language.service, &values);
+            let built_one = build_one(at.with(&node), language, replica, network, dir, report);
+            built.extend(built_one.map(|service| with_own_defaults(service, at, language)));
         }
     }
     built
@@ -251,21 +261,22 @@ pub(super) fn build(
 
 fn build_one(
     at: At<'_>,
+    language: Language,
     replica: &Allotted,
     network: &Network<'_>,
     dir: &Path,
     report: &mut Report,
 ) -> Option<BoundService> {
-    check(at, &SERVICE, Pass::Bound, report);
+    check(at, language.service, Pass::Bound, report);
     let cwd = read::path(dir, &at.read(&CWD)?);
     let setup =
         at.get(&SETUP).map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
     let (ready, ready_timeout) = ready(at.get(&READY)?)?;
     let stop = at.get(&STOP)?;
-    let start = match entry::of(&at) {
-        Some((entry, settings)) => {
-            let component = BoundComponent::new(entry, (entry.read)(settings, dir, report)?);
-            Start::Component { component, siblings: network.siblings(replica) }
+    let start = match language.component(&at) {
+        Some((component, settings)) => {
+            let settings = (component.read)(settings, dir, report)?;
+            Start::Component { settings, siblings: network.siblings(replica) }
         }
         None => Start::Run { command: command(at.get(&RUN)?, &cwd)?, ready },
     };
@@ -290,13 +301,13 @@ fn build_one(
 }
 
 /// Habits of a component unless the file says otherwise: the signal that ends it, the time until it is ready.
-fn with_own_defaults(mut service: BoundService, written: At<'_>) -> BoundService {
-    let Some((entry, _)) = entry::of(&written) else { return service };
+fn with_own_defaults(mut service: BoundService, written: At<'_>, language: Language) -> BoundService {
+    let Some((component, _)) = language.component(&written) else { return service };
     let sets = |section: &Field, key: &Field| written.get(section).is_some_and(|at| at.has(key));
     if !sets(&STOP, &STOP_SIGNAL) {
-        service.stop_signal = entry.stop_signal;
+        service.stop_signal = component.stop_signal;
     }
-    if let (false, Some(timeout)) = (sets(&READY, &READY_AFTER), quantity::duration(entry.ready_timeout)) {
+    if let (false, Some(timeout)) = (sets(&READY, &READY_AFTER), quantity::duration(component.ready_timeout)) {
         service.ready_timeout = timeout;
     }
     service
@@ -315,6 +326,16 @@ pub(super) fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
 /// The environment variables of something that is started.
 pub(super) fn env(section: At<'_>) -> Vec<(String, String)> {
     section.entries().filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned()))).collect()
+}
+
+fn probe(text: &str) -> Result<Ready, Refusal> {
+    if text == "tcp" {
+        return Ok(Ready::Tcp);
+    }
+    match request::line(text) {
+        Ok((method, path)) => Ok(Ready::Http { method: method.to_owned(), path: path.to_owned() }),
+        Err(problem) => Err(text.contains('/').then_some(problem)),
+    }
 }
 
 fn ready(at: At<'_>) -> Option<(Ready, Duration)> {

@@ -1,20 +1,19 @@
 //! `sidecar`: the proxy beside each replica of a service.
 
-use super::grammar::{CORES, FLAG, MEMORY};
-use super::key::{Key, parameter};
-use super::kind::Words;
+use super::at::At;
+use super::key::{Key, parameter, required};
+use super::kind::OneOf;
+use super::language::kept;
 use super::shape::{Map, Shape};
-use super::tree::At;
-use crate::components::sidecar::{self, Kind};
+use super::values::{CORES, FLAG, MEMORY};
 
-static PROXIES: Words<Option<&Kind>> = Words(&sidecar::CHOICES);
+/// The key of a service under which it has one.
+pub(super) const SIDECAR: &str = "sidecar";
 
-/// None stands for no sidecar.
-pub(super) const PROXY: Key<Option<&'static Kind>> = Key::required(
-    "proxy",
-    parameter(&PROXIES),
-    "The proxy; `none` for no sidecar, so that variants can switch it: `proxy: \"${proxy}\"`.",
-);
+const PROXY: &str = "proxy";
+
+/// The word for no sidecar.
+const NONE: &str = "none";
 
 pub(super) const TLS: Key<bool> = Key::default(
     "tls",
@@ -32,10 +31,24 @@ pub(super) const CPUS: Key<f64> =
 pub(super) const MEMORY_CAP: Key<u64> =
     Key::optional("memory", MEMORY, "How much memory each proxy may use. Without it, there is no cap.");
 
-pub(super) const SIDECAR_SHAPE: Shape =
-    Shape::Map(Map::new(&[PROXY.field, TLS.field, ACCESS_LOG.field, CPUS.field, MEMORY_CAP.field]));
+/// The grammar of a sidecar that is one of these proxies.
+pub(super) fn shape(proxies: Vec<&'static str>) -> Shape {
+    let words = kept(OneOf(kept([vec![NONE], proxies].concat())));
+    let proxy = required(
+        PROXY,
+        parameter(words).shape(),
+        "The proxy; `none` for no sidecar, so that variants can switch it: `proxy: \"${proxy}\"`.",
+    );
+    Shape::Map(Map::new(kept([proxy, TLS.field, ACCESS_LOG.field, CPUS.field, MEMORY_CAP.field])))
+}
+
+/// The name of the proxy; `None` for no sidecar.
+pub(super) fn proxy(sidecar: At<'_>) -> Option<String> {
+    let proxy = sidecar.named(PROXY)?.text()?;
+    (proxy != NONE).then(|| proxy.to_owned())
+}
 
 /// Whether it says that there is none.
 pub(super) fn is_none(sidecar: At<'_>) -> bool {
-    matches!(sidecar.read(&PROXY), Some(None))
+    sidecar.named(PROXY).is_some_and(|proxy| proxy.text() == Some(NONE))
 }

@@ -5,21 +5,50 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use narrows_model::load::{Tls, Trust};
+use serde_json::json;
 
 use super::address::{self, Scheme};
+use super::addresses::{self, CLIENT_ADDRESSES};
+use super::at::At;
 use super::bound::Bindings;
 use super::error::{Problem, Report};
-use super::grammar::FLAG;
-use super::key::{Key, parameter};
-use super::kind::{self, AnyKind};
-use super::load::{CLIENT_ADDRESSES, TARGET, TLS};
-use super::names::{HOST, Names};
-use super::shape::{Map, Rule, Shape};
-use super::tree::At;
-use super::{addresses, read};
+use super::key::{Key, literal, optional, parameter};
+use super::kind::{self, AS_TEXT, AnyKind, Simple, is_name, no_hint, owned};
+use super::language::Language;
+use super::names::Names;
+use super::network::HOST;
+use super::read;
+use super::shape::{Field, Map, Rule, Shape};
+use super::values::FLAG;
 
 /// Larger files of authorities are refused; the whole list of a browser is a fifth of it.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
+
+/// A service's name, `http://host:port` or `https://host:port`.
+pub(super) static TARGET_TEXT: Simple<String> = Simple {
+    expected: "the name of a service or `http://host:port`",
+    name: "service or URL",
+    written: AS_TEXT,
+    read: |text| {
+        if text.contains([':', '/']) {
+            address::parse(text).map(|_| text.to_owned()).map_err(Some)
+        } else {
+            owned(text, is_name(text))
+        }
+    },
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_-]*|https?://[^/]+/?)$" }),
+};
+
+/// The name of a server in its certificate.
+static SERVER_NAME_TEXT: Simple<String> = Simple {
+    expected: "a DNS name or an address",
+    name: "DNS name or address",
+    written: AS_TEXT,
+    read: |text| owned(text, address::is_server_name(text)),
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": address::SERVER_NAME_PATTERN }),
+};
 
 const INSECURE: Key<bool> = Key::optional("insecure", FLAG, "Whether any certificate is accepted. Without it, no.");
 
@@ -31,16 +60,29 @@ const CA: Key<String> = Key::optional(
 
 const SERVER_NAME: Key<String> = Key::optional(
     "server_name",
-    parameter(&kind::SERVER_NAME),
+    parameter(&SERVER_NAME_TEXT),
     "The server name that is sent (SNI) and verified. Without it, the target's host; for a service, `127.0.0.1`.",
 );
 
 /// `load.tls`.
-pub(super) const TLS_SHAPE: Shape = Shape::Map(Map {
+const TLS_SHAPE: Shape = Shape::Map(Map {
     fields: &[INSECURE.field, CA.field, SERVER_NAME.field],
     rules: &[Rule::AtMostOne([INSECURE.given(), CA.given()])],
     others: None,
 });
+
+pub(super) const TARGET: Key<String> = Key::optional(
+    "target",
+    literal(&TARGET_TEXT),
+    "A service of this file, or `http://host:port` or `https://host:port` of a system that already runs. Users are spread over a \
+     service's replicas.",
+);
+
+pub(super) const TLS: Field = optional(
+    "tls",
+    TLS_SHAPE,
+    "How the connection is encrypted and what is verified. Without it, `{}` with `https://`, else no TLS.",
+);
 
 /// Where the load goes.
 pub(super) struct Target {
@@ -56,7 +98,13 @@ pub(super) struct Target {
 
 impl Target {
     /// Finds the target. None when it was not given, or an error was reported, now or before.
-    pub(super) fn find(load: At<'_>, root: At<'_>, bindings: &Bindings, report: &mut Report) -> Option<Self> {
+    pub(super) fn find(
+        load: At<'_>,
+        root: At<'_>,
+        language: Language,
+        bindings: &Bindings,
+        report: &mut Report,
+    ) -> Option<Self> {
         let at = load.get(&TARGET)?;
         let text = at.text()?;
         if let Ok(address) = address::parse(text) {
@@ -69,9 +117,9 @@ impl Target {
             let addresses = ports.into_iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).collect();
             return Some(Self { addresses, host, scheme: None, name: HOST.to_owned() });
         }
-        let names = Names::of(root.node);
+        let names = Names::of(root.node, language);
         let services = names.services()?;
-        if kind::TARGET.is_met_by(at.node) && !services.contains(&text) {
+        if TARGET_TEXT.is_met_by(at.node) && !services.contains(&text) {
             let problem = Problem::unknown("service", text, services.iter().copied());
             let problem =
                 if services.is_empty() { problem.hint("describe it under `system.services`") } else { problem };

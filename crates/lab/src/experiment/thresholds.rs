@@ -2,9 +2,18 @@
 
 use narrows_diagnose::thresholds::{Thresholds, Unset};
 
+use super::at::At;
 use super::error::{Problem, Report, did_you_mean, shortened};
-use super::grammar::{AMOUNT, THRESHOLDS};
-use super::tree::At;
+use super::key::optional;
+use super::kind;
+use super::shape::{Field, Named, Shape};
+use super::values::{AMOUNT, LISTED_MAX};
+
+pub(super) const THRESHOLDS: Field = optional(
+    "thresholds",
+    Shape::Named(Named { what: "threshold", name: &kind::NAME, value: &AMOUNT.shape(), least: 0, most: LISTED_MAX }),
+    "Other values for what detectors compare with, by name; `narrows diagnose --thresholds` lists them.",
+);
 
 /// The thresholds that an experiment sets, and the usual ones for the rest. What cannot be read is left as it is.
 pub(super) fn thresholds(root: At<'_>) -> Thresholds {
@@ -66,7 +75,7 @@ mod tests {
     #[test]
     fn a_threshold_is_set_and_the_others_stay() {
         let source = experiment("  cpu_limit_share: 0.7\n  n_plus_one_queries: 8\n");
-        assert!(super::super::parse(&source, "e.yaml", Path::new("/")).is_ok());
+        assert!(crate::language().parse(&source, "e.yaml", Path::new("/")).is_ok());
         let read = Recorded::read(&source).thresholds;
         let mut expected = Thresholds::default();
         expected.cpu_saturation.cpu_limit_share = 0.7;
@@ -78,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_no_threshold_is_reported_with_its_place() {
         let source = experiment("  cpu_limit_shar: 0.7\n  n_plus_one_queries: 8.5\n  flat_growth_share: much\n");
-        let errors = super::super::parse(&source, "e.yaml", Path::new("/")).unwrap_err();
+        let errors = crate::language().parse(&source, "e.yaml", Path::new("/")).unwrap_err();
         let reported: Vec<_> = errors.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
         let expected = [
             (6, 3, "unknown threshold `cpu_limit_shar`"),

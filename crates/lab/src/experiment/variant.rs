@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::at::At;
 use super::error::{Problem, Report, nearest};
-use super::grammar::{MANY, PARAMETERS, TEXT, VARIANTS};
 use super::key::{Key, Value, literal, optional};
 use super::kind::{self, AnyKind};
-use super::names::{Names, RESERVED_FOR_PARAMETERS};
-use super::shape::{Field, Map, Rule, Shape};
-use super::tree::At;
+use super::language::Language;
+use super::names::{Names, PARAMETERS_KEY, RESERVED_FOR_PARAMETERS};
+use super::shape::{Field, Map, Named, Rule, Shape};
+use super::values::{LISTED_MAX, MANY, TEXT};
 
 /// The name of the one variant of an experiment that lists none.
 const BASELINE: &str = "baseline";
@@ -24,8 +25,7 @@ const FROM: Key<String> =
 /// A variant's keys, beside which it has parameters.
 const KEYS: [&str; 2] = [NAME.name(), FROM.name()];
 
-pub(super) static VARIANT: Shape =
-    Shape::Map(Map { fields: &[NAME.field, FROM.field], rules: &[], others: Some(&TEXT.shape()) });
+static VARIANT: Shape = Shape::Map(Map { fields: &[NAME.field, FROM.field], rules: &[], others: Some(&TEXT.shape()) });
 
 pub(super) const VALUE: Key<String> = Key::required("value", TEXT, "The value.");
 
@@ -44,7 +44,7 @@ pub(super) const OTHERWISE: Key<f64> = Key::optional(
     "The share of what the slowest of them reached that later variants are given otherwise.",
 );
 
-pub(super) static PARAMETER: Shape = Shape::Either(&[
+static PARAMETER: Shape = Shape::Either(&[
     TEXT.shape(),
     Shape::Map(Map {
         fields: &[VALUE.field, REASON.field, HELD_BY, OTHERWISE.field],
@@ -52,6 +52,18 @@ pub(super) static PARAMETER: Shape = Shape::Either(&[
         others: None,
     }),
 ]);
+
+pub(super) const PARAMETERS: Field = optional(
+    PARAMETERS_KEY,
+    Shape::Named(Named { what: "parameter", name: &kind::NAME, value: &PARAMETER, least: 0, most: LISTED_MAX }),
+    "Names and values that `${name}` stands for. Variants give them other values.",
+);
+
+pub(super) const VARIANTS: Field = optional(
+    "variants",
+    Shape::List { item: &VARIANT, least: 1, most: MANY },
+    "The versions of the system; all are compared with the first. Without it there is one, `baseline`.",
+);
 
 /// One version of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,13 +92,19 @@ pub(super) fn parameter(at: At<'_>) -> Option<&str> {
 }
 
 /// The variants in their order; the one of an experiment that lists none.
-pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) -> Vec<Variant> {
+pub(super) fn variants(
+    root: At<'_>,
+    language: Language,
+    parameters: &BTreeMap<String, String>,
+    report: &mut Report,
+) -> Vec<Variant> {
     let listed = root.get(&VARIANTS);
+    let names = Names::of(root.node, language);
     let mut variants: Vec<Variant> = Vec::new();
     let mut lines: Vec<usize> = Vec::new();
     for at in listed.iter().flat_map(At::items) {
         let mut resolved = base(at, &variants, root, report).unwrap_or_else(|| parameters.clone());
-        set(at, root, &mut resolved, report);
+        set(at, &names, &mut resolved, report);
         let Some(name) = at.get(&NAME) else { continue };
         let Some(text) = name.text() else { continue };
         if let Some(first) = variants.iter().position(|variant| variant.name == text) {
@@ -125,8 +143,7 @@ fn base(at: At<'_>, earlier: &[Variant], root: At<'_>, report: &mut Report) -> O
 }
 
 /// The variant's own values. A key that is no parameter is an error, unless the parameters are unknown.
-fn set(at: At<'_>, root: At<'_>, resolved: &mut BTreeMap<String, String>, report: &mut Report) {
-    let names = Names::of(root.node);
+fn set(at: At<'_>, names: &Names<'_>, resolved: &mut BTreeMap<String, String>, report: &mut Report) {
     let Some(known) = names.parameters() else { return };
     for (key, value) in at.entries().filter(|(key, _)| !KEYS.contains(key)) {
         if known.contains(&key) {

@@ -4,12 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use super::at::At;
 use super::error::{Problem, Report};
 use super::flow::WHEN;
-use super::grammar::LOAD;
-use super::load::SCENARIOS;
 use super::names::Values;
-use super::tree::At;
 
 /// The scenarios that take part, by name. Reports when there is none.
 pub(super) fn taking_part<'a>(
@@ -34,9 +32,7 @@ pub(super) fn taking_part<'a>(
 }
 
 /// Reports names in `when` that are no parameters.
-pub(super) fn check(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
-    let Some(load) = root.get(&LOAD) else { return };
-    let Some(scenarios) = load.get(&SCENARIOS) else { return };
+pub(super) fn check(scenarios: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
     for (_, scenario) in scenarios.entries() {
         let Some(when) = scenario.get(&WHEN) else { continue };
         for (name, value) in when.entries().filter(|(name, _)| !parameters.contains_key(*name)) {
@@ -50,8 +46,6 @@ pub(super) fn check(root: At<'_>, parameters: &BTreeMap<String, String>, report:
 mod tests {
     use std::path::Path;
 
-    use super::super::parse;
-
     const TWO: &str = "\
 experiment: two
 parameters: { pacing: closed }
@@ -64,7 +58,7 @@ variants: [{ name: a }, { name: b, pacing: open }]
 ";
 
     fn errors(source: &str) -> String {
-        match parse(source, "e.yaml", Path::new("/lab")) {
+        match crate::language().parse(source, "e.yaml", Path::new("/lab")) {
             Ok(_) => String::new(),
             Err(errors) => errors.iter().map(|error| format!("{error}\n")).collect(),
         }
@@ -73,7 +67,7 @@ variants: [{ name: a }, { name: b, pacing: open }]
     #[test]
     fn a_variant_has_the_scenarios_whose_parameters_it_has() {
         use super::super::{Bindings, BoundLoad};
-        let experiment = parse(TWO, "e.yaml", Path::new("/lab")).unwrap();
+        let experiment = crate::language().parse(TWO, "e.yaml", Path::new("/lab")).unwrap();
         let bindings = Bindings {
             ports: Vec::new(),
             otlp_endpoint: "http://127.0.0.1:4318".into(),

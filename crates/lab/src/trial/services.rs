@@ -115,9 +115,9 @@ impl Bench<'_> {
         workshop.progress.tell(&Event::Starting { service: &service.name, replica: service.replica });
         let launch = match &service.start {
             Start::Run { command, ready } => of_command(&service, command, ready),
-            Start::Component { component, siblings } => {
-                let place = Place::new(&service, component, siblings, folder);
-                component.settings().prepare(&place, &mut workshop)?
+            Start::Component { settings, siblings } => {
+                let place = Place::new(&service, settings, siblings, folder);
+                place.component.settings().prepare(&place, &mut workshop)?
             }
         };
         self.spawn(service, launch, trial, progress)

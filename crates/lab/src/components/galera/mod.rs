@@ -6,16 +6,15 @@
 mod settings;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::entry::Protocol;
 use super::gauges::{Gauges, TIMEOUT};
 use super::mariadb::{self, Asker, data, status};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
+use crate::experiment::{Declaration, Protocol};
 use crate::programs::Program;
 use settings::Galera;
 
@@ -26,19 +25,21 @@ const FURTHER_PORTS: usize = 3;
 const JOIN_TIMEOUT: &str = "2m";
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "galera",
-    doc: "A cluster of MariaDB servers of the service's own, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "galera",
+        doc: "A cluster of MariaDB servers of the service's own, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Tcp,
+        stop_signal: Signal::TERM,
+        ready_timeout: JOIN_TIMEOUT,
+        further_ports: FURTHER_PORTS,
+        replicas: |at| at.read(&settings::NODES),
+        url: mariadb::settings::url,
+        check_files: sql::check_files,
+        read: |at, dir, report| Some(ENTRY.settings(settings::from_file(at, dir, report)?)),
+    },
     programs: &[&mariadb::PROGRAM, &LIBRARY, &RSYNC],
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: JOIN_TIMEOUT,
-    further_ports: FURTHER_PORTS,
-    replicas: |at| at.read(&settings::NODES),
-    url: mariadb::settings::url,
-    check_files: sql::check_files,
     sidecar: None,
-    read: |at, dir, report| Some(Arc::new(settings::from_file(at, dir, report)?)),
 };
 
 /// Library that the server loads to be a node.

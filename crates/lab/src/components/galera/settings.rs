@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::components::mariadb::settings::{self as mariadb, Mariadb};
 use crate::components::{server_settings, sql};
+use crate::experiment::at::At;
 use crate::experiment::error::Report;
 use crate::experiment::key::{Key, parameter};
 use crate::experiment::kind::Whole;
 use crate::experiment::shape::{Field, Map, Shape};
-use crate::experiment::tree::At;
 
 /// A cluster of more would need a machine of more.
 const NODES_MAX: u64 = 9;

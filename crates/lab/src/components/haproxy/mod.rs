@@ -9,36 +9,36 @@ mod settings;
 mod sidecar;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::entry::{Protocol, Url};
 use super::gauges::Gauges;
 use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
+use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use gauges::Asker;
 use settings::Haproxy;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "haproxy",
-    doc: "An HAProxy, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "haproxy",
+        doc: "An HAProxy, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Http,
+        stop_signal: Signal::TERM,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: 0,
+        replicas: |_| None,
+        url: |_| Url::http(),
+        check_files: |_, _, _| {},
+        read: |at, _, report| Some(ENTRY.settings(settings::from_file(at, report)?)),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Http,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: |_| Url::http(),
-    check_files: |_, _, _| {},
     sidecar: Some(&sidecar::KIND),
-    read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
 };
 
 pub(super) static PROGRAM: Program = Program {

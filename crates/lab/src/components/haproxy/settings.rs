@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use crate::components::proxy::{self, Routing};
+use crate::experiment::at::At;
 use crate::experiment::error::Report;
-use crate::experiment::grammar::POSITIVE_DURATION;
 use crate::experiment::key::{Key, Value, default, parameter};
-use crate::experiment::kind::{self, Whole};
+use crate::experiment::kind::Whole;
+use crate::experiment::request;
 use crate::experiment::shape::{Field, Map, Shape};
-use crate::experiment::tree::At;
+use crate::experiment::values::POSITIVE_DURATION;
 
 /// A proxy's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,7 @@ const LOOKS: Value<u32> = parameter(&Whole::new(1, LOOKS_MAX));
 
 const REQUEST: Key<(String, String)> = Key::optional(
     "request",
-    parameter(&kind::REQUEST),
+    parameter(&request::REQUEST_LINE),
     "The health check of each upstream, such as `GET /health`; it passes with a status below 400. Without it, the \
      upstream must accept a connection.",
 );

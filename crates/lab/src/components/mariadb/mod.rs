@@ -9,20 +9,18 @@ mod gauges;
 pub(super) mod settings;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::account::Account;
-use super::entry::Protocol;
 use super::gauges::Gauges;
 use super::process::Spec;
 use super::workshop::{Botched, Workshop};
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
+use crate::experiment::{Declaration, Protocol, Ready};
 use crate::programs::Program;
 use settings::Mariadb;
 
@@ -30,19 +28,21 @@ pub(super) use client::status;
 pub(super) use gauges::Asker;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "mariadb",
-    doc: "A MariaDB server of the service's own, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "mariadb",
+        doc: "A MariaDB server of the service's own, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Tcp,
+        stop_signal: Signal::TERM,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: 0,
+        replicas: |_| None,
+        url: settings::url,
+        check_files: sql::check_files,
+        read: |at, dir, report| Some(ENTRY.settings(settings::server(at, dir, settings::is_free, report)?)),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: settings::url,
-    check_files: sql::check_files,
     sidecar: None,
-    read: |at, dir, report| Some(Arc::new(settings::server(at, dir, settings::is_free, report)?)),
 };
 
 pub(super) static PROGRAM: Program = Program {

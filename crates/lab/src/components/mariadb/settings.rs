@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::components::entry::Url;
 use crate::components::{server_settings, sql};
+use crate::experiment::Url;
+use crate::experiment::at::At;
 use crate::experiment::error::Report;
 use crate::experiment::key::Key;
 use crate::experiment::shape::{Field, Map, Shape};
-use crate::experiment::tree::At;
 
 /// A MariaDB server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,18 +9,15 @@ mod gauges;
 mod monitoring;
 mod settings;
 
-use std::sync::Arc;
-
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::entry::{Protocol, Url};
 use super::gauges::Gauges;
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
+use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use settings::Nats;
 
@@ -28,19 +25,21 @@ use settings::Nats;
 const FURTHER_PORTS: usize = 2;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "nats",
-    doc: "A NATS server with JetStream of the service's own, or a cluster of them, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "nats",
+        doc: "A NATS server with JetStream of the service's own, or a cluster of them, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Tcp,
+        stop_signal: Signal::TERM,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: FURTHER_PORTS,
+        replicas: |at| at.read(&settings::NODES),
+        url: |_| Url { before: "nats://".to_owned(), after: String::new() },
+        check_files: |_, _, _| {},
+        read: |at, _, report| Some(ENTRY.settings(settings::from_file(at, report)?)),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: FURTHER_PORTS,
-    replicas: |at| at.read(&settings::NODES),
-    url: |_| Url { before: "nats://".to_owned(), after: String::new() },
-    check_files: |_, _, _| {},
     sidecar: None,
-    read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
 };
 
 static PROGRAM: Program = Program {

@@ -6,34 +6,34 @@
 mod sidecar;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::entry::{Protocol, Url};
 use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey, Routing};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
 use crate::experiment::shape::{Map, Shape};
+use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "nginx",
-    doc: "An NGINX proxy, instead of `run`.",
-    shape: &SHAPE,
+    declaration: Declaration {
+        key: "nginx",
+        doc: "An NGINX proxy, instead of `run`.",
+        shape: &SHAPE,
+        protocol: Protocol::Http,
+        stop_signal: Signal::TERM,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: 0,
+        replicas: |_| None,
+        url: |_| Url::http(),
+        check_files: |_, _, _| {},
+        read: |at, _, report| Some(ENTRY.settings(Nginx { routing: proxy::routing(&at, report)? })),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Http,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: |_| Url::http(),
-    check_files: |_, _, _| {},
     sidecar: Some(&sidecar::KIND),
-    read: |at, _, report| Some(Arc::new(Nginx { routing: proxy::routing(&at, report)? })),
 };
 
 static SHAPE: Shape = Shape::Map(Map::new(&proxy::FIELDS));

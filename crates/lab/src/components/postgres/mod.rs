@@ -17,32 +17,33 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::account::Account;
-use super::entry::Protocol;
 use super::gauges::Gauges;
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
+use crate::experiment::{Declaration, Protocol, Ready};
 use crate::programs::{Found, Program};
 use psql::Psql;
 use settings::Postgres;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "postgres",
-    doc: "A PostgreSQL server of the service's own, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "postgres",
+        doc: "A PostgreSQL server of the service's own, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Tcp,
+        // A fast shutdown: connections are closed, what was committed is written.
+        stop_signal: Signal::INT,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: 0,
+        replicas: |_| None,
+        url: settings::url,
+        check_files: sql::check_files,
+        read: |at, dir, report| Some(ENTRY.settings(settings::from_file(at, dir, report)?)),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Tcp,
-    // A fast shutdown: connections are closed, what was committed is written.
-    stop_signal: Signal::INT,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: settings::url,
-    check_files: sql::check_files,
     sidecar: None,
-    read: settings::from_file,
 };
 
 static PROGRAM: Program = Program {

@@ -1,14 +1,13 @@
 //! `postgres:`: what can be written about a PostgreSQL server.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::components::entry::Url;
-use crate::components::{Component, server_settings, sql};
+use crate::components::{server_settings, sql};
+use crate::experiment::Url;
+use crate::experiment::at::At;
 use crate::experiment::error::Report;
 use crate::experiment::key::Key;
 use crate::experiment::shape::{Field, Map, Shape};
-use crate::experiment::tree::At;
 
 /// A PostgreSQL server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +48,8 @@ pub(super) fn url(at: At<'_>) -> Url {
     Url { before: "postgres://postgres@".to_owned(), after: format!("/{database}") }
 }
 
-pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Arc<dyn Component>> {
+pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Postgres> {
     let settings = server_settings::read(at, &SETTINGS, |name| !NOT_FREE.contains(&name), report)?;
     let database = at.read(&DATABASE)?;
-    Some(Arc::new(Postgres { database, sql: sql::files(at, dir)?, settings }))
+    Some(Postgres { database, sql: sql::files(at, dir)?, settings })
 }

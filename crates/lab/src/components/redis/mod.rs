@@ -9,35 +9,35 @@ mod gauges;
 mod settings;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::entry::{Protocol, Url};
 use super::gauges::{Gauges, TIMEOUT};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::Ready;
 use crate::experiment::service::READY_TIMEOUT;
+use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use client::Client;
 use settings::Redis;
 
 pub(super) static ENTRY: Entry = Entry {
-    key: "redis",
-    doc: "A Redis server of the service's own, instead of `run`.",
-    shape: &settings::SHAPE,
+    declaration: Declaration {
+        key: "redis",
+        doc: "A Redis server of the service's own, instead of `run`.",
+        shape: &settings::SHAPE,
+        protocol: Protocol::Tcp,
+        stop_signal: Signal::TERM,
+        ready_timeout: READY_TIMEOUT,
+        further_ports: 0,
+        replicas: |_| None,
+        url: |_| Url { before: "redis://".to_owned(), after: String::new() },
+        check_files: |_, _, _| {},
+        read: |at, _, report| Some(ENTRY.settings(settings::from_file(at, report)?)),
+    },
     programs: &[&PROGRAM],
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: |_| Url { before: "redis://".to_owned(), after: String::new() },
-    check_files: |_, _, _| {},
     sidecar: None,
-    read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
 };
 
 static PROGRAM: Program = Program {

@@ -36,7 +36,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A kind of proxy that can stand beside a replica.
-pub struct Kind {
+pub(crate) struct Kind {
     /// As experiments name it.
     pub(crate) name: &'static str,
     /// None for the one that is part of this program.
@@ -62,43 +62,23 @@ pub(super) enum LogBound {
 }
 
 /// The kinds that are no components; a component declares its own in its [`Entry`](super::Entry).
-static OTHERS: [&Kind; 2] = [&narrows::KIND, &envoy::KIND];
+const OTHERS: [&Kind; 2] = [&narrows::KIND, &envoy::KIND];
 
 /// All kinds, in the order in which messages list them.
-static ALL: [&Kind; OTHERS.len() + of_components()] = {
-    let mut all = [OTHERS[0]; OTHERS.len() + of_components()];
-    let (mut at, mut entry) = (OTHERS.len(), 0);
-    all[1] = OTHERS[1];
-    while entry < super::ALL.len() {
-        if let Some(kind) = super::ALL[entry].sidecar {
-            all[at] = kind;
-            at += 1;
-        }
-        entry += 1;
-    }
-    all
-};
-
-/// How many components can stand beside a replica as well.
-const fn of_components() -> usize {
-    let (mut count, mut entry) = (0, 0);
-    while entry < super::ALL.len() {
-        count += super::ALL[entry].sidecar.is_some() as usize;
-        entry += 1;
-    }
-    count
+pub(crate) fn kinds() -> impl Iterator<Item = &'static Kind> {
+    OTHERS.into_iter().chain(super::ALL.iter().filter_map(|entry| entry.sidecar))
 }
 
-/// The words that an experiment names a sidecar by: `none` for no sidecar, and the names of all kinds.
-pub(crate) static CHOICES: [(&str, Option<&Kind>); 1 + ALL.len()] = {
-    let mut choices = [("none", None); 1 + ALL.len()];
-    let mut at = 0;
-    while at < ALL.len() {
-        choices[1 + at] = (ALL[at].name, Some(ALL[at]));
-        at += 1;
+impl Kind {
+    /// The kind of a sidecar.
+    ///
+    /// # Panics
+    /// When there is none of its name, which the experiment language refuses.
+    fn of(sidecar: &BoundSidecar) -> &'static Self {
+        let name = &sidecar.proxy;
+        kinds().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind of sidecar is named `{name}`"))
     }
-    choices
-};
+}
 
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,20 +110,22 @@ pub(crate) fn certify(services: &[BoundService], trial_folder: &Path) -> Result<
 /// Errors when the proxy of a sidecar is not on this machine, or cannot do what is asked of it.
 pub(crate) fn look_for_program(service: &BoundService) -> Result<(), Error> {
     let Some(sidecar) = &service.sidecar else { return Ok(()) };
-    program(service, sidecar.proxy)?;
-    (sidecar.proxy.look)(&sidecar_name(&service.name), &hops::of(service, sidecar))
+    let kind = Kind::of(sidecar);
+    program(service, kind)?;
+    (kind.look)(&sidecar_name(&service.name), &hops::of(service, sidecar))
 }
 
 /// The sidecar of a replica as a service to be started before it; `None` if it has none.
 pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<Option<BoundService>, Error> {
     let Some(sidecar) = &service.sidecar else { return Ok(None) };
     let plan = plan(service, sidecar, trial_folder)?;
-    let command = (sidecar.proxy.command)(program(service, sidecar.proxy)?, &plan)?;
+    let kind = Kind::of(sidecar);
+    let command = (kind.command)(program(service, kind)?, &plan)?;
     Ok(Some(BoundService {
         name: plan.service,
         replica: service.replica,
         port: sidecar.port,
-        start: Start::Run { command, ready: (sidecar.proxy.ready)() },
+        start: Start::Run { command, ready: (kind.ready)() },
         cwd: plan.folder,
         env: Vec::new(),
         setup: Vec::new(),
@@ -163,7 +145,7 @@ pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<O
 pub(crate) fn gauges(service: &BoundService, trial_folder: &Path) -> Option<Box<dyn Gauges>> {
     let sidecar = service.sidecar.as_ref().filter(|sidecar| sidecar.has_access_log)?;
     let path = access_log_in(&folder(service, trial_folder));
-    (sidecar.proxy.access_log == LogBound::Ours).then(|| Box::new(AccessLog::new(path)) as Box<dyn Gauges>)
+    (Kind::of(sidecar).access_log == LogBound::Ours).then(|| Box::new(AccessLog::new(path)) as Box<dyn Gauges>)
 }
 
 fn plan(service: &BoundService, sidecar: &BoundSidecar, trial_folder: &Path) -> Result<Plan, Error> {
@@ -202,7 +184,7 @@ fn program(service: &BoundService, kind: &Kind) -> Result<String, Error> {
 
 /// Programs that are sidecars.
 pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
-    ALL.iter().filter_map(|kind| kind.program)
+    kinds().filter_map(|kind| kind.program)
 }
 
 /// An error about a sidecar.

@@ -19,6 +19,7 @@ mod words;
 
 pub(crate) use names::*;
 pub(crate) use numbers::*;
+pub(crate) use simple::{AS_TEXT, Simple, no_hint};
 pub(crate) use texts::*;
 pub(crate) use whole::Whole;
 pub(crate) use words::{OneOf, Words};

@@ -4,7 +4,6 @@ use serde_json::{Value as Json, json};
 
 use super::Refusal;
 use super::simple::{AS_TEXT, Simple, no_hint};
-use crate::experiment::request;
 
 /// Longer names are refused: they end up in tables and file names.
 const NAME_LENGTH_MAX: usize = 64;
@@ -65,26 +64,6 @@ pub(crate) static SETTING: Simple<String> = Simple {
     schema: || name("^[A-Za-z_][A-Za-z0-9_.-]*$"),
 };
 
-/// The name of an HTTP header to send.
-pub(crate) static HEADER_NAME: Simple<String> = Simple {
-    expected: "the name of a header",
-    name: "header name",
-    written: AS_TEXT,
-    read: |text| request::header_name(text).map(|()| text.to_owned()).map_err(Some),
-    hint: no_hint,
-    schema: || json!({ "type": "string", "pattern": request::HEADER_NAME_PATTERN }),
-};
-
-/// The name of an HTTP header of a response.
-pub(crate) static RESPONSE_HEADER: Simple<String> = Simple {
-    expected: "the name of a header",
-    name: "header name",
-    written: AS_TEXT,
-    read: |text| request::token(text).map(|()| text.to_owned()).map_err(Some),
-    hint: no_hint,
-    schema: || json!({ "type": "string", "pattern": request::HEADER_NAME_PATTERN }),
-};
-
 /// A step's name, perhaps with its flow's and a slash before it.
 pub(crate) static REQUEST_NAME: Simple<String> = Simple {
     expected: "the name of a step, or `flow/step`",
@@ -106,7 +85,7 @@ pub(crate) fn is_request_name(text: &str) -> bool {
     is_name(flow) && is_name(step)
 }
 
-pub(super) fn owned(text: &str, is_fine: bool) -> Result<String, Refusal> {
+pub(crate) fn owned(text: &str, is_fine: bool) -> Result<String, Refusal> {
     if is_fine { Ok(text.to_owned()) } else { Err(None) }
 }
 

@@ -8,23 +8,24 @@ use super::{AnyKind, Kind, Refusal};
 use crate::experiment::error::Problem;
 use crate::experiment::tree::Origin;
 
-/// A kind without parameters. `names`, `numbers` and `texts` list all of them.
+/// A kind without parameters. `names`, `numbers` and `texts` list those of several sections; a section's own stand in its
+/// file.
 pub(crate) struct Simple<T> {
-    pub(super) expected: &'static str,
+    pub(crate) expected: &'static str,
     /// In tables of the reference.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The YAML types it may be written as.
-    pub(super) written: &'static [Origin],
-    pub(super) read: fn(&str) -> Result<T, Refusal>,
-    pub(super) hint: fn(&str) -> Option<String>,
-    pub(super) schema: fn() -> Json,
+    pub(crate) written: &'static [Origin],
+    pub(crate) read: fn(&str) -> Result<T, Refusal>,
+    pub(crate) hint: fn(&str) -> Option<String>,
+    pub(crate) schema: fn() -> Json,
 }
 
 /// Written as text only.
-pub(super) const AS_TEXT: &[Origin] = &[Origin::String];
+pub(crate) const AS_TEXT: &[Origin] = &[Origin::String];
 
 /// No hint beyond what was expected.
-pub(super) fn no_hint(_: &str) -> Option<String> {
+pub(crate) fn no_hint(_: &str) -> Option<String> {
     None
 }
 

@@ -1,5 +1,8 @@
 //! Messages of the kinds.
 
+use super::super::expect::STATUS_TEXT;
+use super::super::service::PROBE_TEXT;
+use super::super::target::TARGET_TEXT;
 use super::*;
 use crate::experiment::error::Report;
 use crate::experiment::tree::parse;
@@ -59,10 +62,10 @@ fn each_kind_says_what_it_expected_and_what_it_found() {
         (&POSITIVE_DURATION, "0s", "expected a length of time above 0 such as `30s` or `1m30s`, found \"0s\""),
         (&MEMORY, "256MiB", "fine"),
         (&MEMORY, "256M", "expected an amount of memory such as `256MiB`, found \"256M\""),
-        (&PROBE, "tcp", "fine"),
-        (&PROBE, "udp", "expected `tcp` or a request such as `GET /health`, found \"udp\""),
-        (&TARGET, "orders", "fine"),
-        (&TARGET, "http://10.0.0.1:8080", "fine"),
+        (&PROBE_TEXT, "tcp", "fine"),
+        (&PROBE_TEXT, "udp", "expected `tcp` or a request such as `GET /health`, found \"udp\""),
+        (&TARGET_TEXT, "orders", "fine"),
+        (&TARGET_TEXT, "http://10.0.0.1:8080", "fine"),
     ];
     for &(kind, yaml, expected) in cases {
         assert_eq!(outcome(kind, yaml), expected, "{kind:?} {yaml}");
@@ -75,7 +78,7 @@ fn a_text_that_is_accepted_reads_as_the_value_it_stands_for() {
     assert_eq!(DURATION.read("1m30s"), Ok(Duration::from_secs(90)));
     assert_eq!((POSITIVE_DURATION.read("0s"), MEMORY.read("256MiB")), (Err(None), Ok(256 << 20)));
     assert_eq!((RATE.read("30/min"), RATE.read("0"), RATE_OR_NONE.read("0")), (Ok(0.5), Err(None), Ok(0.0)));
-    assert_eq!((BOOLEAN.read("True"), STATUS.read("2xx")), (Ok(true), Ok((200, 299))));
+    assert_eq!((BOOLEAN.read("True"), STATUS_TEXT.read("2xx")), (Ok(true), Ok((200, 299))));
     let words = Words(&[("never", 0), ("always", 5)]);
     assert_eq!((words.read("always"), words.read("often")), (Ok(5), Err(None)));
     let port = Whole::<u16>::new(1, 65_535);

@@ -60,7 +60,7 @@ fn bound_from(source: &str, variant: usize) -> (Vec<Replica>, BoundTrial) {
 fn run_of(service: &BoundService) -> String {
     match &service.start {
         Start::Run { command, .. } => command[1..].join(" "),
-        Start::Component { component, .. } => format!("{component:?}"),
+        Start::Component { settings, .. } => format!("{settings:?}"),
     }
 }
 
@@ -70,9 +70,9 @@ pub(crate) fn service(written: &str) -> BoundService {
 }
 
 /// The component of that service.
-pub(crate) fn component(written: &str) -> BoundComponent {
+pub(crate) fn component(written: &str) -> Settings {
     match service(written).start {
-        Start::Component { component, .. } => component,
+        Start::Component { settings, .. } => settings,
         Start::Run { .. } => panic!("a component"),
     }
 }
@@ -122,7 +122,7 @@ fn with_sidecars_everyone_is_told_its_own_proxys_listeners() {
 fn sidecars_speak_tls_where_both_ends_do() {
     let (_, trial) = bound(0);
     let sidecar = trial.services[2].sidecar.as_ref().unwrap();
-    assert_eq!((sidecar.proxy.name, sidecar.port, sidecar.tls_port), ("narrows", 300, Some(302)));
+    assert_eq!((sidecar.proxy.as_str(), sidecar.port, sidecar.tls_port), ("narrows", 300, Some(302)));
     assert_eq!((sidecar.protocol, sidecar.has_access_log), (Protocol::Http, true));
     assert_eq!((sidecar.cpus, sidecar.memory_bytes), (Some(0.2), Some(64 << 20)));
     let shown = |sidecar: &BoundSidecar| {

@@ -90,7 +90,7 @@ seed: 7
 const LAB: &str = env!("CARGO_MANIFEST_DIR");
 
 fn parsed(source: &str) -> Result<Experiment, Vec<FileError>> {
-    parse(source, "e.yaml", Path::new(LAB))
+    crate::language().parse(source, "e.yaml", Path::new(LAB))
 }
 
 /// The errors of a file as `narrows check` prints them.

@@ -18,7 +18,7 @@ fn allotted(service: &str, replica: u32, port: u16, further: &[u16]) -> Allotted
 fn command(service: &BoundService) -> &[String] {
     match &service.start {
         Start::Run { command, .. } => command,
-        Start::Component { component, .. } => panic!("{component:?}"),
+        Start::Component { settings, .. } => panic!("{settings:?}"),
     }
 }
 
@@ -292,7 +292,7 @@ fn csv_columns_are_found_by_name() {
     let file = dir.path().join("experiment.yaml");
     let request = "request: GET /{{user.full name}}/{{user.id}}\n  data: { user: { csv: users.csv } }";
     std::fs::write(&file, with("request: GET /", request)).unwrap();
-    let experiment = read(&file).unwrap();
+    let experiment = crate::language().read(&file).unwrap();
     let trial = experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap();
     let load = plan(trial);
     let fields = only_request(&load.scenarios[0]).path.segments.iter().filter_map(|segment| match segment {
@@ -301,7 +301,8 @@ fn csv_columns_are_found_by_name() {
     });
     assert_eq!(fields.collect::<Vec<_>>(), [(0, 1), (0, 0)]);
     std::fs::write(&file, with("request: GET /", &request.replace(".full name", "").replace(".id", ".ids"))).unwrap();
-    let messages = read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
+    let messages =
+        crate::language().read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
     assert_snapshot!(messages, @"
     DIR/experiment.yaml:14:16: load.scenarios.main.request: `{{user}}` has several columns: `id`, `full name`
     DIR/experiment.yaml:14:16: load.scenarios.main.request: unknown column of `user`: `ids`
@@ -437,7 +438,8 @@ fn authorities_and_json_rows_are_read_from_files() {
     std::fs::write(&file, source).unwrap();
     std::fs::write(dir.path().join("ca.pem"), "hello").unwrap();
     std::fs::write(dir.path().join("users.json"), r#"[{"id":7}"#).unwrap();
-    let messages = read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
+    let messages =
+        crate::language().read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
     assert_snapshot!(messages, @r#"
     DIR/experiment.yaml:9:14: load.tls.ca: DIR/ca.pem has no certificate, expected PEM with at least one
     DIR/experiment.yaml:10:25: load.data.user.json: data file DIR/users.json, line 1: EOF while parsing a list
@@ -445,7 +447,7 @@ fn authorities_and_json_rows_are_read_from_files() {
     let pem = "-----BEGIN CERTIFICATE-----\n";
     std::fs::write(dir.path().join("ca.pem"), pem).unwrap();
     std::fs::write(dir.path().join("users.json"), r#"[{"name":"a","id":7}]"#).unwrap();
-    let experiment = read(&file).unwrap();
+    let experiment = crate::language().read(&file).unwrap();
     let load = plan(experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap());
     assert_eq!(load.tls.unwrap().trust, Trust::Authorities(pem.into()));
     assert_eq!(only_request(&load.scenarios[0]).path.segments[1], Segment::Field { source: 0, column: 1 });

@@ -90,10 +90,12 @@ fn a_fault_is_reported_once() {
 fn files_that_cannot_be_read_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("e.yaml");
-    assert!(matches!(read(&file).unwrap_err(), ExperimentError::Io { .. }));
+    assert!(matches!(crate::language().read(&file).unwrap_err(), ExperimentError::Io { .. }));
     std::fs::write(&file, b"experiment: a\nx: \xff\n").unwrap();
-    let ExperimentError::Invalid(errors) = read(&file).unwrap_err() else { panic!("expected errors") };
+    let ExperimentError::Invalid(errors) = crate::language().read(&file).unwrap_err() else {
+        panic!("expected errors")
+    };
     assert_eq!((errors[0].line, errors[0].column), (2, 4));
     std::fs::write(&file, "#".repeat(FILE_BYTES_MAX + 1)).unwrap();
-    assert!(read(&file).unwrap_err().to_string().ends_with("the file is larger than 1048576 bytes"));
+    assert!(crate::language().read(&file).unwrap_err().to_string().ends_with("the file is larger than 1048576 bytes"));
 }
