@@ -8,6 +8,7 @@ pub mod http;
 mod logs;
 pub mod normalise;
 pub mod otlp;
+mod ranges;
 pub mod run_file;
 pub mod sampler;
 pub mod scrape;

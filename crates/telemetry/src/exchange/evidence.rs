@@ -14,7 +14,8 @@ use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::{ErrorKind, LoadProgram, LoadSecond};
 
 use super::out::{Error, Written};
-use crate::run_file::{ADDEND_MAX, INSTANT_NS_MAX, TraceLimit, WEIGHT_MAX};
+use crate::ranges::{ADDEND_MAX, INSTANT_NS_MAX, WEIGHT_MAX};
+use crate::run_file::TraceLimit;
 
 /// The traces of each trial that such a file should hold.
 pub const EVIDENCE_TRACES: TraceLimit = TraceLimit { traces: 60, spans: 3_000 };

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::queue::Lost;
 use crate::secrets::{
-    Known, REDACTED, is_count, is_plain_text, is_secret_key, redact_argument_list, redact_query, redact_statement,
+    Known, REDACTED, TextKind, is_count, is_plain_text, is_secret_key, redact_argument_list, redact_statement,
     redact_text, redact_url, secret_field,
 };
 
@@ -27,20 +27,6 @@ const QUERY_BYTES_MAX: usize = 64 << 10;
 const NESTING_MAX: usize = 64;
 /// Replacement.
 const TOO_DEEP: &str = "(nested too deeply)";
-
-/// Attributes that hold an address, besides `url.query`.
-pub(super) const URL_KEYS: [&str; 7] = [
-    "http.request.header.referer",
-    "http.response.header.location",
-    "http.target",
-    "http.url",
-    "url.full",
-    "url.original",
-    "url.template",
-];
-
-/// Attributes that hold the text of a database query.
-pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
 /// Separators in a log record: between its text and its exception, and between the exception's message and its stack
 /// trace. The part before a separator may have been cut.
@@ -257,17 +243,19 @@ fn clean_text(key: &str, text: &mut String, known: &Known) {
         *text = REDACTED.into();
         return;
     }
-    if URL_KEYS.contains(&key) {
-        redact_url(text);
-    } else if key == "url.query" {
-        redact_query(text);
-    } else if QUERY_TEXT_KEYS.contains(&key) {
-        clean_statement(text, known);
-    } else {
-        redact_text(text);
-    }
+    let kind = TextKind::of(key);
+    let bytes_max = match kind {
+        TextKind::Statement => {
+            clean_statement(text, known);
+            QUERY_BYTES_MAX
+        }
+        TextKind::Address | TextKind::Query | TextKind::FreeText => {
+            kind.redact(text);
+            TEXT_BYTES_MAX
+        }
+    };
     known.hide(text);
-    truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
+    truncate(text, bytes_max);
 }
 
 /// Cut before it is blanked: each password that is moves all that follows. One that is cut off is blanked to the end.
@@ -339,7 +327,7 @@ mod tests {
 
     #[test]
     fn addresses_are_cleaned_in_every_attribute_that_holds_one() {
-        for key in URL_KEYS {
+        for key in ["http.request.header.referer", "http.target", "url.full", "url.template"] {
             let mut address = "/a?x=1&API-Key=abc&y=2".to_owned();
             clean_text(key, &mut address, &Known::default());
             assert_eq!(address, "/a?x=1&API-Key=REDACTED&y=2", "{key}");

@@ -34,7 +34,6 @@ mod intern;
 mod open;
 mod operations;
 mod owner;
-mod public;
 mod query;
 mod queue;
 mod reader;
@@ -57,13 +56,9 @@ pub use each::{EXPORTED_VIEWS, SpanOrder};
 pub use error::{Error, Result};
 pub use evidence::TraceLimit;
 pub use file::RunFile;
-#[cfg(test)]
-pub(crate) use public::cleaned;
-pub(crate) use public::{Holds, are_public, is_public_name};
 pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
-pub(crate) use words::{ADDEND_MAX, INSTANT_NS_MAX, WEIGHT_MAX};
 
 /// The version of run files that this program writes and reads: `PRAGMA user_version`.
 pub const SCHEMA_VERSION: i64 = 2;

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::otlp::numbers::KINDS;
 pub(super) use crate::otlp::numbers::{kind_number, kind_of, status_number, status_of};
+pub(super) use crate::ranges::ADDEND_MAX;
+use crate::ranges::{INSTANT_NS_MAX, WEIGHT_MAX};
 
 /// Instances of the model's types as JSON text. Numbers that are not finite become `null`.
 pub(super) fn json<T: Serialize>(value: &T) -> String {
@@ -74,14 +76,6 @@ impl FromSql for Count {
         u64::try_from(number).map(Count).map_err(|_| FromSqlError::OutOfRange(number))
     }
 }
-
-/// The latest instant that is read, in nanoseconds since the Unix epoch: in the year 2116. Differences of instants, and
-/// sums of one and a few hours, fit an `i64`.
-pub(crate) const INSTANT_NS_MAX: i64 = 1 << 62;
-/// The most that one span or trace may stand for. Larger weights are no sampling rates, and could not be added up.
-pub(crate) const WEIGHT_MAX: f64 = 1e9;
-/// The largest number that is read as an [`Addend`].
-pub(crate) const ADDEND_MAX: u64 = 1 << 40;
 
 /// A column with an instant that Narrows wrote itself, in nanoseconds since the Unix epoch: 0 to [`INSTANT_NS_MAX`].
 pub(super) struct Instant(pub(super) i64);

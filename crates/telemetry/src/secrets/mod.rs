@@ -13,6 +13,7 @@ use std::ops::Range;
 
 mod apart;
 mod arguments;
+mod attributes;
 mod decoded;
 mod dsn;
 mod keys;
@@ -27,6 +28,7 @@ mod url;
 pub(crate) use apart::secret_field;
 pub(crate) use arguments::redact_argument_list;
 pub use arguments::{Argument, find_in_arguments, is_program, redact_arguments};
+pub(crate) use attributes::{TextKind, are_public};
 pub(crate) use keys::is_count;
 pub use keys::is_secret_key;
 pub use known::Known;

@@ -4,7 +4,7 @@ use narrows_model::trace::SpanStatus;
 use serde_json::{Map, Number, Value, json};
 
 use crate::otlp::convert::{self, EXCEPTIONS};
-use crate::run_file::INSTANT_NS_MAX;
+use crate::ranges::INSTANT_NS_MAX;
 
 /// The longest name of a span, a scope or a service, in bytes.
 const NAME_BYTES_MAX: usize = 512;

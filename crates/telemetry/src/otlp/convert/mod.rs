@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 
 use super::json::FromJson;
 use super::request::Record;
-use crate::run_file::INSTANT_NS_MAX;
+use crate::ranges::INSTANT_NS_MAX;
 
 /// The most records taken from one request; SDKs send 512 spans, the Collector 8,192.
 pub const RECORDS_MAX: usize = 100_000;

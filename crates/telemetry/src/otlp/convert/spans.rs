@@ -11,7 +11,7 @@ use crate::normalise;
 use crate::otlp::numbers;
 use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
-use crate::run_file::INSTANT_NS_MAX;
+use crate::ranges::INSTANT_NS_MAX;
 
 /// The most attributes of a span, in the order in which they came; an SDK sends 128 unless configured otherwise.
 pub const ATTRIBUTES_MAX: usize = 1024;

@@ -1,10 +1,15 @@
 //! Spans that wait for their rows: kept packed, and read as if they never had waited.
 
+use proptest::prelude::*;
+
+use narrows_model::caveat::TrialCaveat;
+
 use super::super::inbox;
 use super::*;
 use crate::otlp::convert::{Packed, spans_to_keep};
 use crate::otlp::{Format, Weights, encode};
-use narrows_model::caveat::TrialCaveat;
+use crate::run_file::door::Record;
+use crate::secrets::Known;
 
 /// These spans as an exporter sends them and the receiver packs them.
 pub(super) fn packed(spans: Vec<Span>) -> Packed {
@@ -218,5 +223,25 @@ fn what_cannot_be_unpacked_is_named_and_nothing_panics() {
         bytes[at] ^= 0xff;
         // It is spans, other ones perhaps, or it is a mistake.
         let _ = crate::otlp::convert::unpack(&bytes, |span| assert!(!span.service.is_empty() || at < 10));
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_packed_needs_no_redaction(
+        key in "(url.full|url.query|http.target|db.statement|message|peer.service|a.token|note|k)",
+        value in "(a|://|@|[?]|#|=|&|token|sig|'|password |Cookie: | ){0,9}",
+        name in "(GET |://|@|[?]|=|token|:){0,5}",
+    ) {
+        let attributes = attributes(json!({ key: value }));
+        let sent = Span { status: SpanStatus::Error, status_message: name.clone(), name, attributes, ..span(0) };
+        let bytes = encode::spans(vec![sent], "1");
+        let (packed, _) = spans_to_keep(&bytes, Format::Protobuf, &Weights::new()).unwrap();
+        for span in packed.unpack().unwrap() {
+            let mut cleaned = span.clone();
+            cleaned.clean(&Known::default());
+            prop_assert_eq!(cleaned.attributes, span.attributes);
+            prop_assert_eq!((cleaned.name, cleaned.status_message), (span.name, span.status_message));
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::super::plain::{self, Scalar, Walked};
 use super::super::spans::Checked;
 use super::*;
 use crate::otlp::weights::Rule;
-use crate::run_file::{Holds, are_public, is_public_name};
+use crate::secrets::{TextKind, are_public, is_plain_text};
 
 /// Bytes of packed spans for one of a request, about: room that is made at first.
 const REQUEST_PART: usize = 2;
@@ -53,7 +53,7 @@ impl Packer {
 
     fn take_whole(&mut self, origin: &Origin, rule: Rule, record: &[u8]) -> Option<()> {
         let is_new = self.origin.as_ref() != Some(origin);
-        if is_new && !(is_public_name(&origin.service) && is_public_name(&origin.scope)) {
+        if is_new && !(is_plain_text(&origin.service) && is_plain_text(&origin.scope)) {
             return None;
         }
         let Self { keys, attributes, .. } = self;
@@ -63,7 +63,7 @@ impl Packer {
             let at = keys.put(attributes, before, key)?;
             before = Some(at);
             count += 1;
-            put_value(attributes, keys.list[at].holds, value)
+            put_value(attributes, keys.list[at].kind, value)
         })?;
         let ids = [span.trace_id, span.span_id, span.parent_span_id];
         let ids = Checked::these(ids, span.start_unix_nano, span.end_unix_nano).ok()?;
@@ -123,12 +123,12 @@ fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// None when there is a secret in it.
-fn put_value(bytes: &mut Vec<u8>, holds: Holds, value: Scalar<'_>) -> Option<()> {
+fn put_value(bytes: &mut Vec<u8>, kind: TextKind, value: Scalar<'_>) -> Option<()> {
     match value {
         Scalar::Text(text) => {
             bytes.push(TEXT);
             put_text(bytes, text.as_bytes());
-            return holds.is_public(text).then_some(());
+            return kind.is_public(text).then_some(());
         }
         Scalar::Flag(flag) => bytes.push(if flag { TRUE } else { FALSE }),
         Scalar::Int(number) => {
@@ -154,7 +154,7 @@ struct Keys {
 #[derive(Debug)]
 struct Key {
     name: Box<[u8]>,
-    holds: Holds,
+    kind: TextKind,
     /// The key that came after this one last: spans of a kind have their attributes in one order.
     after: usize,
 }
@@ -188,8 +188,8 @@ impl Keys {
         if at >= KEYS_MAX {
             return None;
         }
-        let holds = Holds::for_key(str::from_utf8(name).ok()?)?;
-        self.list.push(Key { name: name.into(), holds, after: 0 });
+        let kind = TextKind::of_public(str::from_utf8(name).ok()?)?;
+        self.list.push(Key { name: name.into(), kind, after: 0 });
         bytes.push(at as u8);
         put_text(bytes, name);
         Some(at)
