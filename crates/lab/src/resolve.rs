@@ -16,7 +16,7 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::resolve;
+    use crate::resolve::resolve;
 
     #[test]
     fn a_port_may_be_left_out() {

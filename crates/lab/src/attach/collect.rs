@@ -20,10 +20,10 @@ use narrows_telemetry::run_file::Recorder;
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::scrape::{Endpoint, EndpointStats, Scraper};
 
-use super::processes::Watched;
-use super::requests::Requests;
-use super::{Observation, TRIAL};
 use crate::Error;
+use crate::attach::processes::Watched;
+use crate::attach::requests::Requests;
+use crate::attach::{Observation, TRIAL};
 use crate::counting::Known;
 use crate::environment::now_ns;
 use crate::trial::unheard;

@@ -11,9 +11,9 @@ use narrows_telemetry::Store;
 use narrows_telemetry::exchange;
 pub use narrows_telemetry::exchange::Imported;
 
-use super::Observation;
-use super::requests::Requests;
 use crate::Error;
+use crate::attach::Observation;
+use crate::attach::requests::Requests;
 use crate::counting::Known;
 
 /// Files to import, and options.

@@ -18,7 +18,7 @@ use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::{Receipt, Store};
 
-use super::intervals::Intervals;
+use crate::attach::intervals::Intervals;
 use crate::counting::{Known, Lane, hand_on};
 
 const SECOND_NS: i64 = 1_000_000_000;

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::search::Edge;
+use crate::capacity::search::Edge;
 
 /// The rate up to which the objectives are kept, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -17,7 +17,7 @@ use narrows_model::run::Verdict;
 use narrows_model::units;
 use serde::Serialize;
 
-use super::search::Fate;
+use crate::capacity::search::Fate;
 use crate::experiment::{Metric, Objective};
 use crate::judging;
 

@@ -3,10 +3,10 @@
 use narrows_model::units;
 use serde::Serialize;
 
-use super::interval::Interval;
-use super::probe::{Probe, Reason};
-use super::scalability::Fit;
-use super::search::Ceiling;
+use crate::capacity::interval::Interval;
+use crate::capacity::probe::{Probe, Reason};
+use crate::capacity::scalability::Fit;
+use crate::capacity::search::Ceiling;
 
 /// Result for one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Denied, Host, Limits, make, quota, write};
+use crate::cgroup::{Denied, Host, Limits, make, quota, write};
 
 pub(super) fn create(
     host: &Host,

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::account::Account;
-use super::entry::Entry;
-use super::gauges::Gauges;
-use super::place::Place;
-use super::workshop::Workshop;
 use crate::Error;
+use crate::components::account::Account;
+use crate::components::entry::Entry;
+use crate::components::gauges::Gauges;
+use crate::components::place::Place;
+use crate::components::workshop::Workshop;
 use crate::experiment::{Ready, Settings};
 use crate::programs::Program;
 

@@ -1,7 +1,7 @@
 //! The entry of a component: its declaration for the experiment language, and the programs it needs.
 
-use super::component::{BoundComponent, Component};
-use super::sidecar;
+use crate::components::component::{BoundComponent, Component};
+use crate::components::sidecar;
 use crate::experiment::{Declaration, Settings};
 use crate::programs::Program;
 

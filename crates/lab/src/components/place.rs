@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::BoundComponent;
-use super::account::Account;
-use super::process::Spec;
-use super::workshop::Workshop;
+use crate::components::BoundComponent;
+use crate::components::account::Account;
+use crate::components::process::Spec;
+use crate::components::workshop::Workshop;
 
 use narrows_telemetry::secrets::redact_arguments;
 

@@ -21,10 +21,10 @@ use rustix::process::{
     waitid,
 };
 
-use super::account::Account;
-use super::output::{LastLines, Source, capture};
 use crate::Error;
 use crate::cgroup::Cgroup;
+use crate::components::account::Account;
+use crate::components::output::{LastLines, Source, capture};
 use crate::guard::{Guard, MARKER};
 use crate::processes::{self, Identity, SignalState};
 

@@ -8,15 +8,15 @@
 
 use std::time::Duration;
 
-use super::workshop::Workshop;
-use super::{Launch, Place};
 use crate::Error;
+use crate::components::workshop::Workshop;
+use crate::components::{Launch, Place};
 use crate::experiment::Ready;
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::key::{Key, Value, default, parameter, replica, required};
-use crate::experiment::kind::{self, Whole, Words};
-use crate::experiment::shape::{Field, Named, Shape};
+use crate::experiment::grammar::key::{Key, Value, default, parameter, replica, required};
+use crate::experiment::grammar::kind::{self, Whole, Words};
+use crate::experiment::grammar::shape::{Field, Named, Shape};
 use crate::programs::Program;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);

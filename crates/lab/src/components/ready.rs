@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use narrows_telemetry::sampler::listening_ports;
 
-use super::process::Process;
 use crate::Error;
+use crate::components::process::Process;
 use crate::experiment::Ready;
 
 const POLL: Duration = Duration::from_millis(20);

@@ -1,10 +1,10 @@
 //! Settings of a server's own configuration file, by name; some are reserved for Narrows.
 
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::key::{Value, optional, replica};
-use crate::experiment::kind;
-use crate::experiment::shape::{Field, Named, Shape};
+use crate::experiment::grammar::key::{Value, optional, replica};
+use crate::experiment::grammar::kind;
+use crate::experiment::grammar::shape::{Field, Named, Shape};
 
 const VALUE: Value<String> = replica(&kind::TEXT);
 

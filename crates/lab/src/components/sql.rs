@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::key::{Key, Value, optional, parameter};
-use crate::experiment::kind;
-use crate::experiment::read;
-use crate::experiment::shape::{Field, Shape};
-use crate::experiment::values::MANY;
+use crate::experiment::grammar::key::{Key, Value, optional, parameter};
+use crate::experiment::grammar::kind;
+use crate::experiment::grammar::shape::{Field, Shape};
+use crate::experiment::grammar::values::MANY;
+use crate::experiment::paths;
 
 const FILE: Value<String> = parameter(&kind::TEXT);
 
@@ -35,7 +35,7 @@ pub(super) fn check_files(at: At<'_>, dir: &Path, report: &mut Report) {
     let Some(sql) = at.get(&SQL) else { return };
     for file in sql.items() {
         if let Some(text) = file.text() {
-            check_file(file, &read::path(dir, text), report);
+            check_file(file, &paths::resolve(dir, text), report);
         }
     }
 }
@@ -50,5 +50,5 @@ fn check_file(at: At<'_>, path: &Path, report: &mut Report) {
 /// The absolute paths of the files under `sql`.
 pub(super) fn files(at: At<'_>, dir: &Path) -> Option<Vec<PathBuf>> {
     let Some(list) = at.get(&SQL) else { return Some(Vec::new()) };
-    list.items().map(|file| Some(read::path(dir, file.text()?))).collect()
+    list.items().map(|file| Some(paths::resolve(dir, file.text()?))).collect()
 }

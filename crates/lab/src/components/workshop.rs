@@ -11,8 +11,8 @@ use narrows_model::units;
 use narrows_telemetry::Store;
 use rustix::process::Signal;
 
-use super::process::{Process, Spec};
 use crate::Error;
+use crate::components::process::{Process, Spec};
 use crate::guard::Guard;
 use crate::progress::Progress;
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use narrows_model::units;
 
-use super::{Check, Standing, check};
 use crate::cgroup::{Cgroup, Limits};
+use crate::doctor::{Check, Standing, check};
 use crate::environment;
 use crate::ports::Ports;
 

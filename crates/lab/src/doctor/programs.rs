@@ -1,8 +1,7 @@
 //! Servers and tools that experiments may start, with the Debian package that has each.
 
-use super::{Check, Standing, check};
-use crate::components;
-use crate::components::sidecar;
+use crate::components::{self, sidecar};
+use crate::doctor::{Check, Standing, check};
 use crate::programs::Program;
 
 /// Of services and virtual environments.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::at::At;
+use super::document::at::At;
 use super::error::Report;
-use super::shape::{Field, Shape};
+use super::grammar::shape::{Field, Shape};
 
 /// The protocol at a port, as far as a proxy in front of it must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +94,6 @@ pub(crate) struct Declaration {
 impl Declaration {
     /// Its key as the grammar of services lists it.
     pub(super) fn field(&self) -> Field {
-        super::key::optional(self.key, *self.shape, self.doc)
+        super::grammar::key::optional(self.key, *self.shape, self.doc)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::at::At;
 use super::declaration::Declaration;
-use super::shape::Shape;
+use super::document::at::At;
+use super::grammar::shape::Shape;
 
 /// The language in which experiment files are written, over the components that a service can be.
 #[derive(Clone, Copy)]

@@ -1,14 +1,14 @@
 //! The experiment file: what to start, what to send, what to keep to, and which variants to compare.
 //!
-//! The file is YAML. Reading goes through it in layers, each a file here: `tree` (the document with its places),
-//! `check` (the document against the keys that sections declare, joined in `grammar`), and the sections' own files,
-//! which declare these keys, read what has been checked and judge what one part says about another. A trial is the same document once more with every `${…}`
-//! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every error of a
-//! file is reported at once with line and column.
+//! The file is YAML. Reading goes through it in layers: `document` (the tree with its places), `grammar` (the check of the
+//! tree against the keys that sections declare), and the sections, which declare these keys, read the checked values
+//! and judge what one part says about another: `system`, `load`, `variants`, and the smaller ones, a file each. A trial is
+//! the same document once more with every `${…}` replaced (`placeholders`), so a value is judged by the same rules
+//! whether it was written or bound. Every error of a file is reported at once with line and column.
 //!
 //! Nothing is started and nothing is sent here; the only files read are the experiment, its data and the authorities it
-//! trusts. Of the folders
-//! that services are started in, it is looked up whether they exist.
+//! trusts. The folders that services are started in must exist. Components are declared by whoever runs them
+//! ([`Language`]).
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,54 +16,23 @@ use std::path::{Path, PathBuf};
 
 use narrows_telemetry::secrets::Known;
 
-mod address;
-mod addresses;
-pub(crate) mod at;
 mod bound;
-mod check;
-mod command;
-mod complete;
-mod data;
 mod declaration;
-mod drawn;
+pub(crate) mod document;
 pub(crate) mod error;
-mod expect;
-mod faults;
-mod flow;
-mod grammar;
-mod held;
-pub(crate) mod key;
-pub(crate) mod kind;
+pub(crate) mod grammar;
 mod language;
-mod load;
-mod missing;
-mod model;
-mod names;
-mod needs;
-mod network;
+pub(crate) mod load;
 mod objective;
-mod overrides;
-mod placeholder;
+pub(crate) mod paths;
+mod placeholders;
 mod published;
 mod quantity;
-mod ramp;
-pub(crate) mod read;
 mod recorded;
-mod reference;
-pub(crate) mod request;
-mod scalars;
-mod scaled;
-mod schema;
 mod secrets;
-pub(crate) mod service;
-pub(crate) mod shape;
-mod sidecar;
-mod target;
+pub(crate) mod system;
 mod thresholds;
-pub(crate) mod tree;
-pub(crate) mod values;
-mod variant;
-mod when;
+mod variants;
 
 pub use bound::{
     Allotted, Bindings, BoundCommand, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault, Outbound, Ready,
@@ -72,21 +41,26 @@ pub use bound::{
 pub(crate) use declaration::{Declaration, Url};
 pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
-pub use held::Held;
 pub use language::Language;
 pub use objective::{Abort, Metric, Objective, Op};
 pub use recorded::Recorded;
 pub use secrets::redacted;
-pub use variant::Variant;
+pub use variants::Variant;
+pub use variants::fallback::Held;
 
-use at::At;
-use check::Pass;
-use data::Files;
+use document::at::At;
+use document::tree::{self, Node};
 use error::{Problem, Report};
-use names::{Names, Values};
-use network::Network;
+use grammar::check::{self, Pass};
+use grammar::{complete, top};
+use load::address::{self, Address};
+use load::data::Files;
+use load::{command, target};
+use placeholders::names::{self, Names, Values};
 use secrets::Secrets;
-use tree::Node;
+use system::network::{self, Network};
+use system::{faults, needs, service};
+use variants::fallback;
 
 /// Larger experiment files are refused, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -141,7 +115,7 @@ pub enum LoadMaker {
 impl Load {
     /// The `host:port` that has to be resolved; `None` if the target is a service, or there is none.
     pub fn authority(&self) -> Option<String> {
-        address::parse(self.target.as_ref()?).ok().map(address::Address::with_port)
+        address::parse(self.target.as_ref()?).ok().map(Address::with_port)
     }
 }
 
@@ -207,21 +181,21 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
     check_service_names(at, report);
     service::check_readiness(at, language, report);
     thresholds::check(at, report);
-    let parameters = variant::parameters(at, report);
-    let variants = variant::variants(at, language, &parameters, report);
+    let parameters = variants::parameters(at, report);
+    let variants = variants::variants(at, language, &parameters, report);
     load::check_conditions(at, &parameters, report);
-    held::check(at, &variants, report);
+    fallback::check(at, &variants, report);
     faults::check_all(at, &variants, report);
     check_variants(at, language, &variants, &dir, report);
     published::check(at, language, &variants, report);
     objective::check(at, report);
     let objectives = at.get(&objective::OBJECTIVES).iter().flat_map(At::items).filter_map(objective::read).collect();
     Some(Experiment {
-        name: at.read(&grammar::NAME)?,
+        name: at.read(&top::NAME)?,
         services: Names::of(&root, language).services()?.iter().map(|name| (*name).to_owned()).collect(),
         load: load_of(at.get(&load::LOAD)?),
         seed: seed(&root, language)?,
-        held: held::read(at),
+        held: fallback::read(at),
         dir,
         source: source.to_owned(),
         parameters,
@@ -238,7 +212,7 @@ fn seed(root: &Node, language: Language) -> Option<u64> {
     let parameters = BTreeMap::new();
     let values = Values::of(&parameters);
     let whole = complete::complete(root, language.experiment, &values);
-    At::root(&whole).read(&grammar::SEED)
+    At::root(&whole).read(&top::SEED)
 }
 
 fn check_service_names(root: At<'_>, report: &mut Report) {

@@ -9,15 +9,16 @@ use narrows_model::load::{LatencyFigures, LoadSecond, ReportedLoad};
 use narrows_model::units;
 use serde_json::json;
 
-use super::at::At;
-use super::command::COMMAND;
+use super::document::at::At;
 use super::error::{Problem, Report, shortened};
-use super::key::{Key, Value, literal, optional};
-use super::kind::{self, AS_TEXT, Simple, finite, no_hint};
+use super::grammar::key::{Key, Value, literal, optional};
+use super::grammar::kind::{self, AS_TEXT, Simple, finite, no_hint};
+use super::grammar::shape::{Field, Map, Shape};
+use super::grammar::values::MANY;
+use super::load::command::COMMAND;
+use super::load::flow;
 use super::load::{LOAD, SCENARIOS};
-use super::shape::{Field, Map, Shape};
-use super::values::MANY;
-use super::{flow, quantity};
+use super::quantity;
 
 /// `metric < bound`, perhaps with `scenario/request:` before it.
 static OBJECTIVE_TEXT: Simple<Objective> = Simple {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure, chosen};
 use serde_json::json;
 
-use super::at::At;
+use super::document::at::At;
 use super::error::{Problem, Report};
-use super::key::{Key, Value, literal, optional, required};
-use super::kind::{self, AS_TEXT, Simple, no_hint};
+use super::grammar::key::{Key, Value, literal, optional, required};
+use super::grammar::kind::{self, AS_TEXT, Simple, no_hint};
+use super::grammar::shape::{Branch, Field, Map, Named, Shape, Tagged};
+use super::grammar::values::{AMOUNT, MANY, TEXT};
 use super::language::Language;
-use super::names::Names;
-use super::shape::{Branch, Field, Map, Named, Shape, Tagged};
-use super::values::{AMOUNT, MANY, TEXT};
-use super::variant::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
+use super::placeholders::names::Names;
+use super::variants::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
 
 /// A service's name, a space, and the name of its spans.
 static OPERATION_TEXT: Simple<(String, String)> = Simple {
@@ -281,7 +281,7 @@ fn known_variants<'a>(root: At<'_>, language: Language, variants: &'a [Variant])
     let is_known = match root.get(&VARIANTS) {
         Some(list) => {
             list.items().next().is_some()
-                && list.items().all(|at| at.get(&variant::NAME).is_some_and(|name| name.text().is_some()))
+                && list.items().all(|at| at.get(&variants::NAME).is_some_and(|name| name.text().is_some()))
         }
         None => !language.experiment.has_strangers(root.node),
     };
@@ -290,8 +290,8 @@ fn known_variants<'a>(root: At<'_>, language: Language, variants: &'a [Variant])
 
 #[cfg(test)]
 mod tests {
+    use super::super::Recorded;
     use super::*;
-    use crate::experiment::Recorded;
 
     #[test]
     fn an_operation_is_a_service_and_a_name() {

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
 
-use super::addresses::CLIENT_ADDRESSES;
-use super::at::At;
+use super::document::at::At;
+use super::document::tree::{self, Form, Node};
 use super::error::Report;
 use super::load::LOAD;
+use super::load::client_addresses::{self, CLIENT_ADDRESSES};
+use super::load::request::REQUEST;
 use super::objective::{self, OBJECTIVES, Objective};
-use super::placeholder::{TrialPiece, trial_pieces};
-use super::request::REQUEST;
-use super::tree::{self, Form, Node};
-use super::{addresses, published, thresholds};
+use super::placeholders::syntax::{TrialPiece, trial_pieces};
+use super::{published, thresholds};
 
 /// What conclusions need of an experiment. As far as it can be read: a run file may come from elsewhere, and the data
 /// files of its experiment need not be here.
@@ -51,7 +51,7 @@ impl Recorded {
 fn client_addresses(root: At<'_>) -> Option<u32> {
     let load = root.get(&LOAD)?;
     let Some(at) = load.get(&CLIENT_ADDRESSES) else { return Some(1) };
-    let addresses = addresses::expand(at, None, &mut Report::new(""))?;
+    let addresses = client_addresses::expand(at, None, &mut Report::new(""))?;
     u32::try_from(addresses.len()).ok().filter(|count| *count > 0)
 }
 

@@ -2,12 +2,12 @@
 
 use narrows_diagnose::thresholds::{Thresholds, Unset};
 
-use super::at::At;
+use super::document::at::At;
 use super::error::{Problem, Report, did_you_mean, shortened};
-use super::key::optional;
-use super::kind;
-use super::shape::{Field, Named, Shape};
-use super::values::{AMOUNT, LISTED_MAX};
+use super::grammar::key::optional;
+use super::grammar::kind;
+use super::grammar::shape::{Field, Named, Shape};
+use super::grammar::values::{AMOUNT, LISTED_MAX};
 
 pub(super) const THRESHOLDS: Field = optional(
     "thresholds",
@@ -62,8 +62,8 @@ fn each(root: At<'_>, mut visit: impl FnMut(At<'_>, &str, f64)) {
 mod tests {
     use std::path::Path;
 
+    use super::super::Recorded;
     use super::*;
-    use crate::experiment::Recorded;
 
     fn experiment(section: &str) -> String {
         format!(

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::stat::Stat;
-use super::{Handle, Identity};
+use crate::processes::stat::Stat;
+use crate::processes::{Handle, Identity};
 
 /// How long processes may take to end after `SIGKILL`.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);

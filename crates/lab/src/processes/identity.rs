@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use rustix::process::Signal;
 
-use super::Handle;
-use super::stat::Stat;
+use crate::processes::Handle;
+use crate::processes::stat::Stat;
 
 /// A process: its number and when it started. As text, `PID TICKS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

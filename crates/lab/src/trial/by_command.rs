@@ -14,15 +14,15 @@ use narrows_model::load::{LoadBatch, LoadProgram, Threshold};
 use narrows_model::run::{Trial, Window, WindowKind};
 use rustix::process::Signal;
 
-use super::lives::{Lives, note_the_ended};
-use super::roots::Counting;
-use super::services::{Running, resolve_own_name};
-use super::{Bench, k6_summary};
 use crate::Error;
 use crate::components::process::{Process, Spec};
 use crate::environment::now_ns;
 use crate::experiment::{BoundCommand, Results};
 use crate::progress::{Event, Progress};
+use crate::trial::lives::{Lives, note_the_ended};
+use crate::trial::roots::Counting;
+use crate::trial::services::{Running, resolve_own_name};
+use crate::trial::{Bench, k6_summary};
 
 /// As which the program's output and its use of the machine are kept. A service's name has no space.
 const NAME: &str = "load command";

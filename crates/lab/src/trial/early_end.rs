@@ -3,9 +3,9 @@
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::{LoadPlan, LoadSecond};
 
-use super::under_load::Onward;
 use crate::experiment::{Abort, Objective};
 use crate::outlook::Outlook;
+use crate::trial::under_load::Onward;
 
 /// See the module.
 pub(super) struct EarlyEnd<'a> {

@@ -13,11 +13,11 @@ use narrows_model::series::{LogLine, LogStream};
 use narrows_telemetry::Store;
 use rustix::process::Signal;
 
-use super::recovery::Seconds;
-use super::services::{Life, Running, Then};
-use super::standing::{Standing, note};
 use crate::environment::now_ns;
 use crate::experiment::{Deed, Fault, Restart};
+use crate::trial::recovery::Seconds;
+use crate::trial::services::{Life, Running, Then};
+use crate::trial::standing::{Standing, note};
 
 /// From a fault that kills a replica to its next start, where it is to be started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use narrows_model::run::Trial;
 use rustix::process::Signal;
 
-use super::Bench;
-use super::services::{Life, Pending, Running, Then, UnplannedEnd, died};
-use super::standing::{self, Standing};
 use crate::Error;
 use crate::experiment::{Restart, Start};
 use crate::guard::{self, Guard};
 use crate::progress::Progress;
+use crate::trial::Bench;
+use crate::trial::services::{Life, Pending, Running, Then, UnplannedEnd, died};
+use crate::trial::standing::{self, Standing};
 
 /// So often replicas are started again in one trial, all of them together.
 const RESTARTS_MAX: u32 = 5;

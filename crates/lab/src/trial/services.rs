@@ -9,7 +9,6 @@ use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::LoadPlan;
 use narrows_model::run::{Machine, ServiceInstance, Trial, sidecar_name};
 
-use super::{Bench, SPAN_BATCH_DELAY, signalled};
 use crate::Error;
 use crate::cgroup::{Cgroup, Limits};
 use crate::components::gauges::Poller;
@@ -21,6 +20,7 @@ use crate::leftovers::PREFIX;
 use crate::processes::name_of;
 use crate::progress::{Event, Progress};
 use crate::resolve::resolve;
+use crate::trial::{Bench, SPAN_BATCH_DELAY, signalled};
 
 const HURRIED_STOP: Duration = Duration::from_secs(2);
 

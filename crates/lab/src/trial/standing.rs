@@ -6,8 +6,8 @@
 use narrows_model::series::{Point, SeriesKey, names};
 use narrows_telemetry::Store;
 
-use super::services::Running;
 use crate::environment::now_ns;
+use crate::trial::services::Running;
 
 /// Whether a replica runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
 
-use super::early_end::EarlyEnd;
-use super::lives::{Lives, note_the_ended};
-use super::services::{Running, pids};
-use super::{Bench, Faults, WATCH_INTERVAL};
 use crate::Error;
 use crate::environment::cores;
 use crate::progress::{Event, Progress};
+use crate::trial::early_end::EarlyEnd;
+use crate::trial::lives::{Lives, note_the_ended};
+use crate::trial::services::{Running, pids};
+use crate::trial::{Bench, Faults, WATCH_INTERVAL};
 
 const BATCHES_IN_FLIGHT: usize = 64;
 

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::gauges::{Gauges, TIMEOUT};
-use super::mariadb::{self, Asker, data, status};
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
+use crate::components::gauges::{Gauges, TIMEOUT};
+use crate::components::mariadb::{self, Asker, data, status};
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place, sql};
 use crate::experiment::{Declaration, Protocol};
 use crate::programs::Program;
 use settings::Galera;

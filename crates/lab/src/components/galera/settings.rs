@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use crate::components::mariadb::settings::{self as mariadb, Mariadb};
+use crate::components::mariadb::settings as mariadb;
+use crate::components::mariadb::settings::Mariadb;
 use crate::components::{server_settings, sql};
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::Report;
-use crate::experiment::key::{Key, parameter};
-use crate::experiment::kind::Whole;
-use crate::experiment::shape::{Field, Map, Shape};
+use crate::experiment::grammar::key::{Key, parameter};
+use crate::experiment::grammar::kind::Whole;
+use crate::experiment::grammar::shape::{Field, Map, Shape};
 
 /// A cluster of more would need a machine of more.
 const NODES_MAX: u64 = 9;

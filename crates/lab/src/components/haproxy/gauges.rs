@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::super::gauges::{Gauge, Gauges, TIMEOUT};
-use super::{BACK, FRONT, SOCKET};
+use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
+use crate::components::haproxy::{BACK, FRONT, SOCKET};
 
 const QUESTION: &[u8] = b"show stat\n";
 const STATUS: &str = "status";

@@ -12,12 +12,12 @@ use std::fmt::Write as _;
 
 use rustix::process::Signal;
 
-use super::gauges::Gauges;
-use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey};
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
+use crate::components::gauges::Gauges;
+use crate::components::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey};
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use gauges::Asker;
@@ -182,8 +182,8 @@ impl Haproxy {
 mod tests {
     use std::time::Duration;
 
-    use super::settings::Health;
     use super::*;
+    use crate::components::haproxy::settings::Health;
     use crate::components::proxy::Routing;
 
     fn haproxy(balance: Balance, cookie: Option<&str>) -> Haproxy {

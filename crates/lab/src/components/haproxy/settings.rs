@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use crate::components::proxy::{self, Routing};
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::Report;
-use crate::experiment::key::{Key, Value, default, parameter};
-use crate::experiment::kind::Whole;
-use crate::experiment::request;
-use crate::experiment::shape::{Field, Map, Shape};
-use crate::experiment::values::POSITIVE_DURATION;
+use crate::experiment::grammar::key::{Key, Value, default, parameter};
+use crate::experiment::grammar::kind::Whole;
+use crate::experiment::grammar::shape::{Field, Map, Shape};
+use crate::experiment::grammar::values::POSITIVE_DURATION;
+use crate::experiment::load::request;
 
 /// A proxy's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::PROGRAM;
+use crate::components::haproxy::PROGRAM;
 use crate::components::sidecar::certificates::Files;
 use crate::components::sidecar::hops::Hop;
 use crate::components::sidecar::{Kind, LogBound, Plan};

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
 use tokio::runtime::Runtime;
 
-use super::OWNER;
+use crate::components::mariadb::OWNER;
 
 /// A client that keeps its connection, and makes a new one after an error.
 pub(super) struct Client {

@@ -4,8 +4,8 @@
 //! documentation, *Server Status Variables* and *Galera Cluster Status Variables*). They say what the server sees, not
 //! what a client's pool does. Counters count up from the server's start.
 
-use super::client::Client;
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
+use crate::components::mariadb::client::Client;
 
 /// A status variable, and what it is called here.
 struct Metric {

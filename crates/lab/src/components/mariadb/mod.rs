@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::account::Account;
-use super::gauges::Gauges;
-use super::process::Spec;
-use super::workshop::{Botched, Workshop};
-use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
+use crate::components::account::Account;
+use crate::components::gauges::Gauges;
+use crate::components::process::Spec;
+use crate::components::workshop::{Botched, Workshop};
+use crate::components::{Component, Entry, Launch, Place, sql};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready};
 use crate::programs::Program;
 use settings::Mariadb;
@@ -206,7 +206,7 @@ pub(super) fn data(place: &Place<'_>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::first_error;
+    use crate::components::mariadb::first_error;
 
     #[test]
     fn an_error_of_sql_is_told_with_its_place() {

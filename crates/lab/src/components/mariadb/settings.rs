@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::components::{server_settings, sql};
 use crate::experiment::Url;
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::Report;
-use crate::experiment::key::Key;
-use crate::experiment::shape::{Field, Map, Shape};
+use crate::experiment::grammar::key::Key;
+use crate::experiment::grammar::shape::{Field, Map, Shape};
 
 /// A MariaDB server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::monitoring;
 use crate::components::gauges::{Gauge, Gauges};
+use crate::components::nats::monitoring;
 
 /// A field of a page by its JSON Pointer, with the metric's name and unit.
 struct Field {

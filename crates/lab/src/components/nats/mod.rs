@@ -12,11 +12,11 @@ mod settings;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::gauges::Gauges;
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
+use crate::components::gauges::Gauges;
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use settings::Nats;

@@ -1,11 +1,11 @@
 //! `nats:`: the settings of a NATS server, or of each server of a cluster.
 
 use crate::components::server_settings;
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::Report;
-use crate::experiment::key::{Key, parameter};
-use crate::experiment::kind::{self, Whole};
-use crate::experiment::shape::{Field, Map, Shape};
+use crate::experiment::grammar::key::{Key, parameter};
+use crate::experiment::grammar::kind::{self, Whole};
+use crate::experiment::grammar::shape::{Field, Map, Shape};
 
 /// A cluster of more would need a machine of more.
 const NODES_MAX: u64 = 9;

@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 
 use rustix::process::Signal;
 
-use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey, Routing};
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
-use crate::experiment::shape::{Map, Shape};
+use crate::components::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey, Routing};
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place};
+use crate::experiment::grammar::shape::{Map, Shape};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 

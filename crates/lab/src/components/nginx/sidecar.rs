@@ -6,8 +6,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::PROGRAM;
 use crate::Error;
+use crate::components::nginx::PROGRAM;
 use crate::components::sidecar::certificates::Files;
 use crate::components::sidecar::hops::Hop;
 use crate::components::sidecar::{Kind, LogBound, Plan};

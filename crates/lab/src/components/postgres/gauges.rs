@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Row};
 
-use super::super::gauges::{Gauge, Gauges, TIMEOUT};
-use super::OWNER;
+use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
+use crate::components::postgres::OWNER;
 
 /// Statements that are reported apart, and so series, at most.
 const STATEMENTS_MAX: usize = 20;

@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::account::Account;
-use super::gauges::Gauges;
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
+use crate::components::account::Account;
+use crate::components::gauges::Gauges;
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place, sql};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready};
 use crate::programs::{Found, Program};
 use psql::Psql;

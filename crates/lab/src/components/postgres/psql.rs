@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::Place;
-use super::super::process::Spec;
-use super::super::workshop::{Botched, Workshop};
-use super::OWNER;
 use crate::Error;
+use crate::components::Place;
+use crate::components::postgres::OWNER;
+use crate::components::process::Spec;
+use crate::components::workshop::{Botched, Workshop};
 use crate::programs::Found;
 
 /// How long a file may take.

@@ -3,8 +3,8 @@
 //! Names are those of OpenTelemetry's `redisreceiver`; values are fields of `INFO` (Redis documentation, *INFO*). Counters
 //! count up from the server's start. This connection counts as a client, and each `INFO` as a command.
 
-use super::client::Client;
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
+use crate::components::redis::client::Client;
 
 /// A field of `INFO`, with the metric's name and unit.
 struct Field {

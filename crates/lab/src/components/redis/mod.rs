@@ -12,11 +12,11 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use super::gauges::{Gauges, TIMEOUT};
-use super::workshop::Workshop;
-use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::service::READY_TIMEOUT;
+use crate::components::gauges::{Gauges, TIMEOUT};
+use crate::components::workshop::Workshop;
+use crate::components::{Component, Entry, Launch, Place};
+use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready, Url};
 use crate::programs::Program;
 use client::Client;

@@ -1,11 +1,11 @@
 //! `redis:`: the settings of a Redis server.
 
 use crate::components::server_settings;
-use crate::experiment::at::At;
+use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::key::{Key, parameter};
-use crate::experiment::kind::{self, OneOf};
-use crate::experiment::shape::{Field, Map, Shape};
+use crate::experiment::grammar::key::{Key, parameter};
+use crate::experiment::grammar::kind::{self, OneOf};
+use crate::experiment::grammar::shape::{Field, Map, Shape};
 
 /// A Redis server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

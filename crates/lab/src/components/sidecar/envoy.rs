@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::certificates::Files;
-use super::hops::Hop;
-use super::{Kind, LogBound, Plan};
+use crate::components::sidecar::certificates::Files;
+use crate::components::sidecar::hops::Hop;
+use crate::components::sidecar::{Kind, LogBound, Plan};
 use crate::experiment::Ready;
 use crate::programs::Program;
 
@@ -186,8 +186,8 @@ fn cluster_name(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{is_bare, is_golden};
-    use super::render;
+    use crate::components::sidecar::envoy::render;
+    use crate::components::sidecar::tests::{is_bare, is_golden};
 
     #[test]
     fn what_is_written() {

@@ -20,8 +20,8 @@ use std::time::Duration;
 use narrows_model::run::sidecar_name;
 use rustix::process::Signal;
 
-use super::gauges::Gauges;
 use crate::Error;
+use crate::components::gauges::Gauges;
 use crate::experiment::{BoundService, BoundSidecar, Ready, Restart, Start};
 use crate::programs::Program;
 use access_log::AccessLog;

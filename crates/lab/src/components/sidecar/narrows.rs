@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::hops::{Direction, Hop};
-use super::{Kind, LogBound, Plan};
+use crate::components::sidecar::hops::{Direction, Hop};
+use crate::components::sidecar::{Kind, LogBound, Plan};
 use crate::experiment::Ready;
 
 pub(super) static KIND: Kind = Kind {
@@ -44,8 +44,8 @@ fn hop(hop: &Hop) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{is_bare, is_golden};
-    use super::render;
+    use crate::components::sidecar::narrows::render;
+    use crate::components::sidecar::tests::{is_bare, is_golden};
 
     #[test]
     fn what_is_written() {

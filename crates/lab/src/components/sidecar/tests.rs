@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::hops::Direction;
 use super::*;
+use crate::components::sidecar::hops::Direction;
 use crate::experiment::Protocol;
 
 /// The longest time in which a proxy comes up.

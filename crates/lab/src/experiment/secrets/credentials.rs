@@ -6,18 +6,18 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use narrows_telemetry::secrets::find_in_text;
 
-use crate::experiment::placeholder::{self, RequestPiece, TrialPiece};
+use crate::experiment::placeholders::syntax::{self, RequestPiece, TrialPiece};
 
 /// Words before a credential in a header.
 const SCHEMES: [&str; 4] = ["apikey", "basic", "bearer", "token"];
 
 /// Whether nothing of a text is written here: `${token}`, `Bearer {{token}}`.
 pub(super) fn is_open(text: &str) -> bool {
-    let Ok(pieces) = placeholder::trial_pieces(text) else { return false };
+    let Ok(pieces) = syntax::trial_pieces(text) else { return false };
     let written: String =
         pieces.iter().map(|piece| if let TrialPiece::Text(text) = piece { text.as_ref() } else { "" }).collect();
     let is_bound = pieces.iter().any(|piece| matches!(piece, TrialPiece::Name(_)));
-    let (pieces, end) = placeholder::request_pieces(&written);
+    let (pieces, end) = syntax::request_pieces(&written);
     let is_drawn = pieces.iter().any(|piece| matches!(piece, RequestPiece::Field(..)));
     let written: String =
         pieces.iter().map(|piece| if let RequestPiece::Text(text) = piece { text.as_ref() } else { "" }).collect();

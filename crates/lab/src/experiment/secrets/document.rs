@@ -10,7 +10,7 @@ use super::Secrets;
 use super::credentials::{credentials, is_open, parts};
 use super::keys::is_naming;
 use super::scalar::Found;
-use crate::experiment::scalars::{Role, Scalar, Scalars};
+use crate::experiment::document::scalars::{Role, Scalar, Scalars};
 
 /// The scalars of a text, in its order.
 pub(super) struct Document<'a> {

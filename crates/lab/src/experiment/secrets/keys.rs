@@ -2,7 +2,7 @@
 
 use narrows_telemetry::secrets::is_secret_key;
 
-use crate::experiment::scalars::ITEM;
+use crate::experiment::document::scalars::ITEM;
 
 /// Last words of keys whose values name something.
 const NAMING: [&str; 10] = ["database", "db", "email", "host", "login", "name", "owner", "role", "user", "username"];

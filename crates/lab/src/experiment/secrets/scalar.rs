@@ -6,8 +6,8 @@ use narrows_telemetry::secrets::{Argument, find_in_arguments, find_in_text, is_s
 
 use super::Secrets;
 use super::keys::is_secret_place;
-use crate::experiment::placeholder::{self, TrialPiece};
-use crate::experiment::scalars::{Role, Scalar};
+use crate::experiment::document::scalars::{Role, Scalar};
+use crate::experiment::placeholders::syntax::{self, TrialPiece};
 
 /// Secret part of a value.
 pub(super) enum Found {
@@ -42,7 +42,7 @@ impl Scalar {
 
     /// The names between `${` and `}` that stand where a secret stands.
     pub(super) fn secret_names(&self) -> Vec<String> {
-        let Ok(pieces) = placeholder::trial_pieces(&self.text) else { return Vec::new() };
+        let Ok(pieces) = syntax::trial_pieces(&self.text) else { return Vec::new() };
         let names = pieces.iter().filter_map(|piece| match piece {
             TrialPiece::Name(name) => Some(*name),
             TrialPiece::Text(_) => None,

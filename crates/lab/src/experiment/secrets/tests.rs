@@ -1,8 +1,8 @@
 //! What is blanked in an experiment, and what stays.
 
 use super::*;
+use crate::experiment::document::tree;
 use crate::experiment::error::Report;
-use crate::experiment::tree;
 
 /// Blanks each secret, leaves the rest, and does nothing more when done again.
 fn check(source: &str, expected: &str) {
