@@ -75,7 +75,7 @@ pub(crate) fn findings() -> ArgValueCandidates {
     ArgValueCandidates::new(|| pages::ids().into_iter().map(CompletionCandidate::new).collect())
 }
 
-/// What `narrows docs` prints.
+/// Pages that `narrows docs` prints.
 pub(crate) fn topics() -> ArgValueCandidates {
     ArgValueCandidates::new(|| docs::topics().map(CompletionCandidate::new).collect())
 }

@@ -21,7 +21,7 @@ pub(crate) fn fitted(line: &str, width: usize) -> String {
     let mut indent = 0;
     while rest.chars().count() + indent > width {
         let room = rest.char_indices().nth(width.saturating_sub(indent) + 1).map_or(rest.len(), |(at, _)| at);
-        // What leads the line is no place to break it.
+        // A line is not broken within its indent and label.
         let least = if indent == 0 { label } else { 0 };
         let Some(at) = rest[..room].rfind(' ').filter(|at| *at > least) else { break };
         out += &format!("{:indent$}{}\n", "", rest[..at].trim_end());

@@ -59,5 +59,5 @@ fn main() -> std::process::ExitCode {
     exit.unwrap_or_else(|failure| failure.print()).into()
 }
 
-/// What a subcommand returns.
+/// Result of a subcommand.
 type Outcome = Result<Exit, exit::Failure>;

@@ -1,4 +1,4 @@
-//! What `run`, `demo` and `sensitivity` share: an experiment from its start to the outcome on standard output.
+//! Running an experiment, from its start to the outcome on standard output, for `run`, `demo` and `sensitivity`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::live::Live;
 use crate::{commands, stderr};
 
-/// What to run, and how.
+/// An experiment to run, and its options.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) experiment: &'a Experiment,

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let ignored = ignored_signals();
-    // What this process has to ignore, as by nohup or for a background job of a script, stays ignored.
+    // Signals that this process has to ignore, as under nohup or as a script's background job, stay ignored.
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         // Registered first, so that it acts only once the flag is already set.
         signal_hook::flag::register_conditional_shutdown(signal, 2, Arc::clone(&stop))?;
@@ -28,7 +28,7 @@ pub(crate) fn ignore() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The signals this process ignores, as a bit mask: bit 0 is signal 1; none when the kernel does not report it.
+/// The signals this process ignores, as a bit mask: bit 0 is signal 1; 0 if the kernel does not report it.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -4,7 +4,7 @@ use narrows_system::{Advice, CommandOutcome, Demo};
 
 use crate::exit::{Failure, with_causes};
 
-/// What `narrows demo` runs when it is given no name.
+/// The demo of `narrows demo` without a name.
 pub(crate) const DEFAULT_DEMO: &str = narrows_drone_delivery::DEMO.name;
 
 /// Each line is a variant's name, a crate that exports `Command`, and its demos, as `narrows_system` describes them. The

@@ -30,7 +30,7 @@ pub struct Selection {
     pub variant: Option<String>,
     /// This repetition, from 1; all when none is named.
     pub repetition: Option<u32>,
-    /// What of their time.
+    /// The part of their time that is concluded from.
     pub within: TimeRange,
 }
 

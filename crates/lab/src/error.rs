@@ -150,7 +150,7 @@ pub enum Error {
     SeveralVariants {
         /// The address.
         label: String,
-        /// What it has.
+        /// The names that it has.
         variants: Vec<String>,
     },
     /// A run cannot become a baseline.

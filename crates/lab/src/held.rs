@@ -1,4 +1,4 @@
-//! What a trial's parameters give way to: rates that earlier variants of the same run did not reach.
+//! Replaces parameters by rates that earlier variants of the same run failed to reach.
 //!
 //! Only the first repetition decides, so that all repetitions of a variant are given the same. It is read from the run
 //! file, so a run that goes on decides as the run did that was interrupted.

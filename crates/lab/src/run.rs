@@ -95,7 +95,7 @@ pub(crate) fn run_with(
     };
     match (concluded, file.finish(state)) {
         (Ok(()), finished) => finished.map(|()| Ended { state, error: None }).map_err(Error::from),
-        // What made the run fail may keep its file from being ended as well, and says more.
+        // The error of the run may also keep its file from being finished, and says more.
         (Err(error), _) => Ok(Ended { state, error: Some(error) }),
     }
 }

@@ -163,7 +163,7 @@ impl Iterator for Due {
         }
         let piece = &self.curve.pieces[self.piece];
         let within_ns = (piece.seconds_to(arrivals - piece.before) * 1e9).round() as i64;
-        // What is due within a piece is due before its end, whatever is rounded.
+        // An arrival within a piece is due before the piece's end, whatever is rounded.
         Some(self.start_ns + piece.start_ns + within_ns.min(piece.length_ns - 1))
     }
 }

@@ -1,4 +1,4 @@
-//! What a plan must not contain. Templates are checked where they are compiled.
+//! Errors that a plan must not contain. Templates are checked where they are compiled.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

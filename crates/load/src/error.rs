@@ -1,6 +1,6 @@
 //! Everything that can stop a load before it starts, or end it before its time.
 //!
-//! What happens to single requests is no error here: it is counted in the outcome.
+//! Failures of single requests are no errors here: the outcome counts them.
 
 use std::io;
 use std::path::PathBuf;

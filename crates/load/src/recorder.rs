@@ -68,7 +68,7 @@ pub(crate) struct ThreadTotals {
     pub(crate) last_done_ns: i64,
 }
 
-/// What exactly went wrong: the kernel's error number, the engine's words, or words that repeat the plan's or the
+/// Cause of an error: the kernel's error number, the engine's words, or words that repeat the plan's or the
 /// server's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {

@@ -3,7 +3,7 @@
 //! A template is compiled once into pieces: constant bytes, joined as far as they go, and the few places that differ
 //! per request. Rendering copies pieces into a reused buffer and allocates nothing once the buffer has grown.
 //!
-//! What comes out is one well-formed HTTP/1.1 request whatever the data holds: values in the path are percent-encoded
+//! The result is one well-formed HTTP/1.1 request whatever the data holds: values in the path are percent-encoded
 //! (RFC 3986: all but unreserved characters), control characters in header values are left out, so that data cannot
 //! add headers, and the length of the body is always computed. Bodies are sent as they are. Cookies go into one header,
 //! after those that the template gives.

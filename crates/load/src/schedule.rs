@@ -58,8 +58,8 @@ impl Tickets {
     }
 }
 
-/// How many iterations of an open model are due in all, those of the warm-up included: exactly with even arrivals, on
-/// average with those of a Poisson process. None for a closed model.
+/// Number of iterations of an open model that are due in all, those of the warm-up included: exactly with even
+/// arrivals, on average with those of a Poisson process; `None` if the model is closed.
 pub fn arrivals(scenario: &Scenario) -> Option<f64> {
     let curve = models::build(&scenario.model).open()?.curve;
     Some(warmup_rate(&curve) * scenario.warmup.as_secs_f64() + curve.total())

@@ -1,4 +1,4 @@
-//! What a server's certificate must satisfy, and what a failed handshake is called.
+//! Verification of servers' certificates, and the causes of failed handshakes.
 //!
 //! TLS 1.2 and 1.3 by rustls. Sessions are never resumed: each virtual user stands for a client of its own, and a client
 //! that was never there before has no ticket. The clock that certificates are held against is the machine's.

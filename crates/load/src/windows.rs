@@ -21,7 +21,7 @@ const FRAGMENT_MIN: Duration = Duration::from_secs(1);
 
 /// Steps shorter than this are taken whole: there is no time to lose in them.
 const SETTLED_STEP_MIN: Duration = Duration::from_secs(5);
-/// What is left out at the beginning of a longer step, as a part of it and at most.
+/// Time left out at the beginning of a longer step: this part of it, and at most so long.
 const SETTLING_PART: u32 = 5;
 const SETTLING_MAX: Duration = Duration::from_secs(5);
 

@@ -84,8 +84,8 @@ pub fn tables() -> Vec<TableShape> {
 ///
 /// # Errors
 ///
-/// What is wrong with the query, or is not in the part of KQL that is known here, and where. A mistake in the value of
-/// an override counts its lines and columns in that value, and names it.
+/// The first error in the query and its place: KQL that is wrong, or not in the part that is known here. A mistake in
+/// the value of an override counts its lines and columns in that value, and names it.
 pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<Compiled, Mistake> {
     let in_text = |fault: Fault| fault.in_text(text);
     check_length(text).map_err(in_text)?;

@@ -1,5 +1,5 @@
-//! What a reading of the sampler costs: CPU of its own thread, over 50 processes of 4 threads each, or so many as are given.
-//! In half of them all threads but one work for 50 µs in every 20 ms.
+//! Cost of a reading of the sampler: CPU of its own thread, over 50 processes of 4 threads each, or so many as are
+//! given. In half of them all threads but one work for 50 µs in every 20 ms.
 //!
 //! ```text
 //! cargo bench -p narrows-telemetry --bench sampler -- [INTERVAL_MS] [SECONDS] [PROCESSES] [THREADS]

@@ -187,7 +187,7 @@ impl Client {
         let response = tokio::time::timeout(timeout, self.exchange(request)).await;
         let response = response.unwrap_or(Err(NoResponse::TooSlow(timeout)));
         if response.is_err() {
-            // What is left of a broken exchange would be read as the next response.
+            // The rest of a broken exchange would be read as the next response.
             self.open = None;
         }
         response

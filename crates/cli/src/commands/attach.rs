@@ -17,7 +17,7 @@ use crate::{Outcome, runs_folder, stderr};
 
 /// Sets the token without showing it in the list of processes.
 const TOKEN_VARIABLE: &str = "NARROWS_OTLP_TOKEN";
-/// What `--otlp` is given to listen nowhere.
+/// The value of `--otlp` for no receiver.
 const NOWHERE: &str = "none";
 
 #[derive(Debug, clap::Args)]

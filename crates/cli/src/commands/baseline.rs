@@ -82,7 +82,7 @@ fn save(arguments: &Save) -> Outcome {
     let summary = conclude::baseline(&address.path, &address.selection)?;
     let out = &arguments.out;
     if out.exists() {
-        // What is no baseline was named by mistake.
+        // Another file was named by mistake.
         read(out).map_err(|failure| failure.hint("it is not overwritten; choose another `--out`"))?;
     }
     let text = serde_json::to_string_pretty(&summary.baseline)

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What is to be found out, and which verdicts fail.
+/// The precision to reach, and the verdicts that fail.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Judging {
     /// The figure that decides: rate, mean, p50, p95, p99 or cpu (for each request) [default: mean]

@@ -109,7 +109,7 @@ pub(super) fn read(demo: &Demo) -> Result<(Experiment, Folder), Failure> {
     Ok((read?, folder))
 }
 
-/// What messages call a demo's experiment, and how it is kept.
+/// Name of a demo's experiment, in messages and in the run file.
 fn file_of(demo: &Demo) -> String {
     format!("{}.yaml", demo.name)
 }
@@ -175,7 +175,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // What cannot be removed lies where temporary files are cleared away.
+            // A folder that cannot be removed lies where temporary files are cleared away.
             let _ = std::fs::remove_dir_all(path);
         }
     }

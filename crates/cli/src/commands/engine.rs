@@ -147,7 +147,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number / 1_000.0).map_err(|_| refused())
 }
 
-/// A key as it was given, None if it is not base64: the argument parser would print what it refuses.
+/// A key as it was given, or `None` when it is not base64: the argument parser would print what it refuses.
 #[derive(Debug, Clone)]
 struct GivenKey(Option<AccountKey>);
 

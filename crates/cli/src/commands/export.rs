@@ -1,6 +1,6 @@
 //! `narrows export RUN`: the telemetry of a run, as a file that other programs read, or sent to one of them.
 //!
-//! What the load generator measured is exported where it is measured and reported (`narrows load`, `narrows report`).
+//! Measurements of the load generator are exported where they are reported (`narrows load`, `narrows report`).
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     to: Option<Url>,
 }
 
-/// What a file is written in.
+/// Format of an exported file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Lines of OTLP's JSON, as the Collector's file exporter writes them

@@ -77,7 +77,7 @@ pub(crate) fn write_to(path: &std::path::Path, text: &str) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// What is printed after a run: where it lies, and how to get its report.
+/// Prints the path of a run, and how to get its report.
 fn say_where(run: &std::path::Path) {
     let shown = run.display();
     stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown}"));

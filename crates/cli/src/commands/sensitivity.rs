@@ -119,7 +119,7 @@ fn command(arguments: &Arguments) -> String {
     words.join(" ")
 }
 
-/// What `--by` is by default.
+/// The default of `--by`.
 const DEFAULT_CHANGE: f64 = 0.2;
 
 #[cfg(test)]

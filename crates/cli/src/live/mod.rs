@@ -1,4 +1,4 @@
-//! What a person sees while a run lasts: on a terminal a small view that renews itself, else a plain line now and then.
+//! Progress of a run: on a terminal a small view that renews itself, else a plain line now and then.
 //!
 //! All of it goes to standard error, so that standard output stays data.
 

@@ -87,7 +87,7 @@ impl Screen {
         self.drawn.clear();
     }
 
-    /// What takes the cursor back to the first of the lines drawn, and them away.
+    /// Escape codes that move the cursor up to the first drawn line and clear the lines.
     fn back(&self) -> String {
         if self.drawn.is_empty() {
             return String::new();

@@ -1,4 +1,4 @@
-//! What a load looks like while it lasts: a few lines of any width, or one plain line. Pure.
+//! The view of a running load: a few lines of any width, or one plain line. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct View {
     now: Now,
 }
 
-/// What the newest seconds showed.
+/// Figures of the newest seconds.
 #[derive(Debug, Default)]
 struct Now {
     /// Successes per second.

@@ -1,4 +1,4 @@
-//! What customer-360 does when something fails, by the real binary: failures by kind, the time until all was as before, and
+//! Failures of customer-360, by the real binary: failures by kind, the time until all was as before, and
 //! the finding that names the culprit.
 //!
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not
@@ -20,7 +20,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// None where PostgreSQL is missing.
+    /// `None` if PostgreSQL is missing.
     fn of(variant: &str) -> Option<Self> {
         postgres_programs()?;
         let bench = Bench::new("");

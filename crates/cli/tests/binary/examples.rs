@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{Bench, ask, text};
 use narrows_testing::{has_programs, is_disabled, measure, skip};
 
-/// What an experiment's variants must come to: the variant, and the detector that must speak first in it; none means
-/// that no finding may be about the system.
+/// Expected findings by variant: the detector that must come first in it; `None` means that no finding may be about the
+/// system.
 type Expected = [(&'static str, Option<&'static str>)];
 
 fn experiment(example: &str) -> PathBuf {

@@ -388,7 +388,7 @@ fn the_collector_takes_a_run() {
     let Some(mut collector) = foreign(&bench, "otelcol-contrib", setting) else { return };
     send(&bench, &collector);
     collector.end();
-    // What it has written is what it was sent: it comes in again as the same run.
+    // It wrote all that it was sent: imported again, it is the same run.
     let import = bench.run(&["import", "kept.jsonl", "--out", "b.narrows"]);
     assert!(import.status.success(), "{}", text(&import.stderr));
     assert_eq!(ask(&bench.path("b.narrows"), IN_ORDER), ask(&bench.path("a.narrows"), IN_ORDER));

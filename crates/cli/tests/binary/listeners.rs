@@ -20,7 +20,7 @@ struct Server {
     child: Child,
     address: SocketAddr,
     lines: BufReader<std::process::ChildStderr>,
-    /// What it printed before it listened, that line included.
+    /// Its output up to the line that it listens, that line included.
     said: String,
 }
 

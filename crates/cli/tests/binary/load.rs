@@ -38,7 +38,7 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn an_open_load_begins_exactly_as_many_requests_as_asked_for() {
-    /// What a machine that stands still cannot begin is dropped; then once more.
+    /// Loads that are tried: a machine that stands still drops requests that it cannot begin.
     const LOADS_MAX: usize = 5;
     let (bench, mut left) = (Bench::new(""), LOADS_MAX);
     loop {

@@ -350,7 +350,7 @@ fn the_other_examples_have_results() {
     assert_eq!(found, known, "every example is tested here");
 }
 
-/// What KQL believes of tables and columns is what the run file has.
+/// KQL's tables and columns are those of the run file.
 #[test]
 fn the_catalog_of_kql_is_that_of_the_views() {
     let bench = Bench::new("");

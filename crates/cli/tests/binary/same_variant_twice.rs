@@ -69,7 +69,7 @@ fn run() -> (Bench, String) {
     (bench, said)
 }
 
-/// What was found, or differs, where nothing should.
+/// A finding or a difference where there should be none.
 fn odd(bench: &Bench) -> Option<String> {
     let found = ask(&bench.path("run.narrows"), "select coalesce(group_concat(detector, ' '), '') from findings");
     if !found.is_empty() {

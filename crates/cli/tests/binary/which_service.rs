@@ -10,10 +10,10 @@ const MS: i64 = 1_000_000;
 /// Requests of a side, ten a second.
 const REQUESTS: i64 = 80;
 
-/// What a side of the system does.
+/// Behaviour of a side of the system.
 #[derive(Debug, Clone, Copy)]
 struct Side {
-    /// What price takes of each request.
+    /// Time of price for each request, in milliseconds.
     price_ms: i64,
     /// How far its clock is ahead.
     ahead_ms: i64,

@@ -1,4 +1,4 @@
-//! What Narrows concludes from the recorded runs of the zoo's programs is what is true of them.
+//! Conclusions from the recorded runs of the zoo's programs match the known faults.
 
 use std::path::Path;
 use std::process::Command;

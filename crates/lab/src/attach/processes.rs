@@ -14,7 +14,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// None when there is no such process.
+    /// `None` if there is no such process.
     pub(super) fn find(service: &str, replica: u32, pid: u32) -> Option<Self> {
         Some(Self { service: service.to_owned(), replica, pid, start_ticks: start_ticks(pid)? })
     }

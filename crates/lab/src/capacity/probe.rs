@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(fate(outcome(0.5, 0, 0)), Fate::Broken);
         assert_eq!(fate(outcome(0.97, 0, 0)), Fate::GeneratorLimited);
         assert_eq!(fate(outcome(0.5, 50, 0)), Fate::GeneratorLimited);
-        // What waits for a free user waits for the system.
+        // An arrival that waits for a free user waits for the system.
         assert_eq!(fate(outcome(0.5, 50, 30)), Fate::Broken);
     }
 

@@ -252,7 +252,7 @@ impl Search {
     }
 }
 
-/// What it comes to when a rate was not kept, and nothing below it is tried.
+/// The result when a rate was not kept and no lower one is tried.
 fn nothing_kept(rate: f64, fate: Fate) -> Found {
     if fate == Fate::GeneratorLimited { Found::GeneratorEverywhere(rate) } else { Found::Nowhere(rate) }
 }

@@ -1,4 +1,4 @@
-//! What an experiment can start: operating-system processes, and servers that it names by a key, one folder here for each.
+//! Components, the servers that an experiment names by a key, one folder each; and the processes of any service.
 //!
 //! A component's folder holds all of it: its [`Entry`] with its key, grammar, programs and defaults, its settings and how
 //! they are read (`settings.rs`), what they mean on a machine ([`Component`]), its gauges, its tests. Grammar, checks,

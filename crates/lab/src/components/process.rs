@@ -1,7 +1,7 @@
 //! An operating-system process with its own session and process group, caps, captured output and a certain end.
 //!
-//! What keeps it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started it
-//! dies; adoption, for descendants that detached themselves; and the [guard], which finds its group and its mark.
+//! Five nets keep it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started
+//! it dies; adoption, for descendants that detached themselves; and the [guard], which finds its group and its mark.
 //!
 //! The process is waited for last, after the guard was reported that it has ended. Until then its number and its group's
 //! are its own, so the group can be signalled by number.

@@ -156,7 +156,7 @@ const KEEPALIVE: Key<u32> = Key::default(
 /// The keys of every proxy.
 pub(super) const FIELDS: [Field; 6] = [UPSTREAMS, TO.field, BALANCE.field, KEY, COOKIE.field, KEEPALIVE.field];
 
-/// The values of these keys. None if an error was reported.
+/// The values of these keys. `None` after a reported error.
 pub(super) fn routing(at: &At<'_>, report: &mut Report) -> Option<Routing> {
     let upstreams = upstreams(at, report)?;
     let cookie = cookie(at, &COOKIE, report)?;
@@ -192,8 +192,8 @@ fn address(url: &str) -> Option<String> {
     (is_host && port.parse::<u16>().is_ok()).then(|| address.to_owned())
 }
 
-/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. None when an error was
-/// told.
+/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. `None` after a
+/// reported error.
 pub(super) fn cookie(at: &At<'_>, key: &Key<String>, report: &mut Report) -> Option<Option<String>> {
     let Some(cookie) = at.get(key) else { return Some(None) };
     let name = cookie.text()?;

@@ -46,7 +46,7 @@ pub(crate) fn wait(
     }
 }
 
-/// The ports that a process or one of its descendants listens on; none when `port` is among them.
+/// The ports that a process or one of its descendants listens on; empty if `port` is among them.
 fn elsewhere(process: &Process, port: u16) -> Vec<u16> {
     let ports = listening_ports(process.tree());
     if ports.contains(&port) { Vec::new() } else { ports.into_iter().take(PORTS_MAX).collect() }

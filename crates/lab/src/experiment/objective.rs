@@ -211,7 +211,7 @@ pub(super) fn parse(text: &str) -> Result<Objective, Problem> {
     Ok(limit(rest)?.about(Some(scenario), request))
 }
 
-/// Reads an objective of the file, whether a text or a map. None when it is neither.
+/// Reads an objective of the file, a text or a map; `None` if it is neither.
 pub(super) fn read(at: At<'_>) -> Option<Objective> {
     if at.text().is_some() {
         return at.value(WITH_SCOPE);

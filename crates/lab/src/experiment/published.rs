@@ -241,7 +241,7 @@ fn check_service(section: At<'_>, names: &Names<'_>, report: &mut Report) {
     }
 }
 
-/// What clients see of a system are its requests and how long they take; what they cause is of an operation.
+/// Measures that clients cannot see belong to an operation.
 fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
     let (Some(at), Some(measure)) = (figure.get(&MEASURE), figure.read(&MEASURE)) else { return };
     let is_of_operation = matches!(

@@ -46,12 +46,13 @@ enum NoDuration<'a> {
     TooLong,
 }
 
-/// One or more numbers with units, added up; `0` needs no unit. None for anything else and above [`DURATION_MAX`].
+/// One or more numbers with units, added up; `0` needs no unit. `None` if it is anything else or above
+/// [`DURATION_MAX`].
 pub(super) fn duration(text: &str) -> Option<Duration> {
     sum(text).ok()
 }
 
-/// What to say of a text that is no [`duration`], when more can be said than that.
+/// Hint for a text that is no [`duration`], if there is one.
 pub(super) fn advice(text: &str) -> Option<String> {
     match sum(text) {
         Err(NoDuration::TooLong) => Some("the longest is 30 days, `720h`".to_owned()),
@@ -83,7 +84,7 @@ fn sum(text: &str) -> Result<Duration, NoDuration<'_>> {
     }
 }
 
-/// A whole number of bytes, or a number with a unit. None for anything else.
+/// A whole number of bytes, or a number with a unit; `None` if it is neither.
 pub(super) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = decimal(text)?;
     if unit.is_empty() && number.fract() != 0.0 {
@@ -93,8 +94,8 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     times(number, *factor)
 }
 
-/// A number of 0 or more, per second unless another unit of time is given: `500`, `500/s`, `30/min`, `1000/h`. None for
-/// anything else.
+/// A number of 0 or more, per second unless another unit of time is given: `500`, `500/s`, `30/min`, `1000/h`. `None`
+/// if it is anything else.
 pub(super) fn rate(text: &str) -> Option<f64> {
     // YAML may write a number as `1e3`.
     if let Some(number) =

@@ -15,8 +15,8 @@ use super::objective::{self, OBJECTIVES, Objective};
 use super::placeholders::syntax::{TrialPiece, trial_pieces};
 use super::{published, thresholds};
 
-/// What conclusions need of an experiment. As far as it can be read: a run file may come from elsewhere, and the data
-/// files of its experiment need not be here.
+/// The parts of an experiment that conclusions need, as far as they can be read: a run file may come from elsewhere,
+/// and the data files of its experiment need not be here.
 #[derive(Debug, Default)]
 pub struct Recorded {
     /// Its objectives, in order.

@@ -144,7 +144,7 @@ impl Store for Roots {
                 spans.append(&mut others);
                 self.spans(spans)
             }
-            // What cannot be counted is kept all the same.
+            // Spans that cannot be counted are kept all the same.
             Err(_) => self.inner.packed(packed, others),
         }
     }

@@ -28,7 +28,7 @@ impl Drop for EndsLoad<'_> {
     }
 }
 
-/// What whoever looks on at a load says after each second.
+/// Decision of the observer of a load, after each second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onward {
     /// Let it go on.

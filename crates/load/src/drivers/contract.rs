@@ -1,4 +1,4 @@
-//! What every transport must do, tried with both over plain HTTP/1.1 against a scripted server on loopback.
+//! The contract of transports, tested with both over plain HTTP/1.1 against a scripted server on loopback.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ const SLOT: usize = 3;
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the server does on a connection, one after another.
+/// Actions of the server on a connection, one after another.
 #[derive(Clone, Copy)]
 enum Act {
     /// Reads the head of a request.

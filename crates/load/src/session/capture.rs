@@ -5,7 +5,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 /// Buffers that have grown larger than this are given back after each response.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// What is to be kept of a response while it arrives. `()` keeps nothing and costs nothing.
+/// Receiver of the parts of a response that are kept while it arrives. `()` keeps nothing and costs nothing.
 pub(crate) trait Sink {
     /// The final head, whole.
     fn head(&mut self, bytes: &[u8]);

@@ -37,7 +37,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
-    /// None where the status is the whole cause.
+    /// `None` if the status is the whole cause.
     pub(crate) cause: Option<Cause>,
 }
 

@@ -103,7 +103,7 @@ fn scheme(location: &[u8]) -> Option<(&[u8], &[u8])> {
     if is_scheme { rest.strip_prefix(b":").map(|rest| (scheme, rest)) } else { None }
 }
 
-/// What follows the authority at the beginning of `rest`, if that is the origin.
+/// The path after the authority at the beginning of `rest`, if that is the origin.
 fn own_path<'a>(rest: &'a [u8], origin: &Origin<'_>) -> Result<&'a [u8], Failure> {
     let (authority, path) = rest.split_at(until(rest, b"/?").len());
     let port: &[u8] = if origin.security == Security::Tls { b":443" } else { b":80" };

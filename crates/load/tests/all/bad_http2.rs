@@ -35,7 +35,7 @@ fn server(first: Vec<u8>, again: Vec<u8>) -> SocketAddr {
         for mut stream in listener.incoming().flatten() {
             let greeting = [frame(SETTINGS, 0, 0, &[]), first.clone()].concat();
             if hear_request(&mut stream) && stream.write_all(&greeting).is_ok() {
-                // What the client sends meanwhile is taken, or neither side could go on.
+                // Bytes of the client are read meanwhile, or neither side could go on.
                 let mut other = stream.try_clone().unwrap();
                 std::thread::spawn(move || std::io::copy(&mut other, &mut std::io::sink()));
                 while !again.is_empty() && stream.write_all(&again).is_ok() {}
@@ -67,7 +67,7 @@ fn hear_request(stream: &mut TcpStream) -> bool {
     false
 }
 
-/// What it is, what is sent first and then again and again, and as what it may be counted.
+/// Name, preamble, repeated frame, accepted kinds of error.
 type Case = (&'static str, Vec<u8>, Vec<u8>, &'static [ErrorKind]);
 
 #[test]
@@ -96,7 +96,7 @@ fn rules_that_are_broken_are_counted_and_what_never_ends_is_given_up() {
         step.checks = vec![Check::BodyContains("z".into())];
         let mut plan = plan(server(first, again), iterations(1, 2), vec![step]);
         plan.protocol = Protocol::Http2;
-        // What may not be a timeout has time enough on any machine.
+        // A case that may not be a timeout has time enough on any machine.
         plan.timeout = if kinds.contains(&Timeout) { Duration::from_millis(300) } else { Duration::from_secs(60) };
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (0, 2), "{name}: {:?}", ran.causes());

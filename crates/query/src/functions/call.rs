@@ -8,8 +8,8 @@ use crate::types::Type;
 /// A function that takes a row's values.
 pub(crate) struct Function {
     pub(crate) name: &'static str,
-    /// What it takes, a letter each: `s`tring, `n`umber, `l`ong, `d`atetime, `t`imespan, `b`ool, d`y`namic, `a`nything.
-    /// What stands behind `?` may be left out; `*` repeats the letter before it.
+    /// Parameters, a letter each: `s`tring, `n`umber, `l`ong, `d`atetime, `t`imespan, `b`ool, d`y`namic, `a`nything.
+    /// Those after `?` may be left out; `*` repeats the letter before it.
     pub(crate) takes: &'static str,
     pub(crate) gives: Gives,
     pub(crate) meaning: Meaning,

@@ -1,6 +1,6 @@
 //! Cuts a query into words.
 //!
-//! What stands in `datetime(…)`, `timespan(…)` and `dynamic(…)` follows no rule of the language, so the lexer takes it
+//! The text in `datetime(…)`, `timespan(…)` and `dynamic(…)` follows no rule of the language, so the lexer takes it
 //! whole. It knows no keywords: which word means what is the parser's business, for KQL lets most of them be names.
 
 mod strings;

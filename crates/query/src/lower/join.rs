@@ -15,7 +15,7 @@ struct Pair {
 impl Lowering<'_> {
     pub(super) fn joined(&mut self, left: Relation, join: &Join, place: TextRange) -> Result<Relation, Fault> {
         let right = self.table(&join.right)?;
-        // What a limit cuts is cut in its order; the rows of a join have none.
+        // A limit cuts rows in their order, which the rows of a join do not have.
         let mut left = self.seal(left, place)?;
         left.order.clear();
         let mut right = self.seal(right, place)?;

@@ -152,7 +152,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What `dcount` takes without the accuracy that may stand last: here it always counts exactly.
+    /// Arguments of `dcount` without the accuracy that may stand last: here it always counts exactly.
     fn without_accuracy<'a>(
         &mut self,
         aggregate: &Aggregate,

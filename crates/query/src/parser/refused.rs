@@ -1,4 +1,4 @@
-//! What KQL has and this part of it does not, so that it can be distinguished from a typing error.
+//! Words of KQL that this part of it does not have, so that they can be told from typing errors.
 
 use crate::error::{Fault, TextRange};
 

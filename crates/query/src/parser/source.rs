@@ -74,7 +74,7 @@ impl Parser {
             && self.kind_at(ahead + 2) == &Kind::Symbol("=")
     }
 
-    /// What stands behind the word `union`, both as a source and as an operator.
+    /// The rest of a `union`, both as a source and as an operator.
     pub(super) fn union(&mut self) -> Result<Union, Fault> {
         let mut union = Union { is_inner: false, is_fuzzy: false, with_source: None, tables: Vec::new() };
         while let (Kind::Name(option), Kind::Symbol("=")) = (self.kind_at(0), self.kind_at(1)) {

@@ -20,7 +20,7 @@ fn corpus() -> Vec<String> {
     paths.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// What a query of the limits' size may run into: SQLite's own limits, which its runner reports.
+/// Errors that a query of the limits' size may meet: SQLite's own limits, which its runner reports.
 const SQLITE_LIMITS: [&str; 3] = ["too many", "Expression tree is too large", "parser stack overflow"];
 
 /// A text is refused with a place in it, or gives SQL that SQLite understands.

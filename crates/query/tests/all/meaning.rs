@@ -1,4 +1,4 @@
-//! What queries give over a few known rows: KQL's meaning, where it is not SQL's.
+//! Results of queries over a few known rows: KQL's meaning, where it is not SQL's.
 
 use crate::common::{Bench, START_NS};
 

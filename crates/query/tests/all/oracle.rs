@@ -16,7 +16,7 @@ use serde_json::Value;
 const PACKAGE: &str = "@kusto/language-service-next";
 const VERSION: &str = "12.4.1";
 
-/// What a refused query says when KQL has it and our part has not.
+/// Mark of a query that KQL has and our part of it does not.
 const NOT_OURS: &str = "// not in our part";
 
 fn here(path: &str) -> PathBuf {
@@ -66,7 +66,7 @@ fn schema() -> PathBuf {
     file
 }
 
-/// What the parser says of each query of a folder: its columns and its errors.
+/// The parser's columns and errors for each query of a folder.
 fn asked(folder: &str) -> BTreeMap<String, (Vec<String>, Vec<String>)> {
     let files = fs::read_dir(here("corpus").join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut node = Command::new("node");

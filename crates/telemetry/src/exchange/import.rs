@@ -65,7 +65,7 @@ pub enum Error {
     Store {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The parser's message.
         what: String,
     },
 }

@@ -89,7 +89,7 @@ pub(super) struct Exporter {
 
 /// A request that was understood and is on its way into the store.
 struct Stored {
-    /// None when there was nothing to keep.
+    /// `None` if there was nothing to keep.
     receipt: Option<Receipt>,
     malformed: u64,
     over_limit: u64,

@@ -44,7 +44,7 @@ pub(super) trait Record: Send + 'static {
     /// Bytes in memory, roughly.
     fn bytes(&self) -> usize;
 
-    /// What is lost for good when it is refused. Nothing, when it came by OTLP: its sender sends it again.
+    /// Records lost for good when it is refused: none of OTLP, because its sender sends them again.
     fn lost(&self) -> Lost;
 }
 

@@ -62,7 +62,7 @@ impl RunFile {
         match fill(path, run) {
             Ok(connection) => Self::start(path, connection, limits),
             Err(error) => {
-                // What could not be filled is of no use to anyone, and a second try would find it in its way.
+                // A file that could not be filled is useless, and would be in the way of a second try.
                 let _ = std::fs::remove_file(path);
                 Err(Error::sqlite(path, error))
             }

@@ -116,7 +116,8 @@ impl Reader {
         self.query(|connection| Counts::load(connection, trial))?.ok_or(Error::UnknownTrial(trial))
     }
 
-    /// What the file holds now, for all queries until this is dropped. It ends by a rollback that has nothing to take back.
+    /// A snapshot of the file, for all queries until this is dropped. It ends by a rollback that has nothing to take
+    /// back.
     pub(super) fn snapshot(&self) -> Result<Transaction<'_>> {
         self.connection.unchecked_transaction().map_err(|error| Error::sqlite(&self.path, error))
     }

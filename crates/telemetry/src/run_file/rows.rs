@@ -191,7 +191,7 @@ impl Rows {
 
     /// Cleans spans as the door cleans those that come as such, and writes them.
     pub(super) fn put_cleaned(&mut self, trial: i64, mut spans: Vec<Span>) -> Result<Kept> {
-        // What was packed holds no known secret: those that do are not packed.
+        // Packed spans hold no known secret: those that do are not packed.
         spans.iter_mut().for_each(|span| span.clean(&Known::default()));
         self.put_spans(trial, &spans)
     }

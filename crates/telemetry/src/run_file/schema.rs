@@ -83,7 +83,7 @@ pub(super) fn index_spans(connection: &Connection) -> rusqlite::Result<()> {
     if spans > INDEXED_SPANS_MAX {
         return Ok(());
     }
-    // What does not fit the cache is sorted in files, so that a large run needs no more memory than a small one.
+    // Sorts that do not fit the cache use files, so that a large run needs no more memory than a small one.
     connection.execute_batch("PRAGMA temp_store = FILE")?;
     connection.execute_batch(INDEX_SPANS)
 }

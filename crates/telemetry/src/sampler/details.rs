@@ -32,7 +32,7 @@ pub(super) struct GroupDetails {
     /// Of the process closest to its limit on them.
     pub(super) fullest: Option<Descriptors>,
     pub(super) pss_bytes: Option<u64>,
-    /// None when that of one process could not be read.
+    /// `None` if one process could not be read.
     pub(super) disk: Option<HashMap<TaskId, DiskUse>>,
     pub(super) switches: HashMap<TaskId, Switches>,
     pub(super) network: Option<Network>,
@@ -63,7 +63,7 @@ impl Descriptors {
     }
 }
 
-/// What a process had read and written, its children that were waited for included; and whose child it is.
+/// Bytes that a process had read and written, its children that were waited for included; and its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DiskUse {
     pub(super) parent: u32,

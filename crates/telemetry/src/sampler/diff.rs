@@ -57,7 +57,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Of two instants since boot. None when no time passed.
+    /// The interval between two instants since boot; `None` if it is empty.
     pub(super) fn between(before: Duration, after: Duration, units: &Units) -> Option<Self> {
         let length = after.checked_sub(before).filter(|length| !length.is_zero())?;
         let began_ticks = before.as_nanos() * u128::from(units.ticks_per_second) / 1_000_000_000;
@@ -110,8 +110,8 @@ fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = 
     })
 }
 
-/// What a task had used at the earlier reading: nothing if it began since. None for one that was there but not seen,
-/// as when a root was changed: nothing can be said about its interval.
+/// Use of a task at the earlier reading: nothing if it began since; `None` if it existed but was not seen,
+/// as after a change of root: nothing can be said about its interval.
 pub(super) fn earlier<T: Copy + Default>(before: &HashMap<TaskId, T>, id: &TaskId, began_ticks: u64) -> Option<T> {
     let began_since = id.started_ticks >= began_ticks;
     before.get(id).copied().or_else(|| began_since.then(T::default))

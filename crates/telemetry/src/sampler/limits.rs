@@ -105,7 +105,7 @@ impl Absent {
     }
 }
 
-/// The sum of a figure over processes. None when one that is there could not be read, or none has it.
+/// The sum of a figure over processes; `None` if a process could not be read, or no process has it.
 pub(super) fn sum(figures: impl IntoIterator<Item = Result<u64, Absent>>) -> Option<u64> {
     let mut sum = None;
     for figure in figures {

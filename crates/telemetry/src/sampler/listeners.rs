@@ -144,7 +144,7 @@ fn dump(family: AddressFamily) -> Option<Vec<Listener>> {
     let mut found = Vec::new();
     let mut part = vec![0; DUMP_BYTES];
     while found.len() < LISTENERS_MAX {
-        // What was requested is there at once.
+        // The kernel has the response at once.
         let (length, _) = recv(&socket, &mut part[..], RecvFlags::DONTWAIT).ok()?;
         if !read_part(part.get(..length)?, &mut found)? {
             return Some(found);

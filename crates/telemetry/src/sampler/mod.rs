@@ -12,8 +12,8 @@
 //! parent's death) is lost. Or it is what is in a control group and below. CPU comes in the kernel's clock ticks, usually
 //! 10 ms, so at an interval of one second a value is within 0.01 cores, at 100 ms within 0.1.
 //!
-//! What this user may not read, or this kernel does not have, is absent; [`SamplerStats`] says so. All names with their
-//! units: [`narrows_model::series::names::SAMPLED`].
+//! Figures that this user may not read, or this kernel does not have, are absent; [`SamplerStats`] says so. All names
+//! with their units: [`narrows_model::series::names::SAMPLED`].
 
 mod cgroups;
 mod details;

@@ -86,7 +86,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
 }
 
 impl Mount {
-    /// Where a group of this hierarchy is seen. None when it lies outside what is mounted here.
+    /// The folder of a group of this hierarchy; `None` if it lies outside what is mounted here.
     pub(super) fn folder(&self, group: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(&self.root).ok()?;
         let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));

@@ -8,7 +8,8 @@ use super::stat::{TaskId, TaskStat};
 use super::text::{self, Disk, Switches};
 use super::threads::{At, Clock, Ran, Threads};
 
-/// What `/proc` has no own word for: kernels that count descriptors say so by the size of `/proc/PID/fd` (Linux 6.2).
+/// Features of the kernel that `/proc` has no word for: kernels that count descriptors say so by the size of
+/// `/proc/PID/fd` (Linux 6.2).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) clock: Clock,

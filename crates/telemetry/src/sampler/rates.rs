@@ -154,7 +154,7 @@ fn moved(before: &HashMap<TaskId, DiskUse>, after: &HashMap<TaskId, DiskUse>, be
     sum
 }
 
-/// What processes that ended had moved up to the earlier reading, by the closest ancestor that is still there.
+/// Bytes that ended processes had moved up to the earlier reading, by the closest ancestor that is still there.
 fn counted_of_ended(before: &HashMap<TaskId, DiskUse>, after: &HashMap<TaskId, DiskUse>) -> HashMap<TaskId, Disk> {
     let by_number: HashMap<u32, TaskId> = before.keys().map(|id| (id.id, *id)).collect();
     let mut counted: HashMap<TaskId, Disk> = HashMap::new();

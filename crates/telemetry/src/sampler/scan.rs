@@ -312,7 +312,8 @@ struct Due {
 }
 
 impl Due {
-    /// What is due now, and takes it as done. A reading comes when it is nearer to the due time than the next one.
+    /// The depth of the reading that is due now, which then counts as done. A reading is made when it is nearer to the
+    /// due time than the next one.
     fn depth(&mut self, now: Duration, interval: Duration) -> Depth {
         let is_due = |last: Option<Duration>, every| last.is_none_or(|last| now + interval / 2 >= last + every);
         if is_due(self.rare, RARE_INTERVAL) {

@@ -61,7 +61,7 @@ impl Cpu {
     }
 }
 
-/// Reads a process's or thread's line: its name and the rest. None when it is not such a line.
+/// Reads a process's or thread's line: its name and the rest; `None` if it is no such line.
 ///
 /// The name is what stands between the first `(` and the last `)`: it may hold spaces, parentheses and line ends.
 pub(super) fn task(line: &[u8]) -> Option<(&[u8], TaskStat)> {
@@ -120,7 +120,7 @@ pub(super) struct HostStat {
     pub(super) total_ticks: u64,
 }
 
-/// Reads the first line of `/proc/stat`. None when it is not such a line.
+/// Reads the first line of `/proc/stat`; `None` if it is no such line.
 pub(super) fn host(text: &[u8]) -> Option<HostStat> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let values = std::str::from_utf8(line).ok()?.strip_prefix("cpu ")?;

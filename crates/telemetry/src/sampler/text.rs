@@ -1,7 +1,7 @@
-//! What stands in files of `/proc` and control groups, other than `stat`. Pure. Fields: proc(5), the kernel's documents
+//! Readers of files of `/proc` and control groups, other than `stat`. Pure. Fields: proc(5), the kernel's documents
 //! on control groups and pressure stall information.
 //!
-//! What is not as expected is absent, never an error: kernels differ in what they have.
+//! A figure in an unexpected form is absent, never an error: kernels differ in what they have.
 
 /// Interfaces of a network namespace that are kept at most.
 pub(super) const INTERFACES_MAX: usize = 16;
@@ -15,7 +15,7 @@ pub(super) fn number(text: &[u8], key: &str) -> Option<u64> {
     rest.trim_start_matches(':').split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The first number of a file, as in `memory.current`. None for `max`, `-1` and the like.
+/// The first number of a file, as in `memory.current`; `None` if it is `max`, `-1` or the like.
 pub(super) fn first_number(text: &[u8]) -> Option<u64> {
     lines(text).next()?.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -26,7 +26,7 @@ pub(super) fn load(text: &[u8]) -> Option<f64> {
     (load.is_finite() && load >= 0.0).then_some(load)
 }
 
-/// `/proc/PID/limits`: the soft limit on open files. None for `unlimited`.
+/// `/proc/PID/limits`: the soft limit on open files; `None` if it is `unlimited`.
 pub(super) fn open_files_limit(text: &[u8]) -> Option<u64> {
     let rest = lines(text).find_map(|line| line.strip_prefix("Max open files"))?;
     rest.split_ascii_whitespace().next()?.parse().ok()

@@ -1,6 +1,6 @@
 //! The threads of a process: how long each ran and how often it was switched.
 //!
-//! What the scheduler counts (`schedstat`) is short, exact to the nanosecond and cheap to read. The dear `status`,
+//! The scheduler's own counts (`schedstat`) are short, exact to the nanosecond and cheap to read. The dear `status`,
 //! which alone separates voluntary from involuntary switches, is read only of threads that ran since. Where a kernel
 //! has no `schedstat`, or a file could not be kept open, a thread's `stat` says how long it ran, in clock ticks, and
 //! who it is. Threads are listed again only when their number changed or one of them was not there any more.

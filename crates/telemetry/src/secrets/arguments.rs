@@ -20,9 +20,9 @@ const USER_FLAGS: [&str; 5] = ["-a", "-u", "--auth", "--proxy-user", "--user"];
 pub enum Argument {
     /// All of it: it follows a secret flag.
     Secret,
-    /// What stands at these places, in bytes, if at any.
+    /// The parts at these places, in bytes, if there are any.
     Parts(Vec<Range<usize>>),
-    /// What stands here, by a flag that may mean something else.
+    /// The part at this place, by a flag that may mean something else.
     Perhaps(Range<usize>),
 }
 

@@ -207,7 +207,7 @@ pub(super) fn ends_in(name: &str, words: &str) -> bool {
     before(name, words).is_some_and(|rest| begins_word(name.as_bytes(), rest.len()) || may_end_word())
 }
 
-/// What stands before these words, when a name ends in them but for case and separators.
+/// The part of a name before these words, if it ends in them but for case and separators.
 fn before<'a>(name: &'a str, words: &str) -> Option<&'a [u8]> {
     let mut rest = name.as_bytes();
     for expected in words.bytes().rev() {

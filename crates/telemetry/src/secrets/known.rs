@@ -58,7 +58,7 @@ const COMMON_WORDS: [&str; 18] = [
 /// Values that are blanked wherever they stand. Clones share them.
 #[derive(Clone, Default)]
 pub struct Known {
-    /// None when there are no values, so that nothing is looked for.
+    /// `None` if there are no values, so that nothing is searched for.
     inner: Option<Arc<Inner>>,
 }
 

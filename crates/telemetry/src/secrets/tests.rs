@@ -1,4 +1,4 @@
-//! What is redacted in every shape that text comes in, and what stays.
+//! Texts that are redacted, in every form that text comes in, and texts that stay.
 
 use proptest::prelude::*;
 

@@ -70,7 +70,7 @@ fn write(runs: &[PathBuf], command: &str, pages: &[PathBuf; 2]) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// What a run of a demo shows, beside the figures that its demo has by now.
+/// Conclusions of a demo's run, beside the demo's present figures.
 fn concluded(run: &Path) -> Result<Concluded, Failure> {
     narrows_lab::conclude::outcome_beside(run, |name| match DEMOS.iter().find(|demo| demo.name == name) {
         Some(demo) => Ok(Recorded::read(demo.experiment).notes),

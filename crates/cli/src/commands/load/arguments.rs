@@ -112,7 +112,7 @@ pub(super) struct OpenModel {
     pub(super) from_address: Vec<AddressRange>,
 }
 
-/// What makes the exit code 1.
+/// Conditions of exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Verdict")]
 pub(super) struct Goals {
@@ -131,7 +131,7 @@ pub(super) struct Goals {
     pub(super) strict: bool,
 }
 
-/// What is written beside, or in place of, the summary.
+/// Outputs beside, or in place of, the summary.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct Results {

@@ -1,5 +1,5 @@
-//! What the objectives of `narrows load` are judged on: the seconds after the warm-up. Whether they can still be met
-//! while the load lasts is [`narrows_lab::outlook`]'s rule.
+//! The seconds on which the objectives of `narrows load` are judged: those after the warm-up. Whether they can still be
+//! met while the load lasts is [`narrows_lab::outlook`]'s rule.
 
 use narrows_load::WindowsUnderWay;
 use narrows_model::counting::Tally;

@@ -24,7 +24,7 @@ pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> Strin
     format!("{value:#}\n")
 }
 
-/// What the generator measured of itself, by which `validity` judges it: how late it sent, and its own processor time.
+/// The generator's measurements of itself, by which `validity` judges it: how late it sent, and its own processor time.
 fn generator(outcome: &LoadOutcome) -> Value {
     let threads = outcome.threads.iter().map(|thread| {
         json!({

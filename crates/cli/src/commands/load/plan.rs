@@ -150,7 +150,7 @@ fn request(arguments: &Arguments, target: &Target) -> Result<RequestTemplate, Fa
     })
 }
 
-/// What is sent, in words: `2,000/s in all, evenly spaced, for 5.00 s, over at most 1,000 connections`.
+/// The load in words: `2,000/s in all, evenly spaced, for 5.00 s, over at most 1,000 connections`.
 pub(super) fn in_words(plan: &LoadPlan) -> String {
     let Some(scenario) = plan.scenarios.first() else { return String::new() };
     let time = |time: &Duration| units::duration(time.as_nanos() as f64);

@@ -1,4 +1,4 @@
-//! What `narrows load` reports when the load is over: what was sent, the summary in hey's words, the objectives.
+//! The end of `narrows load`'s report: the load, the summary in hey's words, the objectives.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
     out
 }
 
-/// What the summary is made of.
+/// Data of the summary.
 pub(super) fn summary(arguments: &Arguments, sent: &Sent) -> LoadSummary {
     let outcome = &sent.outcome;
     LoadSummary {

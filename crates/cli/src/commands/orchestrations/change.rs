@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     reason: String,
 }
 
-/// What is done to them.
+/// Change of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Terminate,

@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     print_painted(&as_text(&view, &events, preview))
 }
 
-/// What one event contains, beside its kind and time.
+/// Content of an event, beside its kind and time.
 #[derive(Default)]
 struct Said {
     /// The number of the decision.

@@ -78,7 +78,7 @@ impl Selection {
         }
     }
 
-    /// What the filter of the hub does not know.
+    /// Conditions that the hub's filter does not know.
     pub(super) fn takes(&self, view: &InstanceView) -> bool {
         self.name.as_ref().is_none_or(|name| view.name.as_str() == name)
     }

@@ -13,7 +13,7 @@ use crate::stderr;
 
 /// Where tables and columns are described.
 const PAGE: &str = "docs/reference/query.md";
-/// What SQL is called where a file would have its name.
+/// The name of a query that is no file.
 const SQL: &str = "SQL";
 
 /// Runs a query in SQL.
@@ -91,7 +91,7 @@ fn invalid(mistake: &Mistake, file: &Path, text: &str, lets: &[(String, String)]
     }
 }
 
-/// `sql` is the query as its author wrote it; None when it was compiled.
+/// `sql` is the query as its author wrote it; `None` if it was compiled.
 fn failure(error: QueryError, sql: Option<&str>) -> Failure {
     let hint = hint(&error, sql.is_some());
     let failure = match (error, sql) {

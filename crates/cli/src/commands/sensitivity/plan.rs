@@ -9,7 +9,7 @@ use super::Arguments;
 use super::subject::{Subject, subjects};
 use crate::exit::Failure;
 
-/// What is run of one experiment.
+/// The runs of one experiment.
 pub(super) struct Plan {
     pub(super) subject: Subject,
     pub(super) parameters: Vec<Parameter>,
@@ -23,7 +23,7 @@ pub(super) struct Parameter {
     pub(super) sides: [Experiment; 2],
 }
 
-/// What is run of the experiments that are named.
+/// The runs of the named experiments.
 pub(super) fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
     let subjects = subjects(arguments)?;
     check_names(&arguments.parameter, &subjects)?;
@@ -84,7 +84,7 @@ fn plan(subject: Subject, arguments: &Arguments) -> Result<Plan, Failure> {
     Ok(Plan { subject, parameters, left_out })
 }
 
-/// What figures of some variants were fitted with.
+/// Parameters that figures of these variants were fitted with.
 fn fitted(notes: &Notes, is_meant: impl Fn(&str) -> bool) -> Vec<&str> {
     notes.published.as_ref().map_or_else(Vec::new, |published| published.chosen_for(is_meant))
 }
@@ -109,7 +109,7 @@ fn scaled(experiment: &Experiment, name: &str, by: f64) -> Result<Parameter, Str
     Ok(Parameter { name: name.to_owned(), sides: [side(1.0 - by)?, side(1.0 + by)?] })
 }
 
-/// What else was chosen and is not scaled: for variants that do not run here, and for reasons that are no figure.
+/// Fitted parameters that are not scaled: those of variants that do not run here, and those whose reason is no figure.
 fn others(notes: &Notes, parameters: &[Parameter], left_out: &[LeftOut]) -> Vec<LeftOut> {
     let is_new = |name: &&str| {
         !parameters.iter().any(|parameter| parameter.name == **name) && !left_out.iter().any(|left| left.what == **name)

@@ -18,7 +18,7 @@ use crate::exit::Failure;
 /// Bytes of a record at most; one of the demos has a tenth of a megabyte.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// What the complete runs in a folder show.
+/// Conclusions of the complete runs in a folder.
 pub(super) fn gather(plans: &[Plan], out: &Path, change: f64) -> Result<Sensitivity, Failure> {
     let experiments = plans.iter().map(|plan| examined(plan, out)).collect::<Result<_, Failure>>()?;
     Ok(Sensitivity { format: FORMAT.to_owned(), change, experiments })
@@ -58,7 +58,7 @@ fn examined(plan: &Plan, out: &Path) -> Result<Examined, Failure> {
     })
 }
 
-/// What a run shows; none while it is not complete.
+/// Conclusions of a run; `None` while it is not complete.
 fn complete(path: &Path, plan: &Plan, experiment: &Experiment) -> Result<Option<Concluded>, Failure> {
     match state_of(path, experiment, plan.subject.time_scale)? {
         Some(RunState::Complete) => Ok(Some(narrows_lab::conclude::outcome(path)?)),

@@ -32,7 +32,7 @@ pub(super) struct Ran {
 
 /// The names of the runs without a change, the first and the last one of an experiment.
 pub(super) const AS_IT_IS: [&str; 2] = ["as-it-is-first", "as-it-is-last"];
-/// What ends the names of the runs with a lower and with a higher value.
+/// Endings of the names of runs with a lower and with a higher value.
 const SIDES: [&str; 2] = ["lower", "higher"];
 
 /// The run file without a change.

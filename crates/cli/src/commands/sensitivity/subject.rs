@@ -1,4 +1,4 @@
-//! What is examined: a demo by its name, or an experiment file.
+//! The subject of an analysis: a demo by its name, or an experiment file.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl Subject {
 /// The experiments that are named.
 pub(super) fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Failure> {
     let names = &arguments.experiments;
-    // What is secret in one file is not known of another.
+    // Secrets of one file are unknown in another.
     if names.iter().filter(|name| is_file(name)).count() > 1 {
         return Err(Failure::new("expected one experiment file at most, beside demos"));
     }

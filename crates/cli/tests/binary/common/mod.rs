@@ -1,4 +1,4 @@
-//! What the tests of the real binary share: folders of their own, experiment files, and a look at `/proc`.
+//! Helpers of the tests of the real binary: folders, experiment files, and readings of `/proc`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
@@ -59,7 +59,7 @@ impl Bench {
         start_until(&mut self.narrows(arguments), text)
     }
 
-    /// What lies in the scratch space that runs use.
+    /// Files in the scratch space of runs.
     pub(crate) fn scratch(&self) -> Vec<PathBuf> {
         std::fs::read_dir(self.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }

@@ -1,4 +1,4 @@
-//! What the tests of `nginx:` and `haproxy:` share: instances that print their clients, and what both must do alike.
+//! Tests that `nginx:` and `haproxy:` must both pass, over instances that print their clients.
 
 use std::net::TcpListener;
 use std::path::Path;

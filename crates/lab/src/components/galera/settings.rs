@@ -39,7 +39,7 @@ const SETTINGS: Field =
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[NODES.field, DATABASE.field, SQL, SETTINGS]));
 
-/// A cluster's settings. None if an error was reported.
+/// A cluster's settings. `None` after a reported error.
 pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Galera> {
     Some(Galera { node: mariadb::server(at, dir, is_free, report)? })
 }

@@ -84,7 +84,7 @@ static FIELDS: [Field; 9] = {
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::new(&FIELDS));
 
-/// A proxy's settings. None if an error was reported.
+/// A proxy's settings. `None` after a reported error.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Haproxy> {
     let routing = proxy::routing(&at, report)?;
     let sticky = proxy::cookie(&at, &STICKY, report)?;

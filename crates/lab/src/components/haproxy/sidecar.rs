@@ -68,7 +68,7 @@ fn section(text: &mut String, number: usize, hop: &Hop, plan: &Plan) {
         // A database's connection may be silent for as long as its pool keeps it.
         text.push_str("    timeout server 24h\n");
     } else {
-        // What may be repeated is, when an upstream closed a kept connection just then.
+        // Idempotent requests are repeated if an upstream closes a kept connection just then.
         text.push_str("    retry-on conn-failure empty-response\n    http-request disable-l7-retry unless METH_GET\n");
     }
     if plan.access_log.is_some() {

@@ -143,7 +143,7 @@ fn make_data(
     place.run(workshop, command, account, INITDB_TIMEOUT, "cannot make its data folder")
 }
 
-/// The replica's folder as PostgreSQL writes it in a list; none where a socket's path would be too long.
+/// The replica's folder as PostgreSQL writes it in a list; empty if a socket's path would be too long.
 fn socket_folder(folder: &Path, port: u16) -> String {
     let path = folder.join(format!(".s.PGSQL.{port}"));
     if path.as_os_str().len() < SOCKET_PATH_MAX { format!("\"{}\"", folder.display()) } else { String::new() }

@@ -39,7 +39,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Kind {
     /// As experiments name it.
     pub(crate) name: &'static str,
-    /// None for the one that is part of this program.
+    /// `None`: the one that is part of this program.
     pub(super) program: Option<&'static Program>,
     /// Sign that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's
     /// word is better where it gives one.
@@ -92,7 +92,7 @@ pub(crate) struct Plan {
     /// The name it is recorded under.
     pub(super) service: String,
     pub(super) hops: Vec<Hop>,
-    /// None when no hop uses TLS.
+    /// `None` if no hop uses TLS.
     pub(super) tls: Option<Files>,
     pub(super) access_log: Option<PathBuf>,
     /// Its own, absolute.

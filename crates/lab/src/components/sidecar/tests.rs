@@ -1,4 +1,4 @@
-//! What is written for each proxy, and whether the proxies themselves take it and carry requests.
+//! The configuration of each proxy, and whether the proxies accept it and carry requests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -53,7 +53,7 @@ fn example() -> Plan {
     }
 }
 
-/// What is written for the example is the file of that name below `components/`.
+/// The configuration of the example equals the file of that name below `components/`.
 pub(in crate::components) fn is_golden(name: &str, render: impl Fn(&Plan) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components").join(name);
     let text = render(&example());

@@ -44,12 +44,12 @@ impl<'a> At<'a> {
         self.node.get(key.key).is_some()
     }
 
-    /// The value under a declared key. None when it is missing or is not of the key's kind, which the check reports.
+    /// The value under a declared key. `None` if it is missing or not of the key's kind, which the check reports.
     pub(crate) fn read<T>(&self, key: &Key<T>) -> Option<T> {
         read_text(self.node.get(key.name())?, key.value)
     }
 
-    /// The value of this part. None when it is not of that kind.
+    /// The value of this part; `None` if it is not of that kind.
     pub(crate) fn value<T>(&self, value: Value<T>) -> Option<T> {
         read_text(self.node, value)
     }

@@ -55,7 +55,7 @@ impl Scalars {
             let (event, span) = match event {
                 Ok(read) => read,
                 Err(error) => {
-                    // What was read up to the last scalar is known; the rest is not.
+                    // The text is known up to the last scalar.
                     let read = scalars.all.last().map_or(0, |scalar| scalar.place.end);
                     scalars.end = offsets.byte(error.marker().index()).min(read);
                     break;

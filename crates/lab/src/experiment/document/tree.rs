@@ -104,13 +104,13 @@ impl Node {
     }
 }
 
-/// Reads a document. None when there is nothing to go on with; the report says why.
+/// Reads a document; `None` if it is no usable YAML, which the report explains.
 pub(crate) fn parse(source: &str, report: &mut Report) -> Option<Node> {
     let mut builder = Builder::default();
     match builder.build(source, report) {
         Ok(()) => {}
         Err((place, problem)) => {
-            // What follows an unquoted `{{name}}` in its line is no news.
+            // An unquoted `{{name}}` breaks the rest of its line, which needs no further error.
             if builder.bad_key_line != Some(place.0) {
                 report.add(place, String::new(), problem);
             }
@@ -290,7 +290,7 @@ fn tab_in_indentation(line: &str) -> Option<usize> {
     Some(line[..text].find('\t')? + 1)
 }
 
-/// What to say of a key that is no text, and where: `{{name}}` is, to YAML, a map with a map as its key.
+/// Error about a key that is no text, and its place: `{{name}}` is, to YAML, a map with a map as its key.
 fn bad_key(key: &Node, map: Place) -> Fatal {
     let problem = Problem::new("a key that is a list or a map, expected a text");
     match (&key.form, key.entries()) {

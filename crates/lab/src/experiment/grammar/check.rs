@@ -107,7 +107,7 @@ fn check_rules(
     }
     let before = report.len();
     for rule in rules {
-        // What goes beside a key is unknown where that key is.
+        // After an error, the keys that are allowed beside others are unknown.
         if !matches!(rule, Rule::OnlyBeside(..)) || report.len() == before {
             check_rule(at, fields.clone(), rule, report);
         }

@@ -1,6 +1,7 @@
 //! Checks of a response (`check`) and values taken from it (`extract`).
 //!
-//! What is expected is the same for every request: `{{name}}` in it is an error, and `{{{{` a plain `{{`, as in requests.
+//! The expected values are the same for every request: `{{name}}` in it is an error, and `{{{{` a plain `{{`, as in
+//! requests.
 
 use narrows_model::load::{Check, Extract, Place};
 use regex::RegexBuilder;

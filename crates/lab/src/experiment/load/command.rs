@@ -51,7 +51,7 @@ pub(crate) const LIMIT: Key<Duration> = Key::optional(
     "How long `command` may run before it is ended; `--time-scale` does not change it. Without it, there is no limit.",
 );
 
-/// Builds the command. None if an error was reported.
+/// Builds the command; `None` after a reported error.
 pub(crate) fn build(load: At<'_>, dir: &Path) -> Option<BoundCommand> {
     let cwd = if load.has(&CWD) { paths::resolve(dir, &load.read(&CWD)?) } else { dir.to_owned() };
     let command = service::command(load.get(&COMMAND)?, &cwd)?;

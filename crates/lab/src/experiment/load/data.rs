@@ -82,7 +82,7 @@ enum Format {
 /// Content of a data file.
 #[derive(Debug)]
 struct Table {
-    /// None when there is one unnamed column.
+    /// Empty if there is one unnamed column.
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }

@@ -128,7 +128,7 @@ const REDIRECTS: Key<u8> = Key::optional(
 static STEP: Shape =
     Shape::Map(Map::new(&[NAME.field, STEP_REQUEST, CHECK, EXTRACT, THINK_TIME_AFTER.field, REDIRECTS.field]));
 
-/// Builds the flows of a scenario. `host` is the value of `Host` headers. None if an error was reported.
+/// Builds the flows of a scenario. `host` is the value of `Host` headers. `None` after a reported error.
 pub(crate) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<Vec<Flow>> {
     with_steps(scenario, |flows| {
         check_names(flows, report);

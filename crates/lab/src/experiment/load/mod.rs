@@ -148,7 +148,7 @@ const LOAD_SHAPE: Shape = Shape::Map(Map {
 
 pub(super) const LOAD: Field = required("load", LOAD_SHAPE, "What is sent to the system.");
 
-/// Builds the load. None if an error was reported, now or before.
+/// Builds the load; `None` after an error that was reported, now or before.
 pub(super) fn build(
     root: At<'_>,
     language: Language,

@@ -116,7 +116,8 @@ pub(crate) struct Part {
     pub(crate) shape: StageShape,
 }
 
-/// Reads where a ramp begins, and its parts. None if an error was reported, now or before.
+/// Reads where a ramp begins, and its parts. `None` after an error that was reported, now or
+/// before.
 pub(crate) fn ramp<T: Into<f64>>(
     at: At<'_>,
     keys: &Ramp<T>,

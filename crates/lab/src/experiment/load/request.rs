@@ -259,7 +259,7 @@ fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut 
     is_whole.then_some(Template { segments })
 }
 
-/// None when a source is meant whose fault was reported already.
+/// `None` if the source has an error that was reported already.
 fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Problem> {
     match piece {
         RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),

@@ -86,18 +86,18 @@ pub(crate) const TLS: Field = optional(
 
 /// Where the load goes.
 pub(crate) struct Target {
-    /// The replicas of a service; none when a host is still to be resolved.
+    /// The replicas of a service; empty while a host is still to be resolved.
     pub(crate) addresses: Vec<SocketAddr>,
     /// The value of the `Host` header.
     pub(crate) host: String,
-    /// None for a service, of which only `tls` says it.
+    /// `None`: a service, whose scheme `tls` decides.
     scheme: Option<Scheme>,
     /// The host alone.
     name: String,
 }
 
 impl Target {
-    /// Finds the target. None when it was not given, or an error was reported, now or before.
+    /// Finds the target; `None` if there is none, or after an error that was reported, now or before.
     pub(crate) fn find(
         load: At<'_>,
         root: At<'_>,

@@ -80,7 +80,7 @@ impl<'a> Document<'a> {
                 let instead = match scalar.style {
                     ScalarStyle::SingleQuoted => format!("'{REDACTED}'"),
                     ScalarStyle::DoubleQuoted => format!("\"{REDACTED}\""),
-                    // What follows stays in its lines.
+                    // The text below it keeps its lines.
                     _ if is_block => REDACTED.to_owned() + &"\n".repeat(written.matches('\n').count()),
                     _ => REDACTED.to_owned(),
                 };

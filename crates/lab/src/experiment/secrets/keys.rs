@@ -16,7 +16,7 @@ pub(super) fn is_secret_place(path: &[&str], is_parameter: impl Fn(&str) -> bool
         ["variants", ITEM, name] | ["load", "scenarios", _, "when", name] => is_parameter(name),
         ["load", "data", name, "values", ..] => is_secret_key(name),
         ["load", "data", ..] | ["load", "scenarios", _, "cookies"] => false,
-        // What is extracted is known only once a response came.
+        // Extracted values are known only after a response.
         ["load", "scenarios", _, "steps", ITEM, "extract", ..]
         | ["load", "scenarios", _, "mix", _, "steps", ITEM, "extract", ..] => false,
         ["load", "scenarios", _, "mix", _, rest @ ..]

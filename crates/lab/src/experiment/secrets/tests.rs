@@ -1,4 +1,4 @@
-//! What is blanked in an experiment, and what stays.
+//! Texts that are redacted in an experiment, and texts that stay.
 
 use super::*;
 use crate::experiment::document::tree;

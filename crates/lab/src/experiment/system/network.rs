@@ -139,7 +139,7 @@ impl<'a> Network<'a> {
         self.of_service(service).map(port).collect()
     }
 
-    /// What a replica, or whoever is none, is reported of a service: its `host`, `port`, `url` or `urls`.
+    /// A service's `host`, `port`, `url` or `urls` as a replica is told it, or as the load is (`None`).
     pub(crate) fn fact(&self, viewer: Option<&Allotted>, service: &str, fact: &str) -> Option<String> {
         let ports = self.ports(viewer, service);
         let form = &self.needs(service)?.url;

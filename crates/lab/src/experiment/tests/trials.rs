@@ -1,4 +1,4 @@
-//! What becomes of files that are right: variants, replicas, services, load.
+//! Trials of files without errors: variants, replicas, services, load.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::experiment::quantity::{self, decimal};
 
-/// The value times a factor above 0, in the same units. A whole number without a unit stays whole. None for any other text,
-/// a negative number among them: that one stands for something, such as "no limit".
+/// The value times a factor above 0, in the same units. A whole number without a unit stays whole. `None` if it is any
+/// other text, or a negative number, which stands for something such as "no limit".
 pub(crate) fn scaled(text: &str, factor: f64) -> Option<String> {
     if let Ok(whole) = text.parse::<u32>() {
         return Some(shown((f64::from(whole) * factor).round()));
@@ -13,7 +13,7 @@ pub(crate) fn scaled(text: &str, factor: f64) -> Option<String> {
     is_quantity.then(|| each_number(text, |number| shown(number * factor)))
 }
 
-/// A share times a factor, at most 1. None for a text that is no number.
+/// A share times a factor, at most 1; `None` if the text is no number.
 pub(crate) fn scaled_share(text: &str, factor: f64) -> Option<String> {
     let share: f64 = text.parse().ok()?;
     Some(shown((share * factor).min(1.0)))

@@ -14,7 +14,7 @@ use crate::session::Sink;
 const CASES: u64 = 200_000;
 const CASES_VARIABLE: &str = "NARROWS_FUZZ_CASES";
 const SEED: u64 = 7;
-/// What a reader may hold of a head, in bytes: a vector that doubles has room for twice what is in it.
+/// Most bytes of a head that a reader holds: a vector that doubles has room for twice its content.
 const HELD_BYTES_MAX: usize = 2 * HEAD_BYTES_MAX + 4096;
 
 /// Bytes for the parser, and for a valid response the status and the body that it must read.
@@ -235,7 +235,7 @@ fn responses_are_read_as_they_announce_and_alike_however_they_are_cut() {
             format!("case {number}, {form:?}, cut into {shown:?}")
         };
         let seen = read(&mut ResponseParser::new(), form, &[&bytes]);
-        // What a reader has read before does not matter.
+        // Earlier responses do not matter to a reader.
         assert_eq!(seen, read(&mut used, form, &pieces), "{}", told());
         if let Some((status, body)) = expected {
             let body = if form == ResponseForm::HeadOnly { Vec::new() } else { body };

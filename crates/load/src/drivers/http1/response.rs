@@ -395,7 +395,7 @@ mod tests {
 
     type Seen = (Result<(u16, u64, u64), AtClose>, Vec<u8>, Vec<u8>);
 
-    /// What is read and captured of a response that arrives in these pieces.
+    /// Reads a response that arrives in these pieces, and captures its parts.
     fn seen(pieces: &[&[u8]]) -> Seen {
         let (mut parser, mut kept) = (ResponseParser::new(), Kept::default());
         parser.expect(ResponseForm::WithBody);

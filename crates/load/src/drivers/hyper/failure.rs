@@ -1,7 +1,7 @@
 //! Meaning of the library's errors: how they are counted, and whether the request may be sent once more.
 //!
-//! What the server did to the connection or the stream is a reset; what it said that no one may say is a breach of the
-//! protocol. Words are the same for every request that meets the same error.
+//! A connection or stream that the server closed is a reset; bytes that nobody may send are a breach of the protocol.
+//! Words are the same for every request that meets the same error.
 
 use std::error::Error;
 use std::io;

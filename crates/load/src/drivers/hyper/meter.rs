@@ -12,7 +12,7 @@ use super::events::{Events, Flight, Report};
 use crate::clock::Clock;
 use crate::drivers::transport::Event;
 
-/// What a server's first bytes on a connection look like.
+/// Protocol of a server's first bytes on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
     Awaited,

@@ -15,7 +15,7 @@ use crate::recorder::Cause;
 use crate::session::Security;
 
 const HEADERS_MAX: usize = 256;
-/// What HTTP/2 has no place for.
+/// Headers that HTTP/2 has no place for.
 const OF_CONNECTIONS: [&str; 6] =
     ["connection", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
@@ -57,7 +57,7 @@ pub(super) fn request(rendered: &Bytes, protocol: Protocol, security: Security) 
     Ok(request)
 }
 
-/// What the library does not take in a path is encoded.
+/// The path, with characters encoded that the library does not take.
 fn path(rendered: &Bytes, path: &str) -> Result<PathAndQuery, Cause> {
     if let Ok(path) = PathAndQuery::from_maybe_shared(rendered.slice_ref(path.as_bytes())) {
         return Ok(path);

@@ -1,4 +1,5 @@
-//! What the transport's events mean for users. Every change of a user that a connection causes is made here or from here.
+//! Effect of the transport's events on users. Every change of a user that a connection causes is made here or from
+//! here.
 
 use narrows_model::load::Retry;
 

@@ -112,7 +112,7 @@ impl Population {
         &users[self.first_slot..self.first_slot + self.owned]
     }
 
-    /// What this thread adds to the scenario's users at the end of an interval of time, or at the scenario's own end if
+    /// Users that this thread adds to the scenario's at the end of an interval, or at the scenario's own end if
     /// that comes earlier: those that may send or are still at it and, in an open model, those at work.
     pub(super) fn vus_between(
         &self,

@@ -32,7 +32,7 @@ enum Call {
     Farewell,
 }
 
-/// What follows a request that is sent at a moment.
+/// Events after a request that is sent at a moment.
 type Play = fn(i64) -> Vec<Event>;
 
 /// A transport for one user, whose n-th request is followed by the n-th entry of its script.
@@ -124,7 +124,7 @@ fn begun_and_no_more(now: i64) -> Vec<Event> {
     vec![sent(now), Event::Written { at_ns: now + 10 }, Event::Received { bytes: 7 }]
 }
 
-/// What a load came to: all seconds summed up, the totals, and the calls.
+/// Results of a load: all seconds summed up, the totals, and the calls.
 struct Ran {
     sum: LoadSecond,
     totals: ThreadTotals,

@@ -115,7 +115,7 @@ pub(crate) fn run_whole(plan: &LoadPlan) -> Ran {
     ran
 }
 
-/// What a test wants of a load that it looks on at.
+/// Decision of a test that observes a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onward {
     GoOn,

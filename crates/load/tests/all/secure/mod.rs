@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// What the server does with a request.
+/// Answer of the server to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Responds.

@@ -96,7 +96,7 @@ fn affinity(kind: ColumnType) -> &'static str {
     }
 }
 
-/// What SQLite gives is what the column says.
+/// Values of SQLite have the column's type.
 fn check_kind(value: &Value, kind: ColumnType, sql: &str) {
     let is_sound = matches!(
         (value, kind),

@@ -1,4 +1,4 @@
-//! What services and their platforms report, as replicas: each source, several instances, limits of other names.
+//! Reports of services and their platforms, as replicas: each source, several instances, limits of other names.
 
 use narrows_model::run::{Trial, TrialState, Validity, Window, WindowKind};
 

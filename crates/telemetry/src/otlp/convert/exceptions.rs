@@ -31,7 +31,7 @@ pub(super) struct Exception {
 }
 
 impl Exception {
-    /// None when no attribute speaks of an exception.
+    /// `None` if no attribute is about an exception.
     pub(super) fn from_attributes(attributes: Vec<KeyValue>) -> Option<Self> {
         let mut found = None;
         for attribute in attributes {

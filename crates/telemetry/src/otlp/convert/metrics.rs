@@ -136,7 +136,7 @@ impl Sink<'_> {
     }
 }
 
-/// None for a point that is flagged as being without a value.
+/// `None` if the point is flagged as having no value.
 fn common(attributes: Vec<KeyValue>, unix_nano: u64, flags: u32) -> Option<Common> {
     const NO_RECORDED_VALUE: u32 = 1;
     (flags & NO_RECORDED_VALUE == 0).then(|| Common { labels: labels(attributes), time_ns: instant(unix_nano) })

@@ -39,8 +39,8 @@ const NAME_BYTES_MAX: usize = 512;
 
 const UNKNOWN_SERVICE: &str = "unknown_service";
 
-/// What names a service, the first of these: agents that watch containers do not know `service.name` (OpenTelemetry's
-/// "Specify resource attributes using Kubernetes annotations" has this order).
+/// Attributes that name a service, in order of precedence: agents that watch containers do not know `service.name`
+/// (OpenTelemetry's "Specify resource attributes using Kubernetes annotations" has this order).
 const SERVICES: [&str; 8] = [
     "service.name",
     "k8s.deployment.name",
@@ -104,7 +104,7 @@ impl<T> Converted<T> {
         (self.records.len() + self.elsewhere) as u64 + self.malformed < RECORDS_MAX as u64
     }
 
-    /// Decodes a record. None when it is too large, which counts as malformed, or when there were enough before it.
+    /// Decodes a record; `None` if it is too large, which counts as malformed, or beyond the limit of records.
     fn decode<M: prost::Message + Default + FromJson>(&mut self, record: Record<'_>) -> Result<Option<M>, String> {
         if !self.has_room() {
             self.over_limit += 1;

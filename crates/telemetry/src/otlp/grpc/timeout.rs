@@ -11,7 +11,7 @@ use crate::otlp::export::{Refusal, Why};
 
 const DIGITS_MAX: usize = 8;
 
-/// None when the caller waits for ever.
+/// `None` if the caller sets no timeout.
 pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
     let duration = value.to_str().ok().and_then(parse);

@@ -122,7 +122,7 @@ impl Fields {
         self.read(name, M::from_json)
     }
 
-    /// None when the field is absent or `null`.
+    /// `None` if the field is absent or `null`.
     pub(super) fn read<T>(
         &mut self,
         name: &str,

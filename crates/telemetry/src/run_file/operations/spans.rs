@@ -108,8 +108,8 @@ fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) -> u64 {
     left_out as u64
 }
 
-/// What is common to the spans of each shape of a trial. As many as fit are remembered: where names have ids in them,
-/// there is a shape for every span.
+/// Common parts of the spans of each shape of a trial. The number of shapes that are kept is limited: where names have
+/// ids in them, there is a shape for every span.
 struct Shapes<'a> {
     connection: &'a Bounded,
     trial: i64,

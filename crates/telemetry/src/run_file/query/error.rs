@@ -39,7 +39,7 @@ pub enum QueryError {
         /// How long it was let run.
         time: Duration,
     },
-    /// What KQL became has other columns than it should.
+    /// The query compiled from KQL has unexpected columns.
     #[error("the compiled query returns {found} columns, expected {expected}")]
     Columns {
         /// How many there are.

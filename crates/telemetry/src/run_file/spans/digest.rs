@@ -45,7 +45,7 @@ struct Root {
     has_failed: bool,
 }
 
-/// What was read.
+/// The parts that were read.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) settled: Vec<Digest>,
@@ -197,7 +197,7 @@ impl Digest {
         }
     }
 
-    /// What is judged of it.
+    /// The figures by which it is judged.
     pub(super) fn stored_trace(&self) -> StoredTrace {
         let course = match (self.root.has_failed, self.is_troubled) {
             (true, _) => Course::Failed,

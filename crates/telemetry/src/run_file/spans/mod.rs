@@ -160,7 +160,7 @@ impl OfTrial {
                     WHERE id = ?1)";
         let found = connection.query_row(sql, [trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let (one_in, others, own): (u32, u32, f64) = found;
-        // What the trial has in the file already is part of its share.
+        // Rows that the trial has in the file already are part of its share.
         let bytes_before = (bytes_of(connection)? as f64 * (1.0 - own.clamp(0.0, 1.0))) as u64;
         let share = bytes_max.saturating_sub(bytes_before) / (u64::from(others) + 1);
         let thinning = Thinning::new(one_in, bytes_before, share);

@@ -1,4 +1,4 @@
-//! What was written is what is read, through the reader and through the views; ceilings hold, secrets stay out.
+//! Reading gives back what was written, through the reader and through the views; ceilings hold, secrets stay out.
 
 use narrows_model::time_range::TimeRange;
 

@@ -62,7 +62,7 @@ impl Place {
         names
     }
 
-    /// What another process would find if the writer were killed now.
+    /// A copy as another process would find it if the writer were killed now.
     fn copy_as_killed(&self) -> Self {
         let copy = Self::new();
         for name in self.names().iter().filter(|name| !name.ends_with("-shm")) {
@@ -353,7 +353,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
     RunEvidence { run: run(), trials: vec![trial] }
 }
 
-/// What traces of [`trace`] come to that begin at these seconds, one each.
+/// The operation of traces of [`trace`] that begin at these seconds, one each.
 fn operation(seconds: &[i64]) -> OperationEvidence {
     let mut duration = Histogram::new();
     duration.record_n(20_000_000, 4 * seconds.len() as u64);

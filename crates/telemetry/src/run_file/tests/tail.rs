@@ -127,7 +127,7 @@ fn what_comes_late_goes_with_its_trace() {
                WHERE name = 'late'";
     assert_eq!(row(&place.path(), sql), "2|1|2.0|1");
 
-    // What began long ago and was never seen has the chance of its time.
+    // Traces that began long ago and were never seen have the chance of their time.
     let unseen: Vec<Span> = (0..400_u64)
         .map(|number| Span {
             trace_id: (u128::from(number) + 1_000_000).to_be_bytes(),

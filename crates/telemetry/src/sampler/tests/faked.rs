@@ -217,7 +217,7 @@ fn the_closest_limit_of_version_1_counts() {
         oom_kills: Some(3),
     };
     assert_eq!(cgroup.memory, Some(memory));
-    // What the kernel writes for no limit.
+    // The kernel's number for no limit.
     tree.group("memory/pod/shop", &[("memory.limit_in_bytes", "9223372036854771712\n")]);
     assert_eq!(details(&tree, Target::Process(10)).cgroup.memory, None);
 }
@@ -298,7 +298,7 @@ fn the_listening_sockets_of_another_network_are_those_that_its_processes_have_op
     assert_eq!(listeners.iter().map(|one| (one.port, one.queued)).collect::<Vec<_>>(), [(8080, 3)]);
 }
 
-/// What the threads of the process did since the reading before, by state and peer.
+/// States of the process's threads since the reading before, by state and peer.
 fn states(tree: &Tree, scanner: &mut Scanner, samples: u32) -> Vec<(ThreadState, String, f64)> {
     // So long an interval makes details due at every reading.
     let read = |scanner: &mut Scanner| scanner.read(&watched(Target::Process(10)), SECOND * 60).unwrap().1;
@@ -361,7 +361,7 @@ fn threads_are_in_the_state_that_their_call_says() {
     let tree = calling(&calls.each_ref().map(String::as_str));
     let found = states(&tree, &mut Scanner::new(tree.path()).unwrap(), 4);
     let all = [
-        // What waits without a call is in the state of its letter, which is R here.
+        // A thread that waits without a call is in the state of its letter, which is R here.
         (ThreadState::Running, "", 2.0),
         (ThreadState::Disk, "", 2.0),
         (ThreadState::Sleep, "", 1.0),

@@ -67,7 +67,7 @@ fn start() -> (Sampler, Receiver<Vec<(SeriesKey, Point)>>) {
     (Sampler::start(SamplerConfig { interval: INTERVAL_MIN }, Arc::new(Tap(tap))).unwrap(), points)
 }
 
-/// What a thread that spins gets of a core at least, beside any others; one that waits gets nothing.
+/// The least share of a core for a thread that spins, beside any others; one that waits gets nothing.
 const BUSY_CORES: f64 = 0.05;
 
 /// The first point that is wanted, within a minute.

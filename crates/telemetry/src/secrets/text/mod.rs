@@ -389,7 +389,7 @@ fn ends_in_scheme(text: &[u8]) -> bool {
     ends_in(b"bearer") || ends_in(b"basic")
 }
 
-/// What stands for a value that is elsewhere, or for a secret that somebody else has blanked.
+/// Whether a text stands for a value that is elsewhere, or for a secret that was already redacted.
 fn is_placeholder(value: &str) -> bool {
     let is_enclosed = |start: &str, end: &str| {
         let inner = value.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));

@@ -9,7 +9,7 @@ use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
 use narrows_telemetry::{Kept, Receipt, Store};
 use tokio::sync::oneshot;
 
-/// What has arrived, once the program has ended.
+/// Telemetry that has arrived when the program has ended.
 pub(crate) struct Collected {
     pub(crate) spans: Vec<Span>,
     points: Vec<(SeriesKey, Point)>,

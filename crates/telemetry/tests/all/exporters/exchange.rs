@@ -1,4 +1,4 @@
-//! What every program does: it requests `/hello…` from itself, which returns 200, and `/boom`, which returns 500.
+//! The exchange of every program: it requests `/hello…` from itself, which returns 200, and `/boom`, which returns 500.
 
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::EXCEPTIONS;

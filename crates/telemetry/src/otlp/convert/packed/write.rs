@@ -122,7 +122,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend_from_slice(text);
 }
 
-/// None when there is a secret in it.
+/// `None` if there is a secret in it.
 fn put_value(bytes: &mut Vec<u8>, kind: TextKind, value: Scalar<'_>) -> Option<()> {
     match value {
         Scalar::Text(text) => {

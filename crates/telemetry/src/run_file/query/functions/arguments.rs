@@ -42,7 +42,7 @@ impl From<Number> for Value {
     }
 }
 
-/// The text at a place; None for NULL and bytes.
+/// The text at a place; `None` if it is NULL or bytes.
 pub(super) fn text<'a>(context: &'a Context<'_>, at: usize) -> Option<Cow<'a, str>> {
     match context.get_raw(at) {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
@@ -52,7 +52,7 @@ pub(super) fn text<'a>(context: &'a Context<'_>, at: usize) -> Option<Cow<'a, st
     }
 }
 
-/// The number at a place; None for anything else.
+/// The number at a place; `None` if it is anything else.
 pub(super) fn number(context: &Context<'_>, at: usize) -> Option<Number> {
     match context.get_raw(at) {
         ValueRef::Integer(number) => Some(Number::Integer(number)),
@@ -61,7 +61,8 @@ pub(super) fn number(context: &Context<'_>, at: usize) -> Option<Number> {
     }
 }
 
-/// The whole number at a place, without a fraction that a real has; None for anything else and beyond 64 bits.
+/// The whole number at a place, without a fraction that a real has; `None` if it is anything else, or beyond 64
+/// bits.
 pub(super) fn integer(context: &Context<'_>, at: usize) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     match number(context, at)? {

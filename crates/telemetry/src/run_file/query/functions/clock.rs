@@ -17,7 +17,7 @@ pub(super) fn nanoseconds(civil: DateTime) -> Option<i64> {
 }
 
 /// The instant that text says: ISO 8601 with or without a time, a fraction and an offset (UTC when there is none), or
-/// RFC 2822. None for anything else.
+/// RFC 2822; `None` if it is anything else.
 pub(super) fn instant_of(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(instant) = text.parse::<Timestamp>() {

@@ -17,7 +17,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     scalar(connection, "kql_format_timespan", 2, |context| format(context, |ns| Some(length(ns)), length_part))
 }
 
-/// What formats can say: of an instant everything, of a length all but `year` and `month`, and `days` are whole days.
+/// Parts that formats can show: all of an instant; of a length, all but `year` and `month`, and `days` are whole days.
 struct Parts {
     year: u64,
     month: u64,

@@ -94,7 +94,7 @@ impl Aggregate<Elements, String> for List {
 }
 
 impl List {
-    /// A value as JSON; None for NULL, and for infinity, which JSON has not.
+    /// A value as JSON; `None` if it is NULL or infinity, which JSON does not have.
     fn element(&self, value: ValueRef<'_>) -> Result<Option<String>> {
         Ok(match value {
             ValueRef::Null => None,

@@ -77,7 +77,7 @@ fn replacement(kql: &str) -> String {
     out
 }
 
-/// The expression at a place; None for NULL.
+/// The expression at a place; `None` if it is NULL.
 fn regex(context: &Context<'_>, at: usize) -> Result<Option<Arc<Regex>>> {
     if matches!(context.get_raw(at), ValueRef::Null) {
         return Ok(None);
