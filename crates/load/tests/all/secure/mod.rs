@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// Answer of the server to a request.
+/// Reaction of the server to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Responds.

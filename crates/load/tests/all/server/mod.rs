@@ -24,7 +24,7 @@ impl Asked {
     }
 }
 
-/// Answer of the server to a request.
+/// Reaction of the server to a request.
 pub(crate) enum Reply {
     /// Writes this and waits for the next request.
     Keep(Vec<u8>),
