@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::FindingKind;
 use crate::finding::evidence::load::LoadLevel;
-use crate::units;
 
 pub use gain::{Gain, GainOutcome, Gained};
 pub use scored::{Accuracy, RuleFigures, ScoreCard, Scored};
@@ -302,7 +301,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Assumption of a prediction. It reads as one whole sentence.
+/// Assumption of a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Assumption {
@@ -388,85 +387,7 @@ pub enum Assumption {
     },
 }
 
-impl fmt::Display for Assumption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Assumption::SameUsers { think_ns } if *think_ns < 1e6 => {
-                f.write_str("The same users send their next request at once.")
-            }
-            Assumption::SameUsers { think_ns } => {
-                write!(f, "The same users think for {} between requests.", units::duration(*think_ns))
-            }
-            Assumption::CpuPerRequest => f.write_str("A request needs as much CPU under every load."),
-            Assumption::OneMachine { cores } => {
-                write!(f, "All services and the load generator share one machine with {} cores.", cores)
-            }
-            Assumption::RestIsDelay { delay_ns, share } => write!(
-                f,
-                "{} of a request ({} of its latency under the lightest load) pass in no queue and take as long under every load.",
-                units::duration(*delay_ns),
-                units::percent(*share)
-            ),
-            Assumption::BranchesAreIndependent => {
-                f.write_str("Calls made at the same time take as long as they do one after another.")
-            }
-            Assumption::OneCallForAll { calls } => write!(
-                f,
-                "One call takes as long as one of the {} that it replaces, and for each further item no more than was measured.",
-                units::number(*calls)
-            ),
-            Assumption::CpuFollowsCalls { callee } => {
-                write!(f, "The CPU of {callee} follows the number of calls to it.")
-            }
-            Assumption::OthersMayWait => f.write_str(
-                "Requests that make none of these calls and yet take long may wait for those of others; the interval holds both cases.",
-            ),
-            Assumption::OnePartition => f.write_str("Only the partition that has the rows is queried."),
-            Assumption::NoRefusals { gained_ns } => write!(
-                f,
-                "No call is refused any more; refused calls and the waits after them take {} of a request now.",
-                units::duration(*gained_ns)
-            ),
-            Assumption::SidecarsOnly => {
-                f.write_str("Only the time that sidecars report and their CPU go with them, not the work of callers to reach them.")
-            }
-            Assumption::RefusalsStay => f.write_str("Calls are refused as often as they are now."),
-            Assumption::AllOwnTime { factor } => {
-                write!(f, "All of its own time and all of its CPU shrink {} fold.", units::number(*factor))
-            }
-            Assumption::EvenReplicas => f.write_str("Requests are spread evenly over the replicas."),
-            Assumption::ConnectionsHeldAsLong => {
-                f.write_str("A request holds its connection as long as now, however many others do.")
-            }
-            Assumption::HitsAreIndependent { hit_rate } => write!(
-                f,
-                "{} of the calls take no time, whichever they are; misses take as long as now.",
-                units::percent(*hit_rate)
-            ),
-            Assumption::WritesOnEachNode { writes } => write!(
-                f,
-                "Each node has the limit that the one has now; reads are spread evenly, and writes, {} of the work, are made on each.",
-                units::percent(*writes)
-            ),
-            Assumption::SidecarCost { pass_ns, passes } => write!(
-                f,
-                "A request passes a proxy {} times, which costs {} of CPU each time.",
-                units::number(*passes),
-                units::duration(*pass_ns)
-            ),
-            Assumption::CommitsTakeAsLong { held_ns } => {
-                write!(f, "A commit takes {}, for several requests as for one.", units::duration(*held_ns))
-            }
-            Assumption::OneCommit { held_ns } => write!(
-                f,
-                "All writes of a request share one commit, which is short beside the {} that they wait for the disk now. How much CPU goes with the commits is not known: the interval holds none and all of it.",
-                units::duration(*held_ns)
-            ),
-        }
-    }
-}
-
-/// Doubt about a prediction. It reads as one whole sentence.
+/// Doubt about a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -531,51 +452,6 @@ impl Doubt {
     /// Whether the figures should not be used.
     pub fn is_serious(&self) -> bool {
         matches!(self, Doubt::BaselineMissed { .. } | Doubt::Invalid { .. } | Doubt::OutsideTraces { .. })
-    }
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Doubt::BaselineMissed { label, measure: Measure::Rate, measured, model } => write!(
-                f,
-                "The model does not reproduce the run: {} at {label}, but {} were measured.",
-                units::rate(*model),
-                units::rate(*measured)
-            ),
-            Doubt::BaselineMissed { label, measure: Measure::Mean, measured, model } => write!(
-                f,
-                "The model does not reproduce the run: a mean of {} at {label}, but {} was measured.",
-                units::duration(*model),
-                units::duration(*measured)
-            ),
-            Doubt::OneLevel => f.write_str(
-                "There is one level of load only, so nothing shows whether the model holds under another one.",
-            ),
-            Doubt::BeyondTested { factor } => {
-                write!(
-                    f,
-                    "It goes up to {} times what was tested, where something that was not seen may limit it.",
-                    units::number(*factor)
-                )
-            }
-            Doubt::Failures { share } => {
-                write!(f, "{} of the requests failed, and what these cost is not known.", units::percent(*share))
-            }
-            Doubt::Invalid { finding } => write!(f, "The figures of the trial are invalid ({finding})."),
-            Doubt::FewTraces { traces } => write!(f, "Only {traces} traces show what is changed."),
-            Doubt::OutsideTraces { share } => write!(
-                f,
-                "Traces show only {} of the time that a request takes without a queue; nothing says what the change does to the rest.",
-                units::percent(*share)
-            ),
-            Doubt::Overloaded => {
-                f.write_str("More arrives than would be completed: latency grows as long as the load lasts.")
-            }
-            Doubt::OneThread { service } => {
-                write!(f, "{service} works in one thread, which more CPU does not speed up; more replicas do.")
-            }
-        }
     }
 }
 

@@ -2,11 +2,15 @@
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
-use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome};
+use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Gained, Measure, Prediction};
+use narrows_model::units;
 
 use crate::Cannot;
 use crate::forecast::Ground;
 use crate::suggest;
+
+/// From this factor on, a figure of the model is given as a multiple of the measured one.
+const MANY_TIMES: f64 = 3.0;
 
 /// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain.
 pub fn add_gains(trial: &TrialEvidence, findings: &mut [Finding]) {
@@ -48,9 +52,67 @@ fn gains(trial: &TrialEvidence, findings: &[Finding], changes: Vec<Change>) -> V
             Ok(mut prediction) => {
                 let doubt = invalid.map(|finding| Doubt::Invalid { finding: finding.kind() });
                 prediction.doubts.splice(0..0, doubt);
-                Gain::from(&prediction)
+                in_brief(&prediction)
             }
         },
     };
     changes.into_iter().map(gain).collect()
+}
+
+/// Figures of a prediction in brief. Those that should not be used are left out, with the reason in their place.
+fn in_brief(prediction: &Prediction) -> Gain {
+    let outcome = match prediction.doubts.iter().find_map(serious_doubt) {
+        Some(doubt) => GainOutcome::NotPredicted(doubt),
+        None => GainOutcome::Predicted(Box::new(Gained {
+            now: prediction.now,
+            after: prediction.after,
+            limit_after: prediction.limit_after.clone(),
+        })),
+    };
+    Gain { change: prediction.change.clone(), outcome }
+}
+
+/// A doubt in few words, if the figures should not be used because of it.
+fn serious_doubt(doubt: &Doubt) -> Option<String> {
+    match doubt {
+        Doubt::BaselineMissed { label, measure, measured, model } => {
+            let figure = match measure {
+                Measure::Rate => "throughput",
+                Measure::Mean => "mean latency",
+            };
+            let times = model / measured;
+            if times >= MANY_TIMES {
+                return Some(format!("the model has {times:.0} times the measured {figure} at {label}"));
+            }
+            let off = units::percent((times - 1.0).abs());
+            Some(format!("the model misses the measured {figure} at {label} by {off}"))
+        }
+        Doubt::Invalid { finding } => Some(format!("the figures of the trial are invalid ({finding})")),
+        Doubt::OutsideTraces { share } => {
+            Some(format!("traces show only {} of a request's time outside queues", units::percent(*share)))
+        }
+        Doubt::OneLevel
+        | Doubt::BeyondTested { .. }
+        | Doubt::Failures { .. }
+        | Doubt::FewTraces { .. }
+        | Doubt::Overloaded
+        | Doubt::OneThread { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_should_not_be_used_are_given_as_a_reason() {
+        let missed = |measured, model| {
+            let doubt = Doubt::BaselineMissed { label: "4/s".into(), measure: Measure::Mean, measured, model };
+            assert!(doubt.is_serious());
+            serious_doubt(&doubt).unwrap()
+        };
+        assert_eq!(missed(4e6, 3e6), "the model misses the measured mean latency at 4/s by 25 %");
+        assert_eq!(missed(3e8, 2.5e11), "the model has 833 times the measured mean latency at 4/s");
+        assert_eq!(serious_doubt(&Doubt::OneLevel), None);
+    }
 }

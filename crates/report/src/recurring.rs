@@ -3,7 +3,7 @@
 //! Two findings are one cause when detector, resource, operation and query agree; the dearest of them speaks for all, and the
 //! report shows in how many repetitions it was seen.
 
-use narrows_diagnose::words::InWords;
+use narrows_diagnose::words::{self, InWords};
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::{Finding, FindingKind, Role, Wording};
 use narrows_model::run::TrialState;
@@ -121,7 +121,7 @@ pub(crate) fn effect(finding: &Finding, wording: &Wording) -> (String, String) {
 pub(crate) fn gains(finding: &Finding) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gain in std::iter::once(finding).chain(&finding.effects).filter_map(|one| one.gain.as_ref()) {
-        let line = gain.to_string();
+        let line = words::gain(gain);
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use narrows_diagnose::words::misfit;
 use narrows_lab::capacity::{Capacity, Fate, Probe, Searched, Verdict, Wanted, search};
 use narrows_model::run::RunState;
 use narrows_model::units;
@@ -264,7 +265,7 @@ fn law(capacity: &Capacity) -> String {
     let Some(law) = &capacity.law else { return "too few rates to fit it".to_owned() };
     let peak = law.peak.map_or_else(|| "no peak".to_owned(), |peak| format!("a peak of {}", units::rate(peak)));
     match &law.poor {
-        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is unreliable"),
+        Some(why) => format!("it fits poorly ({}), so its prediction, {peak}, is unreliable", misfit(*why)),
         None => format!(
             "predicts {peak} (λ {}, σ {:.3}, κ {:.5}; latencies off by {} in the middle)",
             units::rate(law.lambda),

@@ -5,6 +5,8 @@ use std::fmt;
 use narrows_model::finding::Caveat;
 use narrows_model::units;
 
+use crate::words;
+
 /// Text of a caveat.
 pub fn caveat(caveat: &Caveat) -> String {
     Text(caveat).to_string()
@@ -29,8 +31,9 @@ impl fmt::Display for Text<'_> {
             ),
             Caveat::MachineBusy { share, consumers } => write!(
                 f,
-                "The machine itself was {} busy, so CPU that one process gains, another may lose: {consumers}.",
-                units::percent(*share)
+                "The machine itself was {} busy, so CPU that one process gains, another may lose: {}.",
+                units::percent(*share),
+                words::consumers(consumers)
             ),
             Caveat::CpuStolen { share } => write!(
                 f,
@@ -176,7 +179,7 @@ impl fmt::Display for Text<'_> {
                  recovers.",
             ),
             Caveat::ScalabilityLawFitsPoorly { misfit } => {
-                write!(f, "The universal scalability law does not describe these levels: {misfit}.")
+                write!(f, "The universal scalability law does not describe these levels: {}.", words::misfit(*misfit))
             }
             Caveat::FewLevelsForScalabilityLaw { levels } => {
                 write!(f, "{levels} levels are too few for the universal scalability law.")

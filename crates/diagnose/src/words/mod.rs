@@ -6,6 +6,7 @@
 
 mod caveat;
 mod comparison;
+mod prediction;
 pub(crate) mod relation;
 mod trial;
 
@@ -13,6 +14,7 @@ use narrows_model::finding::{Figure, Finding, Wording};
 
 pub use caveat::caveat;
 pub use comparison::comparison_caveat;
+pub use prediction::{assumption, consumers, doubt, gain, misfit};
 pub use trial::{fault, trial_caveat};
 
 use crate::detectors::words_of;

@@ -1,6 +1,7 @@
 //! Gains of changes, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
 
-use narrows_model::prediction::{BaselineLevel, Doubt, Estimate, LevelForecast, Prediction, Predictions, Resource};
+use narrows_diagnose::words::{assumption, doubt};
+use narrows_model::prediction::{BaselineLevel, Estimate, LevelForecast, Prediction, Predictions, Resource};
 use narrows_model::units;
 
 use crate::figures::ratio;
@@ -144,12 +145,12 @@ fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
     if predictions.baseline.len() > 1 {
         note("model", &reproduced(&predictions.baseline));
     }
-    for (numbers, doubt) in shared(&predictions.predictions, |one| one.doubts.iter().map(Doubt::to_string).collect()) {
-        note("doubt", &said_of(&numbers, &doubt, predictions.predictions.len()));
+    for (numbers, text) in shared(&predictions.predictions, |one| one.doubts.iter().map(doubt).collect()) {
+        note("doubt", &said_of(&numbers, &text, predictions.predictions.len()));
     }
-    let assumptions = |one: &Prediction| one.assumptions.iter().map(ToString::to_string).collect();
-    for (numbers, assumption) in shared(&predictions.predictions, assumptions) {
-        note("assumes", &said_of(&numbers, &assumption, predictions.predictions.len()));
+    let assumptions = |one: &Prediction| one.assumptions.iter().map(assumption).collect();
+    for (numbers, text) in shared(&predictions.predictions, assumptions) {
+        note("assumes", &said_of(&numbers, &text, predictions.predictions.len()));
     }
     for one in &predictions.not_predicted {
         note("left out", &format!("{}: {}", one.finding, one.because));
@@ -207,7 +208,9 @@ fn said_of(numbers: &[String], sentence: &str, all: usize) -> String {
 mod tests {
     use narrows_model::finding::FindingKind;
     use narrows_model::finding::evidence::load::LoadLevel;
-    use narrows_model::prediction::{Assumption, Change, ChangeKind, Figures, Forecast, NotPredicted, ResourceKind};
+    use narrows_model::prediction::{
+        Assumption, Change, ChangeKind, Doubt, Figures, Forecast, NotPredicted, ResourceKind,
+    };
 
     use super::super::Color;
     use super::*;

@@ -7,6 +7,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words;
 use crate::words::InWords;
 
 fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
@@ -67,7 +68,7 @@ fn a_service_without_a_cap_can_fill_the_machine() {
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].title(), "shop fills the machine: 90 % of 4 cores");
     let [Caveat::MachineBusy { share, consumers }] = &findings[0].caveats[..] else { panic!("{findings:?}") };
-    assert_eq!((*share, consumers.to_string().as_str()), (0.95, "shop (3.60 cores)"));
+    assert_eq!((*share, words::consumers(consumers).as_str()), (0.95, "shop (3.60 cores)"));
 }
 
 #[test]

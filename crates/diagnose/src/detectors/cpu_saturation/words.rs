@@ -7,6 +7,7 @@ use narrows_model::limit::MachineCpu;
 use narrows_model::units;
 
 use crate::detectors::words::{Words, proof};
+use crate::words::consumers;
 
 /// Share of the machine from which programs outside the run come before any other advice.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
@@ -144,7 +145,7 @@ impl Words for CpuSaturation {
                 ),
                 None => format!(
                     "Give the services more cores, or move one of the largest consumers elsewhere: {}.",
-                    self.consumers
+                    consumers(&self.consumers)
                 ),
             },
         }

@@ -1,11 +1,8 @@
 //! Common parts of findings about CPU: the limit that is reached, and what shows that it holds the load back.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::load::LoadLevel;
-use crate::units;
 
 /// The CPU limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -82,16 +79,5 @@ impl CpuConsumer {
     /// Its name, for people.
     pub fn name(&self) -> &str {
         self.service.as_deref().unwrap_or("the load generator")
-    }
-}
-
-impl fmt::Display for CpuConsumers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("they were not sampled");
-        }
-        let each: Vec<String> =
-            self.0.iter().map(|consumer| format!("{} ({})", consumer.name(), units::cores(consumer.cores))).collect();
-        f.write_str(&each.join(", "))
     }
 }
