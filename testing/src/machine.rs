@@ -1,4 +1,4 @@
-//! How much of the machine's CPU time programs outside a test use, read from `/proc` alone.
+//! CPU time of the machine that programs outside a test use, read from `/proc` alone.
 //!
 //! Some tests measure: they hold only while nothing else uses the processors. What the product says about that is under
 //! test itself, so it cannot be the judge; this reading is independent of it.

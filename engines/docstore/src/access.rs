@@ -1,4 +1,4 @@
-//! Who may use the store, and the master key that requests are signed with.
+//! Access to the store, and the master key that requests are signed with.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! From a partition key to a place in the hash space: the effective partition key, and the spans that share the space.
+//! Effective partition keys: places of partition keys in the hash space, and the spans that share the space.
 //!
 //! The effective key of a single path is the hash of the key's tagged bytes with its top two bits cleared, so the space is
 //! 0 up to 2^126; a hierarchy has one such number for each level, of which the first decides the partition. On the wire

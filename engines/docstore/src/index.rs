@@ -1,4 +1,4 @@
-//! Which documents of a partition hold a value at a path. Every scalar outside arrays is indexed, as in Cosmos DB.
+//! Index of a partition: the documents that hold a value at a path. Every scalar outside arrays is indexed, as in Cosmos DB.
 //!
 //! An entry is the 128-bit hash of path and value, so its size does not grow with either. The index only proposes: the
 //! reader confirms each proposal on the document itself, which is what makes a collision harmless.

@@ -1,4 +1,4 @@
-//! A document as its partition and the disk keep it: what is known of it, and its text.
+//! A document as its partition and the disk keep it: facts about it, and its text.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which store a text such as `postgres://db/app?hub=orders` means.
+//! Stores by a text such as `postgres://db/app?hub=orders`.
 
 use std::sync::Arc;
 

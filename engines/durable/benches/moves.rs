@@ -1,4 +1,4 @@
-//! How long clients wait for a partition with many instances while it moves to another node: because its node closes, and
+//! Time that clients wait for a partition with many instances while it moves to another node: because its node closes, and
 //! because its node crashes.
 //!
 //! ```text

@@ -108,7 +108,7 @@ pub enum Error {
     /// The hub is closed or closing.
     #[error("the hub is closed")]
     Closed,
-    /// A partition stopped because its store failed; what was acknowledged is safe, the rest is unknown.
+    /// A partition stopped because its store failed; everything acknowledged is safe, the rest is unknown.
     #[error("partition {partition} has stopped: {source}")]
     Stopped {
         /// The partition.

@@ -1,4 +1,4 @@
-//! How user code fails: a value that is stored in histories and sent to the waiting caller.
+//! Failures of user code: values that are stored in histories and sent to the waiting caller.
 //!
 //! Errors of the hub itself are an [`Error`](crate::Error) instead.
 
@@ -9,7 +9,7 @@ use crate::payload::Payload;
 /// The longest message that is kept, in bytes; longer ones are cut at a character.
 pub const FAILURE_MESSAGE_BYTES_MAX: usize = 16 << 10;
 
-/// Sort of failure. The number is what is stored.
+/// Kind of failure. Its number is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 #[non_exhaustive]

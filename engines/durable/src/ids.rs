@@ -44,7 +44,7 @@ impl InstanceId {
         Ok(Self(Arc::from(id)))
     }
 
-    /// Takes what a check has seen before, such as an identifier read back from a log.
+    /// An identifier that was checked before, such as one read back from a log.
     pub(crate) fn trusted(id: &str) -> Self {
         Self(Arc::from(id))
     }

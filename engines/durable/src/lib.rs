@@ -63,7 +63,7 @@
 //!
 //! # Seen from outside
 //!
-//! [`HubOptions::meter`] and [`TracedProgram`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
+//! [`HubOptions::meter`] and [`TracedProgram`] report a hub's work to OpenTelemetry, [`Hub::stats`] to the program.
 //! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it, and
 //! [`HubRepair`] makes a damaged one open again.
 //!

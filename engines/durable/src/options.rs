@@ -18,7 +18,7 @@ pub enum Mode {
 /// Fate of an orchestration whose code is missing or does not decide what its history says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mismatch {
-    /// It is parked: what comes for it is kept, and it goes on once the hub is opened with code that fits.
+    /// It is parked: messages for it are kept, and it goes on once the hub is opened with code that fits.
     #[default]
     Park,
     /// It fails, for good.

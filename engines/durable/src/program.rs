@@ -22,7 +22,7 @@ pub trait Program: Send + Sync + 'static {
     /// A cursor before its first event, which will be [`EventKind::Started`].
     ///
     /// # Errors
-    /// A failure of kind `Unregistered` that names what is missing and which versions there are.
+    /// A failure of kind `Unregistered` that names the missing orchestration and the versions there are.
     fn cursor(&self, instance: &InstanceId, name: &str, version: Version) -> Result<Box<dyn Cursor>, Failure>;
 
     /// Whether an activity may run though its scheduling could be forgotten by a crash. `false` for unknown names.
@@ -88,7 +88,7 @@ pub enum Progress {
 
 /// One execution of an orchestration in the middle of its code.
 pub trait Cursor {
-    /// Feeds one outside event (never `Terminated`) and appends what the code decides to `decisions`. While suspended,
+    /// Feeds one outside event (never `Terminated`) and appends the code's decisions to `decisions`. While suspended,
     /// events are kept and `Waiting` is returned without decisions. Code that panics, awaits what is not its context's
     /// or returns an error decides [`EventKind::Failed`]; nothing makes this method panic.
     fn feed(&mut self, event: &Event, decisions: &mut Vec<EventKind>) -> Progress;

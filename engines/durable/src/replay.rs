@@ -1,4 +1,4 @@
-//! Whether code still decides what its histories say: what to run before changed code is deployed.
+//! Check of code against histories, to run before changed code is deployed: does it still make the same decisions?
 //!
 //! An orchestration that is under way when its code changes is replayed on the new code, and parked where that decides
 //! otherwise. [`check`] finds out beforehand for one history, [`check_hub`] for all that a store keeps. Neither runs

@@ -1,4 +1,4 @@
-//! Why a partition has stopped, noted in the store for those who look at it from outside.
+//! Note in the store with the reason why a partition has stopped, for readers outside of the hub.
 //!
 //! The note is written if the store allows it: a store without room has no room for the note either. It is
 //! removed when the hub is next opened.

@@ -11,7 +11,7 @@
 //! 3. An address beyond loopback has at most [`Limits::peer_connections_max`] connections; a further one replaces the one
 //!    of its own that has waited longest. Clients on loopback share one address, so only the first two rules apply to them.
 //!
-//! The crate deliberately does not limit how long a request takes, because only the server knows that. [`Timely`] limits
+//! The crate deliberately does not limit how long a request takes, because only the server knows that. [`TimelyBody`] limits
 //! the time that a request's body takes to arrive.
 //!
 //! The path of a request stays short: servers on it are measured. Waiting is timed in ticks of a second or less, which
@@ -20,14 +20,14 @@
 mod accept;
 mod connection;
 mod places;
-mod timely;
+mod timely_body;
 
 use std::pin::Pin;
 
 pub use accept::{Limits, serve};
 pub use connection::{Connection, InProgress, drive};
 pub use places::Places;
-pub use timely::{Timely, TooSlow};
+pub use timely_body::{TimelyBody, TooSlow};
 
 /// A server at work. In a box, what handles a request is compiled with the crate that makes the box and by that crate's
 /// profile; the body of an `async fn` is compiled with the crate that awaits it.

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 pub use narrows_listener::Serving;
-use narrows_listener::{Connection, Limits, Places, Timely, drive};
+use narrows_listener::{Connection, Limits, Places, TimelyBody, drive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -105,5 +105,5 @@ where
 
 /// Most requests have no body, and nothing has to be timed then.
 fn body(incoming: Incoming) -> Body {
-    if incoming.is_end_stream() { Body::empty() } else { Body::new(Timely::new(incoming, BODY_TIMEOUT)) }
+    if incoming.is_end_stream() { Body::empty() } else { Body::new(TimelyBody::new(incoming, BODY_TIMEOUT)) }
 }

@@ -1,4 +1,4 @@
-//! Why a server cannot be started, or cannot go on.
+//! Errors that keep a server from starting or going on.
 
 /// A server that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Where a server's spans and metrics go. Without an endpoint nothing is exported, but trace context is still taken from
+//! Export of a server's spans and metrics. Without an endpoint nothing is exported, but trace context is still taken from
 //! the caller and handed on.
 
 use opentelemetry::metrics::{Meter, MeterProvider as _};

@@ -1,4 +1,4 @@
-//! Which messages are forwarded, and with which headers: all but those that belong to one connection (RFC 9110, section
+//! Forwarding of messages and their headers: all but those that belong to one connection (RFC 9110, section
 //! 7.6.1).
 //!
 //! A message that is ambiguous about its host or its end is refused, or the ambiguity is removed (RFC 9112, sections

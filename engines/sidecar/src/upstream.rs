@@ -1,4 +1,4 @@
-//! Where a hop leads, and how a connection to it is made.
+//! The upstream of a hop, and how a connection to it is made.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Where the replicas of another service are: `http://HOST:PORT`, several with commas between them.
+//! URLs of the replicas of another service: `http://HOST:PORT`, several with commas between them.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Where a service's spans and metrics go, if anywhere: without an endpoint there is neither a span nor a metric, but
+//! Export of a service's spans and metrics, if any: without an endpoint there is neither a span nor a metric, but
 //! trace context still goes from hop to hop.
 
 use narrows_serving::export;

@@ -1,4 +1,4 @@
-//! Where another service is: scheme, host and port, no path.
+//! URL of another service: scheme, host and port, no path.
 
 use std::str::FromStr;
 

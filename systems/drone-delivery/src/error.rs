@@ -1,4 +1,4 @@
-//! Why a service cannot be started, or cannot go on.
+//! Errors that keep a service from starting or going on.
 
 /// A service that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]

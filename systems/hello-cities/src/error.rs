@@ -1,4 +1,4 @@
-//! Why the service cannot be started, cannot go on, or cannot run a workload.
+//! Errors that keep the service from starting, going on, or running a workload.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Why the service cannot be started, or cannot go on.
+//! Errors that keep the service from starting or going on.
 
 /// A service that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Whether every node of the database holds what was acknowledged.
+//! Proof that every node of the database holds all acknowledged transfers.
 //!
 //! A node is queried in one transaction, so that all its results are about one state, and after it has caught up
 //! with its cluster. Nothing is locked: transfers go on meanwhile.

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::response::{Failure, Reply};
-use super::{headers, points};
+use super::{headers, point_operations};
 use crate::charge::Charge;
 use crate::container::{Address, Container};
 use crate::document::{Document, Node};
@@ -29,7 +29,7 @@ pub(super) fn run(moment: &Moment, container: &Container, headers: &HeaderMap, b
     if headers::text(headers, "x-ms-cosmos-batch-atomic")?.is_some_and(|value| value.eq_ignore_ascii_case("false")) {
         return Ok(each(moment, container, &operations));
     }
-    let key = points::key(container, headers)?;
+    let key = point_operations::key(container, headers)?;
     let commands = operations.iter().map(|operation| command(container, operation, &key));
     let commands: Vec<Command> = commands.collect::<Result<_, _>>()?;
     let (range, done) = container.transact(&commands[0].effective, moment, &commands)?;
@@ -62,7 +62,7 @@ fn alone(moment: &Moment, container: &Container, operation: &Node) -> Result<Ste
     let key = key.as_ref().and_then(Value::as_str).ok_or_else(missing)?;
     let mut header = HeaderMap::new();
     header.insert("x-ms-documentdb-partitionkey", key.parse().map_err(|_| missing())?);
-    let commands = [command(container, operation, &points::key(container, &header)?)?];
+    let commands = [command(container, operation, &point_operations::key(container, &header)?)?];
     let (_, done) = container.transact(&commands[0].effective, moment, &commands)?;
     done.outcome.into_iter().next().ok_or(Refusal::Moved).map_err(Failure::from)
 }
@@ -90,7 +90,7 @@ fn command(container: &Container, operation: &Node, key: &PartitionKey) -> Resul
     let (address, operation) = match (kind.as_deref(), written) {
         (_, Some(write)) => {
             let document = document()?;
-            (points::placed(container, &document, key)?, write(document))
+            (point_operations::placed(container, &document, key)?, write(document))
         }
         (Some("Read"), None) => (container.address(key.clone(), &id()?), Operation::Read),
         (Some("Delete"), None) => (container.address(key.clone(), &id()?), Operation::Delete),
@@ -137,7 +137,7 @@ fn result(step: Step) -> String {
         Outcome::Found(text) | Outcome::Replaced(text) => document(200, &text),
         Outcome::Deleted => json!({ "statusCode": 204, "requestCharge": charge }).to_string(),
         Outcome::NotModified(etag) => json!({ "statusCode": 304, "requestCharge": charge, "eTag": etag }).to_string(),
-        failed => match points::reply(failed, step.charge) {
+        failed => match point_operations::reply(failed, step.charge) {
             Err(failure) => failure.result().to_string(),
             Ok(_) => json!({ "statusCode": 200, "requestCharge": charge }).to_string(),
         },

@@ -1,10 +1,10 @@
-//! From a route and a method to the operation that responds.
+//! Dispatch of a request by its route and method.
 
 use axum::http::{HeaderMap, Method};
 
 use super::response::{Failure, Reply};
 use super::route::{Part, Route};
-use super::{containers, databases, descriptions, documents, feeds, headers, offers, points};
+use super::{containers, databases, descriptions, documents, feeds, headers, offers, point_operations};
 use crate::container::Container;
 use crate::database::Database;
 use crate::moment::Moment;
@@ -92,10 +92,10 @@ fn in_container(
         (Part::Ranges, "GET") => Ok(descriptions::ranges(container, headers)),
         (Part::Documents, "GET") => feeds::get(moment, container, headers),
         (Part::Documents, "POST") => documents::post(moment, container, headers, body),
-        (Part::Document { id }, "GET") => points::read(moment, container, headers, id),
-        (Part::Document { id }, "PUT") => points::replace(moment, container, headers, id, body),
-        (Part::Document { id }, "PATCH") => points::patch(moment, container, headers, id, body),
-        (Part::Document { id }, "DELETE") => points::delete(moment, container, headers, id),
+        (Part::Document { id }, "GET") => point_operations::read(moment, container, headers, id),
+        (Part::Document { id }, "PUT") => point_operations::replace(moment, container, headers, id, body),
+        (Part::Document { id }, "PATCH") => point_operations::patch(moment, container, headers, id, body),
+        (Part::Document { id }, "DELETE") => point_operations::delete(moment, container, headers, id),
         (Part::Container, _) => Err(Failure::method(method, "GET, PUT or DELETE")),
         (Part::Ranges, _) => Err(Failure::method(method, "GET")),
         (Part::Documents, _) => Err(Failure::method(method, "GET or POST")),

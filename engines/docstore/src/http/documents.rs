@@ -1,11 +1,11 @@
-//! Documents: what a request to them asks for.
+//! Requests to documents: which operation each of them means.
 
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 
 use super::response::{Failure, Reply};
-use super::{batch, headers, points, queries};
+use super::{batch, headers, point_operations, queries};
 use crate::container::Container;
 use crate::moment::Moment;
 use crate::partition::{Done, Operation, Page, Partition, Refusal};
@@ -35,7 +35,7 @@ pub(super) fn post(moment: &Moment, container: &Container, headers: &HeaderMap, 
     }
     let is_upsert = headers::flag(headers, "x-ms-documentdb-is-upsert")?;
     let operation = if is_upsert { Operation::Upsert } else { Operation::Create };
-    points::write(moment, container, headers, points::document(body)?, operation)
+    point_operations::write(moment, container, headers, point_operations::document(body)?, operation)
 }
 
 /// A page of a list from one range.

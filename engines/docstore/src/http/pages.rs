@@ -1,4 +1,4 @@
-//! Pages beside the REST interface: the explorer under `/_explorer/`, the usage that it shows, and `/metrics`.
+//! Pages besides the REST interface: the explorer under `/_explorer/`, the usage that it shows, and `/metrics`.
 //!
 //! They need no key and cost nothing. The explorer is a client in a browser: what it shows of documents it asks for
 //! through the REST interface, with the key that is typed into it.

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what partitions use, in the text format of Prometheus (version 0.0.4).
+//! `GET /metrics`: usage of partitions, in the text format of Prometheus (version 0.0.4).
 //!
 //! The names are those of the metrics that go out over OTLP, as OpenTelemetry's rules translate them for Prometheus.
 

@@ -1,4 +1,4 @@
-//! Which values a filter leaves possible at a path of the document: what an index and the routing of a query go by.
+//! Values that a filter leaves possible at a path of the document, for the index and the routing of a query.
 
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use super::acknowledged::Commits;
+use super::acknowledgement::Commits;
 use super::record::{Change, ContainerRecord, Content, Mark, Write};
 use super::{disk, rows, schema};
 

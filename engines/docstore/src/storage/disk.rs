@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::acknowledged::Commits;
+use super::acknowledgement::Commits;
 use super::fault::Fault;
 use super::record::{Content, Mark};
 use super::{rows, schema};

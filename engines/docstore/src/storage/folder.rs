@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::acknowledged::{AcknowledgedFile, Commits, Note};
+use super::acknowledgement::{AcknowledgedFile, Commits, Note};
 use crate::{Error, Flush};
 
 const DATA: &str = "docstore.sqlite";

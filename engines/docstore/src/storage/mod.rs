@@ -16,7 +16,7 @@
 //! Deliberately absent: reading documents from disk while serving (memory holds them all), and folders of other
 //! versions.
 
-mod acknowledged;
+mod acknowledgement;
 mod apply;
 mod disk;
 mod fault;
@@ -41,7 +41,7 @@ pub(crate) use self::record::{
 };
 pub use self::repair::Repair;
 
-use self::acknowledged::{AcknowledgedFile, Commits};
+use self::acknowledgement::{AcknowledgedFile, Commits};
 use self::apply::Disk;
 use self::fault::Fault;
 use self::folder::Folder;

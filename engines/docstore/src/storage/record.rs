@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::acknowledged::Commits;
+use super::acknowledgement::Commits;
 use crate::definition::Definition;
 use crate::effective_key::KeySpan;
 use crate::resource_id::ContainerId;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
-use super::acknowledged::{Commits, Note};
+use super::acknowledgement::{Commits, Note};
 use super::fault::Fault;
 use super::folder::Folder;
 use super::record::{ContainerRecord, DatabaseRecord, Mark};

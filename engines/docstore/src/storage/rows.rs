@@ -1,4 +1,4 @@
-//! From records to rows and back. Each row carries a CRC of all its values; a row that says what cannot be is damage.
+//! Records as rows. Each row carries a CRC of all its values; an impossible row is damage.
 
 use std::sync::Arc;
 

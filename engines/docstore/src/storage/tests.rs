@@ -1,4 +1,4 @@
-//! The journal by itself: who waits for what.
+//! Tests of the journal alone.
 
 use std::future::Future;
 use std::pin::pin;

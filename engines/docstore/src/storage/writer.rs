@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use super::acknowledged::AcknowledgedFile;
+use super::acknowledgement::AcknowledgedFile;
 use super::apply::Disk;
 use super::fault::Fault;
 use super::folder::Folder;

@@ -1,4 +1,4 @@
-//! Which servers, and which hub on them: out of a text such as `nats://user:password@host:4222/orders?replicas=3`.
+//! Options: the servers and the hub on them, from a text such as `nats://user:password@host:4222/orders?replicas=3`.
 
 use std::time::Duration;
 

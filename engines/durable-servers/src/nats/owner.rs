@@ -1,4 +1,4 @@
-//! Who has a partition: the last message of its `.own` subject, in the same stream as its frames.
+//! Owner of a partition: the last message of its `.own` subject, in the same stream as its frames.
 //!
 //! Taking a partition adds such a message, if no other was added since it was looked at. It lies behind all that former
 //! owners have written, and since they expect their own last message to be the last of the stream, they can write

@@ -1,4 +1,4 @@
-//! How a hub's tables are made and recognised.
+//! Creation and recognition of a hub's tables.
 
 use narrows_durable::store::{HubShape, StoreError};
 

@@ -1,4 +1,4 @@
-//! Why a statement has no result. Nothing here holds the connection text, so no password gets out.
+//! Failures of statements. Nothing here holds the connection text, so no password gets out.
 
 use std::error::Error as _;
 

@@ -1,4 +1,4 @@
-//! Which database, which hub in it, and how it is used: out of a text such as
+//! Options: the database, the hub in it, and how it is used, from a text such as
 //! `postgres://user:password@host:5432/database?hub=orders`.
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -21,7 +21,7 @@ const STARTS_PER_REQUEST_MAX: usize = 256;
 const PAGE_MAX: usize = 10_000;
 
 /// Sends requests to a hub. Cheap to clone; its futures run under any executor. Every response, also to a query that
-/// changes nothing, reports only what is durable.
+/// changes nothing, reports only durable state.
 #[derive(Clone)]
 pub struct Client {
     hub: Arc<Ways>,
@@ -262,7 +262,7 @@ impl Client {
         self.tell(id.clone(), MessageKind::Resume { reason: reason.to_owned() }).await
     }
 
-    /// Instances that pass, at most `limit` (1 to 10,000) at a time. `next` is what the page before said.
+    /// Instances that pass, at most `limit` (1 to 10,000) at a time. `next` is that of the page before.
     ///
     /// # Errors
     /// [`Error::BadOption`] for a `limit` or `next` that cannot be one.

@@ -5,7 +5,7 @@ use super::{CodecError, Fetch, Spill, output};
 use crate::event::{Event, EventKind};
 use crate::ids::Time;
 
-/// Which event follows. The numbers are what is stored: new kinds get new numbers, old ones stay.
+/// Kind of the event that follows. Its number is stored: new kinds get new numbers, old ones stay.
 mod tag {
     pub(super) const STARTED: u8 = 1;
     pub(super) const TASK_COMPLETED: u8 = 2;

@@ -8,7 +8,7 @@ use crate::ids::{PartitionId, Time};
 use crate::message::Message;
 use crate::payload::Payload;
 
-/// Which entry follows. The numbers are what is stored.
+/// Kind of the entry that follows. Its number is stored.
 mod tag {
     pub(super) const CREATED: u8 = 1;
     pub(super) const APPENDED: u8 = 2;
@@ -27,7 +27,7 @@ mod tag {
     pub(super) const DROPPED: u8 = 15;
 }
 
-/// The bytes in the middle of a state that changed: what is before and behind them stays.
+/// Changed bytes in the middle of a state; those before and behind them stay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     /// Bytes before that stay.

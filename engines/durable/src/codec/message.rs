@@ -4,7 +4,7 @@ use super::input::Input;
 use super::{CodecError, Fetch, Spill, output};
 use crate::message::{Message, MessageKind, Reuse};
 
-/// Which message follows. The numbers are what is stored.
+/// Kind of the message that follows. Its number is stored.
 mod tag {
     pub(super) const START: u8 = 1;
     pub(super) const SUB_DONE: u8 = 2;

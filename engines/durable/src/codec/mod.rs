@@ -25,11 +25,11 @@ use crate::payload::Payload;
 /// The version of the format, the first byte of each frame.
 pub const FORMAT: u16 = 1;
 
-/// Bytes that are not what was written.
+/// Bytes that cannot have been written so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {what}")]
 pub struct CodecError {
-    /// The offset of the byte, from the beginning of what was to be read.
+    /// The offset of the byte, from the beginning of the input.
     pub at: usize,
     /// Actual and expected value.
     pub what: String,

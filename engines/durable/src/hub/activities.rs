@@ -62,7 +62,7 @@ impl Whom {
     /// Stops the partition of this node, because the node has lost its lease.
     fn lapse(&self) {
         if let Self::Partition(partition, inbox, _) = self {
-            // The partition does not wait for what was not begun: it stops, and is recovered.
+            // The partition does not wait for activities that were not begun: it stops, and is recovered.
             inbox.fail(Fence::error(*partition));
         }
     }

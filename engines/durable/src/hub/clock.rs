@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::ids::Time;
 
-/// How far the wall clock may be ahead of what is expected.
+/// How far the wall clock may be ahead of the expected time.
 pub(crate) const LEAP_MAX: Duration = Duration::from_secs(60);
 /// How long a clock that is further ahead is not followed.
 pub(crate) const DOUBT: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The time to go by. `wall` is what the wall clock says, `since` how long the process has run.
+    /// The time to go by. `wall` is the wall clock's time, `since` the time since the process began.
     pub(crate) fn read(&mut self, wall: Time, since: Duration) -> Time {
         let (last, at) = *self.last.get_or_insert((wall, since));
         let expected = last.plus(since.saturating_sub(at));

@@ -1,4 +1,4 @@
-//! Whether this process may still act for its partitions.
+//! Permission of this process to act for its partitions, by its lease.
 //!
 //! A node whose beats do not reach the store loses its partitions to others after a while. It must have stopped by then,
 //! without hearing from anybody: it goes by its own clock since its last beat. The clock also counts while the machine

@@ -1,4 +1,4 @@
-//! How a partition does: whether it works, has stopped, or is held up by user code.
+//! Health of a partition: it works, has stopped, or is held up by user code.
 
 use std::time::Duration;
 

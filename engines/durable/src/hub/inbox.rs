@@ -1,4 +1,4 @@
-//! Where inputs wait for the thread of a partition, and where it hears how far the log is.
+//! Inbox of a partition's thread: inputs that wait, and how far the log is durable.
 //!
 //! One lock, held for moments. Its length is bounded from outside: clients have permits, activities are limited per
 //! partition, and other partitions send only what their logs have confirmed.
@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// How a partition is to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CloseMode {
-    /// After what has come in, and what that wrote, is durable.
+    /// After all inputs that have come, and the frames they cause, are durable.
     Orderly,
     /// At once, as a crash would.
     AtOnce,

@@ -1,4 +1,4 @@
-//! The thread that writes snapshots and deletes what they make superfluous, beside the logs.
+//! The thread that writes snapshots and deletes blobs that they make superfluous.
 //!
 //! A snapshot that cannot be written is given up: the log still has everything, and the next one is tried when the
 //! log has grown again.

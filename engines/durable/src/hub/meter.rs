@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::hub::metrics::CommitMetrics;
 use crate::ids::InstanceId;
-use crate::partition::{Counts, Worksite};
+use crate::partition::{Counts, LastInstance};
 
 /// Counts of one partition, kept by its threads.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Meter {
     /// When the turn that is under way began, in nanoseconds after `begun`, and one more; 0 if none is.
     turn_began: AtomicU64,
     begun: Begun,
-    worksite: Worksite,
+    last_instance: LastInstance,
     commit_metrics: Option<CommitMetrics>,
 }
 
@@ -111,13 +111,13 @@ impl Meter {
     }
 
     /// Where the partition notes whose code it runs.
-    pub(super) fn worksite(&self) -> Worksite {
-        self.worksite.clone()
+    pub(super) fn last_instance(&self) -> LastInstance {
+        self.last_instance.clone()
     }
 
     /// Whose code ran last.
     pub(super) fn at_work(&self) -> Option<InstanceId> {
-        self.worksite.last()
+        self.last_instance.last()
     }
 
     pub(super) fn clock(&self, leaps: u64) {

@@ -16,7 +16,7 @@ use crate::hub::meter::{Meter, PartitionStats};
 use crate::ids::PartitionId;
 
 const PARTITION: &str = "durable.partition.id";
-/// Seconds: from what memory takes to what a busy disk takes.
+/// Seconds: from the time of memory to that of a busy disk.
 const SECONDS: [f64; 14] = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 /// Up to what waits for the log at most.
 const BYTES: [f64; 9] = [256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];

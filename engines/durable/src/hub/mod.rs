@@ -1,4 +1,4 @@
-//! A hub that runs: its threads, how they come and how they go.
+//! A running hub: its threads, how they start and how they end.
 //!
 //! Per partition one thread for the state machine and one for its log; for all together, threads for activities, a
 //! small runtime for those that wait, and one thread for snapshots.
@@ -13,9 +13,9 @@ pub(crate) mod keeper;
 mod log;
 mod meter;
 mod metrics;
-mod pending;
+mod partition_thread;
+mod pending_response;
 mod post;
-mod shell;
 mod tenure;
 #[cfg(test)]
 mod tests;
@@ -29,9 +29,9 @@ pub(crate) use activities::Task;
 pub use health::Health;
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
-pub(crate) use pending::PendingResponse;
+pub(crate) use partition_thread::now;
+pub(crate) use pending_response::PendingResponse;
 pub(crate) use post::Post;
-pub(crate) use shell::now;
 
 pub(crate) use fence::{Fence, Renewal, Term, Tick};
 pub(crate) use meter::Meter;
@@ -40,13 +40,13 @@ pub(crate) use tenure::{Engine, RecoveringPartition, Tenure};
 
 use activities::{Activities, Duty};
 use metrics::{CommitMetrics, MetricSource};
-use shell::Recovery;
+use partition_thread::Recovery;
 
 use crate::client::Client;
 use crate::codec::FORMAT;
 use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::node::alone::{self, Silent};
+use crate::node::exclusion::{self, Silent};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
 use crate::stopped;
@@ -80,7 +80,7 @@ impl Hub {
         let shape = store.open_or_create(HubShape { partitions: options.partitions, format: FORMAT })?;
         let silent = Silent::nodes(&*store)?;
         let mut epochs = Vec::new();
-        let owner = alone::name();
+        let owner = exclusion::name();
         for partition in (0..shape.partitions).map(PartitionId) {
             match store.acquire(partition, &owner) {
                 Ok(epoch) => epochs.push(epoch),
@@ -248,7 +248,7 @@ fn start_all(engine: &Arc<Engine>, epochs: &[Epoch], meters: &[Arc<Meter>]) -> R
     let cleared = |ends| engine.post.partitions().try_for_each(|id| stopped::clear(&*engine.store, id)).map(|()| ends);
     match agreed(all).and_then(cleared) {
         Ok(ends) => {
-            // Each sends the others what they may have missed as soon as it works.
+            // Each sends the others the messages they may have missed as soon as it works.
             starting.iter().for_each(|partition| partition.admit(engine));
             starting.into_iter().zip(ends).map(|(partition, end)| partition.go(engine, end)).collect()
         }
@@ -267,7 +267,7 @@ fn agreed(all: Vec<Result<Recovery, StoreError>>) -> Result<Vec<Position>, Store
     Ok(all.iter().map(|recovered| recovered.end).collect())
 }
 
-/// Runs something of the engine or of user code, and gives what a panic said.
+/// Runs engine or user code; a panic becomes an error with its message.
 fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

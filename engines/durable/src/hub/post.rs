@@ -1,4 +1,4 @@
-//! How inputs reach the partitions of a hub: into the inboxes of those that run in this process, and by another way to
+//! Delivery of inputs to the partitions of a hub: into the inboxes of those that run in this process, and by another way to
 //! those that do not.
 
 use std::sync::{Arc, PoisonError, RwLock};

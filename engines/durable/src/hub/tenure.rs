@@ -15,7 +15,7 @@ use super::inbox::CloseMode;
 use super::keeper::Chores;
 use super::log::{self, Log, Target};
 use super::meter::Meter;
-use super::shell::{Recovery, Shell};
+use super::partition_thread::{PartitionThread, Recovery};
 use super::{Inbox, Post, died, guarded, now, panicked, thread};
 use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
@@ -109,7 +109,7 @@ impl RecoveringPartition {
         let (go, gone) = sync_channel(1);
         let (inbox, log) = (Arc::<Inbox>::default(), Arc::<Log>::default());
         let chores = engine.chores.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)?;
-        let shell = Shell {
+        let shell = PartitionThread {
             id,
             epoch,
             term,
@@ -179,7 +179,7 @@ impl Tenure {
         self.inbox.close(CloseMode::Orderly);
     }
 
-    /// Has the partition end at once, without what is not durable yet.
+    /// Ends the partition at once; frames that are not durable yet are lost.
     pub(crate) fn halt(&self) {
         self.log.halt();
         self.inbox.close(CloseMode::AtOnce);
@@ -190,7 +190,7 @@ impl Tenure {
         self.inbox.failure()
     }
 
-    /// Has the partition look at what it has sent to `to`, or to all, that was not acknowledged.
+    /// Makes the partition look for unacknowledged messages to `to`, or to all.
     pub(crate) fn repeat(&self, to: Option<PartitionId>) {
         // One that ends has nothing to repeat.
         let _ = self.inbox.push(Input::Repeat { to });

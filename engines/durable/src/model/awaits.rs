@@ -39,7 +39,7 @@ impl Future for Timer {
     }
 }
 
-/// A wait for an event from outside; await it for what the event brings.
+/// A wait for an event from outside; await it for the event's data.
 #[must_use = "an event is taken only when it is awaited"]
 pub struct EventWait<T> {
     shared: Rc<Shared>,

@@ -18,14 +18,14 @@ use crate::model::retry::RetryPolicy;
 use crate::model::shared::{Shared, Ticket, Wait};
 use crate::payload::Payload;
 
-/// A call of an activity; await it for what it returns. Nothing happens before.
+/// A call of an activity; await it for its result. Nothing happens before.
 #[must_use = "an activity runs only when its call is awaited"]
 pub struct Call<O> {
     attempts: Attempts<Task>,
     output: PhantomData<fn() -> O>,
 }
 
-/// A call of another orchestration; await it for what it returns. Nothing happens before.
+/// A call of another orchestration; await it for its result. Nothing happens before.
 #[must_use = "an orchestration starts only when its call is awaited or detached"]
 pub struct SubCall<O> {
     attempts: Attempts<Sub>,

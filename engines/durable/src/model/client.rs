@@ -13,7 +13,7 @@ use crate::model::definition::{EntityOp, EntityType, ExternalEvent, Orchestratio
 use crate::payload::Payload;
 
 impl Client {
-    /// Starts an orchestration, waits for its end and gives what it returned.
+    /// Starts an orchestration, waits for its end and gives its output.
     ///
     /// # Errors
     /// [`Error::Failed`] if it failed or was terminated, or a value does not fit; [`Error::TimedOut`] after

@@ -22,7 +22,7 @@ use crate::payload::Payload;
 /// Context of an orchestration's code. Cheap to clone; it stays on its thread.
 ///
 /// The code must decide the same when it is run again on the same events: take the time, identifiers and random
-/// numbers from here, leave the outside world to activities, and await only what comes from here.
+/// numbers from here, leave the outside world to activities, and await only futures from here.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Context of an entity's operation: effects beside changing its state.
+//! Context of an entity's operation: effects besides changing its state.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -130,7 +130,7 @@ impl EntityContext {
         self.messages.len()
     }
 
-    /// Takes back what was sent after the first `sent` messages, and a deletion.
+    /// Takes back the messages after the first `sent`, and a deletion.
     pub(super) fn forget(&mut self, sent: usize) {
         self.messages.truncate(sent);
         self.is_deleted = false;

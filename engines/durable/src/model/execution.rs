@@ -52,7 +52,7 @@ pub(super) struct Execution {
     shared: Rc<Shared>,
     code: Arc<dyn Code>,
     stage: Stage,
-    /// While it is suspended: what came meanwhile.
+    /// Events that came while it is suspended.
     kept: Option<VecDeque<EventKind>>,
 }
 

@@ -1,4 +1,4 @@
-//! External events that have come and that the code has not taken yet, and who waits for which.
+//! External events that the code has not taken yet, and the code that waits for them.
 //!
 //! Events of one name are taken in the order they came. Nothing is handed to a waiter before it polls, so a waiter that
 //! is given up takes no event with it.

@@ -1,4 +1,4 @@
-//! User code by name: what is registered, and how the engine runs it.
+//! Registry of user code by name, and how the engine runs it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

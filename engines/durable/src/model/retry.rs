@@ -1,4 +1,4 @@
-//! When a call is made again.
+//! Retry policy of calls.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which branch of a join or select a waiting future belongs to, so that a result wakes that branch alone.
+//! Branches of joins and selects, so that a result wakes only the branch whose future waits for it.
 //!
 //! Without it, each of a thousand results would poll a thousand branches. A branch is known by its place; waking it
 //! puts the place on the list of its combinator, and that combinator's own branch on the list above, to the top.
@@ -29,7 +29,7 @@ impl Ready {
         self.above.borrow_mut().clone_from(above);
     }
 
-    /// Takes what is on the list; `spare` takes its place, so that the memory goes round.
+    /// Takes the list; `spare` takes its place, so that the memory is used again.
     pub(super) fn take(&self, spare: Vec<u32>) -> Vec<u32> {
         self.places.replace(spare)
     }

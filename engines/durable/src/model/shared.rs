@@ -146,7 +146,7 @@ impl Shared {
         })
     }
 
-    /// The failure of code that awaits what is not its context's.
+    /// The failure of code that awaits a future that is not its context's.
     pub(super) fn foreign(&self) -> Failure {
         let text = format!(
             "orchestration {} awaits something that is not of its context, after {} decisions; leave sleeping, input, \

@@ -1,4 +1,4 @@
-//! How many nodes a hub should have.
+//! Recommended number of nodes of a hub.
 //!
 //! Partitions are shared out evenly by number, so more nodes help only where the largest share becomes smaller: with 12
 //! partitions, 4 nodes have 3 each, 6 have 2, and 8 are no better than 6. Advice goes from one such number to the next.

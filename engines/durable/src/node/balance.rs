@@ -1,4 +1,4 @@
-//! Which node should have which partition.
+//! Balance: the node that should have each partition.
 //!
 //! Every node computes it for itself, and from the same members and owners comes to the same result. Shares differ by
 //! one at most, and no partition moves that need not.

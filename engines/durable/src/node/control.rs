@@ -1,4 +1,4 @@
-//! The thread of a node that beats, looks who has what, and moves partitions, as its [`Steward`] decides.
+//! The thread of a node that beats, reads the owners of partitions, and moves partitions, as its [`Steward`] decides.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ impl Keeper {
         }
     }
 
-    /// Does what is due. Says whether the node goes on.
+    /// Does the work that is due. Says whether the node goes on.
     fn step(&mut self, has_news: bool, has_moved: bool) -> bool {
         if has_news {
             self.steward.news();
@@ -268,7 +268,7 @@ impl Keeper {
     /// Gives everything back in order, so that the others take it at once.
     fn leave(mut self) {
         self.is_leaving = true;
-        // Without it the others take what is free a little later.
+        // Without it the others take free partitions a little later.
         let _ = self.beat();
         self.shared.exchange.announce();
         let is_orderly = self.shared.fence.holds();

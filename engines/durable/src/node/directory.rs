@@ -1,4 +1,4 @@
-//! Who has which partition, and where the nodes are, as far as this node knows.
+//! Owners of partitions and addresses of nodes, as far as this node knows.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! How a node that leaves in order loses no request of other nodes.
+//! Farewell of a node that leaves in order, so that no request of other nodes is lost.
 //!
 //! Responses are on their way, or may be lost and asked for again, when its last partition has left, and requests may come
 //! from nodes that do not know yet that it has left. So the node says farewell to each of the others, again and again, and

@@ -4,25 +4,25 @@
 //! itself, from who is alive and who has what, which partitions it should have: it gives back one that is another's, and
 //! takes one that is free or whose node is silent. To take a partition raises its epoch, and the store refuses what
 //! former owners write. Messages between partitions of different nodes, and requests of clients, go over the store's bus,
-//! which may lose them: what is not acknowledged is sent again, and what comes twice is passed over.
+//! which may lose them: unacknowledged messages are sent again, and repeated ones are passed over.
 //!
 //! There is no consensus here and no leader: the store decides who takes a partition, everything else may be wrong for a
 //! while without harm.
 
 mod advice;
-pub(crate) mod alone;
 mod balance;
 mod calls;
 mod control;
 mod directory;
 mod exchange;
+pub(crate) mod exclusion;
 mod farewell;
 mod lending;
 mod mail;
 mod metrics;
 pub(crate) mod moves;
 mod options;
-mod parts;
+mod reassembly;
 pub(crate) mod record;
 mod serve;
 pub(crate) mod steward;
@@ -53,7 +53,7 @@ use farewell::Farewell;
 use lending::Lent;
 use mail::{Control, NodeStatus};
 use moves::Leave;
-use parts::Parts;
+use reassembly::Parts;
 use record::Identity;
 use serve::PeerRequests;
 
@@ -213,7 +213,7 @@ impl Node {
         HubStats { partitions: self.shared.meters.iter().map(|meter| meter.read()).collect() }
     }
 
-    /// All nodes of the hub that have not been forgotten, with what they have, in order of their names.
+    /// All nodes of the hub that have not been forgotten, with their partitions, in order of their names.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeView> {
         view::all(&self.shared.control.seen().members, &self.shared.directory.owners(), Instant::now())
@@ -282,7 +282,7 @@ impl Drop for Node {
 }
 
 impl Shared {
-    /// Deals with what has come over the bus. It does not wait.
+    /// Processes a packet from the bus. It does not wait.
     fn receive(&self, bytes: &[u8]) {
         // An unreadable packet was damaged on its way, or comes from a program of another version. It is lost.
         let Ok(packet) = Packet::decode(bytes) else { return };
@@ -364,7 +364,7 @@ fn begin(shared: &Arc<Shared>) -> Result<JoinHandle<()>, Error> {
     shared.exchange.connect(shared.store.bus().open(&shared.identity.key(), Arc::new(receive))?);
     let mut keeper = Keeper::new(Arc::clone(shared));
     keeper.join()?;
-    alone::refuse_process(&*shared.store, &shared.identity.key())?;
+    exclusion::refuse_process(&*shared.store, &shared.identity.key())?;
     shared.exchange.announce();
     hub::thread("node".to_owned(), move || keeper.run())
 }

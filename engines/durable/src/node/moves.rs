@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::alone;
+use super::exclusion;
 use super::mail::MoveResult;
 use crate::error::Error;
 use crate::hub::{RecoveringPartition, Tenure, Term, now, thread};
@@ -33,7 +33,7 @@ pub(super) fn take(shared: &Arc<Shared>, from: Owner) -> Result<(), Error> {
 
 fn taken(shared: &Arc<Shared>, from: &Owner) -> Result<Tenure, Error> {
     let (partition, term) = (from.partition, shared.fence.term());
-    let epoch = alone::take(&*shared.store, from, &shared.identity.key())?;
+    let epoch = exclusion::take(&*shared.store, from, &shared.identity.key())?;
     let tenure = recovered(shared, partition, epoch, term);
     if let Err(error) = &tenure {
         if let Error::Store(error) = error {

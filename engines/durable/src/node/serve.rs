@@ -115,7 +115,7 @@ impl PeerRequests {
         let this = Arc::clone(self);
         let task = self.runtime.spawn(async move {
             let outcome = outcome_of(partition, response.await);
-            // A node that has lost its lease says nothing more: what it knows may be old.
+            // A node that has lost its lease says nothing more: its knowledge may be old.
             let outcome = if this.fence.holds() { outcome } else { Outcome::Lost };
             this.end(from, &address, number, outcome);
         });

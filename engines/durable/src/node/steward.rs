@@ -196,7 +196,7 @@ impl Steward {
         self.places.iter().all(|place| *place == Place::Elsewhere)
     }
 
-    /// Ends what is lost or has failed, and moves what should be elsewhere.
+    /// Ends partitions that are lost or have failed, and moves those that should be elsewhere.
     pub(crate) fn settle(&mut self, now: Instant, has_failed: impl Fn(PartitionId) -> bool) -> Vec<Move> {
         let mut moves = Vec::new();
         for at in 0..self.owners.len() {

@@ -7,7 +7,7 @@
 
 mod activity;
 mod cursor;
-mod open;
+mod open_spans;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +21,11 @@ use crate::failure::Failure;
 use crate::ids::{EntityId, InstanceId, Time};
 use crate::observe::activity::TracedActivity;
 use crate::observe::cursor::ObservedCursor;
-use crate::observe::open::OpenSpans;
+use crate::observe::open_spans::OpenSpans;
 use crate::payload::Payload;
 use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 
-pub use open::SPANS_OPEN_MAX;
+pub use open_spans::SPANS_OPEN_MAX;
 
 /// A program whose runs are traced.
 ///

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::hub::agreement;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::message::MessageKind;
-use crate::node::alone::{self, Silent};
+use crate::node::exclusion::{self, Silent};
 use crate::partition::{Change, Effect, Partition};
 use crate::store::{FrameBatch, Store};
 
@@ -52,7 +52,7 @@ impl HubMaintenance {
     pub fn open(store: Arc<dyn Store>) -> Result<Self, Error> {
         let shape = super::shape(&*store)?;
         let silent = Silent::nodes(&*store)?;
-        let owner = alone::name();
+        let owner = exclusion::name();
         let mut hub = Self { store, parts: Vec::new() };
         for id in (0..shape.partitions).map(PartitionId) {
             let epoch = hub.store.acquire(id, &owner)?;

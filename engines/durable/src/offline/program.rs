@@ -1,4 +1,4 @@
-//! The program that stands where the real one is not: it takes what it is given and decides nothing.
+//! Placeholder for an absent program: it takes every event and decides nothing.
 
 use crate::event::{Event, EventKind, Version};
 use crate::failure::{Failure, FailureKind};

@@ -1,5 +1,5 @@
-//! Activities that wait until others have ended. The first of them are kept whole, of the others only their numbers: their
-//! inputs are in the history too, and are read from there when their turn comes.
+//! Activities: those that run are counted, the others wait. The first waiting ones are kept whole, of the rest only their
+//! numbers: their inputs are in the history too, and are read from there when their turn comes.
 
 use std::collections::{HashMap, VecDeque};
 

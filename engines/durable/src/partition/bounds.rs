@@ -1,23 +1,23 @@
-//! How much a partition does in one turn, so that no turn takes long and no frame grows too large.
+//! Bounds of a partition's turn, so that no turn takes long and no frame grows too large.
 //!
 //! A turn looks at its frame before it takes up anything: a message, a start, a timer, a batch of operations. Into the
-//! frame it counts what has come in and would have to be put off if the turn ended. What it then takes up takes one
+//! frame it counts inputs that would have to be put off if the turn ended. An input that it then takes up takes one
 //! step, or two if an execution is ended or continues as new first. A step adds at most [`Bounds::step_bytes`] to a
 //! history and as much again to what is sent; ending an execution adds as much once. [`Bounds::frame_bytes_max`] is
 //! their sum.
 
 use crate::store::{Batching, FRAME_BYTES_MAX};
 
-/// How much one turn does. Simulations make it little, to come upon every bound often.
+/// Bounds of one turn. Simulations make them small, to meet each of them often.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Messages within the partition that a turn deals with; the rest go on in the next.
     pub(super) local_messages: usize,
-    /// Bytes of a frame after which a turn takes up nothing more; what has come in goes on in the next.
+    /// Bytes of a frame after which a turn takes up nothing more; the rest goes on in the next.
     pub(super) frame_bytes: usize,
     /// Bytes that one step adds to a history at most, and again to what is sent; large payloads apart.
     pub(super) step_bytes: usize,
-    /// Bytes that are in no bound of their own: the message that a step is taken for, what frames say of themselves, how
+    /// Bytes without a separate bound: the message that a step is taken for, headers of frames, how
     /// far the ways to other partitions have come.
     pub(super) rest_bytes: usize,
     /// Messages that are handed to a partition as one input.

@@ -9,9 +9,9 @@ use crate::ids::Time;
 use crate::options::{HubOptions, Mismatch};
 use crate::partition::cursors::Cursors;
 use crate::partition::deliver::StartRequest;
+use crate::partition::last_instance::LastInstance;
 use crate::partition::spill::Spiller;
 use crate::partition::table::Instance;
-use crate::partition::worksite::Worksite;
 use crate::program::Program;
 
 /// The program of a partition and the state of its running code.
@@ -19,7 +19,7 @@ pub(super) struct Code {
     pub(super) program: Arc<dyn Program>,
     on_mismatch: Mismatch,
     pub(super) cursors: Cursors,
-    pub(super) worksite: Worksite,
+    pub(super) last_instance: LastInstance,
     /// Buffer for the decisions of a step, kept between steps.
     pub(super) decisions: Vec<EventKind>,
 }
@@ -30,7 +30,7 @@ impl Code {
             program,
             on_mismatch: options.on_mismatch,
             cursors: Cursors::new(options.cursor_cache_bytes),
-            worksite: Worksite::default(),
+            last_instance: LastInstance::default(),
             decisions: Vec::new(),
         }
     }

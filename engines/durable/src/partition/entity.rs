@@ -1,4 +1,4 @@
-//! Turns of entities: what has come in is sorted by the lock, operations run as one batch, results go out.
+//! Turns of entities: messages are sorted by the lock, operations run as one batch, results go out.
 //!
 //! Under a lock only the owner's operations run; all else waits in order until the lock is freed. Without one nothing
 //! waits, unless the frame had no room for more: then the rest goes on in the next turn. Of what waits, only the front is
@@ -37,14 +37,14 @@ struct Turn {
 }
 
 impl Partition {
-    /// Runs what has come in for an entity in this turn.
+    /// Runs the messages that have come for an entity in this turn.
     pub(super) fn operate(&mut self, handle: u64) {
         // One that waits in the backlog may have become empty, and so be gone, by something that came meanwhile.
         let Some(instance) = self.table.get_mut(handle) else { return };
         let before = instance.bytes();
         let id = EntityId::try_from(instance.id.clone()).expect("only entities are sent operations");
         let entity = instance.entity_mut().expect("what is named like an entity is one");
-        self.code.worksite.enter(id.instance());
+        self.code.last_instance.enter(id.instance());
         let mut turn = Turn::new(id, std::mem::take(entity));
         self.drain(&mut turn);
         for message in std::mem::take(&mut turn.entity.arrived) {
@@ -99,7 +99,7 @@ impl Partition {
         }
     }
 
-    /// Takes up what has waited, as far as no lock is in the way and there is room.
+    /// Processes waiting messages, as far as no lock is in the way and there is room.
     fn drain(&mut self, turn: &mut Turn) {
         while turn.entity.lock.is_none() && !self.is_spent() {
             let is_lock = turn.entity.queue.front().is_some_and(|next| matches!(next.kind, MessageKind::Lock { .. }));
@@ -240,7 +240,7 @@ impl Turn {
         }
     }
 
-    /// Takes what has waited longest.
+    /// Takes the message that has waited longest.
     fn pop(&mut self) -> Option<Message> {
         let message = self.entity.queue.pop()?;
         if self.old > 0 {

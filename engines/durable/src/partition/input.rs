@@ -169,21 +169,21 @@ pub enum Effect {
     },
     /// Give [`Input::Acknowledged`] to a partition.
     Acknowledge {
-        /// The sender of what was taken.
+        /// The sender of the messages taken.
         to: PartitionId,
         /// The last number that was taken.
         up_to: u64,
     },
-    /// Give [`Input::Probe`] to a partition, behind what it was sent before.
+    /// Give [`Input::Probe`] to a partition, after earlier messages.
     Probe {
-        /// The receiver of what was sent.
+        /// The receiver of the messages sent.
         to: PartitionId,
         /// The number of the last message that was sent.
         up_to: u64,
     },
     /// Give [`Input::Missing`] to a partition.
     Missing {
-        /// The sender of what has not come.
+        /// The sender of the missing messages.
         to: PartitionId,
         /// The number of the first message.
         first: u64,

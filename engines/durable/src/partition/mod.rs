@@ -20,6 +20,7 @@ mod entity;
 mod gate;
 mod generations;
 mod input;
+mod last_instance;
 mod log;
 mod maintain;
 mod orchestration;
@@ -47,19 +48,18 @@ mod timers;
 mod view;
 mod waits;
 mod work;
-mod worksite;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use counts::Counts;
 pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
+pub(crate) use last_instance::LastInstance;
 pub use maintain::Change;
 pub(crate) use outbox::LaneProgress;
 pub(crate) use salvage::Snapshot as SalvagedSnapshot;
 pub(crate) use size::room;
 pub use snapshot::FinishedSnapshot;
-pub(crate) use worksite::Worksite;
 
 use crate::error::Error;
 use crate::event::EventKind;
@@ -149,7 +149,7 @@ impl Partition {
         }
     }
 
-    /// Deals with what is due and with inputs, and writes a frame if that changed anything.
+    /// Processes due timers and inputs, and writes a frame if that changed anything.
     /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`. Inputs put off for lack of
     /// room come before newer ones.
     pub fn turn(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Option<SealedFrame<'_>> {
@@ -172,12 +172,12 @@ impl Partition {
         self.log.spiller.fault()
     }
 
-    /// Whether the frame has no room for anything more to be taken up. What has been may yet have to be written.
+    /// Whether the frame has no room for another input. Inputs taken up may yet have to be written.
     fn is_full(&self) -> bool {
         self.log.frame.len() + self.work.bytes() >= self.settings.bounds.frame_bytes
     }
 
-    /// Whether the frame has no room for another step of what has been taken up, so that this is put off.
+    /// Whether the frame has no room for another step of inputs taken up, so that they are put off.
     fn is_spent(&self) -> bool {
         self.log.frame.len() + self.work.local_bytes() >= self.settings.bounds.frame_bytes
     }
@@ -275,7 +275,7 @@ impl Partition {
         self.output.gate.stage(GatedEffect::Acknowledge(from, taken));
     }
 
-    /// Reports to a sender what has not come of what it has sent.
+    /// Reports to a sender which of its messages have not come.
     fn probed(&mut self, from: PartitionId, up_to: u64) {
         for gap in self.outbox.gaps(from, up_to) {
             self.output.gate.stage(GatedEffect::Missing(from, gap));
@@ -299,7 +299,7 @@ impl Partition {
         }
     }
 
-    /// Deals with what the turn's inputs brought about within the partition, as far as the turn's bounds allow.
+    /// Processes work that the turn's inputs caused within the partition, as far as the turn's bounds allow.
     fn settle(&mut self) {
         let mut messages = 0;
         // Messages put off for lack of room are due at once, and nothing may overtake them.
@@ -433,19 +433,19 @@ impl Partition {
         self.log.position
     }
 
-    /// Whether the next turn has something to do without any input: a snapshot that is under way, or what was put off.
+    /// Whether the next turn has work without any input: a snapshot under way, or inputs put off.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.snapshots.is_under_way() || self.work.has_put_off()
     }
 
     /// Where the partition is to note whose code it runs.
-    pub(crate) fn report_to(&mut self, worksite: Worksite) {
-        self.code.worksite = worksite;
+    pub(crate) fn report_to(&mut self, last_instance: LastInstance) {
+        self.code.last_instance = last_instance;
     }
 
-    /// Another partition has stopped. Whether what is waited for here needs it is not known, so all waits end with the
-    /// reason, and so do new ones for what has not ended.
+    /// Another partition has stopped. Instances here may wait for it, which is not known, so all waits end with the
+    /// reason, and so do new ones for instances that have not ended.
     pub(crate) fn fail_waits(&mut self, error: &Error) {
         self.output.refuse(self.waits.drain(), error);
         self.waits.refuse(error.clone());

@@ -46,7 +46,7 @@ impl Partition {
             return false;
         }
         if execution.is_continuing {
-            // A result is for the execution that has ended; what is for the instance is for the next one.
+            // A result is for the execution that has ended; an event for the instance is for the next one.
             return generation.is_none() && self.feed_next(handle, kind);
         }
         self.step(handle, kind)
@@ -72,7 +72,7 @@ impl Partition {
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
         let instance = self.table.known(handle);
-        self.code.worksite.enter(&instance.id);
+        self.code.last_instance.enter(&instance.id);
         let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.code.decisions);
@@ -110,7 +110,7 @@ impl Partition {
         true
     }
 
-    /// How much room what the decisions send takes.
+    /// Room that the messages of decisions take.
     fn sent_bytes(&self, handle: u64, decisions: &[EventKind]) -> usize {
         let sender = self.table.known(handle).id.as_str().len();
         let sent: usize = decisions.iter().map(|decision| self.log.measure().sent_by(decision, sender)).sum();
@@ -144,7 +144,7 @@ impl Partition {
         self.log.encode(previous, event, decisions)
     }
 
-    /// Writes what was encoded to the history and the frame.
+    /// Writes the encoded events to the history and the frame.
     fn write(&mut self, handle: u64, time: Time) {
         let instance = self.table.known_mut(handle);
         let before = instance.bytes();

@@ -4,8 +4,8 @@
 //! durably taken them; the receiver remembers the last number it took. So each is taken once, in order, through any
 //! crash of either.
 //!
-//! On its way to another process a message may be lost. The receiver keeps in memory what comes behind a gap, and
-//! reports the gap once, when it first sees it. Only what is missing is then sent again. If the report is lost, or
+//! On its way to another process a message may be lost. The receiver keeps messages behind a gap in memory, and
+//! reports the gap once, when it first sees it. Only the missing messages are then sent again. If the report is lost, or
 //! nothing comes behind the gap, the sender hears nothing for a while and probes the receiver.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -74,7 +74,7 @@ struct Lane {
     arrived: u64,
     /// As far as the log knows.
     arrived_logged: u64,
-    /// The last number known to have arrived when it was last looked for what is stuck.
+    /// The last number known to have arrived at the last look for stuck messages.
     arrived_seen: u64,
     /// The last number taken from there.
     taken: u64,
@@ -184,7 +184,7 @@ impl Outbox {
         })
     }
 
-    /// Forgets what has arrived.
+    /// Forgets messages that have arrived.
     pub(super) fn arrived(&mut self, by: PartitionId, up_to: u64) {
         let lane = self.lane(by);
         let up_to = up_to.min(lane.sent);
@@ -223,7 +223,7 @@ impl Outbox {
         self.early_bytes < self.early_bytes_max
     }
 
-    /// Takes out what was kept from there and is next now.
+    /// Takes out the early messages from there that are next now.
     pub(super) fn early_run(&mut self, from: PartitionId) -> VecDeque<Message> {
         let lane = self.lane(from);
         let (mut run, mut bytes) = (VecDeque::new(), 0);
@@ -305,7 +305,7 @@ impl Outbox {
         })
     }
 
-    /// Everything a snapshot needs: per partition the last number taken, the last that arrived, and what is open.
+    /// State for a snapshot: per partition the last number taken, the last that arrived, and the open messages.
     pub(super) fn lanes(&self) -> impl Iterator<Item = (PartitionId, u64, u64, &VecDeque<Message>)> {
         self.lanes
             .iter()

@@ -84,7 +84,7 @@ impl Partition {
         self.defer_until(KEPT, message)
     }
 
-    /// Keeps a message for an orchestration that is parked; gives it back if its receiver is none, or it is for the
+    /// Keeps a message for a parked orchestration; gives it back if its receiver is not parked, or it is for the
     /// engine.
     pub(super) fn keep_if_parked(&mut self, message: Message) -> Option<Message> {
         let execution = match message.kind {
@@ -109,7 +109,7 @@ impl Partition {
         self.keep(Message { to, kind });
     }
 
-    /// Forgets what is kept for an orchestration that has ended.
+    /// Forgets messages kept for an orchestration that has ended.
     pub(super) fn forget_parked(&mut self, handle: u64) {
         if !self.table.is_parked(handle) {
             return;

@@ -1,4 +1,4 @@
-//! Forgetting what has ended, together with its sub-orchestrations.
+//! Purges: ended orchestrations are forgotten together with their sub-orchestrations.
 //!
 //! An orchestration is forgotten after all below it, in as many frames as that needs, so that a crash in between leaves
 //! nothing that cannot be found from above. While a purge waits for the next frame, a message to its orchestration is
@@ -33,7 +33,7 @@ pub(super) struct PurgeProgress {
 /// A purge on its way.
 #[derive(Debug, Default)]
 pub(super) struct Purge {
-    /// From what was to be purged down to where it has come.
+    /// Path from the purged orchestration down to the present one.
     path: Vec<Level>,
     /// Handles that have been on the path: an identifier may be used again further down.
     seen: HashSet<u64>,

@@ -1,4 +1,4 @@
-//! From the last snapshot and the log back to where the partition was.
+//! Recovery of a partition from the last snapshot and the log.
 //!
 //! User code does not run here: frames say what happened, and orchestrations are replayed when something next comes in
 //! for them. What histories leave open (activities, timers) is taken up again at the end.
@@ -46,7 +46,7 @@ impl Partition {
         self.recover_log(parts.as_ref(), &mut |from, visit| store.read(id, from, visit))
     }
 
-    /// Applies the log that stands behind a snapshot, and takes up what was under way.
+    /// Applies the log that follows a snapshot, and resumes the work under way.
     pub(super) fn recover_log(&mut self, parts: Option<&Parts>, read: &mut ReadLog<'_>) -> Result<(), StoreError> {
         let base = parts.map_or(0, |parts| parts.base);
         let mut now = self.now;
@@ -224,7 +224,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Takes up what was under way.
+    /// Resumes the work that was under way.
     fn reopen(&mut self) -> Result<(), String> {
         self.table.recount();
         let mut tasks = Vec::new();

@@ -1,4 +1,4 @@
-//! A partition whose log or snapshot is damaged: recovered as far as that can be read, and made to fit the others again.
+//! Salvage of a partition with a damaged log or snapshot: recovered as far as readable, and made to fit the others again.
 //!
 //! The result is the state at an earlier moment, or one without the instances of a part that is lost. Each frame is
 //! still applied whole or not at all. None of this runs in a hub.

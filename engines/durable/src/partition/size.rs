@@ -1,4 +1,4 @@
-//! How much room things take in a frame, at most: what has to be known before they are written.
+//! Upper bounds of the room that things take in a frame, known before they are written.
 
 use crate::event::{Caller, EventKind};
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 //!
 //! The first part holds what belongs to the partition as a whole, at position `base`; each further part holds the
 //! instances of a range of handles as they are at a position of its own. Recovery reads the parts, then the log from
-//! `base` on, and passes over what the part of an instance has already. The list of parts is written last, once the
+//! `base` on, and passes over entries that the part of an instance has already. The list of parts is written last, once the
 //! log is durable beyond all of them; only then is the log cut, and only then are blobs deleted that nothing refers
 //! to any more.
 //!
@@ -32,7 +32,7 @@ const EPOCH_MAX: u64 = u64::MAX >> (NUMBERS_BITS + 1);
 /// Bytes of one part after which it is closed.
 const PART_BYTES: usize = 2 << 20;
 
-/// A snapshot whose parts are all written: what is left to do, in this order.
+/// A snapshot whose parts are all written: the steps left to do, in this order.
 #[derive(Debug)]
 pub struct FinishedSnapshot {
     /// The name of the list of parts.
@@ -90,7 +90,7 @@ impl Parts {
     }
 }
 
-/// When snapshots are taken, the one under way, and what they will free.
+/// The trigger of snapshots, and the snapshot under way.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     partition: PartitionId,

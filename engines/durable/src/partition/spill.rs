@@ -1,7 +1,7 @@
 //! Payloads too large for the log: kept as blobs, referred to from histories and messages.
 //!
 //! A blob is written before the frame that refers to it. It is deleted only after a snapshot, when no frame that is
-//! still in the log can refer to it: what is older than the snapshot and not in a history that the snapshot holds.
+//! still in the log can refer to it: a payload older than the snapshot and in no history that the snapshot holds.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

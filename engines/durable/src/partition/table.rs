@@ -47,7 +47,7 @@ pub(super) struct Execution {
     pub(super) has_blobs: bool,
     /// Whether its history ends with continue-as-new and the next execution has not begun.
     pub(super) is_continuing: bool,
-    /// Why its code does not fit, while it is parked. Its status is what it was before.
+    /// Why its code does not fit, while it is parked. `status` keeps the status from before.
     pub(super) parked: Option<Box<str>>,
     pub(super) parent: Option<Box<Caller>>,
     pub(super) history: Vec<u8>,
@@ -98,7 +98,7 @@ impl Instance {
         }
     }
 
-    /// The execution of what is known to be an orchestration.
+    /// The execution of an instance that is known to be an orchestration.
     pub(super) fn orchestration(&self) -> &Execution {
         self.execution().expect("only orchestrations take steps")
     }

@@ -1,4 +1,4 @@
-//! When something is due: timers of orchestrations and messages that wait for their moment.
+//! Timers of orchestrations, and messages that wait for their moment.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Views of histories: views for clients, and what an execution has left open.
+//! Reads of instances: views for clients, and the open calls of an execution.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ impl InstanceReader<'_> {
         Ok(view)
     }
 
-    /// The view of an execution that has just ended, with what it returned at hand.
+    /// The view of an execution that has just ended with this result.
     pub(super) fn view_ended(&self, handle: u64, result: &Result<Payload, Failure>) -> Result<InstanceView, Error> {
         let instance = self.table.known(handle);
         let execution = instance.orchestration();

@@ -1,4 +1,4 @@
-//! A store in memory: for tests and simulations, which can let it forget what was not durable yet.
+//! A store in memory: for tests and simulations, which can make it forget data that was not durable yet.
 //!
 //! Nothing here survives the process. What survives a [`crash`](MemoryStore::crash) is what a disk would have kept.
 
@@ -59,13 +59,13 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Does what the end of a process does: its partitions become free. Frames and blobs stay, for each
+    /// Simulates the end of a process: its partitions become free. Frames and blobs stay, for each
     /// call that has put them here has returned.
     pub fn crash(&self) {
         self.state().logs.values_mut().for_each(|log| log.owner = None);
     }
 
-    /// Cuts frames off the end of a log: what the loss of power does to an append that has not returned.
+    /// Cuts frames off the end of a log, as a loss of power does to an append that has not returned.
     pub fn tear(&self, partition: PartitionId, from: Position) {
         if let Some(log) = self.state().logs.get_mut(&partition) {
             let kept = from.0.saturating_sub(log.begins);

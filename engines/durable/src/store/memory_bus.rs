@@ -1,4 +1,4 @@
-//! A bus between the nodes of one process: what is sent is received at once, by the thread that sends it.
+//! A bus between the nodes of one process: messages are received at once, by the sending thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Where a hub keeps what must survive: the contract between the engine and its stores.
+//! Stores of hubs: the contract between the engine and the places that keep its data.
 //!
 //! A store keeps, per partition, one log of frames, and beside the logs blobs under names. It is small enough that a
 //! SQL table or a stream of a message broker can be one. A store knows nothing of instances; what a frame means is
@@ -19,7 +19,7 @@
 mod classic;
 mod faults;
 pub(crate) mod files;
-mod holder;
+mod lock_holder;
 mod memory;
 mod memory_bus;
 mod names;
@@ -125,7 +125,7 @@ pub struct HubShape {
     pub format: u16,
 }
 
-/// A place that keeps the logs and blobs of one hub. See the module for what it must promise. All methods may block;
+/// A place that keeps the logs and blobs of one hub. The module states its duties. All methods may block;
 /// the engine calls them from threads of its own. Calls for different partitions may come at the same time.
 pub trait Store: Send + Sync + 'static {
     /// Kind and place of the store, for people: `files in /data/hub`.
@@ -142,7 +142,7 @@ pub trait Store: Send + Sync + 'static {
     /// The shape of the hub kept here; creates one of the shape `wanted` if there is none yet.
     ///
     /// # Errors
-    /// [`StoreError::Foreign`] if what is there is no hub of this format.
+    /// [`StoreError::Foreign`] if the content is no hub of this format.
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError>;
 
     /// Takes a partition for this process and fences off all former owners. Those who meet the lock get `owner`.
@@ -162,7 +162,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the log does not end at `at`; [`StoreError::Io`], after
-    /// which this owner must not append again (it cannot know what is durable) and has to open the hub anew.
+    /// which this owner must not append again (it cannot know which are durable) and has to open the hub anew.
     fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError>;
 
     /// Gives every frame from `from` on to `visit`, in order, and returns the position where the log ends. Frames
@@ -179,7 +179,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Fenced`] or [`StoreError::Io`].
     fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError>;
 
-    /// Keeps bytes under a name, durably, in place of what the name held. Names are 1 to 200 characters of
+    /// Keeps bytes under a name, durably, in place of earlier ones. Names are 1 to 200 characters of
     /// `a-z 0-9 - . /`, parts between slashes are neither empty nor `.` nor `..`.
     /// No name may be the folder of another: with `a/b`, there is no `a`.
     ///

@@ -21,7 +21,7 @@ pub trait SharedStore: Store {
     /// [`StoreError::Io`].
     fn number(&self) -> Result<u64, StoreError>;
 
-    /// Keeps what `node` says about itself in place of what it said before, and returns what every node said last,
+    /// Replaces the report of `node` about itself, and returns the last report of every node,
     /// this one included, sorted by name. A node that says something is a member until it is forgotten.
     /// Names are those of [`put_blob`](Store::put_blob) without `/`; at most 64 KiB are said.
     ///
@@ -35,7 +35,7 @@ pub trait SharedStore: Store {
     /// [`StoreError::Io`].
     fn said(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Forgets what a node said, if it said anything.
+    /// Deletes the report of a node, if there is one.
     ///
     /// # Errors
     /// [`StoreError::Io`] or [`StoreError::BadName`].
@@ -108,7 +108,7 @@ pub type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
 /// Carries messages between nodes. It may lose them, also without an error, but neither changes them nor mixes up the
 /// order of those that one node sends to another. Who sends numbers and repeats what matters.
 pub trait Bus: Send + Sync + 'static {
-    /// Receives what is sent to this node until the returned line is dropped.
+    /// Receives messages to this node until the returned line is dropped.
     ///
     /// # Errors
     /// [`StoreError::Io`] if it cannot listen.

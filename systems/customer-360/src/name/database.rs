@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::failure::QueryFailure;
 use super::rows::Rows;
-use super::running::RunningQuery;
+use super::running_query::RunningQuery;
 use super::session::Session;
 use super::slot::Slot;
 use super::span::{DatabaseServer, QuerySpan};

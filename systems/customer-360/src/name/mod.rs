@@ -22,7 +22,7 @@ mod database;
 mod failure;
 mod metrics;
 mod rows;
-mod running;
+mod running_query;
 mod session;
 mod slot;
 mod span;

@@ -1,4 +1,4 @@
-//! Why a query has no result.
+//! Errors of queries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How the container is divided: its partition key and the ranges of its keys. Each is read when a query first needs it
+//! Layout of the container: its partition key and the ranges of its keys. Each is read when a query first needs it
 //! and kept.
 
 use std::sync::Arc;

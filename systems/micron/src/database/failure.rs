@@ -1,4 +1,4 @@
-//! Why a statement has no result, in the words of a response and of a span.
+//! Failures of statements, in the words of a response and of a span.
 
 use mysql_async::Error as DriverError;
 

@@ -1,4 +1,4 @@
-//! From binary JSON to its text: containers and numbers. Strings are in [`super::strings`].
+//! Decoding of binary JSON to text: containers and numbers. Strings are in [`super::strings`].
 //!
 //! The text grows with every value, also with the references to a string and with the empty arrays that take no bytes in the
 //! buffer, so its limit bounds the work.

@@ -15,7 +15,7 @@ pub(super) struct Gap {
     pub(super) taken: u64,
 }
 
-/// Makes all partitions agree, and returns for each what it has lost.
+/// Makes all partitions agree, and returns the loss of each.
 pub(super) fn reach(parts: &mut [Part]) -> Vec<Gap> {
     let known: Vec<_> = parts.iter().map(|part| part.partition.lane_progress()).collect();
     let mut gaps = vec![Gap::default(); parts.len()];

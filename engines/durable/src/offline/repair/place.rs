@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::node::alone::{self, Silent};
+use crate::node::exclusion::{self, Silent};
 use crate::offline::repair::shape;
 use crate::store::files::salvage::{Frames, Salvage, SalvagedLog};
 use crate::store::{HubShape, Location, LogPiece, SharedStore, Store, StoreError};
@@ -89,7 +89,7 @@ impl SharedPlace {
         let silent = Silent::nodes(&*store)?;
         let mut place = Self { store, shape, epochs: Vec::new() };
         for id in (0..shape.partitions).map(PartitionId) {
-            let epoch = place.store.acquire(id, &alone::name())?;
+            let epoch = place.store.acquire(id, &exclusion::name())?;
             place.epochs.push(epoch);
         }
         silent.are_silent(&*place.store)?;

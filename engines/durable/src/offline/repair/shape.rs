@@ -1,4 +1,4 @@
-//! How many partitions a hub has: as its file `hub` says, or if that is lost, as everything else shows.
+//! Number of partitions of a hub: as its file `hub` says, or if that is lost, as everything else shows.
 //!
 //! An identifier lives on the partition that its hash and the number of partitions say. So a number that is wrong is
 //! found out by the first few instances.

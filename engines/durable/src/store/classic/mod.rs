@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
-use super::holder::{Sort, holder};
+use super::lock_holder::{Sort, holder};
 use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};

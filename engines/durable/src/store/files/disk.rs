@@ -25,15 +25,15 @@ pub(crate) trait Disk: Send + Sync + Debug {
     fn bytes(&self, path: &Path) -> io::Result<u64>;
     /// Which file a path leads to: another value once the file was replaced.
     fn identity(&self, path: &Path) -> io::Result<(u64, i64)>;
-    /// Makes a file of so many zeros, in place of what was there.
+    /// Makes a file of so many zeros, in place of an earlier one.
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for writing.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Gives a file another name, in place of what had it.
+    /// Gives a file another name, in place of an earlier file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes durable what was created, renamed or removed in a folder.
+    /// Makes created, renamed and removed names of a folder durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
 }
 
@@ -41,7 +41,7 @@ pub(crate) trait Disk: Send + Sync + Debug {
 pub(crate) trait DiskFile: Send + Debug {
     /// Writes all bytes at an offset.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes durable what was written, and the length of the file.
+    /// Makes the content and the length of the file durable.
     fn sync(&self) -> io::Result<()>;
     /// How long it is.
     fn bytes(&self) -> io::Result<u64>;
@@ -161,7 +161,7 @@ pub(super) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), StoreError
     sync_folder(disk, above)
 }
 
-/// Makes what was created, renamed or removed in a folder durable.
+/// Makes created, renamed and removed names of a folder durable.
 pub(super) fn sync_folder(disk: &dyn Disk, path: &Path) -> Result<(), StoreError> {
     disk.sync_folder(path).map_err(|error| failed("sync", path, None, &error))
 }
@@ -189,7 +189,7 @@ pub(super) fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<FolderEntry>, S
     }
 }
 
-/// Puts bytes under a path, durably, in place of what was there: a reader finds the old ones or the new.
+/// Replaces the content of a path, durably: a reader finds the old bytes or the new ones.
 pub(super) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = folder_of(path);
     make_folder(disk, folder)?;

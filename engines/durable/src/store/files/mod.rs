@@ -36,7 +36,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::store::holder::{Sort as Lock, holder};
+use crate::store::lock_holder::{Sort as Lock, holder};
 use disk::{Disk, RealDisk};
 use log::{Log, Supply};
 pub use reader::FileReader;

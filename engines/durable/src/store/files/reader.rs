@@ -13,7 +13,7 @@ use super::log::Log;
 use super::sealed::{self, Sort};
 use super::{blob_path, list_blobs, read_shape};
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::store::holder::{Sort as Lock, holder};
+use crate::store::lock_holder::{Sort as Lock, holder};
 use crate::store::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 
 /// A hub in a folder, for reading. Everything that would change it fails with [`StoreError::ReadOnly`].

@@ -132,7 +132,7 @@ pub(super) struct End {
     pub(super) offset: u64,
     /// The position after the last frame.
     pub(super) next: u64,
-    /// The epoch of the last frame, or what was given.
+    /// The epoch of the last frame, or the given one if there is no frame.
     pub(super) epoch: u64,
     /// The last batch that has a frame in the segment.
     pub(super) batch: Option<Batch>,

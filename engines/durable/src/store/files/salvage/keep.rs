@@ -9,7 +9,7 @@ use crate::store::StoreError;
 /// So many copies are kept; the next repair is refused until one was removed.
 const COPIES_MAX: usize = 8;
 
-/// Copies what is there of these files and folders below `folder` into a new folder there, which is returned.
+/// Copies those of these files and folders below `folder` that exist into a new folder there, which is returned.
 pub(super) fn copy(folder: &Path, what: &[PathBuf]) -> Result<PathBuf, StoreError> {
     let kept = free(folder)?;
     let copied = || -> io::Result<()> {

@@ -135,7 +135,7 @@ impl SalvageReader<'_> {
     fn lost(&mut self, path: &Path, bytes: &[u8], end: End, stray: &mut dyn FnMut(u64, &[u8])) {
         let reached = segment::strays(bytes, self.log.partition, end, stray);
         self.out.reached = self.out.reached.max(reached);
-        // A file that was cut short has lost what was behind its end.
+        // A file that was cut short has lost the frames behind its end.
         let cut = segment::size_of(bytes).filter(|size| (bytes.len() as u64) < *size);
         let written = segment::written(bytes) as u64;
         let until = cut.unwrap_or(written);

@@ -14,7 +14,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body that fails with [`TooSlow`] when the wait for it exceeds a limit.
 #[derive(Debug)]
-pub struct Timely<B> {
+pub struct TimelyBody<B> {
     body: B,
     timeout: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -32,14 +32,14 @@ impl std::fmt::Display for TooSlow {
 
 impl std::error::Error for TooSlow {}
 
-impl<B> Timely<B> {
+impl<B> TimelyBody<B> {
     /// `timeout` is for the whole body, from the first wait for it.
     pub fn new(body: B, timeout: Duration) -> Self {
         Self { body, timeout, deadline: None }
     }
 }
 
-impl<B> Body for Timely<B>
+impl<B> Body for TimelyBody<B>
 where
     B: Body + Unpin,
     B::Error: Into<BoxError>,
@@ -96,10 +96,10 @@ mod tests {
         let timeout = Duration::from_secs(60);
         let dripping = SlowBytes(tokio::time::interval(Duration::from_secs(7)));
         let began = tokio::time::Instant::now();
-        let error = Timely::new(dripping, timeout).collect().await.unwrap_err();
+        let error = TimelyBody::new(dripping, timeout).collect().await.unwrap_err();
         assert_eq!(error.downcast_ref::<TooSlow>(), Some(&TooSlow(timeout)));
         assert_eq!(began.elapsed().as_secs(), 60);
-        let whole = Timely::new(Full::new(Bytes::from_static(b"body")), timeout);
+        let whole = TimelyBody::new(Full::new(Bytes::from_static(b"body")), timeout);
         assert_eq!(whole.collect().await.unwrap().to_bytes(), "body");
     }
 }

@@ -1,4 +1,4 @@
-//! A request that a partition of this process has, and whose response is waited for.
+//! Response of a partition of this process that is still to come.
 
 use std::pin::Pin;
 use std::sync::Arc;

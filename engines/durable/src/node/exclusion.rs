@@ -1,4 +1,4 @@
-//! A hub that one process runs alone, and nodes of the same hub: who comes second is refused.
+//! Single-process hubs and nodes of the same hub exclude each other; the latecomer is refused.
 //!
 //! A process alone writes nothing about itself but its name as the owner of the partitions, which no node can have. The
 //! store knows whether it lives ([`Store::acquire`]). Nodes are alive as long as their records change.

@@ -23,7 +23,7 @@ use crate::store::{Batching, StoreError};
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
 /// Everything one partition's thread works with.
-pub(super) struct Shell {
+pub(super) struct PartitionThread {
     pub(super) id: PartitionId,
     pub(super) epoch: Epoch,
     pub(super) term: Term,
@@ -56,7 +56,7 @@ pub(crate) fn now() -> Time {
     Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
-impl Shell {
+impl PartitionThread {
     /// The time that the partition goes by.
     fn now(&self) -> Time {
         let mut clock = self.clock.borrow_mut();
@@ -85,7 +85,7 @@ impl Shell {
     fn recover(&self) -> Result<Partition, StoreError> {
         let Engine { store, program, options, post, .. } = &*self.engine;
         let mut partition = Partition::new(self.id, post.count(), Arc::clone(program), Arc::clone(store), options);
-        partition.report_to(self.meter.worksite());
+        partition.report_to(self.meter.last_instance());
         if post.is_shared() {
             partition.own_blobs(self.epoch);
         }

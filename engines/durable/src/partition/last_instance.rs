@@ -1,4 +1,4 @@
-//! Whose code a partition runs: for those who find that it does not return.
+//! The instance whose code a partition ran last, for a report about code that does not return.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,9 +6,9 @@ use crate::ids::InstanceId;
 
 /// The instance whose code ran last, readable from other threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Worksite(Arc<Mutex<Option<InstanceId>>>);
+pub(crate) struct LastInstance(Arc<Mutex<Option<InstanceId>>>);
 
-impl Worksite {
+impl LastInstance {
     pub(super) fn enter(&self, id: &InstanceId) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
     }

@@ -1,4 +1,4 @@
-//! Packets that came in parts, put together again.
+//! Reassembly of packets that came in parts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

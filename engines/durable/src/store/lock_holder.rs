@@ -1,4 +1,4 @@
-//! Which process holds a lock on a file, as the kernel lists it in `/proc/locks`.
+//! Process that holds a lock on a file, as the kernel lists it in `/proc/locks`.
 //!
 //! Reading it takes no lock and opens no file, so it disturbs no process: to try the lock would make a hub that
 //! opens at that moment fail, and to close a file of SQLite's would drop this process's own locks on it.
