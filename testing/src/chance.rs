@@ -29,7 +29,7 @@ impl Chance {
         self.below(times) == 0
     }
 
-    /// One of these, of which there is at least one.
+    /// One of these; there must be at least one.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

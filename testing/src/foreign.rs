@@ -7,13 +7,13 @@ use std::process::{Command, Output, Stdio};
 
 use crate::{has_program, is_disabled, skip};
 
-/// Installs the packages of `requirements.txt` in an environment of their own, `.venv`.
+/// Installs the packages of `requirements.txt` in their own environment, `.venv`.
 pub const PIP_INSTALL: &[&[&str]] = &[
     &["python3", "-m", "venv", ".venv"],
     &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
 ];
 
-/// Installs the packages of `package.json`. The date fixes the versions of what they depend on.
+/// Installs the packages of `package.json`. The date fixes the versions of their dependencies.
 pub const NPM_INSTALL: &[&[&str]] =
     &[&["npm", "install", "--before=2026-11-15", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]];
 
@@ -31,7 +31,7 @@ const UNREACHABLE: [&str; 8] = [
     "Could not connect to server",
 ];
 
-/// A program and what it needs.
+/// A program and its needs.
 pub struct ForeignProgram<'a> {
     /// Name of its folder, before a number that stands for its content.
     pub name: &'a str,
@@ -123,7 +123,7 @@ pub fn foreign_command(folder: &Path, words: &[&str]) -> Command {
 /// Runs a command that must succeed.
 ///
 /// # Panics
-/// With what it printed, if it fails.
+/// With its output, if it fails.
 pub fn succeed(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, said(&output));

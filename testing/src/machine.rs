@@ -9,7 +9,7 @@ use std::fs;
 pub const CROWDED_SHARE: f64 = 0.1;
 
 /// The fields of `/proc/stat`'s first line that are time somebody used: user, nice, system, irq, softirq and steal.
-/// Steal is what the hypervisor gave to others. Guest time is part of user and nice.
+/// Steal is time that the hypervisor gave to others. Guest time is part of user and nice.
 const USED_FIELDS: [usize; 6] = [0, 1, 2, 5, 6, 7];
 
 /// utime, stime, cutime and cstime of `/proc/self/stat`, counted from the state behind the command's name.

@@ -1,4 +1,4 @@
-//! Tests that measure: what they assert holds only while nothing else uses the processors.
+//! Tests that measure: their assertions hold only while nothing else uses the processors.
 //!
 //! An assertion is never weakened on a busy machine. The test runs again, which is noted, and where every attempt met a
 //! busy machine by the reading of [`OtherPrograms`], it is skipped, which is noted too. One attempt that fails on a quiet

@@ -1,4 +1,4 @@
-//! Findings as data in lines of text, for tests that compare them with what was found before.
+//! Findings as data in lines of text, for tests that compare them with earlier findings.
 
 use narrows_model::finding::Finding;
 

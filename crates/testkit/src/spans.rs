@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::TRIAL_START_NS;
 
-/// A span and what is below it, before ids and absolute times are given.
+/// A span and the spans below it, before ids and absolute times are given.
 #[derive(Debug, Clone)]
 pub struct SpanBuilder {
     service: String,
@@ -115,7 +115,7 @@ impl SpanBuilder {
         }
     }
 
-    /// A span of any kind, for what the functions of this module do not make.
+    /// A span of any kind, for spans that the functions of this module do not make.
     pub fn of_kind(kind: SpanKind, name: &str) -> Self {
         Self::new(kind, name)
     }

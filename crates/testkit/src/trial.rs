@@ -179,7 +179,7 @@ impl TrialBuilder {
         self
     }
 
-    /// Another request of the load beside each one there is, a second step of the scenario that takes `latency_ms`.
+    /// Adds a second step to the scenario, which takes `latency_ms`: one more request for each one there is.
     pub fn second_step(mut self, request: &str, latency_ms: f64) -> Self {
         let steps = self.evidence.seconds.iter().map(|row| LoadSecond {
             request: request.into(),

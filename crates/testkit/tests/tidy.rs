@@ -1,7 +1,7 @@
 //! The rules of the house that the compiler does not know, as tests over the manifests and the source tree.
 //!
 //! Each rule collects everything that breaks it and fails once with the places, as `file:line: what is wrong`.
-//! A line counts as test code from `#[cfg(test)]` on a line of its own to the end of its file, and in `tests/` and
+//! A line counts as test code from `#[cfg(test)]` on its own line to the end of its file, and in `tests/` and
 //! `benches/`. The words looked for are put together from two halves here, so that this file does not find itself.
 
 use std::collections::{BTreeMap, BTreeSet};

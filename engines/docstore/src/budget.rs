@@ -6,7 +6,7 @@
 //! overdraft: what would go beyond it is undone and refused, as in Microsoft's emulator.
 //!
 //! Physical partitions are different machines whose seconds do not begin together. Here partition i of n begins its
-//! seconds i/n of a second after those of the store's clock; time before its first is a shorter second of its own.
+//! seconds i/n of a second after those of the store's clock; time before its first is a separate, shorter second.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl Budget {
         self.per_second
     }
 
-    /// Provides `per_second` in seconds that begin by `stagger`; what is used of the running second stays used.
+    /// Provides `per_second` in seconds that begin by `stagger`; the used part of the running second stays used.
     pub(crate) fn provision(&mut self, per_second: Charge, stagger: Stagger, now: Duration) {
         let is_current = self.stagger.second_at(now) <= self.second;
         if !is_current {
@@ -113,7 +113,7 @@ impl Budget {
         Err(self.rest(now))
     }
 
-    /// Books what an admitted request has cost.
+    /// Books the cost of an admitted request.
     pub(crate) fn spend(&mut self, charge: Charge) {
         self.used = self.used + charge;
     }

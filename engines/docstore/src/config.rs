@@ -11,7 +11,7 @@ use crate::throughput::MAX_RU_PER_SECOND_OF_PARTITION;
 
 /// The most physical partitions a container may have.
 pub(crate) const MAX_PARTITIONS: u32 = 1_000;
-/// About 4 GiB of text and index: what one machine should carry beside the system it measures.
+/// About 4 GiB of text and index: as much as a machine should carry besides the measured system.
 const MAX_DOCUMENTS: u32 = 2_000_000;
 const MAX_CONTAINERS: usize = 64;
 const MAX_NAME_BYTES: usize = 255;

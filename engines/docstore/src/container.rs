@@ -208,7 +208,7 @@ impl Container {
         *self.lock_throughput()
     }
 
-    /// Provides another throughput from now on, split evenly over the partitions, of which there will be enough.
+    /// Provides another throughput from now on, split evenly over enough partitions.
     pub(crate) fn provision(&self, throughput: Throughput, now: Duration) {
         let mut current = self.lock_throughput();
         *current = throughput;
@@ -291,7 +291,7 @@ impl Container {
         Address { key, effective: self.effective(&partition_key), partition_key }
     }
 
-    /// Where a whole document belongs; the error says what is wrong with it.
+    /// Place of a whole document; the error names its fault.
     pub(crate) fn address_of(&self, document: &Map<String, Value>) -> Result<Address, String> {
         let id = match document.get("id") {
             Some(Value::String(id)) => id,

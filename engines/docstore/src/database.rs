@@ -17,7 +17,7 @@ pub(crate) struct Database {
     pub(crate) number: u32,
     pub(crate) rid: String,
     pub(crate) created_unix_s: u64,
-    /// Throughput of containers that are created without one of their own.
+    /// Throughput of containers that are created without a throughput.
     throughput: RwLock<Option<Throughput>>,
     containers: RwLock<Vec<Arc<Container>>>,
 }

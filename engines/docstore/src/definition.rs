@@ -1,4 +1,4 @@
-//! Definition of a container: its name, its partition key, the life of its documents and what must be unique.
+//! Definition of a container: its name, its partition key, the life of its documents and its unique keys.
 //!
 //! Policies that the store does not act on (indexing, conflict resolution) are kept and given back as they came.
 
@@ -41,7 +41,7 @@ impl Definition {
         Self { name: name.to_owned(), key, default_ttl: None, unique_keys: Vec::new(), kept }
     }
 
-    /// Reads what a client sends to create or change a container; the error names the part that is wrong.
+    /// Reads a client's request to create or change a container; the error names the part that is wrong.
     pub(crate) fn from_json(body: &Map<String, Value>) -> Result<Self, String> {
         let name = name_of(body)?;
         let key = KeyDefinition::from_json(body.get("partitionKey").unwrap_or(&Value::Null))?;

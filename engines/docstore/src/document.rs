@@ -28,7 +28,7 @@ pub(crate) type Properties = Vec<(String, Node)>;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
     properties: Properties,
-    /// Properties at the top, system properties included: what a write is charged by.
+    /// Number of properties at the top, system properties included; a write is charged by it.
     sent: usize,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct KeySpan {
 }
 
 impl KeySpan {
-    /// `count` equal spans that fill the space, at least one; the last has what the division leaves over.
+    /// `count` equal spans that fill the space, at least one; the last also has the remainder.
     pub(crate) fn equal(count: u32) -> Vec<Self> {
         let count = count.max(1);
         let width = SPACE / u128::from(count);

@@ -1,7 +1,7 @@
 //! Throughput that each physical partition uses, exported over OTLP (http/protobuf) in cumulative sums.
 //!
 //! The instruments observe the counts that partitions keep anyway, once per export and never per request. The exporter
-//! has a thread of its own: an endpoint that is down or slow loses points, not time of the store, and the SDK's own
+//! has its own thread: an endpoint that is down or slow loses points, not time of the store, and the SDK's own
 //! log is compiled out, so nothing is said about it either. A cumulative sum that was lost is in the next one.
 //!
 //! Deliberately absent: traces (a managed store sends none), histograms of latency (the client measures those), and
@@ -26,7 +26,7 @@ const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the last export may take, with one that is under way.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(1_200);
-/// Series of one instrument: a bound far above what a store on one machine has.
+/// Series of one instrument: a bound far above those of a store on one machine.
 const SERIES_MAX: usize = 100_000;
 const SERVICE_NAME_DEFAULT: &str = "docstore";
 const SCOPE: &str = "narrows-docstore";

@@ -1,4 +1,4 @@
-//! One request: the time it is booked at, and how much of what it saw the disk still has to take.
+//! One request: the time it is booked at, and the last change it saw that the disk must have before the response.
 //!
 //! Writes can be seen as soon as they are made, before the disk has them. A response therefore leaves only once the disk has
 //! everything that the request saw, be it its own write or another's, so no response tells of what is then lost.

@@ -72,7 +72,7 @@ impl KeyDefinition {
         &self.paths
     }
 
-    /// The key of a document. A missing property is a value of its own; arrays and objects are errors.
+    /// The key of a document. A missing property is a distinct value; arrays and objects are errors.
     pub(crate) fn of_document(&self, document: &Map<String, Value>) -> Result<PartitionKey, String> {
         let value = |path: &Vec<String>| match value_at(document, path) {
             None => Ok(Scalar::Undefined),

@@ -99,7 +99,7 @@ impl Store {
         &self.setting.journal
     }
 
-    /// Writes what is under way and lets the folder go. Later writes are refused.
+    /// Writes the changes under way and lets the folder go. Later writes are refused.
     pub(crate) fn close(&self) {
         // Changes that could not be written have been refused already.
         let _ = self.setting.journal.close();
@@ -158,7 +158,7 @@ impl Store {
         Ok(())
     }
 
-    /// Provides another throughput for the containers of a database that have none of their own.
+    /// Provides another throughput for the containers that share their database's.
     pub(crate) fn provision_database(&self, database: &Database, throughput: Throughput) -> Result<(), Unavailable> {
         self.journal().check()?;
         database.provision(throughput, |record| self.journal().describe(Change::AlterDatabase(record)));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Runs futures on a thread of its own for callers that wait.
+/// Runs futures on its own thread for callers that wait.
 #[derive(Debug)]
 pub(crate) struct BlockingRuntime {
     runtime: Option<Runtime>,
@@ -24,7 +24,7 @@ impl BlockingRuntime {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Lets a future run beside the calls, until the store is dropped.
+    /// Runs a future next to the calls, until the store is dropped.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             // One type for all futures, because each type of task is compiled with all of the runtime.

@@ -1,6 +1,6 @@
 //! Stores of the durable engine on servers that several nodes share: PostgreSQL, and NATS with JetStream.
 //!
-//! Each is a [`SharedStore`](narrows_durable::store::SharedStore) with a connection text of its own, which [`open_shared`]
+//! Each is a [`SharedStore`](narrows_durable::store::SharedStore) with its own connection text, which [`open_shared`]
 //! tells apart.
 
 mod blocking;

@@ -19,7 +19,7 @@ pub(crate) fn check_hub_name(name: &str) -> Result<(), String> {
     Err(format!("{shown:?} cannot name a hub, expected 1 to {HUB_NAME_BYTES_MAX} characters of a-z 0-9 - and _"))
 }
 
-/// Checks the length of what a node says.
+/// Checks the length of a node's report.
 pub(crate) fn check_said(said: &[u8], place: impl FnOnce() -> Location) -> Result<(), StoreError> {
     if said.len() <= SAID_BYTES_MAX {
         return Ok(());

@@ -41,7 +41,7 @@
 //!
 //! # How it works
 //!
-//! A *hub* is divided into *partitions*. Each is a state machine with one writer ([`partition`]) and a log of its own
+//! A *hub* is divided into *partitions*. Each is a state machine with one writer ([`partition`]) and its own log
 //! in a [`store`]; an instance lives on the partition that the hash of its identifier says. Everything that one turn
 //! of a partition changes is one frame of its log, applied whole or not at all. Frames are written in groups: while
 //! one group is on its way to the disk, the next one gathers.

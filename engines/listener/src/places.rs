@@ -31,7 +31,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct OpenConnections {
-    /// By the order in which they were accepted.
+    /// By the order of acceptance.
     entries: BTreeMap<u64, Entry>,
     accepted: u64,
 }

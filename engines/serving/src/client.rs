@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// The innermost cause, which names what the system said.
+/// The innermost cause, which has the system's message.
 fn connection(error: &(dyn std::error::Error + 'static)) -> CallError {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

@@ -1,6 +1,6 @@
 //! Exporters of spans and metrics to OTLP over HTTP, set up from the standard `OTEL_…` variables.
 //!
-//! Each has a thread and an HTTP client of its own, so that it neither waits for the server nor holds it up; that client
+//! Each has its own thread and HTTP client, so that it neither waits for the server nor holds it up; that client
 //! carries no spans and takes no proxy from the environment. What cannot be exported is dropped by the SDK without a
 //! word: a collector that is away must not disturb a server.
 
@@ -128,7 +128,7 @@ fn points(endpoint: Option<&str>, timeout: Duration) -> Result<MetricExporter, E
     exporter.build().map_err(refused)
 }
 
-/// Sends what is left of both. The SDK blocks while it does, hence the thread.
+/// Sends the rest of both. The SDK blocks while it does, hence the thread.
 pub async fn flush(traces: Option<SdkTracerProvider>, metrics: Option<SdkMeterProvider>) {
     let flushing = tokio::task::spawn_blocking(move || {
         // Telemetry that a collector refuses is lost; there is no caller to report it to.

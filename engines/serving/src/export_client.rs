@@ -1,4 +1,4 @@
-//! The HTTP client of an exporter: one thread of its own, on which its connections live between exports.
+//! The HTTP client of an exporter: its own thread, on which its connections live between exports.
 //!
 //! Exporters call from threads without a runtime, which wait for the result. The client brings its own runtime, so it
 //! depends neither on the server's nor on which thread calls.

@@ -17,7 +17,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of no type of its own, titled by its status.
+    /// A problem without a type, titled by its status.
     #[must_use]
     pub fn new(status: StatusCode, detail: &str) -> Self {
         let title = status.canonical_reason().unwrap_or("Failure");

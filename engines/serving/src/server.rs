@@ -1,4 +1,4 @@
-//! A server's life: bind, serve, and on a signal finish what is in flight and send the last spans.
+//! A server's life: bind, serve, and on a signal finish requests in flight and send the last spans.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Takes `port` on the loopback interface, 0 for any. Serves `GET /health` beside the routes of `router`.
+    /// Takes `port` on the loopback interface, 0 for any. Serves `GET /health` besides the routes of `router`.
     pub async fn bind(port: u16, router: Router, telemetry: Telemetry) -> Result<Self, Error> {
         let refused = |source| Error::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
@@ -40,7 +40,7 @@ impl Service {
         self.address
     }
 
-    /// Serves until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
+    /// Serves until `stop` is ready; then takes no more, finishes requests in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
         connections::serve(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;

@@ -57,7 +57,7 @@ impl Telemetry {
         let _ = exporting.await;
     }
 
-    /// Sends what is left.
+    /// Sends the rest.
     pub async fn flush(self) {
         export::flush(Some(self.traces), Some(self.metrics)).await;
     }

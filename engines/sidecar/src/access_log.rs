@@ -17,7 +17,7 @@ use crate::Error;
 
 /// Collected before it is written, in bytes.
 const BUFFER: usize = 64 << 10;
-/// Size of a file from which the next one is begun; there are two at most.
+/// Size of a file, in bytes, at which the next one is begun; there are two at most.
 const FILE_MAX: u64 = 64 << 20;
 
 /// Fields of a line. `status` is 0 if the caller got no response.
@@ -65,7 +65,7 @@ struct State {
 }
 
 impl AccessLog {
-    /// Begins a log, in place of what the file held.
+    /// Begins a log, in place of the file's content.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         Self::bounded(path, FILE_MAX)
     }
@@ -90,7 +90,7 @@ impl AccessLog {
         }
     }
 
-    /// Writes what has been collected.
+    /// Writes the collected lines.
     pub(crate) fn flush(&self) {
         self.write(&mut self.lock());
     }

@@ -182,7 +182,7 @@ impl Limits {
 }
 
 impl Config {
-    /// Reads a file and checks what it says.
+    /// Reads a file and checks its content.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks what the types cannot say.
+    /// Checks rules that the types cannot express.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let wrong = |what: String, reason: &str| Err(Error::Config { what, reason: reason.to_owned() });
         if self.hops.is_empty() || self.hops.len() > HOPS_MAX {

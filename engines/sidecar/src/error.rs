@@ -32,7 +32,7 @@ pub enum Error {
     Config {
         /// The part that is wrong.
         what: String,
-        /// Why, and what was expected.
+        /// Why, and the expected value.
         reason: String,
     },
     /// A certificate or key is none.

@@ -76,7 +76,7 @@ impl Fault {
     }
 }
 
-/// A fault and what is known of it.
+/// A fault and its details.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) fault: Fault,

@@ -1,6 +1,6 @@
 //! Spans and metrics to OTLP over HTTP, set up from the standard `OTEL_…` variables.
 //!
-//! Exporters have threads and a client of their own: an endpoint that is down or slow loses telemetry, not time of
+//! Exporters have their own threads and client: an endpoint that is down or slow loses telemetry, not time of
 //! hops. Without an endpoint there are no spans, and trace context passes through unchanged.
 
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Telemetry {
         observe(&self.meters.meter(SCOPE), &counts, log);
     }
 
-    /// Sends what is left.
+    /// Sends the rest.
     pub(crate) async fn finish(self) {
         export::flush(Some(self.tracers), Some(self.meters)).await;
     }

@@ -1,4 +1,4 @@
-//! W3C trace context at a hop: a sampled request gets a span of its own, any other passes as it is.
+//! W3C trace context at a hop: a sampled request gets its own span, any other passes as it is.
 //!
 //! Deciding costs a look at one byte of one header. A hop begins no trace: who is to be observed is decided where a
 //! request begins. `tracestate` always goes on unchanged.

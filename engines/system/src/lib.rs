@@ -3,7 +3,7 @@
 //! The crate of a system exports two items:
 //!
 //! - `Command`, which derives [`clap::Args`]. Its doc comment is the system's help. It has
-//!   `async fn run(self) -> Result<CommandOutcome, Error>`, which opens what the arguments name; [`CommandOutcome`] is either a service
+//!   `async fn run(self) -> Result<CommandOutcome, Error>`, which opens the service or work that the arguments name; [`CommandOutcome`] is either a service
 //!   to run or a text to print, and the error is [`Advice`].
 //! - `DEMO`, a [`Demo`].
 //!

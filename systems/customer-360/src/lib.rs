@@ -1,7 +1,7 @@
 //! Customer 360: three services in a chain over PostgreSQL, made to be fast enough that what is put around them shows.
 //!
 //! It is the system of a published benchmark of sidecars. [`customer`] calls [`person`], which calls `name`, which
-//! queries the database for five rows; each wraps what it got. Each service is a process of its own with one thread.
+//! queries the database for five rows; each wraps what it got. Each service is its own process with one thread.
 //! Routes and responses are the original's, field by field.
 //!
 //! A request that nobody samples costs no telemetry: its trace context goes from hop to hop as it came. HTTP is spoken

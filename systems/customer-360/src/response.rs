@@ -81,7 +81,7 @@ impl Problem {
 #[derive(Debug, Clone)]
 pub(crate) struct FailureMark(pub(crate) String);
 
-/// A 405 that says what is allowed.
+/// A 405 that names the allowed method.
 pub(crate) fn wrong_method(allowed: &'static str) -> FullResponse {
     let detail = format!("this path is for {allowed}");
     let mut response = Problem::new(StatusCode::METHOD_NOT_ALLOWED, Reason("wrong_method"), detail).into_response();

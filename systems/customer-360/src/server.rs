@@ -1,4 +1,4 @@
-//! A service's life over hyper: listen, serve, and on a signal finish what is in flight and send the last spans.
+//! A service's life over hyper: listen, serve, and on a signal finish requests in flight and send the last spans.
 //!
 //! Every connection is one task. A response goes out in one write, at once (`TCP_NODELAY`): a measured system must not
 //! wait for Nagle's algorithm. The number of connections is bounded, and `narrows_listener` says which one gives way.
@@ -97,7 +97,7 @@ impl Service {
         self.address
     }
 
-    /// Serves until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
+    /// Serves until `stop` is ready; then takes no more, finishes requests in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
         (self.serve)(self.listener, Box::pin(stop)).await;

@@ -45,7 +45,7 @@ impl Telemetry {
         self.metrics.as_ref().map(|provider| provider.meter(SCOPE))
     }
 
-    /// Sends what is left.
+    /// Sends the rest.
     pub(crate) async fn flush(self) {
         export::flush(self.traces.map(|(traces, _)| traces), self.metrics).await;
     }

@@ -32,7 +32,7 @@ pub(crate) enum Trace {
 }
 
 impl Trace {
-    /// Begins the span of `request`, if there is to be one. `route` says what the path is an instance of.
+    /// Begins the span of `request`, if there is to be one. `route` is the pattern of the path.
     pub(crate) fn begin<B>(
         telemetry: &Telemetry,
         request: &Request<B>,

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::Error;
 
-/// The characters of a path that URLs encode, beside those outside ASCII: the path percent-encode set of the URL standard.
+/// The characters of a path that URLs encode, besides those outside ASCII: the path percent-encode set of the URL standard.
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'^').add(b'`').add(b'{').add(b'}');
 

@@ -32,7 +32,7 @@ const QUERY: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId AND c.year = @ye
 /// When to come again after the store was not there.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The store, how it is queried, and what a request takes besides.
+/// The store, how it is queried, and the further time of a request.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The store's address.

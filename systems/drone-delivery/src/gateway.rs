@@ -130,7 +130,7 @@ async fn invoice(
     assemble([first, second, third])
 }
 
-/// The invoice of what is there, or a problem if nothing is.
+/// The invoice of the available parts, or a problem if there is no part.
 fn assemble(parts: [Result<(&'static str, Value), MissingPart>; 3]) -> Response {
     let mut invoice = Map::new();
     let mut omitted = Vec::new();

@@ -1,4 +1,4 @@
-//! `package`: what an owner's packages weigh. As in the original, a constant.
+//! `package`: the weight of an owner's packages. As in the original, a constant.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Code of the workloads: orchestrations, activities and entities.
 //!
-//! Activities compute next to nothing: what is measured is what a step costs.
+//! Activities compute next to nothing, so that the cost of a step is measured.
 
 use std::str::FromStr;
 use std::time::Duration;

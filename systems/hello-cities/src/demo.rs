@@ -2,7 +2,7 @@
 
 use narrows_system::{Demo, Length};
 
-/// The engine's log beside the classic store.
+/// The engine's log compared with the classic store.
 pub const DEMO: Demo = Demo {
     name: "hello-cities",
     about: "durable orchestrations, each step a transaction of its own or all in one log",

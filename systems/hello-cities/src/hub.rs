@@ -20,9 +20,9 @@ pub enum StoreKind {
     /// The engine's log, in files.
     #[default]
     Files,
-    /// SQLite, each step in a transaction of its own.
+    /// SQLite, each step in its own transaction.
     Classic,
-    /// Nothing: what the engine costs without a disk.
+    /// Memory: the engine's cost without a disk.
     Memory,
     /// A server, PostgreSQL or NATS, by its connection text, which may hold a password. Several processes may share it.
     Server(String),
@@ -32,7 +32,7 @@ pub enum StoreKind {
 const SERVERS: [&str; 3] = ["postgres", "postgresql", "nats"];
 
 impl StoreKind {
-    /// Its name in figures: that of a server says what it is and not where.
+    /// Its name in figures: for a server its kind and not its address.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Launcher entities, of which each starts its share of the orchestrations.
+/// Launcher entities; each starts its share of the orchestrations.
 pub(crate) const LAUNCHERS: u64 = 50;
 /// Orchestrations that are started directly unless more are requested; from here on, launchers start them.
 const LAUNCHED_FROM: u64 = 10_000;
@@ -96,7 +96,7 @@ impl FromStr for Workload {
 pub enum Launch {
     /// By this process, all at once.
     Direct,
-    /// By 50 entities, each of which is signalled to start its share.
+    /// By 50 entities; each is signalled to start its share.
     Entities,
     /// By this process, each when the one before it has ended: their latency is reported.
     OneByOne,

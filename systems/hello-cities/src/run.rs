@@ -49,7 +49,7 @@ pub(crate) async fn run(held: &Held, run: u64, plan: &Plan) -> Result<Figures, E
     done.await.unwrap_or(Err(Error::Late(TIMEOUT)))
 }
 
-/// Forgets what a run left: its instances, which have ended.
+/// Forgets the instances of a run, which have ended.
 pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Error> {
     let all = || held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() });
     // A node may be lost before it says that it has done it.
@@ -80,7 +80,7 @@ async fn measure(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
     };
     let after = Mark::of(held);
     let (events, orchestrations) = (plan.events(), plan.orchestrations());
-    // Other processes have their part in what a node does.
+    // Other processes take part in the work of a node.
     let is_whole = matches!(held.engine, Engine::Alone(_));
     let cpu_us = (after.cpu - before.cpu).as_secs_f64() * 1e6;
     Ok(Figures {

@@ -1,10 +1,10 @@
 //! Transfers that this instance has acknowledged, and the proof that the database has them: `GET /ledger`.
 //!
-//! Every transfer has a number of its own and writes a row with it in the table `ledger`, in its own transaction. The
+//! Every transfer has its own number and writes a row with it in the table `ledger`, in its own transaction. The
 //! instance remembers how many it acknowledged and their sum, which are under way, and of which it does not know what
 //! became of their commit. All others must be in the table, no more and no less, on every node; and every item must
 //! have what it had in the beginning and what the whole table, of all instances, says that came and went. Numbers begin
-//! anew with the process, so each process has an identifier of its own.
+//! anew with the process, so each process has its own identifier.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,7 +43,7 @@ struct State {
 pub(crate) struct Claim {
     pub(crate) instance: u64,
     pub(crate) below: u64,
-    /// Those under way, and those of which nobody knows.
+    /// Those under way, and those with an unknown outcome.
     pub(crate) excepted: Vec<u64>,
     /// How many more of unknown fate there are, whose numbers were not kept.
     pub(crate) left_out: u64,

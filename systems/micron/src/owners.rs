@@ -89,7 +89,7 @@ struct Item {
     quantity: i64,
 }
 
-/// A page with what is on it.
+/// A page and its content.
 #[derive(Debug, Serialize)]
 struct OwnersPage {
     page: u32,

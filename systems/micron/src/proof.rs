@@ -20,7 +20,7 @@ const ONE: Statement = Statement {
     operation: "SELECT",
     collection: Some("ledger"),
 };
-/// Items whose quantity is not what the ledger says.
+/// Items whose quantity differs from the ledger.
 const ITEMS_OFF: Statement = Statement {
     text: "SELECT COUNT(*) FROM items LEFT JOIN (SELECT item, SUM(change_by) AS change_by FROM \
            (SELECT from_item AS item, -amount AS change_by FROM ledger \
@@ -37,7 +37,7 @@ pub(crate) struct NodeProof {
     node: String,
     /// Sum over this instance's acknowledged transfers in it.
     found: Option<Sum>,
-    /// Items whose quantity is not what the ledger of all instances says.
+    /// Items whose quantity differs from the ledger of all instances.
     items_off: Option<u64>,
     /// Whether all is as it must be; `None` if the node could not be queried.
     pub(crate) matches: Option<bool>,

@@ -43,7 +43,7 @@ const LEDGER_WAIT: Duration = Duration::from_secs(10);
 /// When to come again after the database was not to be had.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The database, how it is used, and what a request takes besides.
+/// The database, how it is used, and the further time of a request.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The nodes of the database, 1 to 100.

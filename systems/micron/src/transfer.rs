@@ -116,7 +116,7 @@ impl Transfers {
     }
 }
 
-/// One transaction, of which nothing is left unless it came to its end. Returns the new quantities.
+/// Runs one transaction, whole or not at all. Returns the new quantities.
 async fn attempt(cx: &Context, pool: &Pool, entry: &mut Entry<'_>, transfer: Transfer) -> Result<(i64, i64), NotDone> {
     let mut database = pool.take().await?;
     database.begin(cx).await?;

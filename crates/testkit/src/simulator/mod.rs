@@ -3,7 +3,7 @@
 //! A discrete-event model: users in a closed loop, services with processors, a database behind a pool of connections,
 //! peers that are called, and a store that refuses what exceeds its budget. Queues, retries and CPU follow from it; traces,
 //! counts and series are what instrumentation would have written. The same seed gives the same evidence. It has no
-//! network, no garbage collector and no scheduler: what it says holds for queues, not for machines.
+//! network, no garbage collector and no scheduler: its results hold for queues, not for machines.
 
 mod engine;
 mod record;
@@ -44,7 +44,7 @@ pub struct System {
     pub query_ms: f64,
     /// Queries that differ from each other.
     pub queries: u32,
-    /// Rows of the first query that are each followed by a query of their own; 0 when all come at once.
+    /// Rows of the first query that are each followed by their own query; 0 when all come at once.
     pub rows_one_by_one: u32,
     /// Connections to the database.
     pub pool: u32,
@@ -107,7 +107,7 @@ const STORE_MS: f64 = 3.0;
 const NETWORK_MS: f64 = 0.2;
 
 impl System {
-    /// Lets the load go on to its end and writes what was seen.
+    /// Runs the load to its end and records it.
     pub fn run(&self, variant: &str) -> TrialEvidence {
         let stations = [(WEB, self.web_cores), (DATABASE, self.database_cores), (PEER, PEER_CORES)];
         let mut engine = Engine::new(&stations, self.pool, (self.partitions, self.provisioned), Random::new(self.seed));

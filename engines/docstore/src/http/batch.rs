@@ -1,4 +1,4 @@
-//! Batches: up to 100 operations in one request, as one transaction or each by itself.
+//! Batches: up to 100 operations in one request, as one transaction or separately.
 
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn run(moment: &Moment, container: &Container, headers: &HeaderMap, b
     Ok(reply(status, done.charge, &results).with_session(range, done.lsn))
 }
 
-/// Every operation by itself, with its own charge and its own failure.
+/// Runs every operation separately, with its own charge and its own failure.
 fn each(moment: &Moment, container: &Container, operations: &[Node]) -> Reply {
     let mut charge = Charge::ZERO;
     let results: Vec<String> = operations

@@ -201,7 +201,7 @@ impl Failure {
         Self { retry_after: Some(retry_after), ..failure }
     }
 
-    /// The disk takes no more writes; what the request saw or did may be lost.
+    /// The disk takes no more writes; changes that the request saw or made may be lost.
     pub(super) fn unavailable(why: &str) -> Self {
         let message = format!("the store takes no more writes until it is started again: {why}");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

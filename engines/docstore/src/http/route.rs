@@ -17,7 +17,7 @@ pub(super) enum Route<'a> {
     InContainer { database: Cow<'a, str>, container: Cow<'a, str>, part: Part<'a> },
 }
 
-/// A container or what it holds.
+/// A container or its content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
     Container,

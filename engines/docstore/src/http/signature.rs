@@ -25,7 +25,7 @@ const X_DATE: &str = "x-ms-date";
 /// Lets requests in that are signed with the key, or all.
 pub(super) struct Gate(Option<hmac::Key>);
 
-/// Parts that a signature covers beside the date.
+/// Parts that a signature covers besides the date.
 struct Subject<'a> {
     verb: String,
     kind: String,

@@ -20,7 +20,7 @@ const VERSION: &str = "2";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Walk {
     min: u128,
-    /// Ascending by their ends: the first for the range that was read last, the others for what it was split from.
+    /// Ascending by their ends: the first for the range that was read last, the others for the ranges it was split from.
     marks: Vec<Mark>,
 }
 

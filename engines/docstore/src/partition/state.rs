@@ -96,7 +96,7 @@ impl State {
         as_position(self.entries.partition_point(|entry| entry.number < number))
     }
 
-    /// Puts a new document into a slot of its own; its number is greater than all others.
+    /// Puts a new document into its own slot; its number is greater than all others.
     pub(super) fn push(&mut self, held: StoredDocument, fields: Option<&Map<String, Value>>) -> u32 {
         assert!(self.entries.last().is_none_or(|last| last.number < held.entry.number), "slots are in order");
         self.number = self.number.max(held.entry.number);
@@ -292,7 +292,7 @@ impl State {
     }
 }
 
-/// A document's own time to live, or what is wrong with it.
+/// A document's own time to live, or the fault in it.
 pub(super) fn own_ttl(fields: &Map<String, Value>) -> Result<Option<i64>, String> {
     match fields.get("ttl") {
         None | Some(Value::Null) => Ok(None),

@@ -74,14 +74,14 @@ impl Operation {
 }
 
 impl Outcome {
-    /// Whether the operation did what it was to do.
+    /// Whether the operation succeeded.
     pub(crate) fn is_done(&self) -> bool {
         use Outcome::{Created, Deleted, Found, NotModified, Replaced};
         matches!(self, Found(_) | NotModified(_) | Created(_) | Replaced(_) | Deleted)
     }
 }
 
-/// An outcome with what it cost.
+/// An outcome with its cost.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) outcome: Outcome,
@@ -93,7 +93,7 @@ pub(super) type Undo = Vec<(u32, Option<StoredDocument>)>;
 
 impl State {
     /// Runs `commands` in order and stops at the first that fails, which undoes those before it. None, with all undone, if
-    /// what they cost is more than the budget `covers`.
+    /// they cost more than the budget `covers`.
     pub(super) fn transact(
         &mut self,
         commands: &[Command],

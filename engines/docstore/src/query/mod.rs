@@ -23,7 +23,7 @@ pub(crate) struct Selection {
     now_ticks: i64,
 }
 
-/// Statements of a request about documents beside its query.
+/// Options of a request about documents besides its query.
 #[derive(Debug)]
 enum Restriction {
     /// The partition key, or the upper levels of a hierarchy.
@@ -49,7 +49,7 @@ impl Restriction {
 }
 
 impl Selection {
-    /// Reads the body of a query request; the error says what is wrong and where.
+    /// Reads the body of a query request; the error names the fault and its place.
     pub(crate) fn from_body(body: &[u8]) -> Result<Self, String> {
         let body = object(body)?;
         let query = match body.get("query") {

@@ -51,7 +51,7 @@ impl Accumulator {
         }
     }
 
-    /// The sum of nothing is 0; the others of nothing are undefined, and so is arithmetic with what is no number.
+    /// The sum of nothing is 0; the others of nothing are undefined, and so is arithmetic with other values than numbers.
     pub(super) fn result(&self) -> Value {
         match self.function {
             Aggregate::Count | Aggregate::CountIf => Value::Number(self.count as f64),

@@ -1,4 +1,4 @@
-//! A query as written: what the parser makes, the checks read, the printer prints and the evaluator runs.
+//! Syntax tree of a query: made by the parser, read by the checks, printed by the printer and run by the evaluator.
 
 use super::functions::Function;
 use super::value::Value;

@@ -56,7 +56,7 @@ pub(crate) struct SyntaxError {
 const MAX_FOUND: usize = 40;
 
 impl SyntaxError {
-    /// An error at the byte `at` of `query`, which names what is there.
+    /// An error at the byte `at` of `query`, which names the text there.
     fn at(query: &str, at: usize, expected: impl Into<String>) -> Self {
         let rest = &query[at..];
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());

@@ -1,7 +1,7 @@
-//! The query plan: what a client sends to each partition and how it merges what comes back.
+//! The query plan: the query that a client sends to each partition, and how it merges the results.
 //!
-//! Partitions sort, skip and aggregate what they have themselves, so a rewritten query asks them for what merging needs:
-//! the values to sort by beside the result, the parts of an average, groups with their keys, and no OFFSET.
+//! Partitions sort, skip and aggregate only their own results, so a rewritten query requests the parts for merging:
+//! the values to sort by next to the result, the parts of an average, groups with their keys, and no OFFSET.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The rows of FROM and JOIN: one for each combination of what the sources give, the last source fastest.
+//! The rows of FROM and JOIN: one for each combination of the sources' values, the last source fastest.
 
 use std::ops::ControlFlow;
 

@@ -187,7 +187,7 @@ impl Value {
     }
 }
 
-/// The JSON text; undefined has none of its own and prints as its name.
+/// The JSON text; undefined has no JSON and prints as its name.
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(out, Properties::AsWritten)

@@ -27,7 +27,7 @@ struct Live {
 type Marks = BTreeMap<(u32, u32), Mark>;
 
 impl Disk {
-    /// `content` is what the database holds.
+    /// `content` is the content of the database.
     pub(super) fn new(connection: Connection, content: &Content) -> Self {
         let databases = content.databases.iter().map(|database| database.number).collect();
         let ids = content.containers.iter().map(|(container, _)| container.id);

@@ -126,7 +126,7 @@ impl Journal {
     pub(crate) async fn room(&self) {
         let Some(shared) = self.0.as_ref().filter(|shared| !shared.has_room()) else { return };
         let mut progress = shared.progress.subscribe();
-        // An end of the writer shows in what comes next.
+        // An end of the writer shows in the next call.
         let _ = progress.wait_for(|progress| shared.has_room() || progress.check().is_err()).await;
     }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, config::DbConfig};
 
 use super::fault::Fault;
 
-/// `NRWc`: what the head of the database says it is.
+/// `NRWc`: kind of database, in its head.
 const APPLICATION: i64 = 0x4e52_5763;
 /// The version of the tables and of what stands in them.
 pub(super) const VERSION: i64 = 1;

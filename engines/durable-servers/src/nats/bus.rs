@@ -1,4 +1,4 @@
-//! Messages between nodes as NATS messages: each node subscribes to a subject of its own. What is longer than a NATS
+//! Messages between nodes as NATS messages: each node subscribes to its own subject. One longer than a NATS
 //! message is cut into parts. The servers may drop messages; of one whose parts are not all there, none is delivered.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::calls::{refused, unique_number};
 
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Nodes from which parts are kept at a time.
+/// Nodes whose parts are kept at a time.
 const SENDERS_MAX: usize = 256;
 /// Parts after which the sender waits until the server has them.
 const PARTS_AT_ONCE: u32 = 4;

@@ -383,7 +383,7 @@ impl Retry {
     }
 }
 
-/// The cause at the bottom, which is what the server or the system said.
+/// The innermost cause, which is the message of the server or the system.
 fn innermost<E: std::error::Error>(error: &E) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: u64 = 4096;
 /// How often, and how far apart, a message is looked for that should be there.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Batches of which the owner remembers where they begin, to truncate the log there.
+/// Batches whose beginnings the owner remembers, to truncate the log there.
 const STARTS_MAX: usize = 1 << 14;
 
 /// State of a partition's log, as its owner knows it.

@@ -40,7 +40,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads the text, of which errors show nothing, since any part may belong to the password.
+    /// Reads the text. Errors show nothing of it, since any part may belong to the password.
     pub(super) fn parse(url: &str, options: &mut NatsStoreOptions) -> Result<Self, StoreError> {
         let place = || Location::Remote { server: "NATS".to_owned(), what: "the connection text".to_owned() };
         let failed = |what: &str| refused("open", place(), format!("{what}, {EXPECTED}"));

@@ -1,4 +1,4 @@
-//! The bytes of a message: a head that says what it is and where it belongs, with a checksum over all, and a body.
+//! The bytes of a message: a head with its kind and place and a checksum over all, and a body.
 //!
 //! Numbers are little-endian. A batch of frames that is too long for one message is cut into parts.
 

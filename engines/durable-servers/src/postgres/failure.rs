@@ -54,7 +54,7 @@ impl StatementFailure {
     }
 }
 
-/// The cause at the bottom, which is what the system said.
+/// The innermost cause, which is the system's message.
 fn innermost(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

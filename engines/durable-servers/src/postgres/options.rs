@@ -21,7 +21,7 @@ const EXPECTED: &str = "expected postgres://user:password@host:port/database?hub
 #[derive(Clone, Debug)]
 pub struct PostgresStoreOptions {
     /// [`Batching::Group`] commits many frames in one row and one transaction; [`Batching::EachStep`] each frame in a
-    /// row and a transaction of its own, as engines do that keep every step in tables.
+    /// row and its own transaction, as engines do that keep every step in tables.
     pub batching: Batching,
     /// Connections at most, 1 to 64. Each is made when it is first needed; partitions share them.
     pub connections: usize,
@@ -55,7 +55,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads the text, of which errors show nothing, since any part may belong to the password.
+    /// Reads the text. Errors show nothing of it, since any part may belong to the password.
     pub(super) fn parse(url: &str, options: &mut PostgresStoreOptions) -> Result<Self, StoreError> {
         let failed = |what: &str| refused("open", text(), format!("{what}, {EXPECTED}"));
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {

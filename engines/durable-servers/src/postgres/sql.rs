@@ -20,7 +20,7 @@ pub(super) const LAYOUT: i64 = 1;
 /// Nodes that create a hub at the same time wait for each other under this number: `NRWd`.
 pub(super) const CREATE_LOCK: i64 = 0x4e52_5764;
 
-/// Makes what is missing. Large values are neither compressed nor kept in line: they are written once and read whole.
+/// Makes missing tables. Large values are neither compressed nor kept in line: they are written once and read whole.
 /// Rows of `partitions` are changed with each append, in place as long as their page has room.
 pub(super) const TABLES: &str = "
 create table if not exists hub (
@@ -147,7 +147,7 @@ pub(super) const DELETE_BLOB: &str = "delete from blobs where name = $1::text";
 pub(super) const LIST_BLOBS: &str =
     "select name from blobs where name >= $1::text and starts_with(name, $1::text) order by name";
 
-/// 1: node, 2: checksum, 3: what it says. What the other nodes said last.
+/// 1: node, 2: checksum, 3: its report. Returns the last reports of the other nodes.
 pub(super) const SAY: &str = "
 with mine as (
   insert into nodes (name, crc, said) values ($1::text, $2::bigint, $3::bytea)

@@ -73,7 +73,7 @@ impl Drop for Listener {
         join(self.thread.take());
         let connections = std::mem::take(&mut *lock(&self.shared.connections));
         for connection in connections.into_values() {
-            // One that has ended by itself cannot be shut down.
+            // One that has ended already cannot be shut down.
             let _ = connection.stream.shutdown(Shutdown::Both);
             join(connection.thread);
         }

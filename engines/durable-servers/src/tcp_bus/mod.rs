@@ -1,4 +1,4 @@
-//! Messages between nodes over connections of their own, for stores whose server does not carry messages.
+//! Messages between nodes over TCP, for stores whose server does not carry messages.
 //!
 //! Each node listens; who sends to it keeps one connection. A connection begins with a head (magic, the hub's secret,
 //! who sends, how many connections that one made before), then come messages: length, CRC-32, bytes. What waits for a
@@ -39,7 +39,7 @@ pub(crate) struct TcpBus {
 }
 
 impl TcpBus {
-    /// Nodes listen at `ip`, where others must be able to reach them, each on a port of its own. Who does not know
+    /// Nodes listen at `ip`, where others must be able to reach them, each on its own port. Who does not know
     /// `secret`, of which the first 255 bytes count, cannot send.
     #[must_use]
     pub(crate) fn new(ip: IpAddr, secret: &str) -> Self {

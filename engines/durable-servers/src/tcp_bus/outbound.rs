@@ -28,7 +28,7 @@ pub(super) struct Peer {
 struct Queue {
     messages: VecDeque<Bytes>,
     bytes: usize,
-    /// Whether the thread is writing what it took out.
+    /// Whether the thread is writing a message.
     is_writing: bool,
     is_closed: bool,
     /// Why the last connection ended, and when.

@@ -91,7 +91,7 @@ fn nothing_arrives_after_the_line_was_dropped() {
     let address = two.address().to_owned();
     drop(two);
     let _ = one.send(&address, Bytes::from_static(b"late"));
-    // Its sender has gone with the line, so this ends when what had arrived is taken out.
+    // Its sender has gone with the line, so this ends when all messages that had arrived are taken out.
     while let Ok(message) = messages.recv_timeout(WAIT) {
         assert_eq!(message, "there?");
     }

@@ -27,7 +27,7 @@ impl ActivityContext {
     }
 
     /// A key that is the same whenever this very call is run again: `<instance>:<generation>:<decision>`. Give it to
-    /// services that drop repetitions. A new attempt by a [`RetryPolicy`](crate::RetryPolicy) has a key of its own.
+    /// services that drop repetitions. A new attempt by a [`RetryPolicy`](crate::RetryPolicy) has its own key.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}:{}:{}", self.call.instance, self.call.generation, self.call.id)

@@ -116,7 +116,7 @@ impl Calls {
                 Outcome::Lost => may_be_done = true,
                 Outcome::NotDone => {}
             }
-            // A wait has a timeout of its own.
+            // A wait has its own timeout.
             if begun.elapsed() >= self.timeout && !matches!(kind, RequestKind::Wait(_)) {
                 let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let is_unknown = may_be_done && again != Again::Yes;

@@ -1,4 +1,4 @@
-//! Partitions that come to this node and leave it. Each move has a thread of its own, so that none holds up beats.
+//! Partitions that come to this node and leave it. Each move has its own thread, so that none holds up beats.
 
 use std::sync::Arc;
 

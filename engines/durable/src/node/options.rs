@@ -53,7 +53,7 @@ impl NodeOptions {
         self.lease / BEATS
     }
 
-    /// After so long without a beat of its own a node acts no more, and after so long without a beat of another it takes
+    /// After so long without its own beat a node acts no more, and after so long without a beat of another it takes
     /// the other's partitions. Others see a beat one beat late at most.
     pub(crate) fn silence(&self) -> Duration {
         self.lease - self.beat()

@@ -1,9 +1,9 @@
 //! A hub without its program: for tools that look into a store, and change something in it while no hub runs.
 //!
 //! To open a hub takes the code of its orchestrations, for it goes on at once: timers fire, activities start, messages
-//! are delivered, and orchestrations without code are parked. Here nothing goes on. [`HubReader`] only looks, also beside a running hub;
-//! [`HubMaintenance`] makes the requested changes, and nothing besides. [`HubRepair`]
-//! makes a damaged hub open again, without the lost data.
+//! are delivered, and orchestrations without code are parked. Here nothing goes on. [`HubReader`]
+//! only looks, also beside a running hub; [`HubMaintenance`] makes the requested changes, and nothing besides.
+//! [`HubRepair`] makes a damaged hub open again, without the lost data.
 
 mod maintenance;
 mod program;

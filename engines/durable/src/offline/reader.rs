@@ -1,6 +1,6 @@
 //! Reader of a hub's store, without its program.
 //!
-//! Each partition is read at a moment of its own, into about as much memory as a hub needs for it. Where the store is
+//! Each partition is read at its own moment, into about as much memory as a hub needs for it. Where the store is
 //! read beside a hub that writes, what fails is read again: only what fails twice in the same way is wrong.
 
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! Snapshots of a partition, taken in slices while it works.
 //!
 //! The first part holds what belongs to the partition as a whole, at position `base`; each further part holds the
-//! instances of a range of handles as they are at a position of its own. Recovery reads the parts, then the log from
+//! instances of a range of handles as they are at its own position. Recovery reads the parts, then the log from
 //! `base` on, and passes over entries that the part of an instance has already. The list of parts is written last, once the
 //! log is durable beyond all of them; only then is the log cut, and only then are blobs deleted that nothing refers
 //! to any more.

@@ -101,7 +101,7 @@ impl Timers {
         }
     }
 
-    /// Keeps a message until its moment, under a number of its own.
+    /// Keeps a message until its moment, under its own number.
     pub(super) fn defer(&mut self, at: Time, message: Message) -> u64 {
         let number = self.next_message;
         self.restore(number, at, message);

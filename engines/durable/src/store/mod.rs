@@ -42,7 +42,7 @@ use crate::ids::{Epoch, PartitionId, Position};
 pub enum Batching {
     /// Many frames of many steps at once; one commit for all of them.
     Group,
-    /// Each step of each instance in a commit of its own, and nothing speculated on it before.
+    /// Each step of each instance in its own commit, and nothing speculated on it before.
     EachStep,
 }
 

@@ -25,7 +25,7 @@ const TICKS_OF_TIMEOUT: u32 = 8;
 pub struct Limits {
     /// Connections open at a time, at least 1.
     pub connections_max: usize,
-    /// Of those, connections of one address, at least 1. Addresses of loopback have no limit of their own.
+    /// Of those, connections of one address, at least 1. Addresses of loopback have no such limit.
     pub peer_connections_max: usize,
     /// From accepting a connection to the complete head of its first request; timed to an eighth of it or a second,
     /// whichever is less.

@@ -1,4 +1,4 @@
-//! Queries without a result, by kind, and what is reported to the client.
+//! Failures of queries, by kind, and their reports to the client.
 
 use http::StatusCode;
 use tokio_postgres::error::SqlState;

@@ -130,7 +130,7 @@ impl Names {
         let number: i64 = id.parse().map_err(|_| bad_request(format!("expected a number as the id, found {id:?}")))?;
         let missing =
             || Problem::new(StatusCode::NOT_FOUND, Reason("no_such_name"), format!("no name has the id {id}"));
-        // The column holds 32 bits, so what is larger is in no row.
+        // The column holds 32 bits, so a larger number is in no row.
         let number = i32::try_from(number).map_err(|_| missing())?;
         let rows = self.database.query(trace, Query::ById(number)).await?;
         if rows.count == 0 { Err(missing()) } else { Ok(rows.json) }

@@ -1,7 +1,7 @@
 //! A query that has been sent, which keeps its place until its result is there, whoever still waits for it.
 //!
-//! A client may go away and a caller may time out, but the database goes on with what it was sent. Such a query
-//! is waited for in the background, so that places count what the database really has to do. Where nothing comes in
+//! A client may go away and a caller may time out, but the database goes on with the query. It
+//! is waited for in the background, so that places count the queries that the database really has. Where nothing comes in
 //! the end, the connection is given up.
 
 use std::future::Future;

@@ -31,7 +31,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// In words, what the system or the database said.
+    /// The message of the system or the database.
     pub(super) async fn open(config: &tokio_postgres::Config) -> Result<(Self, SessionEnd), String> {
         let opening = tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(config)).await;
         match opening {

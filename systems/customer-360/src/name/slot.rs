@@ -43,7 +43,7 @@ impl Slot {
         self.queries.load(Ordering::Relaxed)
     }
 
-    /// Counts a query until what is returned is dropped.
+    /// Counts a query until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Turn {
         self.queries.fetch_add(1, Ordering::Relaxed);
         Turn(Arc::clone(self))

@@ -58,7 +58,7 @@ impl Statements {
         })
     }
 
-    /// Runs a query. The rows are read where they are; what is wrong with them is the inner error.
+    /// Runs a query. The rows are read where they are; a fault in them is the inner error.
     pub(super) async fn run(
         &self,
         client: &Client,

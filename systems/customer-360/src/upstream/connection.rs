@@ -1,6 +1,6 @@
 //! One kept HTTP/1.1 connection, driven by the task that waits for its response.
 //!
-//! hyper splits a connection into a sender and a driver that usually has a task of its own, which costs each call two
+//! hyper splits a connection into a sender and a driver that usually has its own task, which costs each call two
 //! changes of task. Here the task that calls polls both. A connection that nobody uses is not driven either: whether
 //! its peer has closed it shows when it is next used, and such a call is made again on a fresh one.
 
@@ -73,7 +73,7 @@ async fn send(sender: &mut SendRequest<Body>, request: Request<Body>) -> Result<
     }
 }
 
-/// A call and the driver of its connection as one future: ready with what the call came to, and whether the connection
+/// A call and the driver of its connection as one future: ready with the call's result, and whether the connection
 /// is still open then.
 struct DrivenCall<'a, W> {
     work: Pin<&'a mut W>,

@@ -14,7 +14,7 @@ pub(crate) enum CallFailure {
     /// The response did not come in time.
     #[error("no response in time")]
     Timeout,
-    /// The response is longer than what is read.
+    /// The response is longer than allowed.
     #[error("the response is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
     /// Response that is not HTTP.

@@ -2,7 +2,7 @@
 //!
 //! A call is a `GET` without a body, which may be made again: an attempt that ends without a response because the
 //! connection failed is made again, at the next replica, and a kept connection that had been closed is replaced by a
-//! fresh one first. A call that takes too long is not made again: that would only add load to what is slow already.
+//! fresh one first. A call that takes too long is not made again: that would only add load to a slow service.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -30,7 +30,7 @@ impl AttemptSpan {
         Self(Some(parent.with_span(tracer.build_with_context(span, parent))))
     }
 
-    /// Puts the span's context into `headers`, or what came with the request.
+    /// Puts the span's context into `headers`, or that of the incoming request.
     pub(super) fn hand_on(&self, trace: &Trace, headers: &mut HeaderMap) {
         match &self.0 {
             Some(cx) => trace::inject(cx, headers),
@@ -38,7 +38,7 @@ impl AttemptSpan {
         }
     }
 
-    /// Ends the span with what the attempt came to.
+    /// Ends the span with the result of the attempt.
     pub(super) fn finish(self, result: &Result<Response<Bytes>, CallFailure>) {
         let Some(cx) = self.0 else { return };
         let span = cx.span();

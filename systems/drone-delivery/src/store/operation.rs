@@ -31,7 +31,7 @@ impl Timeout {
         Self { retries_max, retries: 0, waited: Duration::ZERO }
     }
 
-    /// Takes a retry after `wait` out of what the request may have, or returns how many it had.
+    /// Takes a retry after `wait` out of the request's budget, or returns how many it had.
     pub(super) fn take(&mut self, wait: Duration) -> Result<(), u32> {
         let waited = self.waited.saturating_add(wait);
         if self.retries == self.retries_max || waited > WAIT_MAX {

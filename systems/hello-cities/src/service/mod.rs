@@ -1,6 +1,6 @@
 //! The service over HTTP, and one workload without it.
 //!
-//! One workload runs at a time, in a task of its own: a client that goes away does not leave half of one behind. Its
+//! One workload runs at a time, in its own task: a client that goes away does not leave half of one behind. Its
 //! figures are exported before the response, so a client that has the response has the metrics too.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub async fn open(port: u16, config: &Config) -> Result<(Service, impl Future<Ou
     Ok((service, async move { runner.held.engine.replaced().await }))
 }
 
-/// Runs one workload on a hub of its own and closes it.
+/// Runs one workload on its own hub and closes it.
 ///
 /// # Errors
 ///

@@ -55,7 +55,7 @@ impl PoolMeters {
         }
     }
 
-    /// A request waits, for as long as what is returned lives.
+    /// Counts a waiting request for as long as the returned guard lives.
     pub(super) fn waiting(&self) -> WaitCount<'_> {
         self.pending.add(1, &self.pool);
         WaitCount(self)

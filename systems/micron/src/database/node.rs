@@ -6,7 +6,7 @@ use mysql_async::Opts;
 
 use crate::Error;
 
-/// Where a node is and what is used of it: `mysql://USER[:PASSWORD]@HOST:PORT/DATABASE`.
+/// Address, login and database of a node: `mysql://USER[:PASSWORD]@HOST:PORT/DATABASE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     options: Opts,

@@ -1,4 +1,4 @@
-//! A bounded pool of connections to one node, in which waiting has a limit, and the connections it lends.
+//! A bounded pool of connections to one node, with a limit on waiting, and the connections it lends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

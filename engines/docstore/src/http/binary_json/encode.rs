@@ -1,5 +1,5 @@
-//! Encoding of documents as binary JSON, in the forms that every client reads: numbers in their widest form unless they are one byte,
-//! strings as they are, and containers with length and count.
+//! Encoding of documents as binary JSON, in the forms that every client reads: numbers in their widest form unless they
+//! are one byte, strings as they are, and containers with length and count.
 
 use serde_json::Value;
 

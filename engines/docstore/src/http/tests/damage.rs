@@ -1,4 +1,4 @@
-//! A folder that cannot be used, and a disk that fails: what is damaged is refused, and what was acknowledged is kept.
+//! Unusable folders and failing disks: damage is refused, and everything acknowledged is kept.
 
 use std::path::Path;
 

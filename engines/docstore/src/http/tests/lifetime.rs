@@ -1,4 +1,4 @@
-//! The store from its start to an orderly end, with a receiver of metrics beside it.
+//! The store from its start to an orderly end, with a receiver of metrics.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener as Receiver, TcpStream};

@@ -1,4 +1,4 @@
-//! Pages beside the REST interface.
+//! Pages besides the REST interface.
 
 use super::containers::{by_owner, with_container};
 use super::splits::{create, raise};

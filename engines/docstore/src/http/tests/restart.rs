@@ -337,7 +337,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Does it, and says what the status was.
+/// Sends the request and returns the status.
 fn perform(service: &Service, act: &Act) -> u16 {
     let key = |owner: u32| of_owner(owner);
     match act {

@@ -64,7 +64,7 @@ pub(super) const ALL: &[Entry] = &[
     .making(weight),
 ];
 
-/// A number of characters; what is below zero counts as none.
+/// A number of characters; a negative one counts as zero.
 fn length(given: &Arguments<'_>, index: usize) -> Option<usize> {
     given.number(index).map(|number| number.max(0.0) as usize)
 }

@@ -1,4 +1,4 @@
-//! Reads a query by recursive descent. The depth of what is read is bounded, so no query can exhaust the stack.
+//! Reads a query by recursive descent. The depth of a query is bounded, so no query can exhaust the stack.
 
 mod expression;
 mod primary;

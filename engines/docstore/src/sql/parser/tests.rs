@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::sql::parse;
 
-/// Queries that must be read, and read again from what is printed of them.
+/// Queries that must be read, and read again from their printed form.
 pub(crate) const ACCEPTED: [&str; 25] = [
     "SELECT VALUE root FROM root WHERE root.year=@year AND root.month=@month AND root.ownerId=@ownerId",
     "select * from c",

@@ -81,7 +81,7 @@ fn finish(folder: &Path, mut slots: Vec<Vec<Slot>>) {
     worker.kill();
 }
 
-/// Clients write, each to slots of its own, until they cannot; gives how many writes were acknowledged.
+/// Clients write, each to its own slots, until they cannot; returns the number of acknowledged writes.
 fn load(address: SocketAddr, slots: &mut [Vec<Slot>], seed: u64, meanwhile: impl FnOnce()) -> u64 {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..)
@@ -112,7 +112,7 @@ fn write(address: SocketAddr, slots: &mut [Slot], mut chance: Chance) -> u64 {
     }
 }
 
-/// Holds every slot against what is found, and what is listed against the slots.
+/// Compares every slot with the documents found, and the list of documents with the slots.
 fn check(worker: &Worker, slots: &mut [Vec<Slot>]) {
     let mut client = Client::connect(worker.address()).unwrap();
     let mut expected = Vec::new();

@@ -1,4 +1,4 @@
-//! Documents that one client writes together, version by version, so that what is found says which writes took effect.
+//! Documents that one client writes together, version by version, so that the documents found say which writes took effect.
 
 use serde_json::{Value, json};
 

@@ -93,7 +93,7 @@ pub(crate) fn work() {
     runtime.block_on(async {
         let server = Server::open(config).await.unwrap();
         let address = server.address();
-        // The line feed in front ends what the test harness has begun.
+        // The line feed in front ends the line that the test harness has begun.
         let line = format!("\n{MARK}{address}\n");
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
         server.serve(std::future::pending()).await.unwrap();

@@ -1,6 +1,6 @@
 //! The user code that is simulated: one orchestration that does what its script says, and ledgers that note everything.
 //!
-//! Every request carries a token of its own, and every response is compared with the token of its request. What must
+//! Every request carries its own token, and every response is compared with the token of its request. What must
 //! never be is a failure that begins with [`BROKEN`].
 
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 pub(super) struct Token {
     pub(super) sender: String,
     pub(super) number: u32,
-    /// Its order is not promised: it is to take effect later, or under a lock, which goes a way of its own.
+    /// Its order is not promised: it is to take effect later, or under a lock, which goes its own way.
     pub(super) is_loose: bool,
 }
 

@@ -217,7 +217,7 @@ impl Workload {
 
     fn token(&mut self) -> Token {
         self.tokens += 1;
-        // Each is a client of its own: they do not wait for each other's responses, so the order is open.
+        // Each is a separate client: they do not wait for each other's responses, so the order is open.
         Token { sender: format!("client{}", self.tokens), number: 1, is_loose: false }
     }
 

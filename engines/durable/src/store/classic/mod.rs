@@ -1,4 +1,4 @@
-//! A store in one SQLite database where each step is a transaction of its own, with rows for all that it changed: what
+//! A store in one SQLite database where each step is its own transaction, with rows for all that it changed: what
 //! engines do that keep orchestrations in tables, and what this engine is measured against.
 //!
 //! Every commit waits for the disk (`synchronous = full`). Deliberately absent: anything that would make it fast.

@@ -46,7 +46,7 @@ use spare::{FillMode, Spares};
 /// How a folder is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileStoreOptions {
-    /// The size of a segment in bytes, 64 KiB to 1 GiB. One append that needs more gets a segment of its own size.
+    /// The size of a segment in bytes, 64 KiB to 1 GiB. One append that needs more gets its own segment size.
     pub segment_bytes: u64,
 }
 

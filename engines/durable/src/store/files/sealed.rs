@@ -66,7 +66,7 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, sort: Sort) -> Result<Option<Ve
     Ok(Some(file.split_off(HEAD)))
 }
 
-/// A number in a file of its own.
+/// A number in its own file.
 pub(super) fn write_number(disk: &dyn Disk, path: &Path, sort: Sort, number: u64) -> Result<(), StoreError> {
     write(disk, path, sort, &number.to_le_bytes())
 }

@@ -1,4 +1,4 @@
-//! Another process: this very program, which runs one of its tests again, if need be on a small disk of its own.
+//! Another process: this very program, which runs one of its tests again, if need be on its own small disk.
 //!
 //! A test that finds [`folder`] set is that other process and does its part instead.
 
@@ -12,7 +12,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This program with one test, in a process of its own.
+/// This program with one test, in its own process.
 pub(crate) fn process(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(FOLDER, folder);

@@ -47,7 +47,7 @@ impl Mariadb {
         format!("mysql://root@127.0.0.1:{}/micron", self.port)
     }
 
-    /// Ends the server as a crash does, and starts it again on its port over what it left.
+    /// Ends the server as a crash does, and starts it again on its port and folder.
     pub(crate) async fn crash_and_restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

@@ -323,7 +323,7 @@ fn records_behind_a_damaged_one_name_the_instances_that_are_lost() {
     let outcome = repaired(&scene);
     let damage = outcome.damage();
     assert_eq!(damage.frames.end, end(&scene));
-    // The frame that was hit cannot be read; it may be about one or two instances, as each start is a turn of its own.
+    // The frame that was hit cannot be read; it may be about one or two instances, as each start is its own turn.
     let unreadable = damage.frames.end - damage.frames.start - damage.frames_readable;
     assert_eq!(unreadable, 1);
     let named: BTreeSet<InstanceId> = damage.instances.iter().cloned().collect();

@@ -66,7 +66,7 @@ pub(super) enum Phase {
     Looked(Vec<Owner>),
 }
 
-/// A move, each by a thread of its own.
+/// A move, each by its own thread.
 pub(super) enum MoveState {
     Taking(Owner, Term),
     Taken(PartitionId, Term, Result<Epoch, StoreError>),
