@@ -11,12 +11,12 @@ use crate::Chance;
 /// If a variable is no number.
 #[allow(clippy::print_stderr, reason = "the seed is to be known when it fails")]
 pub fn torture(rounds: u64) -> (u64, Chance) {
-    let setting = |name: &str, default: u64| {
-        std::env::var(name)
-            .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-    };
     let seed = setting("NARROWS_TORTURE_SEED", RandomState::new().hash_one(0));
     let rounds = setting("NARROWS_TORTURE_ROUNDS", rounds);
     eprintln!("NARROWS_TORTURE_SEED={seed} NARROWS_TORTURE_ROUNDS={rounds}");
     (rounds, Chance::new(seed))
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }

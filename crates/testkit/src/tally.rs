@@ -158,16 +158,15 @@ fn server_above<'a>(span: &Span, by_id: &BTreeMap<SpanId, &'a Span>) -> Option<&
     None
 }
 
+fn is_refusal(text: &str) -> bool {
+    let is_named_so = ["Throttl", "ProvisionedThroughputExceeded"].iter().any(|word| text.starts_with(word));
+    is_named_so || text == "429" || text == "RESOURCE_EXHAUSTED"
+}
+
 fn outcome_of(span: &Span) -> Outcome {
-    let is_refusal = |text: &Option<String>| {
-        text.as_deref().is_some_and(|text| {
-            let is_named_so = ["Throttl", "ProvisionedThroughputExceeded"].iter().any(|word| text.starts_with(word));
-            is_named_so || text == "429" || text == "RESOURCE_EXHAUSTED"
-        })
-    };
     let facts = &span.facts;
-    let is_throttled =
-        facts.http_status == Some(THROTTLED) || is_refusal(&facts.db_status) || is_refusal(&facts.error_type);
+    let is_throttled = facts.http_status == Some(THROTTLED)
+        || [&facts.db_status, &facts.error_type].into_iter().flatten().any(|text| is_refusal(text));
     match (is_throttled, span.has_failed()) {
         (true, _) => Outcome::Throttled,
         (false, true) => Outcome::Failed,

@@ -64,9 +64,6 @@ impl Figures {
     /// One row of a table.
     #[must_use]
     pub fn row(&self) -> String {
-        let shown = |figure: Option<f64>, digits: usize| {
-            figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.digits$}"))
-        };
         let mut row = format!(
             "{:<15}{:>11}{:>17}{:>6}{:>6}{:>10}{:>10.3}{:>12.0}{:>10}{:>13}{:>9}{:>14}{:>10.0}",
             self.workload,
@@ -89,4 +86,9 @@ impl Figures {
         }
         row
     }
+}
+
+/// A figure with so many digits, or `-`.
+fn shown(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.digits$}"))
 }

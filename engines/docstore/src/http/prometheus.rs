@@ -27,11 +27,13 @@ pub(super) fn page(store: &Store) -> String {
             }
         }
     });
-    let of_metric = |((metric, name), lines): ((&Metric, &String), String)| {
-        let (kind, description) = (kind(metric), metric.description);
-        format!("# HELP {name} {description}.\n# TYPE {name} {kind}\n{lines}")
-    };
-    METRICS.iter().zip(&names).zip(samples).map(of_metric).collect()
+    METRICS.iter().zip(&names).zip(samples).map(|((metric, name), lines)| family(metric, name, &lines)).collect()
+}
+
+/// One metric with its samples.
+fn family(metric: &Metric, name: &str, samples: &str) -> String {
+    let (kind, description) = (kind(metric), metric.description);
+    format!("# HELP {name} {description}.\n# TYPE {name} {kind}\n{samples}")
 }
 
 /// Dots become underscores; a unit in braces is left out, others are spelled out; counters end with `_total`.

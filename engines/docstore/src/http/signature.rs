@@ -106,19 +106,20 @@ fn signature(headers: &HeaderMap) -> Result<Vec<u8>, Failure> {
         let message = "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
         return Err(Failure::unauthorized(message.to_owned()));
     };
-    let refused = |found: &str| {
-        let message = format!("{found}, expected type=master&ver=1.0&sig=SIGNATURE, percent-encoded");
-        Failure::unauthorized(format!("The authorization token is not usable: {message}"))
-    };
-    let token = decoded(token).ok_or_else(|| refused("it is not percent-encoded UTF-8"))?;
+    let token = decoded(token).ok_or_else(|| unusable_token("it is not percent-encoded UTF-8"))?;
     let part = |name: &str| {
         let mut parts = token.split('&').filter_map(|part| part.split_once('='));
         parts.find(|(found, _)| *found == name).map(|(_, value)| value)
     };
     if part("type") != Some("master") || part("ver") != Some("1.0") {
-        return Err(refused("its type or version is another one"));
+        return Err(unusable_token("its type or version is another one"));
     }
-    STANDARD.decode(part("sig").unwrap_or_default()).map_err(|_| refused("its signature is not base64"))
+    STANDARD.decode(part("sig").unwrap_or_default()).map_err(|_| unusable_token("its signature is not base64"))
+}
+
+fn unusable_token(found: &str) -> Failure {
+    let message = format!("{found}, expected type=master&ver=1.0&sig=SIGNATURE, percent-encoded");
+    Failure::unauthorized(format!("The authorization token is not usable: {message}"))
 }
 
 fn dates(headers: &HeaderMap) -> Result<Dates<'_>, Failure> {

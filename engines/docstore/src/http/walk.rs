@@ -31,6 +31,19 @@ struct Mark {
     progress: Progress,
 }
 
+impl Mark {
+    /// Reads the three parts of a mark in a continuation.
+    fn parse(parts: &[&str]) -> Option<Self> {
+        let [end, number, row] = parts else { return None };
+        let progress = Progress { number: number.parse().ok()?, row: row.parse().ok()?, ..Progress::default() };
+        Some(Self { end: place(end)?, progress })
+    }
+}
+
+fn place(digits: &str) -> Option<u128> {
+    u128::from_str_radix(digits, 16).ok()
+}
+
 impl Walk {
     /// Where the client's last page ended, or the beginning.
     pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, Failure> {
@@ -41,13 +54,7 @@ impl Walk {
     fn parse(token: &str) -> Option<Self> {
         let parts: Vec<&str> = token.split('.').collect();
         let [VERSION, min, marks @ ..] = parts.as_slice() else { return None };
-        let place = |digits: &str| u128::from_str_radix(digits, 16).ok();
-        let mark = |parts: &[&str]| {
-            let [end, number, row] = parts else { return None };
-            let progress = Progress { number: number.parse().ok()?, row: row.parse().ok()?, ..Progress::default() };
-            Some(Mark { end: place(end)?, progress })
-        };
-        let walk = Self { min: place(min)?, marks: marks.chunks(3).map(mark).collect::<Option<_>>()? };
+        let walk = Self { min: place(min)?, marks: marks.chunks(3).map(Mark::parse).collect::<Option<_>>()? };
         is_place(walk.min).then_some(walk)
     }
 

@@ -135,17 +135,18 @@ fn escaped(characters: &mut impl Iterator<Item = (usize, char)>) -> Option<char>
         'f' => '\u{c}',
         'u' => {
             let first = code_unit(characters)?;
-            let low = |characters: &mut dyn Iterator<Item = (usize, char)>| {
-                (characters.next()?.1 == '\\' && characters.next()?.1 == 'u').then_some(())?;
-                let mut rest = characters;
-                code_unit(&mut rest)
-            };
-            let units = if (0xD800..0xDC00).contains(&first) { vec![first, low(characters)?] } else { vec![first] };
+            let is_high = (0xD800..0xDC00).contains(&first);
+            let units = if is_high { vec![first, low_surrogate(characters)?] } else { vec![first] };
             char::decode_utf16(units).next()?.ok()?
         }
         character @ ('\\' | '/' | '\'' | '"') => character,
         _ => return None,
     })
+}
+
+fn low_surrogate(characters: &mut impl Iterator<Item = (usize, char)>) -> Option<u16> {
+    (characters.next()?.1 == '\\' && characters.next()?.1 == 'u').then_some(())?;
+    code_unit(characters)
 }
 
 fn code_unit(characters: &mut impl Iterator<Item = (usize, char)>) -> Option<u16> {

@@ -116,17 +116,23 @@ fn needed(query: &Query) -> Vec<&'static str> {
 
 /// The columns of a grouped query with the aggregate each is, if any.
 fn columns(query: &Query) -> Result<Vec<(String, Option<&'static str>)>, String> {
-    let kind = |expression: &Expression| match expression {
+    match &query.projection {
+        Projection::Star => Ok(Vec::new()),
+        Projection::Value(expression) => Ok(vec![(String::new(), aggregate_of(expression)?)]),
+        Projection::Items(items) => {
+            items.iter().map(|item| Ok((item.name.clone(), aggregate_of(&item.expression)?))).collect()
+        }
+    }
+}
+
+/// The aggregate that a column is, if it is one.
+fn aggregate_of(expression: &Expression) -> Result<Option<&'static str>, String> {
+    match expression {
         Expression::Aggregate(call) => Ok(Some(call.function.name_in_plans())),
         _ if expression.has_aggregate() => Err(format!(
             "{expression} computes with an aggregate, which no client can merge over partitions: select the aggregate alone"
         )),
         _ => Ok(None),
-    };
-    match &query.projection {
-        Projection::Star => Ok(Vec::new()),
-        Projection::Value(expression) => Ok(vec![(String::new(), kind(expression)?)]),
-        Projection::Items(items) => items.iter().map(|item| Ok((item.name.clone(), kind(&item.expression)?))).collect(),
     }
 }
 

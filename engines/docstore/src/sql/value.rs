@@ -241,13 +241,15 @@ fn order_arrays(one: &[Value], other: &[Value]) -> Ordering {
     differing.unwrap_or_else(|| one.len().cmp(&other.len()))
 }
 
+/// The places of properties in the order of their names.
+fn places_by_name(pairs: &[(String, Value)]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..pairs.len()).collect();
+    places.sort_by(|&left, &right| pairs[left].0.cmp(&pairs[right].0));
+    places
+}
+
 fn order_objects(one: &[(String, Value)], other: &[(String, Value)]) -> Ordering {
-    let sorted = |pairs: &[(String, Value)]| {
-        let mut places: Vec<usize> = (0..pairs.len()).collect();
-        places.sort_by(|&left, &right| pairs[left].0.cmp(&pairs[right].0));
-        places
-    };
-    let (left, right) = (sorted(one), sorted(other));
+    let (left, right) = (places_by_name(one), places_by_name(other));
     let differing = left.iter().zip(&right).map(|(&left, &right)| {
         let ((one_name, one_value), (other_name, other_value)) = (&one[left], &other[right]);
         one_name.cmp(other_name).then_with(|| one_value.order(other_value))

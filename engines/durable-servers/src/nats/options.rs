@@ -63,13 +63,10 @@ impl Address {
         let servers = servers.ok_or_else(|| failed("a server is not host:port"))?;
         let user = match credentials.map(|who| who.split_once(':').unwrap_or((who, ""))) {
             None => None,
-            Some((user, password)) => {
-                let decoded = |text| percent_decode_str(text).decode_utf8().map(|text| text.into_owned());
-                match (decoded(user), decoded(password)) {
-                    (Ok(user), Ok(password)) => Some((user, password)),
-                    _ => return Err(failed("user or password is not UTF-8")),
-                }
-            }
+            Some((user, password)) => match (decoded(user), decoded(password)) {
+                (Some(user), Some(password)) => Some((user, password)),
+                _ => return Err(failed("user or password is not UTF-8")),
+            },
         };
         Ok(Self { servers, user, hub: hub.to_owned() })
     }
@@ -78,6 +75,11 @@ impl Address {
     pub(super) fn server(&self) -> String {
         format!("NATS {}, hub {}", self.servers.join(","), self.hub)
     }
+}
+
+/// Percent-decoded text; `None` if it is not UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned())
 }
 
 /// `host:port` with the port filled in.

@@ -36,6 +36,13 @@ pub(super) struct Log {
     room: Condvar,
 }
 
+impl Queue {
+    /// Whether a frame has to wait for room.
+    fn is_full(&self) -> bool {
+        self.frames.bytes() + self.blob_bytes > WAITING_BYTES_MAX && !self.is_closed && !self.is_halted
+    }
+}
+
 impl Log {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -44,10 +51,7 @@ impl Log {
     /// Puts a frame and its blobs in; waits for room.
     pub(super) fn push(&self, sealed: SealedFrame<'_>) {
         let mut queue = self.lock();
-        let is_full = |queue: &mut Queue| {
-            queue.frames.bytes() + queue.blob_bytes > WAITING_BYTES_MAX && !queue.is_closed && !queue.is_halted
-        };
-        queue = self.room.wait_while(queue, is_full).unwrap_or_else(PoisonError::into_inner);
+        queue = self.room.wait_while(queue, |queue| queue.is_full()).unwrap_or_else(PoisonError::into_inner);
         queue.blob_bytes += sealed.blobs.iter().map(|(_, payload)| payload.len()).sum::<usize>();
         queue.blobs.extend(sealed.blobs);
         queue.frames.push(sealed.frame);

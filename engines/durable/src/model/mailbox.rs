@@ -66,10 +66,10 @@ impl Mailbox {
 
     /// Everything, in the order it came.
     pub(super) fn into_letters(self) -> Vec<(Name, Payload)> {
-        let named = |(name, letters): (Name, VecDeque<(u64, Payload)>)| {
-            letters.into_iter().map(move |(came, data)| (came, name.clone(), data))
-        };
-        let mut all: Vec<_> = self.letters.into_iter().flat_map(named).collect();
+        let mut all: Vec<(u64, Name, Payload)> = Vec::new();
+        for (name, letters) in self.letters {
+            all.extend(letters.into_iter().map(|(came, data)| (came, name.clone(), data)));
+        }
         all.sort_unstable_by_key(|(came, ..)| *came);
         all.into_iter().map(|(_, name, data)| (name, data)).collect()
     }

@@ -42,14 +42,15 @@ impl Program for NoProgram {
     }
 
     fn run(&self, call: ActivityCall) -> ActivityFuture {
-        let failure = Failure::new(FailureKind::Unregistered, format!("there is no code of {}", call.name));
-        Box::pin(std::future::ready(Err(failure)))
+        Box::pin(std::future::ready(Err(no_code(call.name.as_str()))))
     }
 
     fn operate(&self, _: &EntityId, state: Option<&Payload>, operations: &[Operation], _: Time) -> EntityStep {
-        let none = |operation: &Operation| {
-            Err(Failure::new(FailureKind::Unregistered, format!("there is no code of {}", operation.name)))
-        };
-        EntityStep { state: state.cloned(), results: operations.iter().map(none).collect(), messages: Vec::new() }
+        let results = operations.iter().map(|operation| Err(no_code(operation.name.as_str()))).collect();
+        EntityStep { state: state.cloned(), results, messages: Vec::new() }
     }
+}
+
+fn no_code(name: &str) -> Failure {
+    Failure::new(FailureKind::Unregistered, format!("there is no code of {name}"))
 }

@@ -76,14 +76,15 @@ impl Partition {
 
     /// Orchestrations that wait for a sub-orchestration, an operation or a lock, and for whose.
     pub(crate) fn open_calls(&self) -> Vec<(InstanceId, BTreeSet<InstanceId>)> {
-        let open = |instance: &Instance| {
-            let execution = instance.execution()?;
-            let is_open = matches!(execution.status, Status::Running | Status::Suspended) && !execution.is_continuing;
-            let called = if is_open { called(execution) } else { BTreeSet::new() };
-            (!called.is_empty()).then(|| (instance.id.clone(), called))
-        };
-        self.table.from(0).filter_map(|(_, instance)| open(instance)).collect()
+        self.table.from(0).filter_map(|(_, instance)| open_calls(instance)).collect()
     }
+}
+
+fn open_calls(instance: &Instance) -> Option<(InstanceId, BTreeSet<InstanceId>)> {
+    let execution = instance.execution()?;
+    let is_open = matches!(execution.status, Status::Running | Status::Suspended) && !execution.is_continuing;
+    let called = if is_open { called(execution) } else { BTreeSet::new() };
+    (!called.is_empty()).then(|| (instance.id.clone(), called))
 }
 
 /// The instances whose responses an execution has not got.

@@ -80,13 +80,15 @@ fn add(given: &Arguments<'_>) -> Option<Value> {
     text(sum)
 }
 
+/// Months since the beginning of year 0.
+fn months(ticks: i64) -> i64 {
+    let (year, month, _) = date(ticks.div_euclid(TICKS_PER_DAY));
+    year * 12 + month - 1
+}
+
 /// Boundaries of the part that lie between two points in time.
 fn difference(given: &Arguments<'_>) -> Option<Value> {
     let ((_, part), begin, end) = (part_named(given.text(0)?)?, ticks_of(given, 1)?, ticks_of(given, 2)?);
-    let months = |ticks: i64| {
-        let (year, month, _) = date(ticks.div_euclid(TICKS_PER_DAY));
-        year * 12 + month - 1
-    };
     let count = match part {
         Part::Ticks(each) => end.div_euclid(each) - begin.div_euclid(each),
         Part::Nanosecond => (end - begin).checked_mul(100)?,

@@ -236,16 +236,18 @@ impl Audit {
 
     /// Executions that have not ended, of instances that are still there.
     pub(super) fn open(&self) -> Vec<String> {
-        let of = |(at, book): (usize, &Book)| -> Vec<String> {
-            let open = book.executions.iter().filter(|(_, execution)| !execution.is_ended);
-            open.map(|((handle, generation), _)| format!("{handle}/{generation} of {at}: {:?}", book.ids.get(handle)))
-                .collect()
-        };
-        self.books.iter().enumerate().flat_map(of).collect()
+        self.books.iter().enumerate().flat_map(|(at, book)| book.open(at)).collect()
     }
 }
 
 impl Book {
+    /// Executions of partition `at` that have not ended.
+    fn open(&self, at: usize) -> Vec<String> {
+        let open = self.executions.iter().filter(|(_, execution)| !execution.is_ended);
+        open.map(|((handle, generation), _)| format!("{handle}/{generation} of {at}: {:?}", self.ids.get(handle)))
+            .collect()
+    }
+
     fn created(&mut self, handle: u64, id: InstanceId) {
         let before = self.handles.insert(id.clone(), handle);
         assert!(before.is_none(), "{id} is created as {handle} and as {before:?}");

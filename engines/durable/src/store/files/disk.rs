@@ -54,6 +54,13 @@ pub(crate) struct FolderEntry {
     pub(crate) is_folder: bool,
 }
 
+impl FolderEntry {
+    fn read(entry: &std::fs::DirEntry) -> io::Result<Self> {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        Ok(Self { name, is_folder: entry.file_type()?.is_dir() })
+    }
+}
+
 /// The disk of this machine.
 #[derive(Debug)]
 pub(crate) struct RealDisk;
@@ -71,12 +78,7 @@ impl Disk for RealDisk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<FolderEntry>> {
-        let listed = |entry: io::Result<std::fs::DirEntry>| {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            Ok(FolderEntry { name, is_folder: entry.file_type()?.is_dir() })
-        };
-        std::fs::read_dir(folder)?.map(listed).collect()
+        std::fs::read_dir(folder)?.map(|entry| FolderEntry::read(&entry?)).collect()
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
