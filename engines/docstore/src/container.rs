@@ -14,7 +14,7 @@ use crate::definition::Definition;
 use crate::document::Document;
 use crate::effective_key::EffectiveKey;
 use crate::moment::Moment;
-use crate::partition::{Command, Done, Operation, Partition, Refusal, Stamp, Step};
+use crate::partition::{Command, Completed, Operation, Partition, Refusal, Stamp, Step};
 use crate::partition_key::PartitionKey;
 use crate::ranges::{Range, Ranges};
 use crate::resource_id::ContainerId;
@@ -310,7 +310,7 @@ impl Container {
         effective: &EffectiveKey,
         moment: &Moment,
         commands: &[Command],
-    ) -> Result<(u32, Done<Vec<Step>>), Refusal> {
+    ) -> Result<(u32, Completed<Vec<Step>>), Refusal> {
         let (range, done) = self.at(effective.place(), |partition| partition.transact(moment, commands))?;
         if done.text_bytes > self.setting.split_bytes && self.setting.journal.check().is_ok() {
             self.relieve(range, moment.now);

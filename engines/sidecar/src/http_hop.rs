@@ -68,7 +68,7 @@ async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<
 }
 
 /// Retry of a request that a kept connection did not carry.
-enum Again {
+enum Retry {
     /// It was not sent, and here it is.
     Unsent(Request<RequestBody>),
     /// It may have been sent; what may be repeated was remembered.
@@ -85,13 +85,13 @@ async fn send(
     let again = match head(hop, &mut lease, request, progress).await? {
         Ok(response) => return Ok((response, lease)),
         Err(mut error) => match (error.take_message(), spare) {
-            (Some(request), _) if lease.is_reused => Again::Unsent(request),
-            (_, Some(spare)) if is_broken(error.error()) => Again::Repeatable(spare),
+            (Some(request), _) if lease.is_reused => Retry::Unsent(request),
+            (_, Some(spare)) if is_broken(error.error()) => Retry::Repeatable(spare),
             _ => return Err(broken(error.error())),
         },
     };
     drop(lease);
-    let (Again::Unsent(request) | Again::Repeatable(request)) = again;
+    let (Retry::Unsent(request) | Retry::Repeatable(request)) = again;
     let mut lease = hop.pool.lease(ConnectionChoice::New).await?;
     match head(hop, &mut lease, request, progress).await? {
         Ok(response) => Ok((response, lease)),
@@ -99,7 +99,7 @@ async fn send(
     }
 }
 
-type Sent = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+type SendResult = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
 
 /// The head of the response. The timeout starts anew for as long as the caller's body gets on.
 async fn head(
@@ -107,7 +107,7 @@ async fn head(
     lease: &mut Lease,
     request: Request<RequestBody>,
     progress: Option<&Progress>,
-) -> Result<Sent, Failure> {
+) -> Result<SendResult, Failure> {
     let timeout = hop.limits.response_timeout();
     let mut sent = pin!(lease.sender.try_send_request(request));
     loop {

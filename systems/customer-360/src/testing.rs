@@ -24,7 +24,7 @@ use crate::telemetry::Telemetry;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Treatment of a request by a fake.
-pub(crate) enum Told {
+pub(crate) enum FakeResponse {
     /// Sends these bytes and waits for the next request.
     Response(String),
     /// Sends these bytes and closes the connection.
@@ -34,12 +34,12 @@ pub(crate) enum Told {
 }
 
 /// A 200 with this body.
-pub(crate) fn ok(body: &str) -> Told {
+pub(crate) fn ok(body: &str) -> FakeResponse {
     response(200, body)
 }
 
-pub(crate) fn response(status: u16, body: &str) -> Told {
-    Told::Response(format!("HTTP/1.1 {status} Told\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+pub(crate) fn response(status: u16, body: &str) -> FakeResponse {
+    FakeResponse::Response(format!("HTTP/1.1 {status} FakeResponse\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
 }
 
 /// A service over bare sockets that remembers the heads of its requests.
@@ -50,7 +50,7 @@ pub(crate) struct Fake {
 
 impl Fake {
     /// `script` is given the number of a request, from 0.
-    pub(crate) async fn start(script: impl Fn(usize) -> Told + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(usize) -> FakeResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -80,7 +80,7 @@ impl Fake {
 
 async fn serve(
     mut stream: TcpStream,
-    script: Arc<impl Fn(usize) -> Told + Send + Sync>,
+    script: Arc<impl Fn(usize) -> FakeResponse + Send + Sync>,
     seen: Arc<Mutex<Vec<String>>>,
 ) {
     while let Some(head) = head_of(&mut stream).await {
@@ -90,9 +90,9 @@ async fn serve(
             seen.len() - 1
         };
         match script(number) {
-            Told::Response(text) => stream.write_all(text.as_bytes()).await.unwrap(),
-            Told::Last(text) => return stream.write_all(text.as_bytes()).await.unwrap(),
-            Told::Nothing => {
+            FakeResponse::Response(text) => stream.write_all(text.as_bytes()).await.unwrap(),
+            FakeResponse::Last(text) => return stream.write_all(text.as_bytes()).await.unwrap(),
+            FakeResponse::Nothing => {
                 let _ = stream.read_u8().await;
                 return;
             }

@@ -175,13 +175,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Fake, SpanRecorder, Told, ask, attribute, serve, url_of_nobody};
+    use crate::testing::{Fake, FakeResponse, SpanRecorder, ask, attribute, serve, url_of_nobody};
 
     const ASKED: &str = "/api/dronedeliveries/utilization?ownerId=o0001&year=2021&month=3";
 
     /// A store that gives every query this response.
     async fn store_with(status: u16, body: &str) -> Fake {
-        let told = Told::new(status, body);
+        let told = FakeResponse::new(status, body);
         Fake::container("ownerId", move |_| std::future::ready(told.clone())).await
     }
 
@@ -233,7 +233,8 @@ mod tests {
         let none = store_with(200, r#"{"Documents":[]}"#).await;
         let away = Fake::start(&[(503, "")]).await;
         let wrong = store_with(400, "").await;
-        let busy = Fake::container("ownerId", async |_| Told::new(429, "").with("x-ms-retry-after-ms", 30_500)).await;
+        let busy =
+            Fake::container("ownerId", async |_| FakeResponse::new(429, "").with("x-ms-retry-after-ms", 30_500)).await;
         let nobody = url_of_nobody().await;
         for (store, status, retry_after) in [
             (&none.url, 404, None),

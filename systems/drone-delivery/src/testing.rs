@@ -43,13 +43,13 @@ impl FakeRequest {
 
 /// A fake's response.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct FakeResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
 
-impl Told {
+impl FakeResponse {
     pub(crate) fn new(status: u16, body: impl ToString) -> Self {
         Self { status, headers: Vec::new(), body: body.to_string() }
     }
@@ -60,7 +60,7 @@ impl Told {
     }
 }
 
-type Script = dyn Fn(FakeRequest) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
+type Script = dyn Fn(FakeRequest) -> Pin<Box<dyn Future<Output = FakeResponse> + Send>> + Send + Sync;
 
 /// A service that responds from a script and remembers the requests it got.
 pub(crate) struct Fake {
@@ -78,7 +78,8 @@ struct FakeState {
 impl Fake {
     /// Gives `responses` one after the other, and the last one from then on.
     pub(crate) async fn start(responses: &[(u16, &str)]) -> Self {
-        let responses: Vec<Told> = responses.iter().map(|(status, body)| Told::new(*status, body)).collect();
+        let responses: Vec<FakeResponse> =
+            responses.iter().map(|(status, body)| FakeResponse::new(*status, body)).collect();
         Self::with(move |asked| {
             let response = responses[asked.number.min(responses.len() - 1)].clone();
             async move { response }
@@ -88,7 +89,7 @@ impl Fake {
 
     pub(crate) async fn with<F>(script: impl Fn(FakeRequest) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Told> + Send + 'static,
+        F: Future<Output = FakeResponse> + Send + 'static,
     {
         let state = Arc::new(FakeState {
             script: Box::new(move |asked| Box::pin(script(asked))),
@@ -107,7 +108,7 @@ impl Fake {
         script: impl Fn(FakeRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Told> + Send + 'static,
+        F: Future<Output = FakeResponse> + Send + 'static,
     {
         let descriptions = AtomicUsize::new(0);
         let script = Arc::new(script);
@@ -140,8 +141,8 @@ impl Fake {
 }
 
 /// The description of a container with this partition key.
-pub(crate) fn described(key: &str) -> Told {
-    Told::new(200, json!({ "id": "c", "partitionKey": { "paths": [format!("/{key}")], "version": 2 } }))
+pub(crate) fn described(key: &str) -> FakeResponse {
+    FakeResponse::new(200, json!({ "id": "c", "partitionKey": { "paths": [format!("/{key}")], "version": 2 } }))
 }
 
 async fn respond(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {

@@ -159,7 +159,7 @@ const POLL: Duration = Duration::from_millis(10);
 const POLL_REPLACED: Duration = Duration::from_millis(250);
 
 /// A hub that is open.
-pub(crate) struct Held {
+pub(crate) struct OpenHub {
     pub(crate) engine: Engine,
     pub(crate) client: Client,
     pub(crate) store: StoreKind,
@@ -172,7 +172,7 @@ pub(crate) struct Held {
     _scratch: Option<tempfile::TempDir>,
 }
 
-impl Held {
+impl OpenHub {
     /// Opens the hub. Blocks while the store is made.
     pub(crate) fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
         let wrong = |name, value: String, expected| Err(Error::Setting { name, value, expected });

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::code::{
     ADD, COUNTER, FAN_OUT_FAN_IN, GO, HELLO_CITIES, LAUNCH, LAUNCHER, PERIODIC, WAITING, instance, prefix,
 };
-use crate::hub::{Engine, Held};
+use crate::hub::{Engine, OpenHub};
 use crate::plan::LAUNCHERS;
 use crate::process::{cpu_time, memory_bytes_peak};
 use crate::{Error, Figures, Launch, Plan, Workload};
@@ -44,13 +44,13 @@ struct Mark {
 }
 
 /// Runs `plan` under the number `run`, which no run on this hub has had.
-pub(crate) async fn run(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
+pub(crate) async fn run(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error> {
     let done = tokio::time::timeout(TIMEOUT, measure(held, run, plan));
     done.await.unwrap_or(Err(Error::Late(TIMEOUT)))
 }
 
 /// Forgets the instances of a run, which have ended.
-pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Error> {
+pub(crate) async fn forget(held: &OpenHub, run: u64, plan: &Plan) -> Result<(), Error> {
     let all = || held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() });
     // A node may be lost before it says that it has done it.
     while let Err(error) = all().await {
@@ -68,7 +68,7 @@ pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Err
     Ok(())
 }
 
-async fn measure(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
+async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error> {
     let before = Mark::of(held);
     let seen = launch(held, run, plan).await?;
     let seconds = match plan.workload {
@@ -103,7 +103,7 @@ async fn measure(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
 }
 
 impl Mark {
-    fn of(held: &Held) -> Self {
+    fn of(held: &OpenHub) -> Self {
         let partitions = held.engine.stats().partitions;
         let is_grouped = held.batching == Batching::Group;
         Self {
@@ -120,7 +120,7 @@ impl Mark {
 
 /// Waits until `n` orchestrations of a run have ended. A hub in this process shows it in its counts; of a hub on several
 /// nodes, all are queried at intervals.
-async fn all_ended(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Error> {
+async fn all_ended(held: &OpenHub, run: u64, n: u64, before: u64) -> Result<(), Error> {
     const ENDED: [Status; 3] = [Status::Completed, Status::Failed, Status::Terminated];
     match held.engine {
         Engine::Alone(_) => until(|| Mark::of(held).ended >= before + n).await,
@@ -130,7 +130,7 @@ async fn all_ended(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Err
 }
 
 /// Waits until all orchestrations of a run have been started.
-async fn all_started(held: &Held, run: u64, n: u64, before: u64) -> Result<(), Error> {
+async fn all_started(held: &OpenHub, run: u64, n: u64, before: u64) -> Result<(), Error> {
     match held.engine {
         Engine::Alone(_) => until(|| started(held) >= before + n).await,
         Engine::Node(_) => count(held, run, n, &[Status::Running]).await?,
@@ -138,12 +138,12 @@ async fn all_started(held: &Held, run: u64, n: u64, before: u64) -> Result<(), E
     Ok(())
 }
 
-fn started(held: &Held) -> u64 {
+fn started(held: &OpenHub) -> u64 {
     held.engine.stats().partitions.iter().map(|partition| partition.counts.started).sum()
 }
 
 /// Waits until `n` orchestrations of a run have one of these states, wherever they are.
-async fn count(held: &Held, run: u64, n: u64, statuses: &[Status]) -> Result<(), Error> {
+async fn count(held: &OpenHub, run: u64, n: u64, statuses: &[Status]) -> Result<(), Error> {
     let filter = Filter { prefix: prefix(run), statuses: statuses.to_vec(), ..Filter::default() };
     while held.client.count(filter.clone()).await? < n {
         tokio::time::sleep(POLL_ALL).await;
@@ -157,7 +157,7 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<WorkloadFigures, Error> {
+async fn launch(held: &OpenHub, run: u64, plan: &Plan) -> Result<WorkloadFigures, Error> {
     let mut seen = WorkloadFigures::default();
     match (plan.workload, plan.launch) {
         (Workload::HelloCities, Launch::Direct) => {
@@ -181,7 +181,7 @@ async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<WorkloadFigures, E
     Ok(seen)
 }
 
-async fn start_all(held: &Held, run: u64, n: u64, start: impl Fn() -> Result<Start, Error>) -> Result<(), Error> {
+async fn start_all(held: &OpenHub, run: u64, n: u64, start: impl Fn() -> Result<Start, Error>) -> Result<(), Error> {
     let mut first = 0;
     while first < n {
         let end = n.min(first + STARTS_MAX);
@@ -197,7 +197,7 @@ async fn start_all(held: &Held, run: u64, n: u64, start: impl Fn() -> Result<Sta
     Ok(())
 }
 
-async fn signal_launchers(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+async fn signal_launchers(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
     for launcher in 0..LAUNCHERS {
         let (first, end) = (n * launcher / LAUNCHERS, n * (launcher + 1) / LAUNCHERS);
         let id = LAUNCHER.id(format!("{run}-{launcher}"))?;
@@ -207,7 +207,7 @@ async fn signal_launchers(held: &Held, run: u64, n: u64) -> Result<(), Error> {
 }
 
 /// Each when the one before it has ended; the median of their latencies in milliseconds.
-async fn one_by_one(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+async fn one_by_one(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
     let mut latencies = Vec::new();
     for number in 0..n {
         let start = HELLO_CITIES.start(&())?.id(instance(run, number)?.as_str())?;
@@ -224,7 +224,7 @@ fn counter(run: u64) -> Result<EntityId, Error> {
     Ok(COUNTER.id(run.to_string())?)
 }
 
-async fn signal_counter(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+async fn signal_counter(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
     let id = counter(run)?;
     let mut senders = JoinSet::new();
     for sender in 0..SENDERS.min(n) {
@@ -240,7 +240,7 @@ async fn signal_counter(held: &Held, run: u64, n: u64) -> Result<(), Error> {
     all_sent(senders).await
 }
 
-async fn raise_all(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+async fn raise_all(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
     let mut senders = JoinSet::new();
     for sender in 0..SENDERS.min(n) {
         let client = held.client.clone();
@@ -264,7 +264,7 @@ async fn all_sent(mut senders: JoinSet<Result<(), narrows_durable::Error>>) -> R
 }
 
 /// Waits until the counter has all of them. The seconds from its creation to its last operation.
-async fn counted(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+async fn counted(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
     let id = counter(run)?;
     while held.client.state_of(COUNTER, &id).await? != Some(n) {
         tokio::time::sleep(POLL).await;
@@ -275,7 +275,7 @@ async fn counted(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
 }
 
 /// The seconds from the earliest creation to the latest completion; all must have completed.
-async fn completed(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+async fn completed(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
     let filter = Filter { prefix: prefix(run), ..Filter::default() };
     let (mut span, mut completed, mut next) = (Span::default(), 0, None);
     loop {

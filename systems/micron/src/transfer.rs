@@ -43,7 +43,7 @@ pub(crate) struct Transfer {
 
 /// A completed transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Done {
+pub(crate) struct TransferResult {
     /// The transfer's number in the ledger.
     transfer: String,
     /// Quantity that is left of the one item.
@@ -88,7 +88,7 @@ impl Transfers {
         pool: &Pool,
         ledger: &Ledger,
         transfer: Transfer,
-    ) -> Result<Done, NotDone> {
+    ) -> Result<TransferResult, NotDone> {
         let mut entry = ledger.enter();
         let mut retries = 0;
         loop {
@@ -96,7 +96,7 @@ impl Transfers {
                 Ok((from_quantity, to_quantity)) => {
                     let transfer_id = entry.id();
                     entry.acknowledge(transfer.amount);
-                    return Ok(Done { transfer: transfer_id, from_quantity, to_quantity, retries });
+                    return Ok(TransferResult { transfer: transfer_id, from_quantity, to_quantity, retries });
                 }
                 Err(NotDone::Failed { failure, .. }) => {
                     let pause = failure.is_transient().then(|| self.retries.pause(retries, random())).flatten();

@@ -8,7 +8,7 @@ use super::response::{Failure, Reply};
 use super::{batch, headers, point_operations, queries};
 use crate::container::Container;
 use crate::moment::Moment;
-use crate::partition::{Done, Operation, Page, Partition, Refusal};
+use crate::partition::{Completed, Operation, Page, Partition, Refusal};
 
 impl From<Refusal> for Failure {
     fn from(refused: Refusal) -> Self {
@@ -39,7 +39,7 @@ pub(super) fn post(moment: &Moment, container: &Container, headers: &HeaderMap, 
 }
 
 /// A page of a list from one range.
-pub(super) fn page(container: &Container, range: u32, done: &Done<Page>) -> Reply {
+pub(super) fn page(container: &Container, range: u32, done: &Completed<Page>) -> Reply {
     let Page { documents, next } = &done.outcome;
     let (rid, count) = (&container.rid, documents.len());
     let body = format!("{{\"_rid\":\"{rid}\",\"Documents\":[{}],\"_count\":{count}}}", documents.join(","));

@@ -12,7 +12,7 @@ use super::walk::Walk;
 use crate::container::Container;
 use crate::http_date;
 use crate::moment::Moment;
-use crate::partition::{Changes, Done, Partition, Scope, Since};
+use crate::partition::{Changes, Completed, Partition, Scope, Since};
 use crate::ranges::Range;
 use crate::sql::Progress;
 
@@ -72,7 +72,7 @@ fn changes(moment: &Moment, container: &Container, headers: &HeaderMap) -> Resul
     Ok(changed(container, range, &done))
 }
 
-fn changed(container: &Container, range: u32, done: &Done<Changes>) -> Reply {
+fn changed(container: &Container, range: u32, done: &Completed<Changes>) -> Reply {
     let Changes { documents, until } = &done.outcome;
     let (rid, count) = (&container.rid, documents.len());
     let (status, body) = if documents.is_empty() {

@@ -17,7 +17,7 @@ use super::walk::Walk;
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::moment::{Moment, Pace};
-use crate::partition::{Done, Partition, Refusal};
+use crate::partition::{Completed, Partition, Refusal};
 use crate::query::Selection;
 use crate::ranges::Range;
 use crate::sql::{Batch, Features, Plan, Progress, TooMuchWork};
@@ -184,7 +184,7 @@ fn merged_page(
 fn results(
     container: &Container,
     range: u32,
-    done: Done<Result<Batch, TooMuchWork>>,
+    done: Completed<Result<Batch, TooMuchWork>>,
 ) -> Result<(Reply, Option<Progress>), Failure> {
     let batch = done.outcome.map_err(|too_much| Failure::from(too_much).with_charge(done.charge))?;
     let Batch { items, next, .. } = batch;

@@ -30,7 +30,7 @@ pub(crate) use self::write::{Command, MAX_DOCUMENT_BYTES, Operation, Outcome, St
 
 /// Result, with its cost and the partition's log sequence number after it.
 #[derive(Debug)]
-pub(crate) struct Done<T> {
+pub(crate) struct Completed<T> {
     pub(crate) outcome: T,
     pub(crate) charge: Charge,
     pub(crate) lsn: u64,
@@ -124,7 +124,13 @@ impl Partition {
     }
 
     /// Reads up to `limit` documents, from document number `from` on.
-    pub(crate) fn list(&self, moment: &Moment, scope: &Scope, from: u64, limit: usize) -> Result<Done<Page>, Refusal> {
+    pub(crate) fn list(
+        &self,
+        moment: &Moment,
+        scope: &Scope,
+        from: u64,
+        limit: usize,
+    ) -> Result<Completed<Page>, Refusal> {
         self.metered(moment, |state| {
             let (documents, next) = state.list(scope, state.position_of(from), limit);
             let next = next.map(|position| state.entries[position as usize].number);
@@ -140,7 +146,7 @@ impl Partition {
         scope: &Scope,
         since: Since,
         limit: usize,
-    ) -> Result<Done<Changes>, Refusal> {
+    ) -> Result<Completed<Changes>, Refusal> {
         self.metered(moment, |state| {
             let changes = state.changes(scope, since, limit);
             let bytes = changes.documents.iter().map(String::len).sum();
@@ -149,7 +155,7 @@ impl Partition {
     }
 
     /// Runs operations as one transaction: all of them or none.
-    pub(crate) fn transact(&self, moment: &Moment, commands: &[Command]) -> Result<Done<Vec<Step>>, Refusal> {
+    pub(crate) fn transact(&self, moment: &Moment, commands: &[Command]) -> Result<Completed<Vec<Step>>, Refusal> {
         let unix_s = self.unix_s(moment.now);
         let is_write = commands.iter().any(|command| !command.operation.is_read());
         if is_write {
@@ -204,7 +210,7 @@ impl Partition {
         &self,
         moment: &Moment,
         run: impl FnOnce(&mut State) -> Result<(T, Charge), Undone>,
-    ) -> Result<Done<T>, Refusal> {
+    ) -> Result<Completed<T>, Refusal> {
         let mut state = self.admitted(moment)?;
         match run(&mut state) {
             Ok((outcome, charge)) => state.booked(moment, outcome, charge),
@@ -234,14 +240,14 @@ impl Partition {
 
 impl State {
     /// Books a request, if the budget covers its charge.
-    fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Done<T>, Refusal> {
+    fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Completed<T>, Refusal> {
         if !self.budget.covers(charge) {
             return Err(self.uncovered(moment));
         }
         self.budget.spend(charge);
         self.consumed = self.consumed + charge;
         moment.saw(self.ticket);
-        Ok(Done { outcome, charge, lsn: self.lsn, text_bytes: self.text_bytes })
+        Ok(Completed { outcome, charge, lsn: self.lsn, text_bytes: self.text_bytes })
     }
 
     fn uncovered(&mut self, moment: &Moment) -> Refusal {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::state::{State, as_position, parsed};
 use super::texts::Texts;
-use super::{Done, Partition, Refusal, Undone};
+use super::{Completed, Partition, Refusal, Undone};
 use crate::charge::Charge;
 use crate::index::entries_of;
 use crate::moment::{Moment, Pace};
@@ -37,7 +37,7 @@ impl Partition {
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<PageResult>, Refusal> {
+    ) -> Result<Completed<PageResult>, Refusal> {
         match moment.pace() {
             Pace::Brief => self.brief_query(moment, selection, progress, limit).inspect_err(|refused| {
                 if *refused == Refusal::Long {
@@ -54,7 +54,7 @@ impl Partition {
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<PageResult>, Refusal> {
+    ) -> Result<Completed<PageResult>, Refusal> {
         self.metered(moment, |state| {
             let conditions = state.conditions(selection);
             if state.indexed.is_some() || conditions.lookups() > BRIEF_LOOKUPS {
@@ -75,7 +75,7 @@ impl Partition {
         selection: &Selection,
         progress: &Progress,
         limit: usize,
-    ) -> Result<Done<PageResult>, Refusal> {
+    ) -> Result<Completed<PageResult>, Refusal> {
         while self.index_some() {}
         let (lsn, candidates, documents) = {
             let state = self.admitted(moment)?;
@@ -95,7 +95,7 @@ impl Partition {
             return Err(Refusal::Long);
         }
         let done = state.booked(moment, batch, charge)?;
-        Ok(Done { lsn, ..done })
+        Ok(Completed { lsn, ..done })
     }
 
     /// Adds some of the slots that the index does not have yet. Returns whether any may remain. Reads their texts

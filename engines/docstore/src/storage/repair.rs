@@ -27,12 +27,12 @@ const NAMED_MAX: usize = 5;
 pub struct Repair {
     folder: Folder,
     findings: Vec<String>,
-    rest: Rest,
+    rest: ReadableContent,
 }
 
 /// The readable content.
 #[derive(Debug, Default)]
-struct Rest {
+struct ReadableContent {
     commits: Option<Commits>,
     next_number: u32,
     databases: Vec<DatabaseRecord>,
@@ -107,7 +107,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn rest(&mut self) -> Rest {
+    fn rest(&mut self) -> ReadableContent {
         if let Err(Fault::Damaged(what)) = schema::check_tables(self.connection) {
             self.findings.push(what);
         }
@@ -138,7 +138,7 @@ impl Reader<'_> {
         let numbers = databases.iter().map(|database| database.number);
         let numbers = numbers.chain(containers.iter().map(|container| container.record.id.container));
         let next_number = numbers.max().map_or(0, |last| last.saturating_add(1)).max(next_number);
-        Rest { commits, next_number, databases, containers }
+        ReadableContent { commits, next_number, databases, containers }
     }
 
     fn container(&mut self, record: ContainerRecord, noted: BTreeMap<u32, Mark>) -> SalvagedContainer {
@@ -243,7 +243,7 @@ impl SalvagedContainer {
     }
 }
 
-impl Rest {
+impl ReadableContent {
     /// Writes all of it to a new database.
     fn write(&self, draft: &Path) -> Result<Commits, Fault> {
         let mut connection = disk::create(draft)?;

@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use narrows_durable::PartitionId;
 
-use super::link::{Behind, Found, Link, RequestFailure};
+use super::link::{Behind, Link, RequestFailure, StoredMessage};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
@@ -20,12 +20,12 @@ const REFERENCE_BYTES: usize = 8 + 8 + 4;
 const ATTEMPTS_MAX: usize = 8;
 
 /// Why a blob cannot be had.
-pub(super) enum Unread {
+pub(super) enum ReadFailure {
     Failed(RequestFailure),
     Damaged(String),
 }
 
-impl From<RequestFailure> for Unread {
+impl From<RequestFailure> for ReadFailure {
     fn from(failed: RequestFailure) -> Self {
         Self::Failed(failed)
     }
@@ -64,28 +64,28 @@ pub(super) async fn put(link: &Link, subjects: &Subjects, name: &str, bytes: &[u
 }
 
 /// The bytes under a name.
-pub(super) async fn get(link: &Link, subjects: &Subjects, name: &str) -> Result<Option<Vec<u8>>, Unread> {
+pub(super) async fn get(link: &Link, subjects: &Subjects, name: &str) -> Result<Option<Vec<u8>>, ReadFailure> {
     let Some(found) = link.last(&subjects.names_stream(), &subjects.blob(name)).await? else { return Ok(None) };
-    let (head, body) = decode(&found.payload).map_err(Unread::Damaged)?;
+    let (head, body) = decode(&found.payload).map_err(ReadFailure::Damaged)?;
     if head.sort != Sort::Blob || head.epoch != u64::from(crc32fast::hash(name.as_bytes())) {
-        return Err(Unread::Damaged("it is the message of something else".to_owned()));
+        return Err(ReadFailure::Damaged("it is the message of something else".to_owned()));
     }
     if head.parts == 1 {
         return Ok(Some(body.to_vec()));
     }
     let Some((blob, length, crc)) = referred(body) else {
-        return Err(Unread::Damaged(format!("a reference of {} bytes, expected {REFERENCE_BYTES}", body.len())));
+        return Err(ReadFailure::Damaged(format!("a reference of {} bytes, expected {REFERENCE_BYTES}", body.len())));
     };
     let mut bytes = Vec::new();
     for number in 0..head.parts {
         let subject = subjects.part(blob, &number.to_string());
         let Some(part) = link.last(&subjects.parts_stream(), &subject).await? else {
-            return Err(Unread::Damaged(format!("part {number} of {} is missing", head.parts)));
+            return Err(ReadFailure::Damaged(format!("part {number} of {} is missing", head.parts)));
         };
         bytes.extend_from_slice(&part.payload);
     }
     if bytes.len() as u64 != length || crc32fast::hash(&bytes) != crc {
-        return Err(Unread::Damaged("its checksum does not fit its bytes".to_owned()));
+        return Err(ReadFailure::Damaged("its checksum does not fit its bytes".to_owned()));
     }
     Ok(Some(bytes))
 }
@@ -120,7 +120,7 @@ pub(super) async fn raw(
 
 /// The long blob that a message refers to, and its parts. Only if it is whole: a damaged
 /// one could name the parts of another blob.
-fn reference(found: &Found) -> Option<(i64, u32)> {
+fn reference(found: &StoredMessage) -> Option<(i64, u32)> {
     let (head, body) = decode(&found.payload).ok()?;
     (head.parts > 1).then(|| referred(body).map(|(blob, ..)| (blob, head.parts)))?
 }

@@ -86,7 +86,7 @@ impl RequestFailure {
 
 /// A message of a stream.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct StoredMessage {
     pub(super) sequence: u64,
     pub(super) payload: Bytes,
 }
@@ -160,7 +160,7 @@ impl Link {
                         Behind::Last { stream: last, .. } => self.at(stream, last + 1).await?,
                         Behind::Any(_) | Behind::LastOfSubject(_) => self.last(stream, subject).await?,
                     };
-                    let is_ours = |found: &Found| found.payload == payload;
+                    let is_ours = |found: &StoredMessage| found.payload == payload;
                     return found.filter(is_ours).map(|found| found.sequence).ok_or(RequestFailure::Moved);
                 }
                 Err(failed) => retry.after(failed).await?,
@@ -187,16 +187,16 @@ impl Link {
     }
 
     /// The message of a number, if it is there.
-    pub(super) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Found>, RequestFailure> {
-        self.get(stream, Which::At(sequence)).await
+    pub(super) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<StoredMessage>, RequestFailure> {
+        self.get(stream, MessageChoice::At(sequence)).await
     }
 
     /// The last message of a subject.
-    pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Found>, RequestFailure> {
-        self.get(stream, Which::Last(subject)).await
+    pub(super) async fn last(&self, stream: &str, subject: &str) -> Result<Option<StoredMessage>, RequestFailure> {
+        self.get(stream, MessageChoice::Last(subject)).await
     }
 
-    async fn get(&self, stream: &str, which: Which<'_>) -> Result<Option<Found>, RequestFailure> {
+    async fn get(&self, stream: &str, which: MessageChoice<'_>) -> Result<Option<StoredMessage>, RequestFailure> {
         if !self.has_begun(stream).await? {
             return Ok(None);
         }
@@ -205,11 +205,11 @@ impl Link {
         loop {
             let request = stream.raw_message_builder();
             let request = match which {
-                Which::At(sequence) => request.sequence(sequence),
-                Which::Last(subject) => request.last_by_subject(subject),
+                MessageChoice::At(sequence) => request.sequence(sequence),
+                MessageChoice::Last(subject) => request.last_by_subject(subject),
             };
             let error = match request.send().await {
-                Ok(found) => return Ok(Some(Found { sequence: found.sequence, payload: found.payload })),
+                Ok(found) => return Ok(Some(StoredMessage { sequence: found.sequence, payload: found.payload })),
                 Err(error) => error,
             };
             match error.kind() {
@@ -354,7 +354,7 @@ fn is_since(version: &str, since: [u32; 3]) -> bool {
 
 /// Which message of a stream.
 #[derive(Clone, Copy)]
-enum Which<'a> {
+enum MessageChoice<'a> {
     At(u64),
     Last(&'a str),
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_durable::PartitionId;
 use narrows_durable::store::FrameBatch;
 
-use super::link::{Behind, Found, Link, RequestFailure};
+use super::link::{Behind, Link, RequestFailure, StoredMessage};
 use super::owner::{self, Ownership};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
@@ -179,7 +179,7 @@ pub(super) async fn end(
 }
 
 /// A message that should be there. A server that stood still and believes for a moment that it still leads may not have it.
-async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Found>, RequestFailure> {
+async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<StoredMessage>, RequestFailure> {
     for _ in 0..ATTEMPTS {
         if let Some(found) = link.at(stream, sequence).await? {
             return Ok(Some(found));
@@ -190,11 +190,16 @@ async fn present(link: &Link, stream: &str, sequence: u64) -> Result<Option<Foun
 }
 
 /// Reads a page of messages from number `from` to `to`, at most [`PAGE`]; and the number to go on with.
-pub(super) async fn page(link: &Link, stream: &str, from: u64, to: u64) -> Result<(Vec<Found>, u64), RequestFailure> {
+pub(super) async fn page(
+    link: &Link,
+    stream: &str,
+    from: u64,
+    to: u64,
+) -> Result<(Vec<StoredMessage>, u64), RequestFailure> {
     use futures_util::{StreamExt as _, TryStreamExt as _};
     let behind = to.min(from.saturating_add(PAGE - 1)) + 1;
     let fetched = futures_util::stream::iter(from..behind).map(|sequence| link.at(stream, sequence));
-    let found: Vec<Option<Found>> = fetched.buffered(PAGE as usize).try_collect().await?;
+    let found: Vec<Option<StoredMessage>> = fetched.buffered(PAGE as usize).try_collect().await?;
     Ok((found.into_iter().flatten().collect(), behind))
 }
 
@@ -240,7 +245,7 @@ pub(super) struct Joiner {
 
 impl Joiner {
     /// Takes the next message of a stream; the batch that it completes, if it does.
-    pub(super) fn push(&mut self, found: &Found) -> Result<Option<Batch>, String> {
+    pub(super) fn push(&mut self, found: &StoredMessage) -> Result<Option<Batch>, String> {
         let (head, body) = decode(&found.payload)?;
         if head.sort != Sort::Frames {
             self.begun = None;
@@ -268,8 +273,8 @@ impl Joiner {
 mod tests {
     use super::*;
 
-    fn found(sequence: u64, head: Head) -> Found {
-        Found { sequence, payload: encode(head, &sequence.to_le_bytes()).into() }
+    fn found(sequence: u64, head: Head) -> StoredMessage {
+        StoredMessage { sequence, payload: encode(head, &sequence.to_le_bytes()).into() }
     }
 
     fn part(part: u32, parts: u32, position: u64) -> Head {

@@ -130,8 +130,8 @@ impl NatsStore {
         let read = self.call("read", &what, move |link, subjects| async move {
             match owner::read(&link, &subjects, partition).await {
                 Ok(found) => Ok(Ok(found)),
-                Err(owner::Unread::Failed(failed)) => Err(failed),
-                Err(owner::Unread::Damaged(sequence, why)) => Ok(Err((sequence, why))),
+                Err(owner::ReadFailure::Failed(failed)) => Err(failed),
+                Err(owner::ReadFailure::Damaged(sequence, why)) => Ok(Err((sequence, why))),
             }
         });
         match read {
@@ -352,8 +352,8 @@ impl Store for NatsStore {
         let got = self.call("read", format!("blob {name}"), move |link, subjects| async move {
             match blobs::get(&link, &subjects, &blob).await {
                 Ok(bytes) => Ok(Ok(bytes)),
-                Err(blobs::Unread::Failed(failed)) => Err(failed),
-                Err(blobs::Unread::Damaged(why)) => Ok(Err(why)),
+                Err(blobs::ReadFailure::Failed(failed)) => Err(failed),
+                Err(blobs::ReadFailure::Damaged(why)) => Ok(Err(why)),
             }
         })?;
         got.map_err(|why| self.damaged(format!("blob {name}"), why))

@@ -8,7 +8,7 @@
 use narrows_durable::PartitionId;
 use serde::{Deserialize, Serialize};
 
-use super::link::{Behind, Found, Link, RequestFailure};
+use super::link::{Behind, Link, RequestFailure, StoredMessage};
 use super::record::{Head, Sort, decode, encode};
 use super::subjects::Subjects;
 use crate::calls::unique_number;
@@ -33,25 +33,25 @@ pub(super) struct Ownership {
 }
 
 /// Why it is not known.
-pub(super) enum Unread {
+pub(super) enum ReadFailure {
     Failed(RequestFailure),
     /// Fault of a message, with its number.
     Damaged(u64, String),
 }
 
-impl From<RequestFailure> for Unread {
+impl From<RequestFailure> for ReadFailure {
     fn from(failed: RequestFailure) -> Self {
         Self::Failed(failed)
     }
 }
 
 /// Reads who has a partition.
-pub(super) async fn read(link: &Link, subjects: &Subjects, partition: PartitionId) -> Result<Ownership, Unread> {
+pub(super) async fn read(link: &Link, subjects: &Subjects, partition: PartitionId) -> Result<Ownership, ReadFailure> {
     let (stream, subject) = (subjects.log_stream(partition), subjects.of_partition(partition, "own"));
-    let Some(Found { sequence, payload }) = link.last(&stream, &subject).await? else {
+    let Some(StoredMessage { sequence, payload }) = link.last(&stream, &subject).await? else {
         return Ok(Ownership::default());
     };
-    let damaged = |what| Unread::Damaged(sequence, what);
+    let damaged = |what| ReadFailure::Damaged(sequence, what);
     let (head, body) = decode(&payload).map_err(damaged)?;
     let body: Body = serde_json::from_slice(body).map_err(|error| damaged(error.to_string()))?;
     Ok(Ownership { epoch: head.epoch, owner: body.owner, session: body.session, sequence })

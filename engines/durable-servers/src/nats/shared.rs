@@ -9,7 +9,7 @@ use narrows_durable::{Epoch, PartitionId, Position};
 use super::NatsStore;
 use super::bus::NatsLine;
 use super::link::{Behind, RequestFailure};
-use super::owner::{self, Ownership, Unread};
+use super::owner::{self, Ownership, ReadFailure};
 use super::record::{Head, Sort, decode, encode};
 use crate::names::check_said;
 
@@ -17,7 +17,7 @@ use crate::names::check_said;
 const OWNER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The owner of a partition, as its stream has it.
-enum Read {
+enum PartitionOwner {
     Found(Ownership),
     Damaged,
     Nothing,
@@ -81,18 +81,18 @@ impl SharedStore for NatsStore {
                 let (link, subjects) = (link.clone(), subjects.clone());
                 async move {
                     match tokio::time::timeout(OWNER_TIMEOUT, owner::read(&link, &subjects, partition)).await {
-                        Ok(Ok(found)) => Read::Found(found),
-                        Ok(Err(Unread::Damaged(..))) => Read::Damaged,
-                        Ok(Err(Unread::Failed(_))) | Err(_) => Read::Nothing,
+                        Ok(Ok(found)) => PartitionOwner::Found(found),
+                        Ok(Err(ReadFailure::Damaged(..))) => PartitionOwner::Damaged,
+                        Ok(Err(ReadFailure::Failed(_))) | Err(_) => PartitionOwner::Nothing,
                     }
                 }
             });
             Ok(futures_util::future::join_all(each).await)
         })?;
-        let owner = |(partition, read): (PartitionId, Read)| {
-            let known = if matches!(read, Read::Nothing) { self.remembered(partition) } else { None };
+        let owner = |(partition, read): (PartitionId, PartitionOwner)| {
+            let known = if matches!(read, PartitionOwner::Nothing) { self.remembered(partition) } else { None };
             let found = match (read, known) {
-                (Read::Found(found), _) => self.remember(partition, found),
+                (PartitionOwner::Found(found), _) => self.remember(partition, found),
                 (_, Some(known)) => known,
                 // After the full time, and with the error.
                 (_, None) => self.ownership(partition)?,

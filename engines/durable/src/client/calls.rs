@@ -30,12 +30,12 @@ pub struct Client {
 /// Takes requests to where their partitions are, where that may be another node.
 pub(crate) trait Carry: Send + Sync {
     /// Takes a request away, and sees to it that it is responded to, unless the response is no longer wanted.
-    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Again, reply: Reply);
+    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Repetition, reply: Reply);
 }
 
 /// Whether a request may be made again that may have been done already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Again {
+pub(crate) enum Repetition {
     /// It changes nothing, or nothing more.
     Yes,
     /// It may; it is refused then because the instance exists already, and so was done.
@@ -62,17 +62,22 @@ impl Client {
     }
 
     async fn request(&self, partition: PartitionId, kind: RequestKind) -> Result<Response, Error> {
-        let again = if is_look(&kind) { Again::Yes } else { Again::No };
+        let again = if is_look(&kind) { Repetition::Yes } else { Repetition::No };
         self.request_again(partition, kind, again).await
     }
 
-    async fn request_again(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Response, Error> {
+    async fn request_again(
+        &self,
+        partition: PartitionId,
+        kind: RequestKind,
+        again: Repetition,
+    ) -> Result<Response, Error> {
         let at = usize::from(partition.0);
         let _permit = self.hub.permits[at].acquire().await.map_err(|_| Error::Closed)?;
         self.put(partition, kind, again)?.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn put(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<PendingResponse, Error> {
+    fn put(&self, partition: PartitionId, kind: RequestKind, again: Repetition) -> Result<PendingResponse, Error> {
         if let Some(carrier) = &self.hub.carrier {
             let (reply, response) = oneshot::channel();
             carrier.carry(partition, kind, again, reply);
@@ -109,8 +114,11 @@ impl Client {
     /// [`Error::Closed`] or [`Error::Stopped`] if the hub cannot say what became of them.
     pub async fn start_many(&self, starts: Vec<Start>) -> Result<Vec<Result<InstanceId, Error>>, Error> {
         let mut results: Vec<Result<InstanceId, Error>> = Vec::with_capacity(starts.len());
-        let again =
-            if starts.iter().all(|start| again_of(start) != Again::No) { Again::UntilItExists } else { Again::No };
+        let again = if starts.iter().all(|start| again_of(start) != Repetition::No) {
+            Repetition::UntilItExists
+        } else {
+            Repetition::No
+        };
         let mut lots: Vec<Vec<(usize, Message)>> = self.hub.post.partitions().map(|_| Vec::new()).collect();
         let mut under_way = Vec::new();
         for (at, start) in starts.into_iter().enumerate() {
@@ -145,7 +153,7 @@ impl Client {
         &self,
         partition: PartitionId,
         lot: Vec<(usize, Message)>,
-        again: Again,
+        again: Repetition,
     ) -> Result<(Vec<usize>, PendingResponse), Error> {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
@@ -159,7 +167,7 @@ impl Client {
     /// [`Error::NotFound`]; [`Error::TimedOut`] after `timeout`.
     pub async fn wait(&self, id: &InstanceId, timeout: Duration) -> Result<InstanceView, Error> {
         let partition = id.partition(self.partitions());
-        let mut response = self.put(partition, RequestKind::Wait(id.clone()), Again::Yes)?;
+        let mut response = self.put(partition, RequestKind::Wait(id.clone()), Repetition::Yes)?;
         let alarm = {
             let _context = self.hub.runtime.enter();
             tokio::time::sleep(timeout)
@@ -363,11 +371,11 @@ fn is_look(kind: &RequestKind) -> bool {
 }
 
 /// A start under an identifier that is drawn for it alone may be made again: if it was done, the identifier is taken.
-fn again_of(start: &Start) -> Again {
+fn again_of(start: &Start) -> Repetition {
     match (start.reuse, &start.id) {
-        (Reuse::Ignore, _) => Again::Yes,
-        (_, None) => Again::UntilItExists,
-        _ => Again::No,
+        (Reuse::Ignore, _) => Repetition::Yes,
+        (_, None) => Repetition::UntilItExists,
+        _ => Repetition::No,
     }
 }
 

@@ -8,6 +8,6 @@ mod request;
 mod view;
 
 pub use calls::Client;
-pub(crate) use calls::{Again, Carry};
+pub(crate) use calls::{Carry, Repetition};
 pub use request::Start;
 pub use view::{Filter, InstanceView, Page, Status};

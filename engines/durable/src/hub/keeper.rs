@@ -19,13 +19,13 @@ pub(super) const WAITING_MAX: usize = 8;
 /// The requests of partitions.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
-    Finish(PartitionId, FinishedSnapshot, Kept),
+    Finish(PartitionId, FinishedSnapshot, SnapshotOwner),
 }
 
 pub(super) type Chores = SyncSender<Chore>;
 
 /// The parts of a partition that the thread uses.
-pub(super) struct Kept {
+pub(super) struct SnapshotOwner {
     pub(super) log: Arc<Log>,
     pub(super) meter: Arc<Meter>,
 }
@@ -116,7 +116,7 @@ mod tests {
             payloads_kept: Vec::new(),
         };
         let meter = Arc::new(Meter::default());
-        let kept = Kept { log: Arc::default(), meter: Arc::clone(&meter) };
+        let kept = SnapshotOwner { log: Arc::default(), meter: Arc::clone(&meter) };
         chores.send(Chore::Finish(OURS, finished, kept)).expect("room");
         drop(chores);
         keep(store, &due);

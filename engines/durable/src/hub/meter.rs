@@ -23,15 +23,15 @@ pub(crate) struct Meter {
     clock_leaps: AtomicU64,
     /// When the turn that is under way began, in nanoseconds after `begun`, and one more; 0 if none is.
     turn_began: AtomicU64,
-    begun: Begun,
+    begun: Start,
     last_instance: LastInstance,
     commit_metrics: Option<CommitMetrics>,
 }
 
 #[derive(Debug)]
-struct Begun(Instant);
+struct Start(Instant);
 
-impl Default for Begun {
+impl Default for Start {
     fn default() -> Self {
         Self(Instant::now())
     }

@@ -46,7 +46,7 @@ use crate::client::Client;
 use crate::codec::FORMAT;
 use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::node::exclusion::{self, Silent};
+use crate::node::exclusion::{self, SilentNodes};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
 use crate::stopped;
@@ -78,7 +78,7 @@ impl Hub {
     pub fn open(store: Arc<dyn Store>, program: impl Program, options: HubOptions) -> Result<Self, Error> {
         options.check()?;
         let shape = store.open_or_create(HubShape { partitions: options.partitions, format: FORMAT })?;
-        let silent = Silent::nodes(&*store)?;
+        let silent = SilentNodes::nodes(&*store)?;
         let mut epochs = Vec::new();
         let owner = exclusion::name();
         for partition in (0..shape.partitions).map(PartitionId) {

@@ -10,7 +10,7 @@ use crate::hub::activities::{Task, Whom};
 use crate::hub::clock::Clock;
 use crate::hub::fence::{Fence, Term, Tick};
 use crate::hub::inbox::{CloseMode, Inbox};
-use crate::hub::keeper::{Chore, Chores, Kept};
+use crate::hub::keeper::{Chore, Chores, SnapshotOwner};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
 use crate::hub::tenure::Engine;
@@ -194,7 +194,7 @@ impl PartitionThread {
                 }
                 Effect::Keep(name, bytes) => self.chore(Chore::Keep(self.id, name, bytes)),
                 Effect::Finish(finished) => {
-                    let kept = Kept { log: Arc::clone(&self.log), meter: Arc::clone(&self.meter) };
+                    let kept = SnapshotOwner { log: Arc::clone(&self.log), meter: Arc::clone(&self.meter) };
                     self.chore(Chore::Finish(self.id, finished, kept));
                 }
             }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::{EntityId, Name, Time};
-use crate::model::shared::{Held, Shared, Ticket, Wait};
+use crate::model::shared::{HeldLock, Shared, Ticket, Wait};
 use crate::payload::Payload;
 
 /// A durable timer; await it. It runs from the first time it is polled.
@@ -130,7 +130,7 @@ impl<O> EntityCall<O> {
 
     fn schedule(&mut self, input: Result<Payload, Failure>) -> Result<(), Failure> {
         let input = input?;
-        if let Some(Held { entities, is_granted: true }) = &self.shared.state().lock
+        if let Some(HeldLock { entities, is_granted: true }) = &self.shared.state().lock
             && entities.binary_search(&self.entity).is_err()
         {
             let text = format!("{} is not among the entities locked, and only those can be called", self.entity);
@@ -180,7 +180,7 @@ impl LockRequest {
         if entities.is_empty() {
             return failure("there is no entity to lock");
         }
-        state.lock = Some(Held { entities: entities.clone(), is_granted: false });
+        state.lock = Some(HeldLock { entities: entities.clone(), is_granted: false });
         drop(state);
         self.ticket = Some(self.shared.schedule(Wait::Lock, |id| EventKind::LockRequested { id, entities }));
         Ok(())
@@ -232,7 +232,7 @@ impl Drop for LockGuard {
 
 fn release(shared: &Shared, id: u32) {
     let held = shared.state_mut().lock.take();
-    if let Some(Held { entities, .. }) = held {
+    if let Some(HeldLock { entities, .. }) = held {
         shared.note(EventKind::LockReleased { id, entities });
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct State {
     /// Why the execution cannot go on.
     pub(super) fatal: Option<Box<Failure>>,
     /// The critical section: requested, or held.
-    pub(super) lock: Option<Held>,
+    pub(super) lock: Option<HeldLock>,
     /// How many random numbers were drawn.
     pub(super) draws: u64,
     /// Bytes of values that wait here, and of branches.
@@ -58,7 +58,7 @@ pub(super) struct State {
 }
 
 /// The entities of a critical section.
-pub(super) struct Held {
+pub(super) struct HeldLock {
     pub(super) entities: Vec<EntityId>,
     pub(super) is_granted: bool,
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::directory::{Directory, Peer};
 use super::exchange::Exchange;
-use crate::client::{Again, Carry};
+use crate::client::{Carry, Repetition};
 use crate::codec::{Outcome, Packet, RemoteRequest, Work};
 use crate::error::Error;
 use crate::hub::{Inbox, PendingResponse, Post};
@@ -96,7 +96,7 @@ impl Calls {
         self.open().departed.retain(|run| is_alive(*run));
     }
 
-    async fn request(&self, partition: PartitionId, kind: RequestKind, again: Again) -> Result<Response, Error> {
+    async fn request(&self, partition: PartitionId, kind: RequestKind, again: Repetition) -> Result<Response, Error> {
         let begun = Instant::now();
         let mut changes = self.directory.watch();
         let mut may_be_done = false;
@@ -110,16 +110,18 @@ impl Calls {
                 _ => Outcome::NotDone,
             };
             match outcome {
-                Outcome::Done(result) if may_be_done && again == Again::UntilItExists => return done_before(result),
+                Outcome::Done(result) if may_be_done && again == Repetition::UntilItExists => {
+                    return done_before(result);
+                }
                 Outcome::Done(result) => return result,
-                Outcome::Lost if again == Again::No => return Err(self.unknown(partition)),
+                Outcome::Lost if again == Repetition::No => return Err(self.unknown(partition)),
                 Outcome::Lost => may_be_done = true,
                 Outcome::NotDone => {}
             }
             // A wait has its own timeout.
             if begun.elapsed() >= self.timeout && !matches!(kind, RequestKind::Wait(_)) {
                 let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                let is_unknown = may_be_done && again != Again::Yes;
+                let is_unknown = may_be_done && again != Repetition::Yes;
                 return Err(if is_unknown {
                     self.unknown(partition)
                 } else {
@@ -228,7 +230,7 @@ fn done_before(result: Result<Response, Error>) -> Result<Response, Error> {
 pub(super) struct Carrier(pub(super) Arc<Calls>);
 
 impl Carry for Carrier {
-    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Again, mut reply: Reply) {
+    fn carry(&self, partition: PartitionId, kind: RequestKind, again: Repetition, mut reply: Reply) {
         let calls = Arc::clone(&self.0);
         self.0.runtime.spawn(async move {
             tokio::select! {

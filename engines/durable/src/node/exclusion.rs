@@ -25,9 +25,9 @@ fn is_process(owner: &Owner) -> bool {
 }
 
 /// Nodes that have left records behind and were found to be silent: how often each had said something.
-pub(crate) struct Silent(BTreeMap<String, (u64, u64)>);
+pub(crate) struct SilentNodes(BTreeMap<String, (u64, u64)>);
 
-impl Silent {
+impl SilentNodes {
     /// Finds out which nodes of a hub are alive.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ use farewell::Farewell;
 use lending::Lent;
 use mail::{Control, NodeStatus};
 use moves::Leave;
-use reassembly::Parts;
+use reassembly::Reassembly;
 use record::Identity;
 use serve::PeerRequests;
 
@@ -94,7 +94,7 @@ struct Shared {
     exchange: Arc<Exchange>,
     calls: Arc<Calls>,
     served: Arc<PeerRequests>,
-    parts: Parts,
+    parts: Reassembly,
     lent: Lent,
     farewell: Farewell,
     control: Control,
@@ -153,7 +153,7 @@ impl Node {
             exchange,
             calls,
             served: Arc::new(served),
-            parts: Parts::default(),
+            parts: Reassembly::default(),
             lent: Lent::default(),
             farewell: Farewell::default(),
             control: Control::default(),

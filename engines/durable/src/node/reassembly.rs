@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// The longest packet, in bytes: more than the largest payload.
 const PACKET_BYTES_MAX: usize = 1 << 30;
 
-struct Begun {
+struct PartialPacket {
     number: u64,
     next: u32,
     bytes: Vec<u8>,
@@ -14,16 +14,16 @@ struct Begun {
 
 /// The packet of each sender that has begun. The parts of a packet come one after another, or not at all.
 #[derive(Default)]
-pub(super) struct Parts {
-    begun: Mutex<HashMap<u64, Begun>>,
+pub(super) struct Reassembly {
+    begun: Mutex<HashMap<u64, PartialPacket>>,
 }
 
-impl Parts {
+impl Reassembly {
     /// Takes a part in, and gives the packet if this was the last.
     pub(super) fn take(&self, of: u64, number: u64, at: u32, count: u32, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if at == 0 {
-            begun.insert(of, Begun { number, next: 0, bytes: Vec::new() });
+            begun.insert(of, PartialPacket { number, next: 0, bytes: Vec::new() });
         }
         let packet = begun.get_mut(&of)?;
         if (packet.number, packet.next) != (number, at) || packet.bytes.len() + bytes.len() > PACKET_BYTES_MAX {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_whole_or_not_there() {
-        let parts = Parts::default();
+        let parts = Reassembly::default();
         assert_eq!(parts.take(1, 5, 0, 2, b"he"), None);
         assert_eq!(parts.take(2, 5, 1, 2, b"no"), None, "its beginning was lost");
         assert_eq!(parts.take(1, 5, 1, 2, b"llo").as_deref(), Some(&b"hello"[..]));

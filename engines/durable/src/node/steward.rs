@@ -45,7 +45,7 @@ pub(crate) enum Move {
 
 /// Tasks that are due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Due {
+pub(crate) struct DueTasks {
     pub(crate) beat: bool,
     pub(crate) repeat: bool,
 }
@@ -106,8 +106,8 @@ impl Steward {
     }
 
     /// Tasks that are due now, which count as done.
-    pub(crate) fn due(&mut self, now: Instant) -> Due {
-        let due = Due { beat: now >= self.beat_due, repeat: now >= self.repeat_due };
+    pub(crate) fn due(&mut self, now: Instant) -> DueTasks {
+        let due = DueTasks { beat: now >= self.beat_due, repeat: now >= self.repeat_due };
         if due.beat {
             self.beaten = now;
             self.beat_due = now + self.beat;

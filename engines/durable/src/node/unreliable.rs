@@ -197,7 +197,7 @@ impl Bus for LossyBus {
             }
         });
         let line: Arc<dyn Line> = Arc::from(self.bus.open(node, while_awake)?);
-        let late = Arc::new(Late::default());
+        let late = Arc::new(DelayLine::default());
         let (waiting, out) = (Arc::clone(&late), Arc::clone(&line));
         let thread = std::thread::spawn(move || waiting.send(&*out));
         let (trouble, chance) = (Arc::clone(&self.trouble), Mutex::new(Chance::new(node.len() as u64)));
@@ -209,13 +209,13 @@ type DelayedMessages = VecDeque<(Instant, String, Bytes)>;
 
 /// Messages on their way. Those from one node stay in order.
 #[derive(Default)]
-struct Late {
+struct DelayLine {
     waiting: Mutex<DelayedMessages>,
     bell: Condvar,
     is_closed: AtomicBool,
 }
 
-impl Late {
+impl DelayLine {
     fn send(&self, line: &dyn Line) {
         loop {
             let waiting = self.waiting.lock().expect("a lock");
@@ -236,7 +236,7 @@ impl Late {
 struct LossyLine {
     node: String,
     line: Arc<dyn Line>,
-    late: Arc<Late>,
+    late: Arc<DelayLine>,
     trouble: Arc<Trouble>,
     chance: Mutex<Chance>,
     thread: Option<std::thread::JoinHandle<()>>,

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::hub::agreement;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::message::MessageKind;
-use crate::node::exclusion::{self, Silent};
+use crate::node::exclusion::{self, SilentNodes};
 use crate::partition::{Change, Effect, Partition};
 use crate::store::{FrameBatch, Store};
 
@@ -51,7 +51,7 @@ impl HubMaintenance {
     /// [`Error::Store`] if it is in use, damaged or foreign.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, Error> {
         let shape = super::shape(&*store)?;
-        let silent = Silent::nodes(&*store)?;
+        let silent = SilentNodes::nodes(&*store)?;
         let owner = exclusion::name();
         let mut hub = Self { store, parts: Vec::new() };
         for id in (0..shape.partitions).map(PartitionId) {

@@ -107,12 +107,12 @@ impl Partition {
         let mut generation = self.generations.next();
         if let Some(handle) = self.table.handle(&id) {
             match self.make_room(handle, &id, &request, reuse)? {
-                Room::Keep => return Ok(()),
-                Room::Begin => {
+                StartPlan::Keep => return Ok(()),
+                StartPlan::Begin => {
                     self.begin(handle, request);
                     return Ok(());
                 }
-                Room::Free(next) => generation = next,
+                StartPlan::Free(next) => generation = next,
             }
         }
         let now = self.now;
@@ -133,17 +133,23 @@ impl Partition {
     }
 
     /// Settles what happens to the instance that has the identifier already.
-    fn make_room(&mut self, handle: u64, id: &InstanceId, request: &StartRequest, reuse: Reuse) -> Result<Room, Error> {
+    fn make_room(
+        &mut self,
+        handle: u64,
+        id: &InstanceId,
+        request: &StartRequest,
+        reuse: Reuse,
+    ) -> Result<StartPlan, Error> {
         let instance = self.table.known(handle);
         let generation = instance.execution().map_or(0, |execution| execution.generation + 1);
         let status = instance.status();
         // The message that was deferred until its moment has come.
         if status == Status::Pending && self.timers.start(handle).is_none() {
-            return Ok(Room::Begin);
+            return Ok(StartPlan::Begin);
         }
         let exists = |state| Error::Exists { instance: id.clone(), state };
         match (reuse, status.is_ended()) {
-            (Reuse::Ignore, _) => return Ok(Room::Keep),
+            (Reuse::Ignore, _) => return Ok(StartPlan::Keep),
             (Reuse::Never, true) => return Err(exists("has ended")),
             (Reuse::Never | Reuse::IfEnded, false) => return Err(exists("is running")),
             (Reuse::Terminate, false) => {
@@ -153,7 +159,7 @@ impl Partition {
             (Reuse::IfEnded | Reuse::Terminate, true) => {}
         }
         self.forget(handle);
-        Ok(Room::Free(generation))
+        Ok(StartPlan::Free(generation))
     }
 
     fn start_later(&mut self, handle: u64, to: InstanceId, request: StartRequest, at: Time) {
@@ -322,7 +328,7 @@ impl Partition {
     }
 }
 
-enum Room {
+enum StartPlan {
     /// There is nothing of this identifier any more; this is the number of the next execution.
     Free(u64),
     /// It stays as it is.

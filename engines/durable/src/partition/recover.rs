@@ -21,7 +21,7 @@ use crate::store::{Location, Store, StoreError, Visit};
 pub(super) type ReadLog<'a> = dyn FnMut(Position, &mut Visit<'_>) -> Result<Position, StoreError> + 'a;
 
 /// Decides whether recovery goes on without a part of a snapshot that cannot be read.
-pub(super) type Lost<'a> = dyn FnMut(StoreError) -> Result<(), StoreError> + 'a;
+pub(super) type LossHandler<'a> = dyn FnMut(StoreError) -> Result<(), StoreError> + 'a;
 
 /// Takes note of the numbers of blobs and reads none.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Partition {
     pub(super) fn recover_snapshot(
         &mut self,
         store: &dyn Store,
-        lost: &mut Lost<'_>,
+        lost: &mut LossHandler<'_>,
     ) -> Result<Option<Parts>, StoreError> {
         let Some(parts) = self.latest_parts(store)? else { return Ok(None) };
         let mut names = Names::default();

@@ -25,7 +25,7 @@ pub(super) enum Due {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum What {
+pub(super) enum TimerEntry {
     Message { number: u64 },
     Timer { handle: u64, generation: u64, id: u32 },
 }
@@ -33,7 +33,7 @@ pub(super) enum What {
 /// Everything that waits for a moment, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    pub(super) order: BTreeMap<(Time, What), ()>,
+    pub(super) order: BTreeMap<(Time, TimerEntry), ()>,
     /// By handle, so that an execution's end and a cancelled timer free their memory at once.
     timers: HashMap<u64, Vec<(u32, Time)>>,
     messages: BTreeMap<u64, (Time, Message)>,
@@ -77,7 +77,7 @@ impl Timers {
 
     pub(super) fn add(&mut self, key: TaskKey, at: Time) {
         let TaskKey { handle, generation, id } = key;
-        self.order.insert((at, What::Timer { handle, generation, id }), ());
+        self.order.insert((at, TimerEntry::Timer { handle, generation, id }), ());
         self.timers.entry(handle).or_default().push((id, at));
     }
 
@@ -87,7 +87,7 @@ impl Timers {
         let Some(open) = self.timers.get_mut(&handle) else { return };
         if let Some(at) = open.iter().position(|(open_id, _)| *open_id == id) {
             let (_, time) = open.swap_remove(at);
-            self.order.remove(&(time, What::Timer { handle, generation, id }));
+            self.order.remove(&(time, TimerEntry::Timer { handle, generation, id }));
         }
         if open.is_empty() {
             self.timers.remove(&handle);
@@ -97,7 +97,7 @@ impl Timers {
     /// Forgets all timers of an execution that has ended.
     pub(super) fn forget(&mut self, handle: u64, generation: u64) {
         for (id, at) in self.timers.remove(&handle).unwrap_or_default() {
-            self.order.remove(&(at, What::Timer { handle, generation, id }));
+            self.order.remove(&(at, TimerEntry::Timer { handle, generation, id }));
         }
     }
 
@@ -113,7 +113,7 @@ impl Timers {
         // A log that is not the engine's own may say it twice.
         self.undefer(number);
         self.next_message = self.next_message.max(number + 1);
-        self.order.insert((at, What::Message { number }), ());
+        self.order.insert((at, TimerEntry::Message { number }), ());
         self.message_bytes += room(&message);
         if at == KEPT {
             self.kept.entry(message.to.clone()).or_default().push_back(number);
@@ -124,7 +124,7 @@ impl Timers {
     /// Takes a message back before its moment.
     pub(super) fn undefer(&mut self, number: u64) -> Option<Message> {
         let (at, message) = self.messages.remove(&number)?;
-        self.order.remove(&(at, What::Message { number }));
+        self.order.remove(&(at, TimerEntry::Message { number }));
         self.message_bytes -= room(&message);
         if at == KEPT
             && let Some(kept) = self.kept.get_mut(&message.to)
@@ -224,8 +224,8 @@ impl Timers {
             return None;
         }
         match *what {
-            What::Message { number } => self.undefer(number).map(|message| Due::Message(number, message)),
-            What::Timer { handle, generation, id } => {
+            TimerEntry::Message { number } => self.undefer(number).map(|message| Due::Message(number, message)),
+            TimerEntry::Timer { handle, generation, id } => {
                 let key = TaskKey { handle, generation, id };
                 self.cancel(key);
                 Some(Due::Timer(key))

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::telemetry::Telemetry;
 use crate::testing::{
-    Fake, RunningService, SpanRecorder, Told, address_of_nobody, ask, attribute, eventually, ok, reason, response,
+    Fake, FakeResponse, RunningService, SpanRecorder, address_of_nobody, ask, attribute, eventually, ok, reason,
+    response,
 };
 use crate::{Choice, UpstreamConfig, person};
 
@@ -116,7 +117,7 @@ async fn a_failed_response_is_reported_by_kind() {
         (response(404, "{}"), 502, "refused"),
         (ok("[{]"), 502, "unreadable_response"),
         (ok(&large), 502, "too_large"),
-        (Told::Last("nonsense\r\n\r\n".to_owned()), 502, "malformed_response"),
+        (FakeResponse::Last("nonsense\r\n\r\n".to_owned()), 502, "malformed_response"),
     ] {
         let told = std::sync::Mutex::new(Some(told));
         let names = Fake::start(move |_| told.lock().unwrap().take().unwrap()).await;
@@ -138,8 +139,8 @@ async fn a_response_in_parts_is_put_together() {
     );
     let until_closed = format!("HTTP/1.1 200 OK\r\n\r\n{NAMES}");
     let names = Fake::start(move |number| match number {
-        0 => Told::Response(chunked.clone()),
-        _ => Told::Last(until_closed.clone()),
+        0 => FakeResponse::Response(chunked.clone()),
+        _ => FakeResponse::Last(until_closed.clone()),
     })
     .await;
     let people = people(&names.url).await;
@@ -150,8 +151,9 @@ async fn a_response_in_parts_is_put_together() {
 
 #[tokio::test]
 async fn a_connection_that_was_closed_is_replaced_without_a_failure() {
-    let names =
-        Fake::start(|_| Told::Last(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{NAMES}", NAMES.len())));
+    let names = Fake::start(|_| {
+        FakeResponse::Last(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{NAMES}", NAMES.len()))
+    });
     let names = names.await;
     let people = people(&names.url).await;
     for _ in 0..5 {
@@ -179,7 +181,7 @@ async fn no_listener_and_no_response_are_reported_apart() {
     let (status, body) = people.get("/api/person").await;
     assert_eq!((status, reason(&body).as_str()), (502, "no_connection"), "{body}");
 
-    let names = Fake::start(|_| Told::Nothing).await;
+    let names = Fake::start(|_| FakeResponse::Nothing).await;
     let config = UpstreamConfig {
         replicas: names.url.parse().unwrap(),
         choice: Choice::RoundRobin,

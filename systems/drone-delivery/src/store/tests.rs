@@ -6,7 +6,7 @@ use opentelemetry::trace::{SpanContext, TraceContextExt as _, Tracer as _};
 use tokio::sync::{Barrier, Notify};
 
 use super::*;
-use crate::testing::{Fake, FakeRequest, SpanRecorder, Told, attribute, described, url_of_nobody};
+use crate::testing::{Fake, FakeRequest, FakeResponse, SpanRecorder, attribute, described, url_of_nobody};
 
 /// The partition key of a container of which the query's filter says nothing, and of one whose key it fixes.
 const BY_ID: &str = "id";
@@ -16,18 +16,21 @@ const TEXT: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId";
 const RANGE: &str = "x-ms-documentdb-partitionkeyrangeid";
 const KEY: &str = "x-ms-documentdb-partitionkey";
 
-fn ranges(count: usize) -> Told {
+fn ranges(count: usize) -> FakeResponse {
     let ranges: Vec<Value> =
         (0..count).map(|id| json!({ "id": id.to_string(), "minInclusive": format!("{id:02X}") })).collect();
-    Told::new(200, json!({ "PartitionKeyRanges": ranges }))
+    FakeResponse::new(200, json!({ "PartitionKeyRanges": ranges }))
 }
 
-fn page(documents: &[u32]) -> Told {
-    Told::new(200, json!({ "Documents": documents })).with("x-ms-request-charge", "3.2")
+fn page(documents: &[u32]) -> FakeResponse {
+    FakeResponse::new(200, json!({ "Documents": documents })).with("x-ms-request-charge", "3.2")
 }
 
-fn throttled(wait_ms: u64) -> Told {
-    Told::new(429, "").with("x-ms-retry-after-ms", wait_ms).with("x-ms-substatus", 3200).with("x-ms-request-charge", 0)
+fn throttled(wait_ms: u64) -> FakeResponse {
+    FakeResponse::new(429, "")
+        .with("x-ms-retry-after-ms", wait_ms)
+        .with("x-ms-substatus", 3200)
+        .with("x-ms-request-charge", 0)
 }
 
 /// Requests that a store got, except for its container's description.
@@ -248,7 +251,7 @@ async fn pages_follow_each_other_by_continuation() {
             (0, Some("next")) => page(&[]).with("x-ms-continuation", "last"),
             (0, Some("last")) => page(&[3]),
             (1, None) => page(&[4]),
-            (range, token) => Told::new(400, format!("range {range} with {token:?}")),
+            (range, token) => FakeResponse::new(400, format!("range {range} with {token:?}")),
         }
     })
     .await;
@@ -296,7 +299,7 @@ async fn ranges_that_changed_are_listed_again_and_the_query_starts_over() {
     let fake = Fake::container(BY_ID, async |asked| match asked.number {
         0 => ranges(2),
         1 => page(&[100]),
-        2 => Told::new(410, ""),
+        2 => FakeResponse::new(410, ""),
         3 => ranges(3),
         _ => page(&[range_of(&asked)]),
     })
@@ -310,7 +313,8 @@ async fn ranges_that_changed_are_listed_again_and_the_query_starts_over() {
 #[tokio::test]
 async fn ranges_that_change_for_ever_end_the_query() {
     let fake =
-        Fake::container(BY_ID, async |asked| if is_listing(&asked) { ranges(1) } else { Told::new(410, "") }).await;
+        Fake::container(BY_ID, async |asked| if is_listing(&asked) { ranges(1) } else { FakeResponse::new(410, "") })
+            .await;
     let client = Client::of(config(&fake.url));
     assert_eq!(client.ask().await, Err(StoreError::RangesGone));
     assert_eq!(asked_of(&fake).len(), 4);
@@ -386,9 +390,9 @@ async fn each_attempt_is_a_span_with_its_charge_under_the_caller() {
 #[tokio::test]
 async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_response() {
     for (told, expected) in [
-        (Told::new(503, r#"{"message":"away"}"#), "the store responded with 503: away"),
-        (Told::new(400, r#"{"message":"syntax"}"#), "the store refused the request with 400: syntax"),
-        (Told::new(404, "not JSON"), "the store refused the request with 404: no message"),
+        (FakeResponse::new(503, r#"{"message":"away"}"#), "the store responded with 503: away"),
+        (FakeResponse::new(400, r#"{"message":"syntax"}"#), "the store refused the request with 400: syntax"),
+        (FakeResponse::new(404, "not JSON"), "the store refused the request with 404: no message"),
     ] {
         for is_listing_told in [true, false] {
             let told = told.clone();

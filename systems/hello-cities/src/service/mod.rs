@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::hub::{Config, Engine, Held};
+use crate::hub::{Config, Engine, OpenHub};
 use crate::meters::Meters;
 use crate::run::{forget, run};
 use crate::{Error, Figures, Launch, Plan, SCOPE, SERVICE, Service, Workload};
@@ -59,7 +59,7 @@ pub async fn once(config: &Config, plan: &Plan) -> Result<Figures, Error> {
 
 /// The hub and its turns.
 struct Runner {
-    held: Held,
+    held: OpenHub,
     meters: Meters,
     telemetry: Telemetry,
     /// Runs so far; none once one of them failed, for what it left on the hub would count as the next one's.
@@ -77,7 +77,7 @@ enum RunRefusal {
 
 impl Runner {
     async fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
-        let held = Held::open(config, telemetry)?;
+        let held = OpenHub::open(config, telemetry)?;
         if matches!(held.engine, Engine::Alone(_)) {
             held.ready().await?;
         }

@@ -215,10 +215,10 @@ impl Lease<'_> {
     }
 
     /// Begins the span and lets the network's time pass. While the statement runs the connection is not clean.
-    async fn start(&mut self, cx: &Context, statement: Statement) -> Begun {
+    async fn start(&mut self, cx: &Context, statement: Statement) -> StatementRun {
         let was_clean = std::mem::replace(&mut self.is_clean, false);
         let span = StatementSpan::begin(&self.pool.tracer, cx, &self.pool.node, &statement);
-        let begun = Begun { statement, span, at: Instant::now(), was_clean };
+        let begun = StatementRun { statement, span, at: Instant::now(), was_clean };
         if !self.pool.config.network_delay.is_zero() {
             sleep(self.pool.config.network_delay).await;
         }
@@ -226,7 +226,7 @@ impl Lease<'_> {
     }
 
     /// Ends the span. A connection that the failure leaves in doubt is closed, and so are its siblings.
-    fn finish(&mut self, begun: Begun, ended: Result<Option<usize>, &Failure>) {
+    fn finish(&mut self, begun: StatementRun, ended: Result<Option<usize>, &Failure>) {
         self.pool.meters.statement(&begun.statement, ended.err(), begun.at.elapsed());
         begun.span.end(ended);
         match ended {
@@ -240,7 +240,7 @@ impl Lease<'_> {
 }
 
 /// A statement under way.
-struct Begun {
+struct StatementRun {
     statement: Statement,
     span: StatementSpan,
     at: Instant,

@@ -14,7 +14,7 @@ use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 
 /// Responses that clients got.
 #[derive(Default, Debug)]
-struct Told {
+struct ClientResponses {
     started: Vec<String>,
     raised: u64,
     signalled: u64,
@@ -26,7 +26,7 @@ fn small() -> HubOptions {
     HubOptions { partitions: 2, activity_threads: 1, snapshot_after_bytes: 64 << 10, ..options() }
 }
 
-async fn work(client: &Client, told: &mut Told) {
+async fn work(client: &Client, told: &mut ClientResponses) {
     let sum = EntityId::new("Sum", "all").expect("an entity");
     for n in 0..2 {
         for name in ["Cities", "Nest", "Again"] {
@@ -54,7 +54,7 @@ async fn work(client: &Client, told: &mut Told) {
     }
 }
 
-async fn check(client: &Client, told: &Told) {
+async fn check(client: &Client, told: &ClientResponses) {
     for instance in &told.started {
         let view = client.wait(&id(instance), TIMEOUT).await.expect("acknowledged and lost");
         assert_eq!(view.status, Status::Completed, "{instance}: {:?}", view.output);
@@ -75,7 +75,7 @@ fn live_through(at: u64, fault: Fault) -> (u64, u64) {
     block(start(&hub.client(), "Wait", "waits", 100)).expect("started");
     hub.close().expect("closed");
     let faulty = Arc::new(FaultyStore::new(Arc::clone(&disk), at, fault));
-    let mut told = Told::default();
+    let mut told = ClientResponses::default();
     let mut snapshots = 0;
     if let Ok(hub) = Hub::open(Arc::clone(&faulty) as Arc<dyn Store>, Scripts, small()) {
         block(work(&hub.client(), &mut told));

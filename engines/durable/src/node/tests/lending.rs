@@ -16,7 +16,7 @@ const LEASE: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many activities each node has begun.
-type Begun = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+type BeginCounts = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
@@ -25,7 +25,7 @@ enum Pace {
     Never,
 }
 
-fn code(node: &'static str, pace: Pace, begun: &Begun) -> Registry {
+fn code(node: &'static str, pace: Pace, begun: &BeginCounts) -> Registry {
     let begun = Arc::clone(begun);
     let mut code = Registry::new();
     code.activity(WORK, move |_: ActivityContext, number: u64| {
@@ -50,7 +50,7 @@ fn code(node: &'static str, pace: Pace, begun: &Begun) -> Registry {
     code
 }
 
-fn open(store: &Arc<MemoryStore>, name: &'static str, beyond: Option<usize>, pace: Pace, begun: &Begun) -> Node {
+fn open(store: &Arc<MemoryStore>, name: &'static str, beyond: Option<usize>, pace: Pace, begun: &BeginCounts) -> Node {
     let options = NodeOptions { lend_beyond: beyond, ..named(name, LEASE) };
     Node::open(Arc::clone(store) as _, code(name, pace, begun), hub_options(1), options).expect("a node")
 }
@@ -70,7 +70,7 @@ fn completes(node: &Node, id: &InstanceId) {
 #[test]
 fn what_waits_on_one_node_runs_on_another_if_both_are_to_share() {
     for (beyond, of_other, is_shared) in [(Some(2), Some(2), true), (None, Some(2), false), (Some(2), None, false)] {
-        let (store, begun) = (Arc::<MemoryStore>::default(), Begun::default());
+        let (store, begun) = (Arc::<MemoryStore>::default(), BeginCounts::default());
         let owner = open(&store, "owner", beyond, Pace::Slow, &begun);
         until("it has the partition", || owner.partitions().len() == 1);
         let other = open(&store, "other", of_other, Pace::Slow, &begun);
@@ -84,7 +84,7 @@ fn what_waits_on_one_node_runs_on_another_if_both_are_to_share() {
 
 #[test]
 fn what_a_lost_node_had_runs_again() {
-    let (store, begun) = (Arc::<MemoryStore>::default(), Begun::default());
+    let (store, begun) = (Arc::<MemoryStore>::default(), BeginCounts::default());
     let owner = open(&store, "owner", Some(2), Pace::Slow, &begun);
     until("it has the partition", || owner.partitions().len() == 1);
     let other = open(&store, "other", Some(2), Pace::Never, &begun);

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::node::exclusion::{self, Silent};
+use crate::node::exclusion::{self, SilentNodes};
 use crate::offline::repair::shape;
 use crate::store::files::salvage::{Frames, Salvage, SalvagedLog};
 use crate::store::{HubShape, Location, LogPiece, SharedStore, Store, StoreError};
@@ -86,7 +86,7 @@ impl SharedPlace {
         // A missing hub must not be created.
         let partitions = u16::try_from(store.owners()?.len()).unwrap_or(u16::MAX);
         let shape = store.open_or_create(HubShape { partitions, format: crate::codec::FORMAT })?;
-        let silent = Silent::nodes(&*store)?;
+        let silent = SilentNodes::nodes(&*store)?;
         let mut place = Self { store, shape, epochs: Vec::new() };
         for id in (0..shape.partitions).map(PartitionId) {
             let epoch = place.store.acquire(id, &exclusion::name())?;

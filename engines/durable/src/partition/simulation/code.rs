@@ -16,7 +16,7 @@ use crate::model::{
 };
 
 /// Repeated part.
-type Said = (Token, String);
+type SaidEvent = (Token, String);
 
 /// How failures begin that no schedule may bring about.
 pub(super) const BROKEN: &str = "broken: ";
@@ -32,7 +32,7 @@ pub(super) const NOTE: EntityOp<Ledger, Note, (Token, u64)> = EntityOp::new("Not
 const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
 const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
 const ECHO: EntityType<u32> = EntityType::new("Echo");
-const REPEAT: EntityOp<u32, Said, (Said, u32)> = EntityOp::new("Repeat");
+const REPEAT: EntityOp<u32, SaidEvent, (SaidEvent, u32)> = EntityOp::new("Repeat");
 pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 
 /// Who sends a request, and which of its requests it is. No two requests have the same.

@@ -47,7 +47,7 @@ pub(super) enum Wish {
 }
 
 /// A request on its way.
-pub(super) struct Drawn {
+pub(super) struct RandomRequest {
     pub(super) to: PartitionId,
     pub(super) kind: RequestKind,
     pub(super) wish: Wish,
@@ -83,7 +83,7 @@ impl Workload {
     }
 
     /// Next requests of clients, in this order.
-    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Vec<Drawn> {
+    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Vec<RandomRequest> {
         let id = self.instance(chance);
         let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });
         let reason = || "by chance".to_owned();
@@ -111,7 +111,7 @@ impl Workload {
 
     /// An orchestration is ended and purged, and another one started under its identifier, which waits for a response at
     /// once, as the first one may have.
-    fn use_again(&mut self, id: &InstanceId, chance: &mut Chance) -> Vec<Drawn> {
+    fn use_again(&mut self, id: &InstanceId, chance: &mut Chance) -> Vec<RandomRequest> {
         let reason = "its identifier is used again".to_owned();
         let terminate = Message { to: id.clone(), kind: MessageKind::Terminate { reason } };
         let first = Step::Call { ledger: chance.below(LEDGERS.into()) as u8 };
@@ -124,7 +124,7 @@ impl Workload {
     }
 
     /// The request for an orchestration that sleeps for a second, and its identifier.
-    pub(super) fn sleeper(&mut self) -> (Drawn, InstanceId) {
+    pub(super) fn sleeper(&mut self) -> (RandomRequest, InstanceId) {
         let script = Script::new("sleeper".to_owned(), vec![Step::Sleep { ms: 1_000 }]);
         let id = InstanceId::new("sleeper").expect("an identifier");
         let wish = Wish::Start { beginning: script.beginning() };
@@ -139,17 +139,17 @@ impl Workload {
     }
 
     /// The request that gives a suspended orchestration its events again.
-    pub(super) fn resume(&self, id: &InstanceId) -> Drawn {
+    pub(super) fn resume(&self, id: &InstanceId) -> RandomRequest {
         let kind = MessageKind::Resume { reason: "it is over".to_owned() };
         self.drawn(id, RequestKind::Deliver(Message { to: id.clone(), kind }), Wish::Other)
     }
 
-    fn drawn(&self, id: &InstanceId, kind: RequestKind, wish: Wish) -> Drawn {
+    fn drawn(&self, id: &InstanceId, kind: RequestKind, wish: Wish) -> RandomRequest {
         let text = format!("{kind:?}").chars().take(400).collect();
-        Drawn { to: id.partition(self.partitions), kind, wish, text }
+        RandomRequest { to: id.partition(self.partitions), kind, wish, text }
     }
 
-    fn start(&mut self, now: Time, chance: &mut Chance) -> Drawn {
+    fn start(&mut self, now: Time, chance: &mut Chance) -> RandomRequest {
         let steps = self.script(chance, 0);
         let reuse = chance.pick(&[Reuse::IfEnded, Reuse::IfEnded, Reuse::Never, Reuse::Ignore, Reuse::Terminate]);
         let later = Time(now.0 + 1_000 * chance.below(300) as u64);
@@ -158,7 +158,7 @@ impl Workload {
         self.start_as(&to, steps, at, reuse)
     }
 
-    fn start_as(&mut self, to: &InstanceId, steps: Vec<Step>, at: Option<Time>, reuse: Reuse) -> Drawn {
+    fn start_as(&mut self, to: &InstanceId, steps: Vec<Step>, at: Option<Time>, reuse: Reuse) -> RandomRequest {
         self.scripts += 1;
         let script = Script::new(format!("s{}", self.scripts), steps);
         let wish = match reuse {
@@ -173,13 +173,13 @@ impl Workload {
     }
 
     /// Starts many at once, as far as they are of one partition.
-    fn start_many(&mut self, of: &InstanceId, chance: &mut Chance) -> Drawn {
+    fn start_many(&mut self, of: &InstanceId, chance: &mut Chance) -> RandomRequest {
         let to = of.partition(self.partitions);
         let (mut messages, mut wishes) = (Vec::new(), Vec::new());
         for _ in 0..1 + chance.below(STARTS_MAX) {
             let steps = (0..chance.below(3)).map(|_| self.step(chance, 1)).collect();
             let id = InstanceId::new(format!("m{}", self.scripts)).expect("an identifier");
-            let Drawn { kind, wish, .. } = self.start_as(&id, steps, None, Reuse::IfEnded);
+            let RandomRequest { kind, wish, .. } = self.start_as(&id, steps, None, Reuse::IfEnded);
             if let (true, RequestKind::Deliver(message)) = (id.partition(self.partitions) == to, kind) {
                 messages.push(message);
                 wishes.push(wish);
@@ -188,7 +188,7 @@ impl Workload {
         self.drawn(of, RequestKind::DeliverEach(messages), Wish::Each(wishes))
     }
 
-    fn note(&mut self, chance: &mut Chance) -> Drawn {
+    fn note(&mut self, chance: &mut Chance) -> RandomRequest {
         let token = self.token();
         let note = Note { token: token.clone(), then: then(chance) };
         let entity: EntityId = ledger(chance.below(LEDGERS.into()) as u8);
@@ -198,7 +198,7 @@ impl Workload {
         self.drawn(&to, kind, Wish::Note { token })
     }
 
-    fn walk(&self, chance: &mut Chance) -> Drawn {
+    fn walk(&self, chance: &mut Chance) -> RandomRequest {
         let to = PartitionId(chance.below(self.partitions.into()) as u16);
         let filter = Filter { statuses: vec![chance.pick(&Status::ALL)], ..Filter::default() };
         let kind = match chance.below(3) {
@@ -207,7 +207,7 @@ impl Workload {
             _ => RequestKind::PurgeAll(filter, 0),
         };
         let text = format!("{kind:?} of {to}");
-        Drawn { to, kind, wish: Wish::Other, text }
+        RandomRequest { to, kind, wish: Wish::Other, text }
     }
 
     /// One of the few identifiers there are.

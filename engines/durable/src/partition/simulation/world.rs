@@ -21,7 +21,7 @@ use crate::partition::simulation::node::{Frame, Node, Setting};
 use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::trace::Trace;
 use crate::partition::simulation::verdict::Tally;
-use crate::partition::simulation::workload::{Drawn, Wish, Workload};
+use crate::partition::simulation::workload::{RandomRequest, Wish, Workload};
 use crate::partition::{LaneProgress, Partition};
 use crate::program::{ActivityCall, Program};
 use crate::store::files::simulated::Trouble;
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Puts a request into the inbox of its partition, if that works.
-    pub(super) fn put(&mut self, Drawn { to, kind, wish, text }: Drawn) {
+    pub(super) fn put(&mut self, RandomRequest { to, kind, wish, text }: RandomRequest) {
         let node = &mut self.nodes[usize::from(to.0)];
         if !node.is_up {
             return;

@@ -81,7 +81,7 @@ pub(super) fn mark(partition: PartitionId, position: u64, batch: u64, epoch: u64
 
 /// A frame as it stands in a segment, or a mark, which has no bytes.
 #[derive(Clone, Copy, Debug)]
-struct Found<'a> {
+struct FrameView<'a> {
     position: u64,
     batch: u64,
     epoch: u64,
@@ -89,7 +89,7 @@ struct Found<'a> {
 }
 
 /// The frame of this partition that begins at `at`, if its checksum fits.
-fn frame_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<Found<'_>> {
+fn frame_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<FrameView<'_>> {
     found_at(bytes, partition, at).filter(|found| !found.bytes.is_empty())
 }
 
@@ -99,7 +99,7 @@ fn is_marked(bytes: &[u8], partition: PartitionId, end: End) -> bool {
         .is_some_and(|found| found.bytes.is_empty() && found.position == end.next && found.epoch == end.epoch)
 }
 
-fn found_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<Found<'_>> {
+fn found_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<FrameView<'_>> {
     let head = bytes.get(at..at + FRAME_HEAD)?;
     let length = match number(&head[..4]) {
         length if length == u64::from(MARK) => 0,
@@ -112,7 +112,7 @@ fn found_at(bytes: &[u8], partition: PartitionId, at: usize) -> Option<Found<'_>
     let frame = bytes.get(at + FRAME_HEAD..at + FRAME_HEAD + length)?;
     let sum = checksum(partition, &bytes[at + 8..at + FRAME_HEAD + length]);
     let is_whole = u64::from(sum) == number(&head[4..8]);
-    is_whole.then(|| Found {
+    is_whole.then(|| FrameView {
         position: number(&head[8..16]),
         batch: number(&head[16..24]),
         epoch: number(&head[24..32]),
@@ -235,7 +235,7 @@ pub(super) fn strays(bytes: &[u8], partition: PartitionId, end: End, visit: &mut
     let (mut at, mut reached) = (end.offset as usize, end.next);
     let until = starts_until(bytes);
     while at < until {
-        let is_later = |found: &Found<'_>| found.position >= end.next && found.epoch >= end.epoch;
+        let is_later = |found: &FrameView<'_>| found.position >= end.next && found.epoch >= end.epoch;
         let length = match found_at(bytes, partition, at).filter(is_later) {
             Some(found) if found.bytes.is_empty() => {
                 reached = reached.max(found.position);

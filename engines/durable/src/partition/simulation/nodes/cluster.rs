@@ -21,7 +21,7 @@ use crate::partition::simulation::code;
 use crate::partition::simulation::node::{Frame, Setting};
 use crate::partition::simulation::outside::PendingRequest;
 use crate::partition::simulation::trace::Trace;
-use crate::partition::simulation::workload::{Drawn, Wish, Workload};
+use crate::partition::simulation::workload::{RandomRequest, Wish, Workload};
 use crate::program::{ActivityCall, Program};
 use crate::store::{Batching, FrameBatch, HubShape, MemoryStore, SharedStore as _, Store, StoreError};
 
@@ -307,7 +307,7 @@ impl Cluster {
     }
 
     /// Puts a request into the inbox of its partition, at any node that runs it as far as that node knows.
-    pub(super) fn put(&mut self, Drawn { to, kind, wish, text }: Drawn) {
+    pub(super) fn put(&mut self, RandomRequest { to, kind, wish, text }: RandomRequest) {
         let runs = |node: &Process| !node.is_paused && node.hosts.get(&to).is_some_and(Host::is_open);
         let running: Vec<usize> = (0..self.nodes.len()).filter(|n| runs(&self.nodes[*n])).collect();
         if running.is_empty() {
