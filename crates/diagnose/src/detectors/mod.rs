@@ -6,6 +6,7 @@
 pub mod accept_queue;
 pub mod chatty_http;
 pub mod conflict_retry;
+pub mod connection_limit;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
@@ -57,6 +58,7 @@ macro_rules! each_detector {
             accept_queue::AcceptQueue, "accept-queue";
             chatty_http::ChattyHttp, "chatty-http";
             conflict_retry::ConflictRetry, "conflict-retry";
+            connection_limit::ConnectionLimit, "connection-limit";
             cpu_saturation::CpuSaturation, "cpu-saturation";
             cross_partition_query::CrossPartitionQuery, "cross-partition-query";
             database_saturation::DatabaseSaturation, "database-saturation";

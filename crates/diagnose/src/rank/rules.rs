@@ -6,10 +6,10 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, AcceptQueue, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation,
-    DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition, InterpreterLock,
-    MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate, RetrogradeThroughput, RetryStorm,
-    SerialFanOut, SlowDependency, SlowQuery, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans,
+    self, AcceptQueue, ChattyHttp, ConflictRetry, ConnectionLimit, CpuSaturation, CrossPartitionQuery,
+    DatabaseSaturation, DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition,
+    InterpreterLock, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate, RetrogradeThroughput,
+    RetryStorm, SerialFanOut, SlowDependency, SlowQuery, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans,
     UnevenAssignment,
 };
 use narrows_model::finding::{Mechanism, Precedence};
@@ -70,6 +70,12 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         then: &[AcceptQueue, RetryStorm],
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::NoDescriptor,
+    },
+    Rule {
+        first: &[ConnectionLimit],
+        then: &[RetryStorm],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::RefusedConnections,
     },
     Rule {
         first: &[PortExhaustion],

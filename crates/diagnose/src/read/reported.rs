@@ -22,6 +22,8 @@ pub(crate) struct Reported<'a> {
     pub(crate) span: &'a Span,
     /// Of all requests, 0 to 1.
     pub(crate) share: f64,
+    /// Services whose spans report it.
+    pub(crate) services: BTreeSet<&'a str>,
     /// Each once.
     traces: BTreeMap<TraceId, &'a Trace>,
 }
@@ -29,9 +31,15 @@ pub(crate) struct Reported<'a> {
 impl<'a> Reported<'a> {
     /// The services that report it in at least so many traces, and to at least such a share of all requests. The deepest
     /// span of a trace that reports it counts.
-    pub(crate) fn by_service(
+    pub(crate) fn by_service(reading: &Reading<'a>, reports: Reports, least: (usize, f64)) -> BTreeMap<&'a str, Self> {
+        Self::by_place(reading, reports, |span| &span.service, least)
+    }
+
+    /// The same by the place that a reporting span names.
+    pub(crate) fn by_place(
         reading: &Reading<'a>,
         reports: Reports,
+        place: impl Fn(&'a Span) -> &'a str,
         (traces_min, share_min): (usize, f64),
     ) -> BTreeMap<&'a str, Self> {
         let ids: BTreeSet<TraceId> = reading.requests.iter().map(|request| request.trace.id).collect();
@@ -41,8 +49,9 @@ impl<'a> Reported<'a> {
         for trace in traces {
             for span in deepest(trace, |span| reports(span).is_some()) {
                 let Some((name, text)) = reports(span) else { continue };
-                let new = || Self { name, text, span, share: 0.0, traces: BTreeMap::new() };
-                let known = found.entry(&span.service).or_insert_with(new);
+                let new = || Self { name, text, span, share: 0.0, services: BTreeSet::new(), traces: BTreeMap::new() };
+                let known = found.entry(place(span)).or_insert_with(new);
+                known.services.insert(&span.service);
                 known.text = known.text.or(text);
                 known.traces.insert(trace.id, trace);
             }

@@ -30,6 +30,7 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
     match why {
         Mechanism::FullDisk => "What writes to a full disk fails or stops, and callers retry.",
         Mechanism::NoDescriptor => "A process without a free descriptor can accept and open no connection.",
+        Mechanism::RefusedConnections => "Calls whose connections are refused fail and are retried.",
         Mechanism::NoPort => "Calls that find no local port fail and are retried.",
         Mechanism::OutOfMemory => "A replica that is killed at its memory limit is down until it has started again.",
         Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",

@@ -30,6 +30,8 @@ pub enum Mechanism {
     FullDisk,
     /// A process without a free descriptor can accept and open no connection.
     NoDescriptor,
+    /// Calls to a database that refuses connections fail.
+    RefusedConnections,
     /// Calls that find no local port fail.
     NoPort,
     /// A replica that the kernel killed for lack of memory is down.

@@ -6,6 +6,7 @@
 pub mod accept_queue;
 pub mod chatty_http;
 pub mod conflict_retry;
+pub mod connection_limit;
 pub mod cpu;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
@@ -57,6 +58,8 @@ kinds! {
     ChattyHttp => "chatty-http", chatty_http;
     /// Database transactions conflict; one of them fails or is repeated.
     ConflictRetry => "conflict-retry", conflict_retry;
+    /// A database refuses connections because a limit of their number is reached.
+    ConnectionLimit => "connection-limit", connection_limit;
     /// A service uses all the CPU it may or can use.
     CpuSaturation => "cpu-saturation", cpu_saturation;
     /// A query goes to every partition of a store, and most have no rows for it.
