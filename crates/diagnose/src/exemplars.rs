@@ -1,4 +1,4 @@
-//! What findings of several detectors have in common to show: texts of bearable length, and where to look.
+//! Texts and traces that findings of several detectors show: clipped texts, and the traces to look at.
 
 use narrows_model::finding::Exemplar;
 use narrows_model::trace::{Span, Trace, hex};

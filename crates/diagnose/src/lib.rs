@@ -80,8 +80,8 @@ pub trait Detector: Sync {
     fn delays_reading_of_responses(&self) -> bool {
         false
     }
-    /// What only the variants beside each other show, each with the place of the trial that it belongs to: what is about
-    /// the experiment, or what one variant costs more than another.
+    /// Findings that only the comparison of variants shows, each with the position of its trial: about the experiment, or
+    /// about the additional cost of a variant.
     fn detect_run(
         &self,
         _run: &RunEvidence,
@@ -92,7 +92,7 @@ pub trait Detector: Sync {
     }
 }
 
-/// What all detectors find in a trial, compared with these thresholds: first what makes its figures invalid, then by cost, causes before their effects.
+/// Findings of all detectors in a trial: first what makes its figures invalid, then by cost, causes before their effects.
 pub fn diagnose(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
     Reading::with(trial, thresholds, findings)
 }

@@ -329,7 +329,7 @@ fn gain(variant: &VariantSummary) -> Option<f64> {
     }
 }
 
-/// What changed from the first variant to another, the larger change first. Changes of about the same size keep the order
+/// Changes from the first variant to another, the larger one first. Changes of about the same size keep the order
 /// of the table.
 fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     let Some(difference) = &variant.against_first else { return String::new() };

@@ -1,6 +1,6 @@
 //! The system as it is: the model has to reproduce what was measured before it may say anything else.
 //!
-//! What no queue explains of a request's time is one delay, the same at every level of the load, chosen so that the model
+//! Time of a request that no queue explains is one delay, the same at every level of the load, chosen so that the model
 //! misses the measured means as little as possible. With several levels that one number cannot hide a model that does not
 //! hold: a queue that is missing shows as a mean that grows and a model that does not.
 
@@ -22,7 +22,7 @@ const OVERLOAD_SHARE: f64 = 0.95;
 
 /// The model under one load.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Modelled {
+pub(crate) struct ModelFit {
     pub(crate) rate: f64,
     pub(crate) mean_s: f64,
     /// Wait of a request at each station.
@@ -32,7 +32,7 @@ pub(crate) struct Modelled {
 }
 
 /// The model under these loads; `refusals_s` is the time that requests take longer under each because calls are refused.
-pub(crate) fn modelled(system: &System, loads: &[LoadLevel], refusals_s: &[f64]) -> Vec<Modelled> {
+pub(crate) fn modelled(system: &System, loads: &[LoadLevel], refusals_s: &[f64]) -> Vec<ModelFit> {
     let network = system.network();
     let stores = system.stores_rate_max();
     let is_closed = |load: &LoadLevel| load.arrivals.is_none();
@@ -62,20 +62,20 @@ fn with_refusals(network: &Network, refused: &Network, users: u32, rate_max: f64
 }
 
 /// A store lets requests through at its rate and makes the others wait.
-fn closed(solution: queueing::Solution, users: u32, network: &Network, rate_max: f64) -> Modelled {
+fn closed(solution: queueing::Solution, users: u32, network: &Network, rate_max: f64) -> ModelFit {
     let rate = solution.rate.min(rate_max);
     let mean_s = if rate < solution.rate { f64::from(users) / rate - network.think_s } else { solution.response_s };
-    Modelled { rate, mean_s, waits_s: solution.waits_s, is_overloaded: false }
+    ModelFit { rate, mean_s, waits_s: solution.waits_s, is_overloaded: false }
 }
 
-fn open(network: &Network, rate: f64, rate_max: f64) -> Modelled {
+fn open(network: &Network, rate: f64, rate_max: f64) -> ModelFit {
     let is_within = rate < rate_max;
     match queueing::open(network, rate).filter(|_| is_within) {
-        Some(one) => Modelled { rate, mean_s: one.response_s, waits_s: one.waits_s, is_overloaded: false },
+        Some(one) => ModelFit { rate, mean_s: one.response_s, waits_s: one.waits_s, is_overloaded: false },
         None => {
             let limit = bounds::rate_max(network).min(rate_max);
             let near = queueing::open(network, OVERLOAD_SHARE * limit).unwrap_or_default();
-            Modelled { rate: limit, mean_s: near.response_s, waits_s: near.waits_s, is_overloaded: true }
+            ModelFit { rate: limit, mean_s: near.response_s, waits_s: near.waits_s, is_overloaded: true }
         }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn fitted(system: &System, levels: &[Level], refusals_s: &[f64]) -> S
     let loads: Vec<LoadLevel> = levels.iter().map(|level| level.load).collect();
     let miss = |delay_s: f64| {
         let modelled = modelled(&System { delay_s, ..system.clone() }, &loads, refusals_s);
-        let of = |(level, model): (&Level, &Modelled)| {
+        let of = |(level, model): (&Level, &ModelFit)| {
             (level.requests as f64).sqrt() * (model.mean_s / level.mean_s() - 1.0).powi(2)
         };
         levels.iter().zip(&modelled).map(of).sum::<f64>()
@@ -120,8 +120,8 @@ pub(crate) fn measured(level: &Level) -> Figures {
 }
 
 /// Measured and modelled beside each other.
-pub(crate) fn compared(levels: &[Level], model: &[Modelled]) -> Vec<BaselineLevel> {
-    let one = |(level, model): (&Level, &Modelled)| BaselineLevel {
+pub(crate) fn compared(levels: &[Level], model: &[ModelFit]) -> Vec<BaselineLevel> {
+    let one = |(level, model): (&Level, &ModelFit)| BaselineLevel {
         label: level.label.clone(),
         load: level.load,
         requests: level.requests,

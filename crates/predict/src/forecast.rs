@@ -21,13 +21,13 @@ use narrows_model::prediction::{
 use narrows_model::units;
 
 use crate::Cannot;
-use crate::baseline::{Modelled, compared, doubts, fitted, measured, miss_share, modelled};
+use crate::baseline::{ModelFit, compared, doubts, fitted, measured, miss_share, modelled};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
 use crate::queueing::{bounds, mva::USERS_MAX};
 use crate::random::Random;
 use crate::refusals::refusals_s;
-use crate::retime::{Retimed, Sample};
+use crate::retime::{RetimedTrace, Sample};
 use crate::system::{Level, System};
 
 /// How often levels and traces are drawn again.
@@ -58,7 +58,7 @@ pub(crate) struct Ground<'a> {
     sample: Sample<'a>,
     /// Time that a request takes longer at each level because calls are refused.
     refusals_s: Vec<f64>,
-    model: Vec<Modelled>,
+    model: Vec<ModelFit>,
     /// How long traces are ÷ what a request takes without waiting in a queue; none without traces.
     traced_share: Option<f64>,
     /// The same system from other draws of its levels, each with traces.
@@ -69,7 +69,7 @@ pub(crate) struct Ground<'a> {
 /// One draw.
 struct Draw {
     system: System,
-    model: Vec<Modelled>,
+    model: Vec<ModelFit>,
     /// Places of traces; each may be there several times.
     traces: Vec<usize>,
 }
@@ -194,9 +194,9 @@ impl<'a> Ground<'a> {
     }
 
     /// Each level with a change, and all of them together.
-    fn after(&self, case: &Case<'_>, system: &System, model: &[Modelled], traces: &[usize]) -> AfterAll {
+    fn after(&self, case: &Case<'_>, system: &System, model: &[ModelFit], traces: &[usize]) -> AfterAll {
         let levels = &self.system.levels;
-        let requests: Vec<Retimed> =
+        let requests: Vec<RetimedTrace> =
             if case.retimed.is_empty() { Vec::new() } else { traces.iter().map(|at| case.retimed[*at]).collect() };
         let old_unloaded_s = system.network().unloaded_s();
         let changed = with_change(system, case, &requests);
@@ -235,12 +235,12 @@ impl<'a> Ground<'a> {
         let heaviest = self.system.levels.len() - 1;
         let top = &self.system.levels[heaviest];
         let refusals_s = vec![self.refusals_s[heaviest]; loads.len()];
-        let at_loads = |system: &System, model: &[Modelled]| -> Vec<After> {
+        let at_loads = |system: &System, model: &[ModelFit]| -> Vec<After> {
             let mut system = system.clone();
             effect.cases.iter().for_each(|case| (case.adjust)(&mut system));
             let righting = (top.mean_s() / model[heaviest].mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
             let tail = top.p95_s() / top.mean_s();
-            let after = |one: Modelled| {
+            let after = |one: ModelFit| {
                 let mean_s = one.mean_s * righting;
                 After { rate: one.rate, mean_s, p95_s: mean_s * tail }
             };
@@ -335,7 +335,7 @@ fn draws(system: &System, refusals_s: &[f64], traces: usize) -> Vec<Draw> {
 }
 
 /// The wait of a request at each service: for its own CPU, and its part of the wait for the machine's.
-fn waits_of(system: &System, model: &Modelled) -> HashMap<String, f64> {
+fn waits_of(system: &System, model: &ModelFit) -> HashMap<String, f64> {
     let machine_s = model.waits_s.get(system.programs.len()).copied().unwrap_or(0.0);
     let wait = |(program, own_s): (&crate::system::Program, &f64)| {
         let share = if system.machine_s > 0.0 { program.demand_s / system.machine_s } else { 0.0 };
@@ -345,7 +345,7 @@ fn waits_of(system: &System, model: &Modelled) -> HashMap<String, f64> {
 }
 
 /// A system with a change: its demands, and the delay that is left of these requests.
-fn with_change(system: &System, case: &Case<'_>, requests: &[Retimed]) -> System {
+fn with_change(system: &System, case: &Case<'_>, requests: &[RetimedTrace]) -> System {
     let mut changed = system.clone();
     (case.adjust)(&mut changed);
     let weight: f64 = requests.iter().map(|one| one.weight).sum();
@@ -360,8 +360,8 @@ fn with_change(system: &System, case: &Case<'_>, requests: &[Retimed]) -> System
 }
 
 /// The share of the time that refusals take which is left with a change.
-fn refusals_left(case: &Case<'_>, requests: &[Retimed]) -> f64 {
-    let sum = |of: fn(&Retimed) -> f64| requests.iter().map(|one| of(one) * one.weight).sum::<f64>();
+fn refusals_left(case: &Case<'_>, requests: &[RetimedTrace]) -> f64 {
+    let sum = |of: fn(&RetimedTrace) -> f64| requests.iter().map(|one| of(one) * one.weight).sum::<f64>();
     let (old_ns, new_ns) = (sum(|one| one.old_refused_ns), sum(|one| one.new_refused_ns));
     match case.refusals_left {
         Some(left) => left,
@@ -371,7 +371,7 @@ fn refusals_left(case: &Case<'_>, requests: &[Retimed]) -> f64 {
 }
 
 /// Throughput and mean latency of a level: what was measured, times what the model gains.
-fn righted(level: &Level, (old, new): (&Modelled, &Modelled), changed: &System) -> (f64, f64) {
+fn righted(level: &Level, (old, new): (&ModelFit, &ModelFit), changed: &System) -> (f64, f64) {
     let righting = (level.mean_s() / old.mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
     let mean_s = new.mean_s * righting;
     let Some(think_s) = level.think_s() else {
@@ -418,10 +418,15 @@ struct Tail {
 }
 
 impl Tail {
-    fn of_level(case: &Case<'_>, requests: &[Retimed], level: usize, (old_wait_s, new_wait_s): (f64, f64)) -> Self {
+    fn of_level(
+        case: &Case<'_>,
+        requests: &[RetimedTrace],
+        level: usize,
+        (old_wait_s, new_wait_s): (f64, f64),
+    ) -> Self {
         let mut random = Random::new();
         let of_level = requests.iter().filter(|one| one.level == Some(level)).count();
-        let is_meant = |one: &&Retimed| of_level < LEVEL_TRACES_MIN || one.level == Some(level);
+        let is_meant = |one: &&RetimedTrace| of_level < LEVEL_TRACES_MIN || one.level == Some(level);
         let mut tail = Self::default();
         for one in requests.iter().filter(is_meant) {
             let wait = random.exponential();

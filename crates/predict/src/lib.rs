@@ -4,7 +4,7 @@
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
 //! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes, `suggest.rs` collects what
-//! the findings of a trial suggest, `pairs.rs` finds two changes that belong together, `made.rs` recognises changes that another
+//! the findings of a trial suggest, `pairs.rs` finds two changes that belong together, `recognition.rs` recognises changes that another
 //! trial made, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
 //! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
 //! afterwards. The page is `docs/reference/predict.md`.
@@ -20,17 +20,17 @@ mod cannot;
 mod changes;
 mod forecast;
 mod gains;
-mod made;
 mod pairs;
 pub mod queueing;
 mod random;
-mod read;
+mod recognition;
 mod refusals;
 mod retime;
 mod rules;
 mod score;
 mod sentence;
 mod suggest;
+mod syntax;
 mod system;
 
 use narrows_model::evidence::TrialEvidence;
@@ -39,8 +39,8 @@ use narrows_model::prediction::{Change, ChangeKind, Doubt, NotPredicted, Predict
 
 pub use cannot::Cannot;
 pub use gains::add_gains;
-pub use read::{Unreadable, read_change};
 pub use score::{Order, score, score_run};
+pub use syntax::{Unreadable, read_change};
 
 use forecast::Ground;
 

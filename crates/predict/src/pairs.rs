@@ -9,7 +9,7 @@ use crate::forecast::Ground;
 const FIRST_MAX: usize = 3;
 /// Pairs at most.
 const PAIRS_MAX: usize = 3;
-/// What a pair gains over the better of its changes at least, as a share of throughput or mean latency.
+/// Least gain of a pair over the better of its changes, as a share of throughput or mean latency.
 const GAIN_MIN: f64 = 0.05;
 
 /// The pairs that gain more than either of their changes alone, those that gain most first. Single changes come in order
@@ -35,7 +35,7 @@ pub(crate) fn pairs(ground: &Ground<'_>, singles: &[Prediction]) -> Vec<Predicti
     found
 }
 
-/// What may be changed besides: what else is suggested elsewhere, and what moves the limit that the change meets.
+/// Second changes of a pair: those suggested elsewhere, and the one that moves the limit that the first change meets.
 fn seconds(one: &Prediction, singles: &[Prediction]) -> Vec<Change> {
     let is_elsewhere = |other: &&Change| other.target != one.change.target;
     let mut all: Vec<Change> = singles.iter().map(|other| &other.change).filter(is_elsewhere).cloned().collect();

@@ -6,7 +6,7 @@
 use narrows_model::evidence::TrialEvidence;
 
 use crate::changes::Scene;
-use crate::retime::{Retimed, is_refused};
+use crate::retime::{RetimedTrace, is_refused};
 use crate::system::Level;
 
 /// Refused attempts in the traces of a level that tell what one costs there.
@@ -31,7 +31,7 @@ fn count(trial: &TrialEvidence, level: &Level) -> f64 {
 }
 
 /// The time of a request that one refusal takes, mean over these requests; `None` if they show too few.
-fn each_s(scene: &Scene<'_>, retimed: &[Retimed], is_meant: impl Fn(&Retimed) -> bool) -> Option<f64> {
+fn each_s(scene: &Scene<'_>, retimed: &[RetimedTrace], is_meant: impl Fn(&RetimedTrace) -> bool) -> Option<f64> {
     let (mut seen, mut refused, mut taken_ns) = (0.0, 0.0, 0.0);
     for (traced, one) in scene.sample.traces.iter().zip(retimed).filter(|(_, one)| is_meant(one)) {
         let attempts = traced.tree.order.iter().filter(|at| is_refused(traced.tree.span(**at))).count() as f64;

@@ -8,7 +8,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::prediction::{Change, RuleFigures};
 
 use crate::changes::{Scene, method};
-use crate::retime::{Sample, Traced, Treatment};
+use crate::retime::{Sample, SampledTrace, Treatment};
 use crate::system::{Level, System};
 
 /// The part of the latency that a change concerns.
@@ -30,7 +30,7 @@ pub(crate) fn rules(trial: &TrialEvidence, system: &System, change: &Change) -> 
 
 /// The share of the latency that is own time of some services.
 pub(crate) fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
-    let without = |traced: &Traced<'_>| {
+    let without = |traced: &SampledTrace<'_>| {
         let mut treatments = traced.untreated();
         for at in &traced.tree.order {
             if is_meant(scene.sample.names.place(&traced.tree, *at)) {
@@ -43,9 +43,9 @@ pub(crate) fn own_share(scene: &Scene<'_>, is_meant: impl Fn(&str) -> bool) -> O
 }
 
 /// The share of the latency that is gone with this treatment; `None` without traces.
-pub(crate) fn share_of(scene: &Scene<'_>, without: &dyn Fn(&Traced<'_>) -> Vec<Treatment>) -> Option<f64> {
+pub(crate) fn share_of(scene: &Scene<'_>, without: &dyn Fn(&SampledTrace<'_>) -> Vec<Treatment>) -> Option<f64> {
     let all = scene.sample.retimed(&|traced, _| without(traced));
-    let sum = |of: fn(&crate::retime::Retimed) -> f64| all.iter().map(|one| one.weight * of(one)).sum::<f64>();
+    let sum = |of: fn(&crate::retime::RetimedTrace) -> f64| all.iter().map(|one| one.weight * of(one)).sum::<f64>();
     let (old, new) = (sum(|one| one.old_ns + one.old_refused_ns), sum(|one| one.new_ns + one.new_refused_ns));
     (old > 0.0).then(|| 1.0 - new / old)
 }

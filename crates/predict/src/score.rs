@@ -12,7 +12,7 @@ use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Sc
 use crate::Cannot;
 use crate::alone::{Pair, alone, differing};
 use crate::forecast::Ground;
-use crate::made::made;
+use crate::recognition::made_changes;
 use crate::rules::rules;
 use crate::suggest;
 use crate::system::{Level, levels};
@@ -66,7 +66,7 @@ fn scored(
     (trial, findings): (&TrialEvidence, &[Finding]),
     after: &TrialEvidence,
 ) -> Option<Scored> {
-    let changes = made(&ground.scene(), (trial, findings), after).ok()?;
+    let changes = made_changes(&ground.scene(), (trial, findings), after).ok()?;
     let (first, with) = changes.split_first()?;
     let because = suggest::all(findings)
         .into_iter()

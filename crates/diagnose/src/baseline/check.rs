@@ -30,7 +30,7 @@ const MANY: f64 = 1e6;
 /// Services of a variant that are shown.
 const SERVICES_MAX: usize = 20;
 
-/// What is compared although figures may differ for another reason.
+/// Differences between runs that a comparison accepts, although figures may differ because of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accepted {
     /// Another experiment, or another version of it.

@@ -7,7 +7,7 @@
 //! scaled inverse chi-squared distribution, Gelman et al., *Bayesian Data Analysis*, section 2.6). A spread seen in few
 //! repetitions is itself uncertain, so it neither replaces the assumption nor counts for nothing.
 //!
-//! What is assumed comes from virtual machines with 2 cores: about 10 % from repetitions on a machine of their own, and
+//! The assumption comes from virtual machines with 2 cores: about 10 % from repetitions on a machine of their own, and
 //! 20 % of the 24 % that pairs of equal variants showed beside several builds, which hold the noise within trials too
 //! (`bench/aa.py`, see the page of benchmarks). So it depends on whether others had a notable part of the machine.
 

@@ -309,7 +309,7 @@ fn describe_operation(operation: &OperationDiff) -> Option<String> {
     }
 }
 
-/// None when they are the same.
+/// `None` if they are the same.
 fn describe_calls(operation: &OperationDiff, call: &CallDiff) -> Option<String> {
     let (name, target) = (&operation.name, &call.target);
     match call.fate {

@@ -178,7 +178,7 @@ pub(crate) struct Widths {
     pub(crate) within: f64,
 }
 
-/// None when there are too few blocks of seconds.
+/// `None` if there are too few blocks of seconds.
 pub(crate) fn widths(
     blocks: (&[Stratum], &[Stratum]),
     quantity: Quantity,

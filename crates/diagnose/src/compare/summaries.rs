@@ -12,7 +12,7 @@ use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Series, names};
 use narrows_model::trace::SpanKind;
 
-use crate::read::places::replica_of;
+use crate::read::place_loads::replica_of;
 use crate::stats::median;
 
 /// The services in the order they were started.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use narrows_model::breakdown::{Breakdown, OwnTime, ServiceThreads, TimeCategory, TimePart};
 
 use super::category::{Names, OWN, categories, is_work};
-use super::lost::Lost;
+use super::lost::OrphanSpans;
 use super::own::{OwnTimes, shares};
 use super::timed_forest::TimedForest;
 use super::times::is_call;
@@ -32,7 +32,7 @@ const OTHERS: &str = "others";
 
 /// Time spent in a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct TimeUse {
     /// Time breakdowns of the busiest operations, the largest first.
     pub(crate) breakdowns: Vec<Breakdown>,
     /// Thread activity of each service, by interval.
@@ -40,7 +40,7 @@ pub(crate) struct Spent {
 }
 
 /// Walks the critical paths of a trial's requests.
-pub(crate) fn spent(reading: &Reading<'_>) -> Spent {
+pub(crate) fn spent(reading: &Reading<'_>) -> TimeUse {
     let busiest = busiest(reading);
     let names = Names::new(reading.trial);
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(crate) fn spent(reading: &Reading<'_>) -> Spent {
             tree: &tree,
             names: &names,
             waits: waits(&tree, &requests, reading.thresholds),
-            lost: Lost::new(&tree),
+            lost: OrphanSpans::new(&tree),
         };
         add_requests(&view, (&requests, at), &busiest, (&mut sums, &mut own));
     }
@@ -63,7 +63,7 @@ pub(crate) fn spent(reading: &Reading<'_>) -> Spent {
     let breakdown = |(key, sum): ((&str, &str), Sum)| sum.breakdown(key, &shares(key.0, &threads, reading.intervals));
     let mut breakdowns: Vec<Breakdown> = sums.into_iter().filter_map(breakdown).collect();
     breakdowns.sort_by(|a, b| (b.requests * b.mean_ns).total_cmp(&(a.requests * a.mean_ns)));
-    Spent { breakdowns, threads }
+    TimeUse { breakdowns, threads }
 }
 
 /// The operations whose requests took most time together.
@@ -107,7 +107,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// None when the requests took no time. Own time is divided by these shares.
+    /// `None` if the requests took no time. Own time is divided by these shares.
     fn breakdown(mut self, (service, operation): (&str, &str), own: &[(OwnTime, f64)]) -> Option<Breakdown> {
         let whole: f64 = self.spent.values().sum();
         if whole <= 0.0 || self.requests <= 0.0 {
@@ -139,7 +139,7 @@ struct TraceView<'t> {
     tree: &'t TimedForest<'t>,
     names: &'t Names,
     waits: Vec<Wait>,
-    lost: Lost,
+    lost: OrphanSpans,
 }
 
 impl TraceView<'_> {
@@ -183,7 +183,7 @@ impl TraceView<'_> {
         if self.waits.is_empty() {
             return Vec::new();
         }
-        let is_on = |standing: &&super::Standing| matches!(standing.place, PathPosition::OnPath { .. });
+        let is_on = |standing: &&super::PathSpan| matches!(standing.place, PathPosition::OnPath { .. });
         let on_path: HashSet<usize> = path.standings.iter().filter(is_on).map(|standing| standing.span).collect();
         self.waits.iter().filter(|wait| on_path.contains(&wait.next)).copied().collect()
     }

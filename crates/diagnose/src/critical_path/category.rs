@@ -1,4 +1,4 @@
-//! What a span's own time on the path is: work, a wait for a connection, or a call to something.
+//! Category of a span's own time on the path: work, a wait for a connection, or a call to something.
 //!
 //! A service that is called is named as the trial names it: by the port that is called when a service of the trial
 //! listens there, else by the spans it sent itself, else by what the caller calls it.

@@ -19,9 +19,9 @@ struct Torn {
 
 /// The spans of a trace whose parents did not arrive.
 #[derive(Debug)]
-pub(super) struct Lost(Vec<Torn>);
+pub(super) struct OrphanSpans(Vec<Torn>);
 
-impl Lost {
+impl OrphanSpans {
     pub(super) fn new(tree: &TimedForest<'_>) -> Self {
         let is_torn = |at: &usize| {
             let span = tree.span(*at);

@@ -21,10 +21,10 @@ use std::ptr;
 
 use narrows_model::trace::{SpanId, Trace};
 
-pub(crate) use breakdown::{Spent, spent};
+pub(crate) use breakdown::{TimeUse, spent};
 pub(crate) use timed_forest::TimedForest;
 pub(crate) use times::Role;
-pub use walk::{CriticalPath, PathPosition, Section, Standing, TICK_NS};
+pub use walk::{CriticalPath, PathPosition, PathSpan, Section, TICK_NS};
 
 use crate::read::Reading;
 use crate::read::calls::Handled;

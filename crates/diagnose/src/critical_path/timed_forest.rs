@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use narrows_model::trace::{Forest, Span, SpanId, Trace};
 
-use super::times::{Placed, Role, placed_below, placed_root};
+use super::times::{Role, SpanTimes, placed_below, placed_root};
 
 /// The trees of a trace, with the times at which their spans fit into one another. Spans deeper than
 /// [`Forest::DEPTH_MAX`] count as time of the span at this depth.
 #[derive(Debug)]
 pub(crate) struct TimedForest<'a> {
     forest: Forest<'a>,
-    placed: Vec<Placed>,
+    placed: Vec<SpanTimes>,
     /// Children of all spans, those of each by end, in the ranges of the forest.
     children: Vec<u32>,
     /// Of each span, the child that outlives it and starts first.
@@ -22,7 +22,7 @@ pub(crate) struct TimedForest<'a> {
 impl<'a> TimedForest<'a> {
     pub(crate) fn new(trace: &'a Trace) -> Self {
         let forest = Forest::new(trace);
-        let placed = vec![Placed::default(); forest.spans().len()];
+        let placed = vec![SpanTimes::default(); forest.spans().len()];
         let children = forest.all_children().to_vec();
         let mut timed = Self { forest, placed, children, outliving: HashMap::new() };
         timed.place_all();
@@ -81,7 +81,7 @@ impl<'a> TimedForest<'a> {
         self.forest.span(at)
     }
 
-    pub(crate) fn placed(&self, at: usize) -> Placed {
+    pub(crate) fn placed(&self, at: usize) -> SpanTimes {
         self.placed[at]
     }
 

@@ -19,7 +19,7 @@ const TIME_MAX: i64 = 1 << 62;
 
 /// A span's times within its parent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Placed {
+pub(crate) struct SpanTimes {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     /// Shift applied to the span's own clock.
@@ -27,7 +27,7 @@ pub(crate) struct Placed {
     pub(crate) role: Role,
 }
 
-impl Placed {
+impl SpanTimes {
     pub(crate) fn length_ns(&self) -> i64 {
         self.end_ns - self.start_ns
     }
@@ -45,12 +45,12 @@ pub(crate) enum Role {
     Detached,
 }
 
-pub(super) fn placed_root(span: &Span) -> Placed {
+pub(super) fn placed_root(span: &Span) -> SpanTimes {
     let (start_ns, end_ns) = recorded(span, 0);
-    Placed { start_ns, end_ns, ..Placed::default() }
+    SpanTimes { start_ns, end_ns, ..SpanTimes::default() }
 }
 
-pub(super) fn placed_below((parent, above): (&Span, Placed), child: &Span) -> Placed {
+pub(super) fn placed_below((parent, above): (&Span, SpanTimes), child: &Span) -> SpanTimes {
     let mut shift_ns = if child.service == parent.service { above.shift_ns } else { 0 };
     let is_call = is_call(parent, child);
     let (mut start_ns, mut end_ns) = recorded(child, shift_ns);
@@ -70,7 +70,7 @@ pub(super) fn placed_below((parent, above): (&Span, Placed), child: &Span) -> Pl
         () => Role::Within,
     };
     let cut = |time_ns: i64| time_ns.clamp(above.start_ns, above.end_ns);
-    Placed { start_ns: cut(start_ns), end_ns: cut(end_ns), shift_ns, role }
+    SpanTimes { start_ns: cut(start_ns), end_ns: cut(end_ns), shift_ns, role }
 }
 
 /// True if these are the two sides of one call.
@@ -79,7 +79,7 @@ pub(crate) fn is_call(parent: &Span, child: &Span) -> bool {
 }
 
 /// The shift that moves the time between into that of its call; 0 if it already lies within or does not fit.
-fn into_call(call: Placed, start_ns: i64, end_ns: i64) -> i64 {
+fn into_call(call: SpanTimes, start_ns: i64, end_ns: i64) -> i64 {
     let spare_ns = call.length_ns().saturating_sub(end_ns.saturating_sub(start_ns));
     let fits = match spare_ns {
         0.. => start_ns >= call.start_ns && end_ns <= call.end_ns,

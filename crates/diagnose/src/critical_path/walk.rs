@@ -19,9 +19,9 @@ pub const TICK_NS: i64 = 1_000;
 pub struct CriticalPath {
     /// Intervals of time, last first, without gaps or overlaps: together they are the request's time.
     pub sections: Vec<Section>,
-    /// Standing of every span at or below the request's first; parents before their children. Spans that nobody
+    /// PathSpan of every span at or below the request's first; parents before their children. Spans that nobody
     /// waits for are left out, with all below them.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<PathSpan>,
 }
 
 /// An interval of time that the request spent in a span and in none of its children.
@@ -37,7 +37,7 @@ pub struct Section {
 
 /// Relation of a span to the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct PathSpan {
     /// The span, as its position in the trace.
     pub span: usize,
     /// On the path or beside it.
@@ -84,7 +84,7 @@ struct Interval {
 pub(super) fn walk(tree: &TimedForest<'_>, entry: usize) -> CriticalPath {
     let placed = tree.placed(entry);
     let place = PathPosition::OnPath { drag_ns: placed.length_ns() };
-    let mut path = CriticalPath { sections: Vec::new(), standings: vec![Standing { span: entry, place }] };
+    let mut path = CriticalPath { sections: Vec::new(), standings: vec![PathSpan { span: entry, place }] };
     let first = Interval { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place };
     let mut work = Work { intervals: vec![first], filled: 0 };
     while let Some(interval) = work.intervals.pop() {
@@ -121,7 +121,7 @@ fn go_back(tree: &TimedForest<'_>, interval: &Interval, path: &mut CriticalPath,
                 (on_path(interval.place, (end_ns - start_ns).max(0), lead_ns), end_ns)
             }
         };
-        path.standings.push(Standing { span: child, place });
+        path.standings.push(PathSpan { span: child, place });
         work.intervals.push(Interval { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
     }
     own_time(tree, interval, (interval.floor_ns, at_ns), path, work);
@@ -167,7 +167,7 @@ fn own_time(
     let own_end_ns = filler.map_or(end_ns, |child| tree.placed(child).start_ns.max(start_ns));
     if let Some(child) = filler {
         let place = PathPosition::OnPath { drag_ns: 0 };
-        path.standings.push(Standing { span: child, place });
+        path.standings.push(PathSpan { span: child, place });
         if work.filled < FILLED_MAX {
             work.filled += 1;
             work.intervals.push(Interval { span: child, at_ns: end_ns, floor_ns: own_end_ns, place });

@@ -62,12 +62,12 @@ pub(super) struct Comparison {
     /// The same of requests without an error, where there are enough; else of all.
     intended: CallsDifference,
     /// The change that each service makes.
-    made: BTreeMap<String, Made>,
+    made: BTreeMap<String, ServiceChange>,
 }
 
 /// The changes that a service made.
 #[derive(Debug, Clone, Copy, Default)]
-struct Made {
+struct ServiceChange {
     /// Nanoseconds for each request, of its own time and of the calls that it makes.
     ns: f64,
     /// Standard errors from 0, of the larger of the two.
@@ -101,7 +101,7 @@ impl Difference {
 }
 
 impl Comparison {
-    /// None when no operation begins traces on both sides often enough. `spread` is the standard deviation between trials.
+    /// `None` if no operation begins traces on both sides often enough. `spread` is the standard deviation between trials.
     pub(super) fn new(before: Parts, mut after: Parts, spread: f64) -> Option<Self> {
         let shares = 1.0 / before.trials.max(1) as f64 + 1.0 / after.trials.max(1) as f64;
         let is_enough = |one: &OfOperation| one.latency.count() >= REQUESTS_MIN;
@@ -211,7 +211,7 @@ impl Comparison {
         }
     }
 
-    fn confidence(&self, role: ServiceRole, made: Made, failures: Failures) -> Confidence {
+    fn confidence(&self, role: ServiceRole, made: ServiceChange, failures: Failures) -> Confidence {
         let moved_ns: f64 = self.made.values().map(|made| made.ns.abs()).sum();
         let is_sure = match role {
             ServiceRole::Failing => failures.errors() >= ERRORS_MIN,
@@ -240,7 +240,7 @@ impl Comparison {
     }
 
     /// The changes that a service made itself: its time for each call, and how often it calls others.
-    fn made_by(&self, service: &str) -> Made {
+    fn made_by(&self, service: &str) -> ServiceChange {
         let own_ns = self.for_each_visit(service, &self.time(service));
         let own = self.difference(|one| one.own.get(service));
         // Of calls at the same time, another may now be the one that is waited for: its own time is as before.
@@ -250,7 +250,7 @@ impl Comparison {
             && errors.is_sign_positive() == own_ns.is_sign_positive()
             && self.is_beyond_chance(service, &own);
         let own_ns = if is_its_doing { own_ns } else { 0.0 };
-        let mut made = Made { ns: own_ns, errors };
+        let mut made = ServiceChange { ns: own_ns, errors };
         for (callee, additional, calls) in self.additional_calls(service) {
             let ns = additional * self.cost_of_call(callee, 0);
             let errors = calls.errors(additional);

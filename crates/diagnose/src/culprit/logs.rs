@@ -55,7 +55,7 @@ fn counts<'a>(trials: &[&'a TrialEvidence]) -> BTreeMap<(&'a str, &'a str), u64>
     counts
 }
 
-/// What the counts of both sides are of: requests, or seconds where a side has no requests.
+/// Denominators of the counts of both sides: requests, or seconds if a side has no requests.
 fn exposures(before: &[&TrialEvidence], after: &[&TrialEvidence]) -> (f64, f64) {
     let sum = |side: &[&TrialEvidence], of: fn(&TrialEvidence) -> f64| side.iter().map(|trial| of(trial)).sum::<f64>();
     let requests = |side| sum(side, |trial| trial.counted_load().sent as f64);

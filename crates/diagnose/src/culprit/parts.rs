@@ -1,4 +1,4 @@
-//! What each service adds to the requests that begin traces: its time on the critical path, the calls that it makes, and
+//! Part of each service in the requests that begin traces: its time on the critical path, the calls that it makes, and
 //! the errors that begin in it.
 //!
 //! The time of a call before the called service begins and after it ends is the callee's: it queues there, or is on the

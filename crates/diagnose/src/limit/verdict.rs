@@ -15,9 +15,9 @@ use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
 use super::waiting::waiting;
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, carries_on};
+use crate::read::headroom::room_in;
 use crate::read::intervals::{Interval, steps};
 use crate::read::machine::{threads_waiting, waits_for_cpu};
-use crate::read::room::room_in;
 
 /// A trial with all that a verdict on it may use.
 pub(super) struct Judge<'a, 'r> {

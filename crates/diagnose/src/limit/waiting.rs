@@ -7,8 +7,8 @@ use narrows_model::limit::WaitingPlace;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
-use crate::read::outside;
 use crate::read::programs::only_service;
+use crate::read::time_outside;
 
 /// From this share of the latency on, time outside the spans is most of it.
 const OUTSIDE_SHARE_MIN: f64 = 0.5;
@@ -58,7 +58,7 @@ fn waits(reading: &Reading<'_>, service: &str, at: &Interval) -> Option<(OwnPart
 
 /// The share of the latency that passes outside the spans of the request, when it is most of it.
 fn outside(reading: &Reading<'_>, breakdown: &Breakdown, at: &Interval) -> Option<f64> {
-    outside::share(reading, breakdown.mean_ns, at).filter(|share| *share >= OUTSIDE_SHARE_MIN)
+    time_outside::share(reading, breakdown.mean_ns, at).filter(|share| *share >= OUTSIDE_SHARE_MIN)
 }
 
 fn name_of(breakdown: &Breakdown, category: &TimeCategory) -> String {

@@ -20,7 +20,7 @@ const LOOKS_MAX: u32 = 50;
 const PATHS: usize = 20_000;
 /// The seed of the simulation.
 const SEED: u64 = 0x6e61_7272_6f77_7332;
-/// What is spent of the error that is allowed; the rest is for the error of the simulation, of 3 standard errors at 5 %.
+/// Part of the allowed error that is spent; the rest is for the error of the simulation, of 3 standard errors at 5 %.
 const SPENT: f64 = 0.91;
 
 /// The bounds of all looks at a comparison of so many planned pairs.

@@ -219,7 +219,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// None when a trial did not measure it.
+    /// `None` if a trial did not measure it.
     fn new((old, new): (&Trials<'_>, &Trials<'_>), plan: Plan<'_>, quantity: Quantity) -> Option<Self> {
         let logarithms = |trials: &Trials<'_>| -> Option<Vec<f64>> {
             trials.iter().map(|trial| trial.value(quantity).map(f64::ln)).collect()

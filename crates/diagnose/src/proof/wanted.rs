@@ -16,7 +16,7 @@ const LOOKS: f64 = 1.2;
 /// The point of the normal distribution that 20 % lie below.
 const NOISE: f64 = -0.841_6;
 
-/// None when more than [`REPEATS_MAX`] would be.
+/// `None` if more than [`REPEATS_MAX`] would be needed.
 pub(super) fn repeats(sample: &Sample, margin: f64) -> Option<u32> {
     let deviation = sample.error * f64::from(sample.trials).sqrt() * underestimated(sample.degrees);
     let is_enough = |trials: u32| {

@@ -1,4 +1,4 @@
-//! What brings about what, as one table: which findings absorb which, and which only come before others.
+//! Causes and effects among kinds of findings, as one table: which findings absorb which, and which only come before others.
 //!
 //! A cause absorbs a symptom only where something ties the two; without a tie they are two findings, however alike they
 //! look. Of several causes that are tied to one symptom, the first rule decides, then cost. The table goes one way: no
@@ -26,7 +26,7 @@ pub(super) enum Tie {
     FirstCalls,
     /// The calls that the second shows go to what the first is about.
     SecondCalls,
-    /// What the second is about calls what the first is about, by whichever of its calls.
+    /// The place of the second calls that of the first, by any of its calls.
     Behind,
     /// Both are about one operation of one service, or of services that call one another.
     SameOperation,

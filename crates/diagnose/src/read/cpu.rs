@@ -49,7 +49,7 @@ pub(crate) struct Saturation<'a> {
 
 /// Throttling of a replica's control group in an interval, medians; each `None` if not sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Held {
+pub(crate) struct CpuThrottling {
     /// Periods in which its quota was used up, as a share of those in which something was runnable.
     pub(crate) throttled: Option<f64>,
     /// Share of the time when a task waited for a processor.
@@ -100,7 +100,7 @@ impl<'a> Cpu<'a> {
     }
 
     /// Throttling of a replica's control group.
-    pub(crate) fn held(&self, service: &str, replica: u32, interval: &Interval) -> Held {
+    pub(crate) fn held(&self, service: &str, replica: u32, interval: &Interval) -> CpuThrottling {
         let of = |name: &str| self.cores_of(name, service, replica, interval);
         let periods = of(names::CGROUP_PERIODS).filter(|periods| *periods > 0.0);
         let throttled = periods.and_then(|periods| Some(of(names::CGROUP_THROTTLED_PERIODS)? / periods));
@@ -110,7 +110,7 @@ impl<'a> Cpu<'a> {
                 && key.labels.get(names::PRESSURE_RESOURCE).is_some_and(|resource| resource == "cpu")
         };
         let pressure = self.trial.series.iter().find(is_meant);
-        Held {
+        CpuThrottling {
             throttled: throttled.map(|share| share.clamp(0.0, 1.0)),
             waiting: pressure.and_then(|series| interval.median_in(series, self.thresholds)),
         }

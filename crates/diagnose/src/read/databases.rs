@@ -48,7 +48,7 @@ pub(crate) struct Database<'a> {
 
 /// Durations of the queries of one shape in one interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Taken {
+pub(crate) struct QueryTimes {
     /// Number of queries, each weighted by its trace.
     pub(crate) count: f64,
     /// Number of spans, unweighted.
@@ -61,7 +61,7 @@ pub(crate) struct Taken {
 
 impl<'a> Database<'a> {
     /// Durations of each query shape in an interval.
-    pub(crate) fn taken(&self, interval: &Interval) -> BTreeMap<&'a str, Taken> {
+    pub(crate) fn taken(&self, interval: &Interval) -> BTreeMap<&'a str, QueryTimes> {
         let mut shapes: BTreeMap<&str, Vec<&SentQuery<'a>>> = BTreeMap::new();
         for sent in self.queries.iter().filter(|sent| interval.contains(sent.span().start_ns)) {
             let query: &'a Query<'a> = sent.query;
@@ -79,10 +79,10 @@ impl<'a> Database<'a> {
     }
 }
 
-fn taken(all: &[&SentQuery<'_>]) -> Taken {
+fn taken(all: &[&SentQuery<'_>]) -> QueryTimes {
     let known = all.iter().filter_map(|sent| Some((sent.span().facts.db_rows? as f64, sent.trace.weight)));
     let rows: Vec<(f64, f64)> = known.collect();
-    Taken {
+    QueryTimes {
         count: all.iter().map(|sent| sent.trace.weight).sum(),
         spans: all.len(),
         median_ns: weighted_median(

@@ -1,4 +1,4 @@
-//! What spans report of one cause by the types and texts of their errors, such as `EMFILE`.
+//! Reports of one cause by the types and texts of errors, such as `EMFILE`.
 
 use narrows_model::trace::Span;
 

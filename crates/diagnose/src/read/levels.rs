@@ -16,7 +16,7 @@ pub(crate) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    /// None when the interval is not steady or too short for an estimate.
+    /// `None` if the interval is not steady or too short for an estimate.
     pub(crate) fn new(trial: &TrialEvidence, interval: &'a Interval) -> Option<Self> {
         let seconds = seconds_of(trial, interval.start_ns, interval.end_ns);
         let rate =

@@ -38,7 +38,7 @@ fn names_here(trial: &TrialEvidence) -> impl Iterator<Item = &str> {
 }
 
 impl Cpu<'_> {
-    /// None when the machine was not sampled. The parts are medians of points that need not agree: one that is left out
+    /// `None` if the machine was not sampled. The parts are medians of points that need not agree: one that is left out
     /// would be taken for that of other programs. What the parts add up to beyond the machine's own figure is measuring
     /// error and taken off nothing: other programs then have 0.
     pub(crate) fn machine(&self, interval: &Interval) -> Option<MachineCpu> {

@@ -5,24 +5,23 @@ pub(crate) mod cpu;
 pub(crate) mod dark;
 pub(crate) mod databases;
 pub(crate) mod doubles;
+pub(crate) mod error_reports;
 pub(crate) mod error_words;
 pub(crate) mod errors;
 pub(crate) mod event_loops;
+pub(crate) mod headroom;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod machine;
 pub(crate) mod one_request;
-pub(crate) mod outside;
 pub(crate) mod paging;
 pub(crate) mod periods;
-pub(crate) mod places;
+pub(crate) mod place_loads;
 pub(crate) mod pools;
 pub(crate) mod programs;
 pub(crate) mod refusals;
 pub(crate) mod repetition;
-pub(crate) mod reported;
 pub(crate) mod requests;
-pub(crate) mod room;
 pub(crate) mod runtimes;
 pub(crate) mod seconds;
 pub(crate) mod shapes;
@@ -32,6 +31,7 @@ pub(crate) mod sql_shape;
 pub(crate) mod stores;
 pub(crate) mod thread_pools;
 pub(crate) mod threads;
+pub(crate) mod time_outside;
 pub(crate) mod trend;
 pub(crate) mod worst_replica;
 
@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::Forest;
 
-use crate::critical_path::{self, Spent};
+use crate::critical_path::{self, TimeUse};
 use crate::read::calls::{Handled, by_operation};
 use crate::read::intervals::{Interval, intervals};
 use crate::read::one_request::{is_one_request, of_one_request};
@@ -69,12 +69,12 @@ pub struct Reading<'a> {
     /// True if the trial is one request, without a load.
     pub(crate) is_one_request: bool,
     /// See [`Reading::spent`].
-    spent: &'a OnceCell<Spent>,
+    spent: &'a OnceCell<TimeUse>,
 }
 
 impl<'a> Reading<'a> {
     /// Time of the requests by category; their paths are walked once, on first use.
-    pub(crate) fn spent(&self) -> &'a Spent {
+    pub(crate) fn spent(&self) -> &'a TimeUse {
         self.spent.get_or_init(|| critical_path::spent(self))
     }
 

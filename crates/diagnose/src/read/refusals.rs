@@ -22,7 +22,7 @@ pub(crate) struct Second {
 
 /// The calls of one operation to one target, of every name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Refused<'a> {
+pub(crate) struct TargetCalls<'a> {
     pub(crate) target: &'a str,
     pub(crate) is_database: bool,
     pub(crate) succeeded: f64,
@@ -32,11 +32,11 @@ pub(crate) struct Refused<'a> {
     pub(crate) seconds: BTreeMap<i64, Second>,
 }
 
-impl<'a> Refused<'a> {
+impl<'a> TargetCalls<'a> {
     /// The targets that refused anything. `put_off_share` is the share of a target's failed attempts whose refusal
     /// requested a wait: these are refusals as well.
     pub(crate) fn by_target(operation: &'a OperationEvidence, put_off_share: impl Fn(&str) -> f64) -> Vec<Self> {
-        let mut targets: BTreeMap<&str, Refused<'a>> = BTreeMap::new();
+        let mut targets: BTreeMap<&str, TargetCalls<'a>> = BTreeMap::new();
         for call in &operation.calls {
             targets.entry(&call.target).or_default().add(call, put_off_share(&call.target));
         }
@@ -140,7 +140,7 @@ mod tests {
         let mut counted = operation("shop", "GET /", 3, 1.0, 1.0);
         let calls = |name| store_calls(name, [(9.0, 1.0, 27.0), (9.0, 0.0, 27.0), (0.0, 0.0, 0.0)]);
         counted.calls = vec![calls("read"), calls("query")];
-        let [refused] = &Refused::by_target(&counted, |_| 0.0)[..] else { panic!("one target") };
+        let [refused] = &TargetCalls::by_target(&counted, |_| 0.0)[..] else { panic!("one target") };
         assert_eq!((refused.attempts, refused.share(), refused.charge_of_one()), (38.0, 2.0 / 38.0, 3.0));
         assert_eq!((refused.hot().count(), refused.busy_seconds()), (1, 2));
         let start_ns = narrows_testkit::TRIAL_START_NS;
@@ -154,8 +154,8 @@ mod tests {
         counted.calls = vec![store_calls("read", [(9.0, 0.0, 27.0)])];
         counted.calls[0].failed = 4.0;
         counted.calls[0].seconds[0].failed = 4.0;
-        assert!(Refused::by_target(&counted, |_| 0.0).is_empty(), "it failed");
-        let [refused] = &Refused::by_target(&counted, |_| 0.5)[..] else { panic!("one target") };
+        assert!(TargetCalls::by_target(&counted, |_| 0.0).is_empty(), "it failed");
+        let [refused] = &TargetCalls::by_target(&counted, |_| 0.5)[..] else { panic!("one target") };
         assert_eq!((refused.throttled, refused.attempts, refused.hot().count()), (2.0, 13.0, 1));
     }
 

@@ -301,7 +301,7 @@ impl<'a, 's> Cut<'a, 's> {
             }
             SpanKind::Server | SpanKind::Consumer => false,
         };
-        // What carries a call to a database is part of it.
+        // A call that carries a call to a database is part of it.
         let carriers: HashSet<SpanId> =
             request.other_calls.iter().filter(|call| is_database(call)).map(|call| call.span_id).collect();
         let is_carrying = |path: &[&Span]| path.iter().any(|above| carriers.contains(&above.span_id));

@@ -110,7 +110,7 @@ pub(crate) struct Collections {
 }
 
 impl<'a> Collector<'a> {
-    /// None when the replica reports no times of collections that can be read.
+    /// `None` if the replica reports no times of collections that can be read.
     pub(crate) fn of(trial: &'a TrialEvidence, service: &str, replica: u32) -> Option<Self> {
         let is_meant = |series: &&Series| (series.key.service.as_str(), series.key.replica) == (service, replica);
         let all: Vec<&Series> = trial.series.iter().filter(is_meant).collect();
@@ -221,7 +221,7 @@ fn kinds<'a>(source: &Source, all: &[&'a Series]) -> Vec<Kind<'a>> {
         vec![Kind { times, counts, is_concurrent: false }]
     };
     let is_readable = |kind: &Kind<'_>| !kind.times.is_empty() && kind.times.iter().all(|series| is_sum(series));
-    // What is left out would be missing from the whole.
+    // A kind that is left out would be missing from the whole.
     if kinds.iter().all(is_readable) { kinds } else { Vec::new() }
 }
 

@@ -134,7 +134,7 @@ impl Change {
 }
 
 impl Estimate {
-    /// None when there are fewer than three blocks that say anything.
+    /// `None` if fewer than three blocks have a value.
     pub(crate) fn from_seconds(seconds: &[Second], quantity: Quantity) -> Option<Self> {
         let known = blocks(seconds, BLOCKS).iter().filter_map(|block| quantity.of(block)).collect::<Vec<_>>();
         if known.len() < BLOCKS_MIN {
@@ -169,7 +169,7 @@ fn widening(comparisons: usize) -> f64 {
 }
 
 /// True if these go one way: the slope of the least-squares line through their logarithms has an interval without zero.
-/// What correlation is left of neighbours once the line is taken away widens it.
+/// Correlation between neighbours that remains without the line widens it.
 pub(crate) fn has_slope(values: &[f64], comparisons: usize) -> bool {
     let n = values.len() as f64;
     if values.len() <= BLOCKS_MIN || values.iter().any(|value| *value <= 0.0) {

@@ -3,7 +3,7 @@
 //! States of threads are not those of requests: idle threads wait for locks and events too. How many requests are in a
 //! service's own time follows from Little's law. They are divided in the order of how sure it is that a thread in a
 //! state serves a request, each part as far as requests remain: CPU in use, waiting for CPU, disk, sleep, network, lock.
-//! What spans explain is taken off first: threads at the other end of calls, in waits to retry, in waits for a pool.
+//! Threads that spans explain are subtracted first: threads at the other end of calls, in waits to retry, in waits for a pool.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(crate) struct Threads {
     pub(crate) peers: BTreeMap<String, f64>,
 }
 
-/// What spans show of a service's requests in an interval: mean numbers at any moment.
+/// Requests of a service in an interval as spans show them: mean numbers at any moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Shown {
     /// Requests in its own time.
@@ -45,7 +45,7 @@ pub(crate) struct Shown {
 }
 
 impl Threads {
-    /// None when its threads were not sampled.
+    /// `None` if its threads were not sampled.
     pub(crate) fn of(trial: &TrialEvidence, service: &str, interval: &Interval) -> Option<Self> {
         let mut threads = Self::default();
         let mut is_sampled = false;
@@ -149,7 +149,7 @@ fn peer(trial: &TrialEvidence, address: String) -> String {
 
 /// A service under the heaviest steady load that leaves it CPU, and what the requests in its own time do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Loaded<'a> {
+pub(crate) struct LoadedService<'a> {
     pub(crate) service: &'a str,
     /// The interval, by its place among all.
     pub(crate) at: usize,
@@ -159,7 +159,7 @@ pub(crate) struct Loaded<'a> {
     pub(crate) threads: &'a ServiceThreads,
 }
 
-impl Loaded<'_> {
+impl LoadedService<'_> {
     /// Requests that do this.
     pub(crate) fn doing(&self, what: &OwnTime) -> f64 {
         self.threads.own.iter().filter(|part| part.what == *what).map(|part| part.requests).sum()
@@ -168,7 +168,7 @@ impl Loaded<'_> {
 
 /// Those services whose threads were sampled; nothing where CPU is used up by any of them or on the machine, which would
 /// explain the throughput.
-pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<Loaded<'a>> {
+pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<LoadedService<'a>> {
     if !reading.trial.series.iter().any(|series| series.key.name == THREAD_STATES) {
         return Vec::new();
     }
@@ -184,7 +184,7 @@ pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<Loaded<'a>> {
     }
     let threads = reading.spent().threads.get(at).into_iter().flatten();
     let of = |threads: &'a ServiceThreads| {
-        Some(Loaded { service: &threads.service, at, interval, requests: threads.requests?, threads })
+        Some(LoadedService { service: &threads.service, at, interval, requests: threads.requests?, threads })
     };
     threads.filter_map(of).collect()
 }

@@ -16,7 +16,7 @@ pub(crate) struct Quarters {
 }
 
 impl Quarters {
-    /// None when one of them has fewer than `least` readings.
+    /// `None` if one of them has fewer than `least` readings.
     pub(crate) fn new(points: &[Point], interval: &Interval, least: usize) -> Option<Self> {
         let parts = quarters_of(interval).map(|(start_ns, end_ns)| {
             let here = points.iter().filter(|point| (start_ns..end_ns).contains(&point.time_ns));

@@ -13,7 +13,7 @@ pub(crate) struct Worst<T> {
     pub(crate) replicas: (usize, usize),
 }
 
-/// None when no replica shows it in any interval. `shows` takes the replica and the place of the interval.
+/// `None` if no replica shows it in any interval. `shows` takes the replica and the place of the interval.
 pub(crate) fn worst_replica<T>(
     reading: &Reading<'_>,
     service: &str,

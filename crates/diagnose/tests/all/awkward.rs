@@ -141,7 +141,7 @@ fn concluded(trials: Vec<TrialEvidence>) -> Outcome {
     conclude(run_of_trials(trials), none, Default::default(), &Thresholds::default())
 }
 
-/// What every outcome keeps to, whatever it was concluded from.
+/// Properties of every outcome, whatever it was concluded from.
 fn assert_sound(outcome: &Outcome) {
     assert!(!outcome.sentence.is_empty());
     assert_eq!(outcome.findings.len(), outcome.evidence.trials.len());

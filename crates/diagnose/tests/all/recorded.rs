@@ -1,4 +1,4 @@
-//! What is found in recorded runs of real programs stays the same until somebody means to change it.
+//! Findings in recorded runs of real programs stay the same until somebody means to change them.
 //!
 //! `corpus/recorded/` and `examples/recorded/` hold their evidence, and beside each file what is concluded from it: the verdict on the limit and
 //! the findings of each trial, as data. How to record and renew them: `docs/reference/corpus.md`.

@@ -7,7 +7,7 @@ use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::{ReadTrial, grown};
+use crate::recognition::{ReadTrial, grown};
 use crate::rules::{Part, own_share};
 use crate::suggest::cpu_limit;
 use crate::system::System;

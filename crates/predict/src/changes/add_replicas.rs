@@ -10,7 +10,7 @@ use narrows_model::units;
 use super::spread_database::{is_database, more_replicas};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
+use crate::recognition::ReadTrial;
 use crate::rules::{Part, own_share};
 use crate::suggest::cpu_limit;
 use crate::system::System;

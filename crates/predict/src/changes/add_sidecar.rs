@@ -1,7 +1,7 @@
 //! `add-sidecar[=SERVICE],MICROSECONDS`: a proxy stands beside a service, or beside all without one, which needs so much CPU
 //! each time a request passes it.
 //!
-//! What a proxy costs is not in a run without it, so it has to be given; `narrows diff` of two variants, with and without,
+//! The cost of a proxy is not in a run without it, so it has to be given; `narrows diff` of two variants, with and without,
 //! measures it. A request passes the proxy of a service once on its way in, and once for each call that the service makes.
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
@@ -10,7 +10,7 @@ use narrows_model::trace::SpanKind;
 
 use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
-use crate::made::ReadTrial;
+use crate::recognition::ReadTrial;
 use crate::system::{Program, System};
 
 pub(crate) struct AddSidecar;

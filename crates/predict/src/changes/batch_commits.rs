@@ -12,7 +12,7 @@ use narrows_model::series::{Series, ThreadState, names};
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
+use crate::recognition::ReadTrial;
 use crate::system::{Level, Section, System};
 
 /// The part of a commit under way that is left when a request arrives, mean.

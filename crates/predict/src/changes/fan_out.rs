@@ -6,7 +6,7 @@ use narrows_model::prediction::Change;
 
 use super::Scene;
 use crate::Cannot;
-use crate::retime::{Group, Traced, Treatment, groups, is_entry_of};
+use crate::retime::{Group, SampledTrace, Treatment, groups, is_entry_of};
 use crate::rules::{Part, share_of};
 
 /// Share of the calls of a request that is left at most when many were made one.
@@ -52,7 +52,7 @@ impl FanOut {
     }
 
     /// Its calls in one trace, two or more together.
-    pub(crate) fn groups<'a>(&self, traced: &'a Traced<'a>, scene: &'a Scene<'a>) -> Vec<Group<'a>> {
+    pub(crate) fn groups<'a>(&self, traced: &'a SampledTrace<'a>, scene: &'a Scene<'a>) -> Vec<Group<'a>> {
         let all = of_operation(traced, scene, &self.operation);
         all.into_iter().filter(|group| group.callee == self.callee && group.kind == self.kind).collect()
     }
@@ -60,7 +60,7 @@ impl FanOut {
     /// Of all calls to the callee, the share that is left when each group of calls becomes one.
     pub(super) fn calls_left(&self, scene: &Scene<'_>) -> f64 {
         let all = scene.attempts(|group| group.callee == self.callee, |_, _| 1.0);
-        let gone = |traced: &Traced<'_>| {
+        let gone = |traced: &SampledTrace<'_>| {
             let groups = self.groups(traced, scene);
             traced.weight * groups.iter().map(|group| group.attempts().count() as f64 - 1.0).sum::<f64>()
         };
@@ -86,7 +86,7 @@ impl FanOut {
 
     /// Share of the latency that the calls take.
     pub(super) fn part(&self, scene: &Scene<'_>) -> Option<Part> {
-        let without = |traced: &Traced<'_>| {
+        let without = |traced: &SampledTrace<'_>| {
             let mut treatments = traced.untreated();
             for at in self.groups(traced, scene).iter().flat_map(|group| group.attempts().collect::<Vec<_>>()) {
                 treatments[at] = Treatment::gone();
@@ -127,20 +127,20 @@ pub(crate) struct PerRequest {
 }
 
 /// The requests of an operation in a trace.
-fn entries(traced: &Traced<'_>, operation: &str) -> Vec<usize> {
+fn entries(traced: &SampledTrace<'_>, operation: &str) -> Vec<usize> {
     let tree = &traced.tree;
     tree.entries().into_iter().filter(|at| is_entry_of(tree.span(*at), operation)).collect()
 }
 
 /// Their calls of which there are several of one kind.
-fn of_operation<'a>(traced: &'a Traced<'a>, scene: &'a Scene<'a>, operation: &str) -> Vec<Group<'a>> {
+fn of_operation<'a>(traced: &'a SampledTrace<'a>, scene: &'a Scene<'a>, operation: &str) -> Vec<Group<'a>> {
     let entries = entries(traced, operation).into_iter();
     let all = entries.flat_map(|entry| groups(&traced.tree, entry, &scene.sample.names));
     all.filter(|group| group.calls.len() > 1).collect()
 }
 
 /// Time from the first start to the last end that is not the longest call's.
-fn saving_ns(traced: &Traced<'_>, group: &Group<'_>) -> f64 {
+fn saving_ns(traced: &SampledTrace<'_>, group: &Group<'_>) -> f64 {
     group.span_ns(&traced.tree) - group.attempts().map(|at| traced.tree.length_ns(at)).fold(0.0, f64::max)
 }
 

@@ -1,6 +1,6 @@
 //! `join-queries=OPERATION`: queries or calls for one item each become one for all.
 //!
-//! What the one call takes is not in the traces, but what bounds it is (`one_call.rs`): as long as one of the calls, and
+//! The time of the one call is not in the traces, but its bounds are (`one_call.rs`): as long as one of the calls, and
 //! for each further item from nothing up to the most that was measured. Two cases are computed, and the interval spans both.
 //! The caller's own time between the calls is gone, and its CPU with it.
 
@@ -13,8 +13,8 @@ use super::parallelize::few_traces;
 use super::sharing::with_gain_of_others;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::{Group, Length, Traced, Treatment};
+use crate::recognition::ReadTrial;
+use crate::retime::{Group, Length, SampledTrace, Treatment};
 use crate::rules::Part;
 use crate::suggest::of_operation;
 use crate::system::System;
@@ -62,7 +62,7 @@ impl Method for JoinQueries {
         // Without any work for a further item, and with the most that was measured.
         let case = |items: f64| {
             let of_group = calls.clone();
-            let edit = move |traced: &Traced<'_>, lengths: &[f64]| {
+            let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
                 let mut treatments = traced.untreated();
                 for group in of_group.groups(traced, scene) {
                     let further = group.calls.len() as f64 - 1.0;

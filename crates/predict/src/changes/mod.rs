@@ -28,8 +28,8 @@ use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource};
 
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::{Edit, Group, Retimed, Sample, Traced, Treatment, groups};
+use crate::recognition::ReadTrial;
+use crate::retime::{Edit, Group, RetimedTrace, Sample, SampledTrace, Treatment, groups};
 use crate::rules::Part;
 use crate::system::System;
 
@@ -137,7 +137,7 @@ pub(crate) struct Case<'s> {
     /// Effect on the spans of a trace; `None` if it has none.
     pub(crate) edit: Option<Box<Edit<'s>>>,
     /// The requests with this edit; empty without.
-    pub(crate) retimed: Vec<Retimed>,
+    pub(crate) retimed: Vec<RetimedTrace>,
     /// Of the time that refused calls take, the share that is left; `None` if what happens to the spans says it.
     pub(crate) refusals_left: Option<f64>,
 }
@@ -178,7 +178,7 @@ impl<'s> Case<'s> {
     /// It changes single requests too.
     pub(crate) fn with_edit(
         adjust: impl Fn(&mut System) + 's,
-        edit: impl Fn(&Traced<'_>, &[f64]) -> Vec<Treatment> + 's,
+        edit: impl Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 's,
         sample: &Sample<'_>,
     ) -> Self {
         let retimed = sample.retimed(&edit);
@@ -203,7 +203,7 @@ impl<'s> Case<'s> {
             return Self { refusals_left, retimed, ..Self::new(adjust) };
         }
         let both = (one.clone(), other.clone());
-        let edit = move |traced: &Traced<'_>, lengths: &[f64]| {
+        let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
             let of = |case: &Self| case.edit.as_ref().map(|edit| edit(traced, lengths));
             match (of(&both.0), of(&both.1)) {
                 (Some(one), Some(other)) => one.into_iter().zip(other).map(|(one, other)| one.and(other)).collect(),
@@ -222,7 +222,7 @@ impl Scene<'_> {
     }
 
     /// All calls of a trace that server spans made.
-    fn calls<'a>(&'a self, traced: &'a Traced<'a>) -> Vec<Group<'a>> {
+    fn calls<'a>(&'a self, traced: &'a SampledTrace<'a>) -> Vec<Group<'a>> {
         let entries = traced.tree.entries();
         entries.into_iter().flat_map(|entry| groups(&traced.tree, entry, &self.sample.names)).collect()
     }
@@ -231,9 +231,9 @@ impl Scene<'_> {
     pub(crate) fn attempts(
         &self,
         is_meant: impl Fn(&Group<'_>) -> bool,
-        counts: impl Fn(&Traced<'_>, usize) -> f64,
+        counts: impl Fn(&SampledTrace<'_>, usize) -> f64,
     ) -> f64 {
-        let of = |traced: &Traced<'_>| {
+        let of = |traced: &SampledTrace<'_>| {
             let groups = self.calls(traced);
             let attempts = groups.iter().filter(|group| is_meant(group)).flat_map(|group| group.attempts());
             traced.weight * attempts.map(|at| counts(traced, at)).sum::<f64>()
@@ -241,7 +241,7 @@ impl Scene<'_> {
         self.sample.traces.iter().map(of).sum()
     }
 
-    /// What a user may have meant: services and callees.
+    /// Targets that a user may have meant: services and callees.
     fn places(&self) -> Vec<String> {
         let mut known: Vec<String> = self.system.programs.iter().map(|program| program.service.clone()).collect();
         for traced in self.sample.traces.iter().take(NAMED_TRACES_MAX) {

@@ -2,7 +2,7 @@
 //!
 //! Most of a short call is paid once, however many items it is for: the way there and back, the client's library, parsing
 //! and planning. So one call takes as long as one of the calls that it replaces, and each further item adds its own work.
-//! What was measured bounds this work three ways, and the least holds:
+//! Measurements bound this work in three ways, and the least bound holds:
 //!
 //! - a call's CPU in its callee, for work that was done for one item was done in a call for it;
 //! - the time of the call that listed the items ÷ their number: it returned as many of them, from the same callee;
@@ -12,7 +12,7 @@
 
 use super::Scene;
 use super::fan_out::FanOut;
-use crate::retime::{Group, Traced, groups};
+use crate::retime::{Group, SampledTrace, groups};
 
 /// Queries that a line is fitted through at least.
 const FIT_MIN: usize = 30;
@@ -38,7 +38,7 @@ impl OneCall {
     /// The most that a further item adds to the one call of a group, nanoseconds.
     pub(super) fn item_ns_max(
         &self,
-        traced: &Traced<'_>,
+        traced: &SampledTrace<'_>,
         group: &Group<'_>,
         lengths: &[f64],
         scene: &Scene<'_>,
@@ -64,7 +64,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 }
 
 /// Whether all calls of a group ask for one result: the same text, without a place for values.
-fn is_one_result(traced: &Traced<'_>, group: &Group<'_>) -> bool {
+fn is_one_result(traced: &SampledTrace<'_>, group: &Group<'_>) -> bool {
     let texts: Vec<Option<&str>> = group
         .attempts()
         .map(|at| {
@@ -77,7 +77,7 @@ fn is_one_result(traced: &Traced<'_>, group: &Group<'_>) -> bool {
 }
 
 /// Length of the last call to the same callee before the group; `None` without one.
-fn list_ns(traced: &Traced<'_>, group: &Group<'_>, lengths: &[f64], scene: &Scene<'_>) -> Option<f64> {
+fn list_ns(traced: &SampledTrace<'_>, group: &Group<'_>, lengths: &[f64], scene: &Scene<'_>) -> Option<f64> {
     let tree = &traced.tree;
     let start = tree.times(group.calls[0][0]).0;
     let others = groups(tree, tree.entry(group.calls[0][0])?, &scene.sample.names);
@@ -89,7 +89,7 @@ fn list_ns(traced: &Traced<'_>, group: &Group<'_>, lengths: &[f64], scene: &Scen
     Some(last.attempts().map(|at| lengths[at]).sum())
 }
 
-fn rows(traced: &Traced<'_>, group: &Group<'_>) -> f64 {
+fn rows(traced: &SampledTrace<'_>, group: &Group<'_>) -> f64 {
     group.attempts().filter_map(|at| traced.tree.span(at).facts.db_rows).sum::<u64>() as f64
 }
 

@@ -12,8 +12,8 @@ use super::fan_out::FanOut;
 use super::sharing::with_gain_of_others;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::{Group, Start, Traced, Treatment};
+use crate::recognition::ReadTrial;
+use crate::retime::{Group, SampledTrace, Start, Treatment};
 use crate::rules::Part;
 use crate::suggest::of_operation;
 
@@ -62,7 +62,7 @@ impl Method for Parallelize {
         let calls = FanOut::of(change, scene)?;
         let at_once = change.amount.map_or(usize::MAX, |amount| amount.round().max(1.0) as usize);
         let of_group = calls.clone();
-        let edit = move |traced: &Traced<'_>, lengths: &[f64]| {
+        let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
             let mut treatments = traced.untreated();
             for group in of_group.groups(traced, scene) {
                 together(&group, &group.lengths_ns(&traced.tree, lengths), at_once, &mut treatments);
@@ -130,7 +130,7 @@ mod tests {
         trial.traces = vec![trace];
         let sample = Sample::new(&trial, &[]);
         let names = Names::new(&trial);
-        let edit = |traced: &Traced<'_>, lengths: &[f64]| {
+        let edit = |traced: &SampledTrace<'_>, lengths: &[f64]| {
             let mut treatments = traced.untreated();
             for group in crate::retime::groups(&traced.tree, traced.tree.root, &names) {
                 together(&group, &group.lengths_ns(&traced.tree, lengths), at_once, &mut treatments);

@@ -9,9 +9,9 @@ use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, Resour
 
 use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
-use crate::made::{ReadTrial, grown};
 use crate::queueing::token_bucket::{Refill, TokenBucket};
-use crate::retime::{Traced, is_refused};
+use crate::recognition::{ReadTrial, grown};
+use crate::retime::{SampledTrace, is_refused};
 use crate::rules::Part;
 use crate::system::{Level, System};
 
@@ -72,7 +72,7 @@ impl Method for RaiseRate {
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let target = change.target.clone();
         scene.require_traces(self.kind())?;
-        let retimed = scene.sample.retimed(&|traced: &Traced<'_>, _: &[f64]| traced.untreated());
+        let retimed = scene.sample.retimed(&|traced: &SampledTrace<'_>, _: &[f64]| traced.untreated());
         let is_store = |name: &str| target.is_empty() || name == target;
         let has_store = scene.system.stores.iter().any(|store| is_store(&store.name));
         let is_refused_at_all = retimed.iter().any(|one| one.old_refused_ns > 0.0);
@@ -104,7 +104,7 @@ impl Method for RaiseRate {
 /// Share of the attempts to call something that are refused, 0 to 1.
 fn refused_share(callee: &str, scene: &Scene<'_>) -> f64 {
     let all = scene.attempts(|group| group.callee == callee, |_, _| 1.0);
-    let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    let refused = |traced: &SampledTrace<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
     if all > 0.0 { scene.attempts(|group| group.callee == callee, refused) / all } else { 0.0 }
 }
 
@@ -137,7 +137,7 @@ fn rate_without(level: &Level, refused_s: f64) -> f64 {
 
 /// Time that one refusal costs, the attempt and the wait after it, mean; `None` if no attempt is refused.
 fn refusal_s(scene: &Scene<'_>) -> Option<f64> {
-    let refused = |traced: &Traced<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    let refused = |traced: &SampledTrace<'_>, at: usize| if is_refused(traced.tree.span(at)) { 1.0 } else { 0.0 };
     let count = scene.attempts(|_| true, refused);
     let all = scene.sample.retimed(&|traced, _| traced.untreated());
     let taken_ns: f64 = all.iter().map(|one| one.weight * one.old_refused_ns).sum();

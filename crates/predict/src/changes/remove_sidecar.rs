@@ -9,8 +9,8 @@ use narrows_model::run::sidecar_of;
 
 use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::Traced;
+use crate::recognition::ReadTrial;
+use crate::retime::SampledTrace;
 use crate::rules::{Part, own_share};
 use crate::system::System;
 
@@ -61,7 +61,7 @@ impl Method for RemoveSidecar {
         if gone.is_empty() {
             return Err(scene.unknown(change, services().filter_map(sidecar_of).map(str::to_owned).collect()));
         }
-        let edit = move |traced: &Traced<'_>, _: &[f64]| {
+        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
             for at in traced.tree.order.iter().filter(|at| is_gone(&traced.tree.span(**at).service)) {
                 treatments[*at].own = 0.0;

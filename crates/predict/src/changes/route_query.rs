@@ -10,8 +10,8 @@ use super::fan_out::{CALLS_LEFT_MAX, FanOut};
 use super::parallelize::few_traces;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::{Group, Start, Traced, Treatment};
+use crate::recognition::ReadTrial;
+use crate::retime::{Group, SampledTrace, Start, Treatment};
 use crate::rules::Part;
 use crate::suggest::of_operation;
 use crate::system::System;
@@ -50,7 +50,7 @@ impl Method for RouteQuery {
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let calls = FanOut::of(change, scene)?;
-        let charge = |traced: &Traced<'_>, at: usize| traced.tree.span(at).facts.db_charge.unwrap_or(0.0);
+        let charge = |traced: &SampledTrace<'_>, at: usize| traced.tree.span(at).facts.db_charge.unwrap_or(0.0);
         let all = scene.attempts(|group| group.callee == calls.callee, charge);
         let gone: f64 = scene
             .sample
@@ -74,7 +74,7 @@ impl Method for RouteQuery {
         };
         let (assumed, doubts) =
             (Assumption::CpuFollowsCalls { callee: calls.callee.clone() }, few_traces(calls.traces));
-        let edit = move |traced: &Traced<'_>, _: &[f64]| {
+        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
             for group in calls.groups(traced, scene) {
                 only(needed(traced, &group), &group, &mut treatments);
@@ -91,7 +91,7 @@ impl Method for RouteQuery {
 }
 
 /// The place of the call that is needed.
-fn needed(traced: &Traced<'_>, group: &Group<'_>) -> usize {
+fn needed(traced: &SampledTrace<'_>, group: &Group<'_>) -> usize {
     let facts = |attempts: &[usize]| attempts.last().map(|at| &traced.tree.span(*at).facts);
     let rows = |attempts: &[usize]| facts(attempts).and_then(|facts| facts.db_rows).unwrap_or(0);
     let charge = |attempts: &[usize]| facts(attempts).and_then(|facts| facts.db_charge).unwrap_or(0.0);

@@ -6,7 +6,7 @@
 
 use super::Scene;
 use super::fan_out::FanOut;
-use crate::retime::{Retimed, Traced, is_entry_of};
+use crate::retime::{RetimedTrace, SampledTrace, is_entry_of};
 
 /// The least wait, as a share of the time of the calls.
 const WAIT_SHARE_MIN: f64 = 0.25;
@@ -36,7 +36,11 @@ impl Means {
 
 /// The requests with the gain of those that wait for the calls of others; `None` if no request seems to. Requests are in
 /// the order of the sample's traces.
-pub(super) fn with_gain_of_others(calls: &FanOut, scene: &Scene<'_>, retimed: &[Retimed]) -> Option<Vec<Retimed>> {
+pub(super) fn with_gain_of_others(
+    calls: &FanOut,
+    scene: &Scene<'_>,
+    retimed: &[RetimedTrace],
+) -> Option<Vec<RetimedTrace>> {
     let (mut callers, mut others) = (Means::default(), Means::default());
     let kinds: Vec<Option<bool>> = scene.sample.traces.iter().map(|traced| makes_calls(calls, traced, scene)).collect();
     for ((traced, one), kind) in scene.sample.traces.iter().zip(retimed).zip(&kinds) {
@@ -52,20 +56,20 @@ pub(super) fn with_gain_of_others(calls: &FanOut, scene: &Scene<'_>, retimed: &[
         return None;
     }
     let saved_ns = wait_ns * (callers.saved_ns / callers.calls_ns).clamp(0.0, 1.0);
-    let gained = |(one, kind): (&Retimed, &Option<bool>)| match kind {
-        Some(false) => Retimed { new_ns: (one.new_ns - saved_ns).max(0.0), ..*one },
+    let gained = |(one, kind): (&RetimedTrace, &Option<bool>)| match kind {
+        Some(false) => RetimedTrace { new_ns: (one.new_ns - saved_ns).max(0.0), ..*one },
         _ => *one,
     };
     Some(retimed.iter().zip(&kinds).map(gained).collect())
 }
 
 /// Whether a request of the operation makes the calls; `None` if the trace has no such request.
-fn makes_calls(calls: &FanOut, traced: &Traced<'_>, scene: &Scene<'_>) -> Option<bool> {
+fn makes_calls(calls: &FanOut, traced: &SampledTrace<'_>, scene: &Scene<'_>) -> Option<bool> {
     entry(calls, traced).map(|_| !calls.groups(traced, scene).is_empty())
 }
 
 /// Time of the request in its own service, outside calls.
-fn own_ns(calls: &FanOut, traced: &Traced<'_>, scene: &Scene<'_>) -> f64 {
+fn own_ns(calls: &FanOut, traced: &SampledTrace<'_>, scene: &Scene<'_>) -> f64 {
     let (tree, entry) = (&traced.tree, entry(calls, traced));
     let is_own = |at: &&usize| {
         tree.entry(**at) == entry
@@ -74,6 +78,6 @@ fn own_ns(calls: &FanOut, traced: &Traced<'_>, scene: &Scene<'_>) -> f64 {
     tree.order.iter().filter(is_own).map(|at| tree.own_ns(*at)).sum()
 }
 
-fn entry(calls: &FanOut, traced: &Traced<'_>) -> Option<usize> {
+fn entry(calls: &FanOut, traced: &SampledTrace<'_>) -> Option<usize> {
     traced.tree.entries().into_iter().find(|at| is_entry_of(traced.tree.span(*at), &calls.operation))
 }

@@ -10,8 +10,8 @@ use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::{GROWTH_MIN, ReadTrial};
-use crate::retime::{Traced, is_entry_of};
+use crate::recognition::{GROWTH_MIN, ReadTrial};
+use crate::retime::{SampledTrace, is_entry_of};
 use crate::rules::{Part, own_share};
 use crate::system::System;
 
@@ -55,7 +55,7 @@ impl Method for SpeedUp {
         let factor = change.amount.unwrap_or(FACTOR);
         let target = change.target.as_str();
         let name = change.target.clone();
-        let edit = move |traced: &Traced<'_>, _: &[f64]| {
+        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
             for at in traced.tree.order.iter().filter(|at| scene.is_own_time_of(traced, **at, &name)) {
                 treatments[*at].own = 1.0 / factor;
@@ -81,7 +81,7 @@ impl Method for SpeedUp {
 
 impl Scene<'_> {
     /// Whether a span's own time is that of a service, a dependency or an operation.
-    fn is_own_time_of(&self, traced: &Traced<'_>, at: usize, target: &str) -> bool {
+    fn is_own_time_of(&self, traced: &SampledTrace<'_>, at: usize, target: &str) -> bool {
         let tree = &traced.tree;
         let place = self.sample.names.place(tree, at);
         let is_of_operation = || {

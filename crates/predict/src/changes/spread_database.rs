@@ -11,8 +11,8 @@ use narrows_model::units;
 
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::made::ReadTrial;
-use crate::retime::{self, Traced};
+use crate::recognition::ReadTrial;
+use crate::retime::{self, SampledTrace};
 use crate::system::System;
 
 /// Nodes without a number: the fewest that outvote one.
@@ -78,7 +78,8 @@ pub(super) fn more_replicas<'s>(
 
 /// True if traces show calls to a service as to a database.
 pub(super) fn is_database(service: &str, scene: &Scene<'_>) -> bool {
-    let counts = |traced: &Traced<'_>, at: usize| if retime::is_database(traced.tree.span(at)) { 1.0 } else { 0.0 };
+    let counts =
+        |traced: &SampledTrace<'_>, at: usize| if retime::is_database(traced.tree.span(at)) { 1.0 } else { 0.0 };
     scene.attempts(|group| group.callee == service, counts) > 0.0
 }
 

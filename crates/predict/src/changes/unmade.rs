@@ -9,7 +9,7 @@ use narrows_model::prediction::{Assumption, Change};
 use super::{Case, Effect, Scene};
 use crate::Cannot;
 use crate::random::Random;
-use crate::retime::{Traced, Treatment};
+use crate::retime::{SampledTrace, Treatment};
 use crate::system::System;
 
 /// The effect when this share of the calls that a change names is no longer made. Which of them is drawn for each call, in
@@ -20,7 +20,7 @@ pub(super) fn unmade<'s>(change: &Change, share: f64, scene: &'s Scene<'s>) -> R
     let callees = attempts_left.iter().map(|(callee, _)| callee.clone());
     let assumptions = callees.map(|callee| Assumption::CpuFollowsCalls { callee }).collect();
     let target = change.target.clone();
-    let edit = move |traced: &Traced<'_>, _: &[f64]| {
+    let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
         let mut treatments = traced.untreated();
         let mut random = Random::of_trace(traced.tree.trace);
         for (_, attempts) in calls_to(&target, traced, scene) {
@@ -37,7 +37,7 @@ pub(super) fn unmade<'s>(change: &Change, share: f64, scene: &'s Scene<'s>) -> R
 }
 
 /// The calls that a name means, each as its callee and its attempts: all to a callee, or those whose span has the name.
-fn calls_to(target: &str, traced: &Traced<'_>, scene: &Scene<'_>) -> Vec<(String, Vec<usize>)> {
+fn calls_to(target: &str, traced: &SampledTrace<'_>, scene: &Scene<'_>) -> Vec<(String, Vec<usize>)> {
     let mut found = Vec::new();
     for group in scene.calls(traced) {
         for attempts in &group.calls {

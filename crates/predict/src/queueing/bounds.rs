@@ -1,4 +1,4 @@
-//! What throughput and response time cannot exceed, whatever the distributions: asymptotic bounds.
+//! Asymptotic bounds: limits of throughput and response time for any distributions.
 //!
 //! P. J. Denning and J. P. Buzen, *The Operational Analysis of Queueing Network Models*, ACM Computing Surveys 1978.
 

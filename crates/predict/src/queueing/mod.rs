@@ -54,7 +54,7 @@ impl Station {
         self.servers.filter(|servers| *servers <= SERVERS_MAX)
     }
 
-    /// What a request needs there without any wait, all copies together, as far as it adds to the response time.
+    /// Time that a request needs there without any wait, all copies together, as far as it adds to the response time.
     pub fn own_time_s(&self) -> f64 {
         match self.adds {
             Adds::Residence => self.demand_s * f64::from(self.copies),

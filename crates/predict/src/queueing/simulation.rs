@@ -6,7 +6,7 @@ use narrows_testkit::random::Random;
 
 use super::{Adds, Network, Solution};
 
-/// What a user does next, at a time in nanoseconds; the earliest is the greatest.
+/// Next event of a user, at a time in nanoseconds; the earliest is the greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at: std::cmp::Reverse<u64>,

@@ -14,5 +14,5 @@ mod treatment;
 
 pub(crate) use calls::{Group, Names, groups, is_database, is_entry_of, is_refused};
 use refused::drop_refused;
-pub(crate) use sample::{Edit, Retimed, Sample, Traced};
+pub(crate) use sample::{Edit, RetimedTrace, Sample, SampledTrace};
 pub(crate) use treatment::{Length, Start, Treatment};

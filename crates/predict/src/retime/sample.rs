@@ -21,18 +21,18 @@ const TRACES_MAX: usize = 2_000;
 const OWN_SHARE_MIN: f64 = 0.05;
 
 /// Treatment of each span of a trace by a change, given the lengths that they have without it.
-pub(crate) type Edit<'e> = dyn Fn(&Traced<'_>, &[f64]) -> Vec<Treatment> + 'e;
+pub(crate) type Edit<'e> = dyn Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 'e;
 
 /// Traces of counted time, each with its level of the load.
 #[derive(Debug)]
 pub(crate) struct Sample<'a> {
-    pub(crate) traces: Vec<Traced<'a>>,
+    pub(crate) traces: Vec<SampledTrace<'a>>,
     pub(crate) names: Names,
 }
 
 /// One trace.
 #[derive(Debug)]
-pub(crate) struct Traced<'a> {
+pub(crate) struct SampledTrace<'a> {
     pub(crate) tree: TimedTree<'a>,
     /// The level of the load it began in, by its place; none between levels.
     pub(crate) level: Option<usize>,
@@ -42,9 +42,9 @@ pub(crate) struct Traced<'a> {
     own: Vec<f64>,
 }
 
-/// How long a request takes alone, as it is and with a change; refused attempts and the waits after them apart.
+/// Time of a request alone, as it is and with a change, without and with refused attempts and the waits after them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Retimed {
+pub(crate) struct RetimedTrace {
     pub(crate) level: Option<usize>,
     pub(crate) weight: f64,
     pub(crate) old_ns: f64,
@@ -62,7 +62,7 @@ impl<'a> Sample<'a> {
             let tree = TimedTree::new(trace)?;
             let start_ns = tree.times(tree.root).0;
             let level = levels.iter().position(|level| level.contains(start_ns));
-            Some(Traced { own: vec![1.0; trace.spans.len()], tree, level, weight: trace.weight })
+            Some(SampledTrace { own: vec![1.0; trace.spans.len()], tree, level, weight: trace.weight })
         };
         let traces = trial.traces.iter().step_by(step).filter_map(traced);
         Self {
@@ -112,13 +112,13 @@ impl<'a> Sample<'a> {
     }
 
     /// All requests, as they are and with a change.
-    pub(crate) fn retimed(&self, edit: &Edit<'_>) -> Vec<Retimed> {
+    pub(crate) fn retimed(&self, edit: &Edit<'_>) -> Vec<RetimedTrace> {
         self.traces.iter().map(|traced| traced.retimed(&self.names, edit)).collect()
     }
 }
 
-impl Traced<'_> {
-    fn retimed(&self, names: &Names, edit: &Edit<'_>) -> Retimed {
+impl SampledTrace<'_> {
+    fn retimed(&self, names: &Names, edit: &Edit<'_>) -> RetimedTrace {
         let untreated = self.untreated();
         let old_refused = self.lengths_ns(&untreated);
         let mut changed = edit(self, &old_refused);
@@ -128,7 +128,7 @@ impl Traced<'_> {
         drop_refused(&self.tree, names, &mut changed);
         let old_ns = self.lengths_ns(&kept)[self.tree.root];
         let new_ns = self.lengths_ns(&changed)[self.tree.root];
-        Retimed {
+        RetimedTrace {
             level: self.level,
             weight: self.weight,
             old_ns,

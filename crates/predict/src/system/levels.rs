@@ -50,7 +50,7 @@ impl Level {
     }
 
     /// Time between a response and the user's next request: users = throughput × (latency + think time), by Little's
-    /// law. None for arrivals.
+    /// law; `None` for arrivals.
     pub(crate) fn think_s(&self) -> Option<f64> {
         let is_closed = self.load.arrivals.is_none();
         is_closed.then(|| (f64::from(self.load.users) / self.rate() - self.mean_s()).max(0.0))

@@ -1,4 +1,4 @@
-//! What cannot be predicted is refused with one clear clause.
+//! Changes that cannot be predicted are refused with one clear clause.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, FindingKind, Role};

@@ -19,9 +19,9 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::machine::is_crowded_out;
-use crate::read::outside::front;
 use crate::read::periods::period_of;
 use crate::read::runtimes::{machine_caveats, serves};
+use crate::read::time_outside::front;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 

@@ -15,7 +15,7 @@ use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::databases::{Database, databases, name_of};
-use crate::read::reported::Reported;
+use crate::read::error_reports::ErrorReports;
 use crate::read::requests::is_database;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
@@ -49,7 +49,7 @@ impl Detector for ConnectionLimit {
         let least = (thresholds.connection_limit_traces, thresholds.connection_limit_share);
         let databases = databases(reading);
         let place = |span| database_of(reading.trial, &databases, span).unwrap_or(&span.service);
-        let found = Reported::by_place(reading, reported, place, least);
+        let found = ErrorReports::by_place(reading, reported, place, least);
         found.iter().filter_map(|(place, reported)| finding(self, reading, place, reported)).collect()
     }
 }
@@ -68,7 +68,12 @@ fn database_of<'a>(trial: &'a TrialEvidence, databases: &[Database<'a>], span: &
     queried.next().filter(|_| queried.next().is_none()).map(|database| database.name)
 }
 
-fn finding(detector: &ConnectionLimit, reading: &Reading<'_>, place: &str, reported: &Reported<'_>) -> Option<Finding> {
+fn finding(
+    detector: &ConnectionLimit,
+    reading: &Reading<'_>,
+    place: &str,
+    reported: &ErrorReports<'_>,
+) -> Option<Finding> {
     let is_caller = |service: &str| reported.services.contains(service);
     let replicas = reading.trial.services.iter().filter(|instance| is_caller(&instance.service)).count();
     let evidence = evidence::ConnectionLimit {

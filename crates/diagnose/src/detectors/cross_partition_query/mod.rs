@@ -1,7 +1,7 @@
 //! `cross-partition-query`: a query goes to every partition of a store, and most of them return no rows.
 //!
 //! The evidence is behaviour: the partitions that responded to one query of one request, each counted once, are nearly
-//! all of the store's, the same number for every query, and most return nothing. Refused attempts and calls for a
+//! all of the store's, the same number for every query, and most return nothing. TargetCalls attempts and calls for a
 //! partition's next page do not count. A query that finds rows everywhere needs all partitions and is ignored. If every
 //! partition reports the same number of rows, rows prove nothing (an aggregate returns one each); then only a query for
 //! an equal value counts.

@@ -4,7 +4,7 @@
 use narrows_model::series::{SeriesKey, names};
 
 use crate::read::cpu::Cpu;
-use crate::read::databases::{Database, Taken};
+use crate::read::databases::{Database, QueryTimes};
 use crate::read::intervals::Interval;
 use crate::read::machine::RUNNABLE_MIN;
 use crate::read::threads::mean;
@@ -16,8 +16,8 @@ const WAITING_PER_RUNNING: f64 = 0.5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grown<'a> {
     pub(crate) shape: &'a str,
-    pub(crate) light: Taken,
-    pub(crate) heavy: Taken,
+    pub(crate) light: QueryTimes,
+    pub(crate) heavy: QueryTimes,
 }
 
 impl Grown<'_> {

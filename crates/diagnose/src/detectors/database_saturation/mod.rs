@@ -18,7 +18,7 @@ use crate::detectors::database_saturation::inflation::{Grown, Inflation, inflati
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, Saturation};
-use crate::read::databases::{Database, SentQuery, Taken, databases};
+use crate::read::databases::{Database, QueryTimes, SentQuery, databases};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::finite;
@@ -199,7 +199,7 @@ fn costliest(database: &Database<'_>, interval: &Interval) -> Option<evidence::C
     Some(evidence::CostliestShape { shape, time_share: finite(time(taken) / all) })
 }
 
-fn time(taken: &Taken) -> f64 {
+fn time(taken: &QueryTimes) -> f64 {
     taken.count * taken.median_ns
 }
 

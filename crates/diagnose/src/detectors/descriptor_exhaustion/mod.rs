@@ -15,10 +15,10 @@ use narrows_model::series::{Point, Series, names};
 use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
+use crate::read::error_reports::ErrorReports;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::is_store_program;
-use crate::read::reported::Reported;
 use crate::read::trend::{Quarters, quarters_of};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
@@ -62,7 +62,7 @@ impl Detector for DescriptorExhaustion {
             reading.thresholds.descriptor_exhaustion.descriptor_traces,
             reading.thresholds.descriptor_exhaustion.descriptor_error_share,
         );
-        let reported = Reported::by_service(reading, reports::reported, least);
+        let reported = ErrorReports::by_service(reading, reports::reported, least);
         let services = reading.trial.service_names().into_iter();
         services.filter_map(|service| of_service(self, reading, service, reported.get(service))).collect()
     }
@@ -78,7 +78,7 @@ struct Replica<'a> {
 }
 
 /// A replica that is short of descriptors, or will be.
-struct Affected<'a> {
+struct AffectedReplica<'a> {
     replica: Replica<'a>,
     interval: &'a Interval,
     descriptors: evidence::Descriptors,
@@ -129,7 +129,7 @@ impl<'a> Replica<'a> {
 
     /// The interval where the replica is at its limit while requests fail, or while the service's errors report it; the
     /// one with most failures.
-    fn short(&self, is_reported: bool) -> Option<Affected<'a>> {
+    fn short(&self, is_reported: bool) -> Option<AffectedReplica<'a>> {
         let thresholds = self.reading.thresholds;
         let at_limit = |interval: &&'a Interval| {
             let full = self
@@ -142,7 +142,7 @@ impl<'a> Replica<'a> {
             let failing = self.failing(interval);
             let is_short = is_reported || failing >= thresholds.law_error_share;
             let descriptors = self.most(interval).filter(|_| is_short)?;
-            Some(Affected {
+            Some(AffectedReplica {
                 replica: *self,
                 interval,
                 descriptors,
@@ -173,13 +173,13 @@ impl<'a> Replica<'a> {
         (all > 0.0).then(|| failed / all)
     }
 
-    fn growing(&self) -> Option<Affected<'a>> {
+    fn growing(&self) -> Option<AffectedReplica<'a>> {
         let thresholds = self.reading.thresholds;
         let is_long = |one: &&Interval| one.is_steady && one.end_ns - one.start_ns >= thresholds.memory_span_ns;
         let interval = self.reading.intervals.iter().rfind(is_long)?;
         let growth = self.growth_in(interval)?;
         let descriptors = self.most(interval)?;
-        Some(Affected { replica: *self, interval, descriptors, failing: None, growth: Some(growth) })
+        Some(AffectedReplica { replica: *self, interval, descriptors, failing: None, growth: Some(growth) })
     }
 
     /// Steady growth towards the limit. Databases manage their own descriptors and are skipped, as are overloaded
@@ -231,18 +231,18 @@ fn of_service<'a>(
     detector: &DescriptorExhaustion,
     reading: &'a Reading<'a>,
     service: &str,
-    reported: Option<&Reported<'a>>,
+    reported: Option<&ErrorReports<'a>>,
 ) -> Option<Finding> {
     let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
     let replicas: Vec<Replica<'_>> = instances.map(|instance| Replica::new(reading, instance)).collect();
-    let short: Vec<Affected<'_>> = replicas.iter().filter_map(|one| one.short(reported.is_some())).collect();
+    let short: Vec<AffectedReplica<'_>> = replicas.iter().filter_map(|one| one.short(reported.is_some())).collect();
     let affected = if short.is_empty() && reported.is_none() {
         replicas.iter().filter_map(Replica::growing).collect()
     } else {
         short
     };
     let counts = (affected.len().max(1), replicas.len());
-    let used = |one: &Affected<'_>| one.descriptors.open / one.descriptors.limit;
+    let used = |one: &AffectedReplica<'_>| one.descriptors.open / one.descriptors.limit;
     let worst = affected.into_iter().max_by(|a, b| used(a).total_cmp(&used(b)));
     match (worst, reported) {
         (None, None) => None,
@@ -256,7 +256,7 @@ fn of_service<'a>(
 fn only_reported(
     detector: &DescriptorExhaustion,
     service: &str,
-    reported: &Reported<'_>,
+    reported: &ErrorReports<'_>,
     replicas: &[Replica<'_>],
 ) -> Finding {
     let fullest = replicas.iter().filter_map(Replica::fullest);
@@ -283,8 +283,8 @@ fn finding(
     detector: &DescriptorExhaustion,
     service: &str,
     (affected_replicas, replicas): (usize, usize),
-    worst: Affected<'_>,
-    reported: Option<&Reported<'_>>,
+    worst: AffectedReplica<'_>,
+    reported: Option<&ErrorReports<'_>>,
 ) -> Finding {
     let unexplained = || worst.failing.map(|share| evidence::Failures { share: finite(share), ..Default::default() });
     let failures = reported.map(failures).or_else(unexplained);
@@ -315,7 +315,7 @@ fn finding(
     }
 }
 
-fn failures(reported: &Reported<'_>) -> evidence::Failures {
+fn failures(reported: &ErrorReports<'_>) -> evidence::Failures {
     evidence::Failures {
         share: finite(reported.share),
         name: Some(reported.name.to_owned()),

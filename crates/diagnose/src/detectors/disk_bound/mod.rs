@@ -18,7 +18,7 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::threads::{Loaded, loaded, mean};
+use crate::read::threads::{LoadedService, loaded, mean};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -63,7 +63,7 @@ impl Detector for DiskBound {
 }
 
 /// Number of requests waiting for the disk, and number waiting for a lock behind them; `None` if they are too few.
-pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f64, f64)> {
+pub(crate) fn waiting(reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<(f64, f64)> {
     let thresholds = &reading.thresholds.disk_bound;
     let at_disk = service.doing(&OwnTime::Disk);
     let is_always = service.threads.threads.disk >= thresholds.disk_threads;
@@ -83,7 +83,7 @@ fn is_one_user(interval: &Interval) -> bool {
     interval.vus == 1 && interval.offered.is_none() && interval.share_under_way() >= UNDER_WAY_MIN
 }
 
-fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>) -> Option<Finding> {
+fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Finding> {
     let (at_disk, behind) = waiting(reading, service)?;
     let interval = service.interval;
     let proof = Cpu::new(reading).proof(service.at);
@@ -125,7 +125,7 @@ fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>)
 }
 
 /// Share of time with a task waiting for a disk: in the service's own control group, else on the host.
-fn pressure(trial: &TrialEvidence, service: &Loaded<'_>) -> Option<f64> {
+fn pressure(trial: &TrialEvidence, service: &LoadedService<'_>) -> Option<f64> {
     let of = |name: &str, whose: &str| {
         let is_meant = |key: &SeriesKey| {
             let resource = key.labels.get(names::PRESSURE_RESOURCE).map(String::as_str);

@@ -8,7 +8,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::disk_full::Owner;
 use narrows_model::trace::{Forest, Span, SpanKind, Trace};
 
-use super::reports::{Reported, reported};
+use super::reports::{DiskReport, reported};
 use crate::read::calls::went_wrong;
 use crate::read::databases::name_of;
 use crate::read::errors::{deepest, exceptions};
@@ -23,7 +23,7 @@ pub(super) struct Origin<'a> {
     pub(super) trace: &'a Trace,
     /// The span that reports it.
     pub(super) span: &'a Span,
-    pub(super) report: Reported<'a>,
+    pub(super) report: DiskReport<'a>,
     pub(super) owner: Owner,
     /// The service or server that has the disk.
     pub(super) place: &'a str,

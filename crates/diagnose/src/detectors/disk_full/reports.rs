@@ -69,7 +69,7 @@ const SQL_STATE_BYTES: usize = 5;
 
 /// A report of a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reported<'a> {
+pub(super) struct DiskReport<'a> {
     /// The reported code, type or words.
     pub(super) name: &'static str,
     pub(super) cause: DiskCause,
@@ -78,7 +78,7 @@ pub(super) struct Reported<'a> {
 }
 
 /// The full disk that a span reports; `None` if it reports nothing or something else.
-pub(super) fn reported(span: &Span) -> Option<Reported<'_>> {
+pub(super) fn reported(span: &Span) -> Option<DiskReport<'_>> {
     let facts = &span.facts;
     let failed = went_wrong(span).then_some(span);
     let kinds = failed.into_iter().flat_map(exceptions).map(|one| one.kind);
@@ -90,10 +90,10 @@ pub(super) fn reported(span: &Span) -> Option<Reported<'_>> {
     }
     let text = texts.first().copied();
     let by_name = names.into_iter().find_map(|name| by_name(span, name));
-    by_name.map(|(name, cause)| Reported { name, cause, text }).or_else(|| {
+    by_name.map(|(name, cause)| DiskReport { name, cause, text }).or_else(|| {
         let mut pairs = texts.iter().zip(&own_words).filter(|_| !has_other_state(span));
         pairs.find_map(|(text, words)| {
-            by_text(span, words).map(|(name, cause)| Reported { name, cause, text: Some(text) })
+            by_text(span, words).map(|(name, cause)| DiskReport { name, cause, text: Some(text) })
         })
     })
 }

@@ -20,7 +20,7 @@ use crate::read::calls::{Handled, Times, median_of};
 use crate::read::databases::name_of;
 use crate::stats::finite;
 use crate::thresholds::{Thresholds, rule_thresholds};
-use repeats::{Repeated, repeated};
+use repeats::{RepeatedQuery, repeated};
 
 mod repeats;
 mod statements;
@@ -75,12 +75,12 @@ impl Detector for DuplicateQuery {
 }
 
 /// A request and the queries that it repeats.
-struct Seen<'a> {
+struct RepeatingRequest<'a> {
     handled: &'a Handled<'a>,
-    repeated: Vec<Repeated<'a>>,
+    repeated: Vec<RepeatedQuery<'a>>,
 }
 
-impl Seen<'_> {
+impl RepeatingRequest<'_> {
     fn weight(&self) -> f64 {
         self.handled.weight()
     }
@@ -100,7 +100,7 @@ impl Seen<'_> {
 /// Queries that the requests of one operation regularly repeat.
 struct Candidate<'a> {
     /// Requests with repeats, those with most time in repeats first.
-    seen: Vec<Seen<'a>>,
+    seen: Vec<RepeatingRequest<'a>>,
     /// Share of requests with repeats, among the operation's requests that query a database.
     request_share: f64,
     /// Time of all requests of the operation, weighted by trace, nanoseconds.
@@ -113,9 +113,9 @@ impl<'a> Candidate<'a> {
         let repeated_in = |handled: &'a Handled<'a>| {
             let is_request = matches!(handled.request.entry.kind, SpanKind::Server | SpanKind::Consumer);
             let repeated = if is_request { repeated(handled.request, thresholds) } else { Vec::new() };
-            (!repeated.is_empty()).then_some(Seen { handled, repeated })
+            (!repeated.is_empty()).then_some(RepeatingRequest { handled, repeated })
         };
-        let mut seen: Vec<Seen<'_>> = all.iter().filter_map(repeated_in).collect();
+        let mut seen: Vec<RepeatingRequest<'_>> = all.iter().filter_map(repeated_in).collect();
         let asking = Asking::new(all);
         let shapes: BTreeSet<String> =
             seen.iter().flat_map(|one| &one.repeated).map(|one| one.first.shape.text.clone()).collect();
@@ -125,12 +125,12 @@ impl<'a> Candidate<'a> {
         seen.retain(|one| !one.repeated.is_empty());
         seen.sort_by(|a, b| b.repeats_ns().total_cmp(&a.repeats_ns()));
         let whole_ns = all.iter().map(|handled| handled.latency_ns() * handled.weight()).sum();
-        let weight: f64 = seen.iter().map(Seen::weight).sum();
+        let weight: f64 = seen.iter().map(RepeatingRequest::weight).sum();
         let request_share = if asking.weight > 0.0 { (weight / asking.weight).min(1.0) } else { 0.0 };
         (!seen.is_empty()).then_some(Self { seen, request_share, whole_ns })
     }
 
-    fn median(&self, value: impl Fn(&Seen<'_>) -> f64) -> f64 {
+    fn median(&self, value: impl Fn(&RepeatingRequest<'_>) -> f64) -> f64 {
         median_of(&self.seen, |seen| (value(seen), seen.weight()))
     }
 
@@ -141,7 +141,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn counts(&self) -> Counts {
-        let counts = || self.seen.iter().map(Seen::repeats);
+        let counts = || self.seen.iter().map(RepeatingRequest::repeats);
         Counts {
             least: counts().min().unwrap_or(0),
             median: self.median(|seen| seen.repeats() as f64) as usize,
@@ -149,7 +149,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn all_repeated(&self) -> impl Iterator<Item = (f64, &Repeated<'a>)> {
+    fn all_repeated(&self) -> impl Iterator<Item = (f64, &RepeatedQuery<'a>)> {
         self.seen.iter().flat_map(|seen| seen.repeated.iter().map(|one| (seen.weight(), one)))
     }
 
@@ -169,7 +169,7 @@ impl<'a> Candidate<'a> {
 
     fn finding(&self, detector: &DuplicateQuery, reading: &Reading<'_>, (service, operation): (&str, &str)) -> Finding {
         let is_guess = self.sameness() == Sameness::Rows;
-        let shown = |seen: &Seen<'_>| {
+        let shown = |seen: &RepeatingRequest<'_>| {
             let pairs = seen.repeated.iter().flat_map(|one| [one.first.span].into_iter().chain(one.repeats.clone()));
             exemplar(seen.handled.request.trace, pairs)
         };
@@ -232,13 +232,14 @@ impl Asking {
     }
 
     /// Whether most requests repeat this statement, also in the later half of the time.
-    fn is_regular(&self, seen: &[Seen<'_>], shape: &str, thresholds: &Thresholds) -> bool {
-        let is_it = |one: &&Repeated<'_>| one.first.shape.text == shape;
+    fn is_regular(&self, seen: &[RepeatingRequest<'_>], shape: &str, thresholds: &Thresholds) -> bool {
+        let is_it = |one: &&RepeatedQuery<'_>| one.first.shape.text == shape;
         let with = || seen.iter().filter(|seen| seen.repeated.iter().any(|one| is_it(&one)));
         let late = with().filter(|seen| seen.handled.request.entry.start_ns >= self.late_from_ns);
-        let (weight, late_weight): (f64, f64) = (with().map(Seen::weight).sum(), late.map(Seen::weight).sum());
+        let (weight, late_weight): (f64, f64) =
+            (with().map(RepeatingRequest::weight).sum(), late.map(RepeatingRequest::weight).sum());
         let share = thresholds.duplicate_query.duplicate_query_request_share;
-        let repeated: Vec<&Repeated<'_>> = with().flat_map(|seen| seen.repeated.iter().filter(is_it)).collect();
+        let repeated: Vec<&RepeatedQuery<'_>> = with().flat_map(|seen| seen.repeated.iter().filter(is_it)).collect();
         with().count() >= thresholds.duplicate_query.duplicate_query_requests
             && weight >= share * self.weight
             && late_weight >= share * self.late_weight
@@ -247,8 +248,8 @@ impl Asking {
 }
 
 /// Whether the values are known to be the same, or the row counts cannot agree by chance.
-fn are_same(repeated: &[&Repeated<'_>]) -> bool {
-    let unknown: Vec<&&Repeated<'_>> = repeated.iter().filter(|one| one.sameness == Sameness::Rows).collect();
+fn are_same(repeated: &[&RepeatedQuery<'_>]) -> bool {
+    let unknown: Vec<&&RepeatedQuery<'_>> = repeated.iter().filter(|one| one.sameness == Sameness::Rows).collect();
     let mut requests_by_rows: BTreeMap<Option<u64>, f64> = BTreeMap::new();
     for one in &unknown {
         *requests_by_rows.entry(one.first.span.facts.db_rows).or_default() += 1.0;

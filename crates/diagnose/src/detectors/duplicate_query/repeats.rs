@@ -18,7 +18,7 @@ use crate::thresholds::Thresholds;
 
 /// A query that a request sends several times.
 #[derive(Debug)]
-pub(super) struct Repeated<'a> {
+pub(super) struct RepeatedQuery<'a> {
     pub(super) first: &'a Query<'a>,
     /// The repeats after the first query: at least one, in order of start.
     pub(super) repeats: Vec<&'a Span>,
@@ -28,7 +28,7 @@ pub(super) struct Repeated<'a> {
 }
 
 /// Queries that a request repeats, in no particular order, including those whose values are unknown.
-pub(super) fn repeated<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Repeated<'a>> {
+pub(super) fn repeated<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<RepeatedQuery<'a>> {
     let groups: Vec<Vec<&Query<'_>>> = groups(request, thresholds);
     if groups.is_empty() {
         return Vec::new();
@@ -88,7 +88,7 @@ impl<'a> Course<'a> {
         Self { request, breaks, pause_ns: thresholds.duplicate_query.duplicate_query_pause_ns }
     }
 
-    fn repeated(&self, queries: &[&'a Query<'a>]) -> Option<Repeated<'a>> {
+    fn repeated(&self, queries: &[&'a Query<'a>]) -> Option<RepeatedQuery<'a>> {
         let (mut last, mut repeats) = (*queries.first()?, Vec::new());
         for query in queries[1..].iter().copied().filter(|query| query.span.start_ns < self.request.entry.end_ns) {
             if query.span.start_ns < last.span.end_ns {
@@ -105,7 +105,7 @@ impl<'a> Course<'a> {
         let is_part = shape.is_page() || shape.is_batch();
         let sameness = sameness_of(queries[0]);
         let tells_nothing = repeats.is_empty() || sameness == Sameness::Rows && is_part;
-        (!tells_nothing).then_some(Repeated { first: queries[0], repeats, sameness, rows_agree })
+        (!tells_nothing).then_some(RepeatedQuery { first: queries[0], repeats, sameness, rows_agree })
     }
 
     fn is_repeat(&self, before: &Query<'_>, query: &Query<'_>) -> bool {

@@ -19,7 +19,7 @@ use narrows_model::run::WindowKind;
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
-use crate::read::places::{Group, Visit, groups};
+use crate::read::place_loads::{Group, Visit, groups};
 use crate::stats::finite;
 use crate::stats::skew::{Skew, expected_ratio};
 use crate::thresholds::rule_thresholds;

@@ -52,7 +52,7 @@ const AS_LONG: f64 = 0.5;
 const SHARE_MAX: f64 = 1.05;
 
 /// A replica that its collector stops, in one interval.
-struct Stopped<'a> {
+struct PausedReplica<'a> {
     collector: &'a Collector<'a>,
     at: usize,
     sign: PauseSign,
@@ -93,13 +93,13 @@ fn of_service(detector: &GarbageCollection, reading: &Reading<'_>, service: &str
     Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 
-fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -> Option<Stopped<'a>> {
+fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -> Option<PausedReplica<'a>> {
     let interval = &reading.intervals[at];
     let collections = collector.during(interval, reading.thresholds.garbage_collection.gc_pause_ns);
     let is_shown = collections.readings >= reading.thresholds.runtime_readings && collections.share <= SHARE_MAX;
     let sign = Some(PauseSign::Share).filter(|_| is_large(&collections, reading.thresholds));
     let sign = sign.or_else(|| is_felt(reading, interval, &collections).then_some(PauseSign::Length))?;
-    is_shown.then_some(Stopped { collector, at, sign, collections })
+    is_shown.then_some(PausedReplica { collector, at, sign, collections })
 }
 
 fn is_large(collections: &Collections, thresholds: &Thresholds) -> bool {
@@ -121,7 +121,7 @@ fn finding(
     detector: &GarbageCollection,
     cpu: &Cpu<'_>,
     (service, (hot_replicas, replicas)): (&str, (usize, usize)),
-    stopped: &Stopped<'_>,
+    stopped: &PausedReplica<'_>,
 ) -> Finding {
     let (interval, collections) = (&cpu.intervals[stopped.at], &stopped.collections);
     let evidence = evidence::GarbageCollection {

@@ -17,7 +17,7 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
-use crate::read::places::{Group, Visit, groups, ratio_of};
+use crate::read::place_loads::{Group, Visit, groups, ratio_of};
 use crate::stats::finite;
 use crate::stats::skew::{Skew, chance, expected_ratio};
 use crate::thresholds::{Thresholds, rule_thresholds};

@@ -5,7 +5,7 @@ use narrows_model::finding::evidence::hot_partition::{PlaceKind, PlaceLatency, P
 use narrows_model::series::{SeriesKey, names};
 
 use crate::read::calls::median_of;
-use crate::read::places::Group;
+use crate::read::place_loads::Group;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 

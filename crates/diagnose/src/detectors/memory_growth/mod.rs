@@ -65,7 +65,7 @@ pub(crate) fn was_killed(finding: &Finding) -> bool {
 }
 
 /// A replica that grows or was killed.
-struct Affected<'a> {
+struct AffectedReplica<'a> {
     replica: &'a Replica<'a>,
     growth: Option<(Growth, &'a Interval)>,
     kills: Kills,
@@ -75,7 +75,7 @@ struct Affected<'a> {
 fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
     let replicas: Vec<Replica<'_>> = instances.map(|instance| Replica::new(reading, instance)).collect();
-    let affected: Vec<Affected<'_>> = replicas.iter().filter_map(Replica::affected).collect();
+    let affected: Vec<AffectedReplica<'_>> = replicas.iter().filter_map(Replica::affected).collect();
     let counts = (affected.len(), replicas.len());
     let all = affected.into_iter().map(|one| (one.evidence(counts), one.growth.map(|(_, interval)| interval)));
     let (evidence, interval) = all.max_by(|(a, _), (b, _)| {
@@ -94,7 +94,7 @@ fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> 
     })
 }
 
-impl Affected<'_> {
+impl AffectedReplica<'_> {
     fn evidence(&self, (affected_replicas, replicas): (usize, usize)) -> evidence::MemoryGrowth {
         let Replica { readings, instance, .. } = self.replica;
         let limit = self.growth.as_ref().and_then(|(growth, interval)| self.replica.limit(growth.end_bytes, interval));
@@ -123,9 +123,9 @@ impl<'a> Replica<'a> {
         Self { reading, instance, readings: Readings::new(reading.trial, instance) }
     }
 
-    fn affected(&'a self) -> Option<Affected<'a>> {
+    fn affected(&'a self) -> Option<AffectedReplica<'a>> {
         let (growth, kills) = (self.growth(), self.readings.kills());
-        (growth.is_some() || kills.count > 0).then_some(Affected { replica: self, growth, kills })
+        (growth.is_some() || kills.count > 0).then_some(AffectedReplica { replica: self, growth, kills })
     }
 
     /// Returns `None` if the memory does not grow steadily towards a limit.

@@ -21,8 +21,8 @@ use narrows_model::run::TrialState;
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
+use crate::read::headroom::{least, room_in};
 use crate::read::intervals::Interval;
-use crate::read::room::{least, room_in};
 use crate::stats::finite;
 use crate::thresholds::{Thresholds, rule_thresholds};
 

@@ -12,7 +12,7 @@ use narrows_model::series::names;
 use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
-use crate::read::reported::Reported;
+use crate::read::error_reports::ErrorReports;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -44,12 +44,12 @@ impl Detector for PortExhaustion {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let least =
             (reading.thresholds.port_exhaustion.port_traces, reading.thresholds.port_exhaustion.port_error_share);
-        let reported = Reported::by_service(reading, reports::reported, least);
+        let reported = ErrorReports::by_service(reading, reports::reported, least);
         reported.iter().map(|(service, reported)| finding(self, reading, service, reported)).collect()
     }
 }
 
-fn finding(detector: &PortExhaustion, reading: &Reading<'_>, service: &str, reported: &Reported<'_>) -> Finding {
+fn finding(detector: &PortExhaustion, reading: &Reading<'_>, service: &str, reported: &ErrorReports<'_>) -> Finding {
     let most = |name: &str| {
         let points =
             reading.trial.series.iter().filter(|series| series.key.name == name).flat_map(|series| &series.points);

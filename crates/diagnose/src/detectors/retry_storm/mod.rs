@@ -61,11 +61,11 @@ impl Detector for RetryStorm {
         let Some(parts) = Parts::new(reading) else { return Vec::new() };
         let mut candidates = Vec::new();
         for ((service, operation), all) in reading.operations {
-            let mut kinds: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
+            let mut kinds: BTreeMap<&str, Vec<RetriedCall<'_>>> = BTreeMap::new();
             for handled in all {
                 for call in &handled.calls {
                     let retries = retries(call, reading.thresholds);
-                    kinds.entry(&call.kind).or_default().push(Seen { handled, call, retries });
+                    kinds.entry(&call.kind).or_default().push(RetriedCall { handled, call, retries });
                 }
             }
             let of_operation =
@@ -77,7 +77,7 @@ impl Detector for RetryStorm {
 }
 
 /// A call and the number of its retries.
-struct Seen<'a> {
+struct RetriedCall<'a> {
     handled: &'a Handled<'a>,
     call: &'a Call<'a>,
     retries: usize,
@@ -89,7 +89,7 @@ struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     /// Calls retried in the storm, those with most retries first.
-    seen: Vec<Seen<'a>>,
+    seen: Vec<RetriedCall<'a>>,
     calm: Count,
     storm: Count,
     bounds_ns: (i64, i64),
@@ -104,7 +104,7 @@ impl<'a> Candidate<'a> {
         reading: &'a Reading<'a>,
         parts: &Parts,
         (service, operation): (&'a str, &'a str),
-        seen: Vec<Seen<'a>>,
+        seen: Vec<RetriedCall<'a>>,
     ) -> Option<Self> {
         let thresholds = reading.thresholds;
         let counts = counts(parts, &seen);
@@ -118,9 +118,10 @@ impl<'a> Candidate<'a> {
             }
         }
         let (calm, storm) = sums;
-        let is_storm = |seen: &Seen<'_>| (first..=last).contains(&parts.at(seen.call.start_ns()));
+        let is_storm = |seen: &RetriedCall<'_>| (first..=last).contains(&parts.at(seen.call.start_ns()));
         let lengths_ns = lengths(&seen, is_storm);
-        let mut seen: Vec<Seen<'a>> = seen.into_iter().filter(|seen| is_storm(seen) && seen.retries > 0).collect();
+        let mut seen: Vec<RetriedCall<'a>> =
+            seen.into_iter().filter(|seen| is_storm(seen) && seen.retries > 0).collect();
         seen.sort_by_key(|seen| std::cmp::Reverse(seen.retries));
         let is_enough =
             calm.seen >= thresholds.retry_storm.storm_calls && storm.seen >= thresholds.retry_storm.storm_calls;
@@ -229,7 +230,7 @@ impl<'a> Candidate<'a> {
 }
 
 /// Median length of calls that succeeded at once outside the storm, and of failed attempts in it, nanoseconds.
-fn lengths(seen: &[Seen<'_>], is_storm: impl Fn(&Seen<'_>) -> bool) -> (f64, f64) {
+fn lengths(seen: &[RetriedCall<'_>], is_storm: impl Fn(&RetriedCall<'_>) -> bool) -> (f64, f64) {
     let length = |span: &Span, weight: f64| (span.duration_ns() as f64, weight);
     let (mut fine, mut failed) = (Vec::new(), Vec::new());
     for seen in seen {

@@ -1,6 +1,6 @@
 //! The parts of a trial, the attempts in each, and the location of a storm.
 
-use super::Seen;
+use super::RetriedCall;
 use crate::read::Reading;
 use crate::thresholds::Thresholds;
 
@@ -54,7 +54,7 @@ impl Count {
 }
 
 /// Calls and attempts of each part.
-pub(super) fn counts(parts: &Parts, seen: &[Seen<'_>]) -> Vec<Count> {
+pub(super) fn counts(parts: &Parts, seen: &[RetriedCall<'_>]) -> Vec<Count> {
     let mut counts = vec![Count::default(); PARTS];
     for seen in seen {
         let weight = seen.handled.weight();

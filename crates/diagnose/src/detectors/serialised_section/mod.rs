@@ -18,7 +18,7 @@ use crate::detectors::disk_bound;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::periods::period_of;
-use crate::read::threads::{Loaded, loaded};
+use crate::read::threads::{LoadedService, loaded};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -71,7 +71,7 @@ impl Detector for SerialisedSection {
     }
 }
 
-fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &Loaded<'_>) -> Option<Finding> {
+fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Finding> {
     let proof = Cpu::new(reading).flat_since(service.at)?;
     let cores = service.threads.threads.on_cpu;
     if cores >= CORES_MAX || disk_bound::waiting(reading, service).is_some() {
@@ -105,7 +105,7 @@ fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &Loa
     })
 }
 
-fn turns(reading: &Reading<'_>, service: &Loaded<'_>, proof: &Proof) -> Option<Turns> {
+fn turns(reading: &Reading<'_>, service: &LoadedService<'_>, proof: &Proof) -> Option<Turns> {
     let thresholds = &reading.thresholds.serialised_section;
     let in_flight = service.interval.in_flight();
     let is_most = |waiting: f64| {

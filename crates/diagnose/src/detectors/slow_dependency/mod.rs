@@ -25,9 +25,9 @@ use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
-use walked::{Spent, Walked, by_operation};
+use request_dependencies::{DependencyTime, RequestDependencies, by_operation};
 
-mod walked;
+mod request_dependencies;
 mod words;
 
 rule_thresholds! {
@@ -85,13 +85,13 @@ impl Detector for SlowDependency {
 struct Candidate<'r> {
     reading: &'r Reading<'r>,
     name: &'r str,
-    requests: &'r [Walked<'r>],
+    requests: &'r [RequestDependencies<'r>],
 }
 
 /// The requests under one load, or under all.
 struct Part<'r> {
     interval: Option<&'r Interval>,
-    requests: Vec<&'r Walked<'r>>,
+    requests: Vec<&'r RequestDependencies<'r>>,
     /// Share of these requests' time spent on the dependency, 0 to 1.
     share: f64,
     /// Mean time on the dependency per request, nanoseconds.
@@ -126,10 +126,10 @@ impl<'r> Candidate<'r> {
     }
 
     fn part(&self, interval: Option<&'r Interval>) -> Part<'r> {
-        let is_in = |walked: &&Walked<'_>| {
+        let is_in = |walked: &&RequestDependencies<'_>| {
             interval.is_none_or(|interval| interval.contains(walked.handled.request.entry.start_ns))
         };
-        let requests: Vec<&Walked<'r>> = self.requests.iter().filter(is_in).collect();
+        let requests: Vec<&RequestDependencies<'r>> = self.requests.iter().filter(is_in).collect();
         let (mut spent_ns, mut whole_ns, mut weight) = (0.0, 0.0, 0.0);
         let mut lengths: Vec<(f64, f64)> = Vec::new();
         for walked in &requests {
@@ -184,7 +184,7 @@ impl<'r> Candidate<'r> {
         }
     }
 
-    fn calls(&self, part: &Part<'r>) -> Vec<(&'r Walked<'r>, &'r Spent<'r>)> {
+    fn calls(&self, part: &Part<'r>) -> Vec<(&'r RequestDependencies<'r>, &'r DependencyTime<'r>)> {
         let requests = part.requests.iter();
         requests.filter_map(|walked| Some((*walked, walked.spent.get(self.name)?))).collect()
     }
@@ -250,7 +250,7 @@ fn level(part: &Part<'_>) -> Option<DependencyLevel> {
 }
 
 /// Statuses of calls, most frequent first, and the share of calls that failed.
-fn statuses(calls: &[(&Walked<'_>, &Spent<'_>)]) -> (Vec<DependencyStatus>, f64) {
+fn statuses(calls: &[(&RequestDependencies<'_>, &DependencyTime<'_>)]) -> (Vec<DependencyStatus>, f64) {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
     let (mut failed, mut all) = (0.0, 0.0);
     for (walked, spent) in calls {

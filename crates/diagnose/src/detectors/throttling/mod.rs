@@ -20,7 +20,7 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::calls::{Call, Handled, Times, has_retry_after, is_throttled, median_of, went_wrong};
 use crate::read::periods::period_of;
-use crate::read::refusals::{Gap, Refused, SECOND_NS, target_of};
+use crate::read::refusals::{Gap, SECOND_NS, TargetCalls, target_of};
 use crate::read::stores::Store;
 use crate::read::{Operations, Reading};
 use crate::thresholds::{Thresholds, rule_thresholds};
@@ -65,7 +65,7 @@ impl Detector for Throttling {
         let mut candidates = Vec::new();
         for operation in &trial.operations {
             let put_off = put_off_shares(operation, handled);
-            for refused in Refused::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
+            for refused in TargetCalls::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
                 let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
                 let candidate = of_service.find_map(|((_, name), all)| {
                     Candidate::new(trial, thresholds, (operation, name), refused.clone(), all)
@@ -113,7 +113,7 @@ struct Candidate<'a> {
     thresholds: &'a Thresholds,
     operation: String,
     others: Vec<String>,
-    refused: Refused<'a>,
+    refused: TargetCalls<'a>,
     store: Store,
     /// Requests with a refusal, the longest wait first.
     seen: Vec<&'a Handled<'a>>,
@@ -128,7 +128,7 @@ impl<'a> Candidate<'a> {
         trial: &'a TrialEvidence,
         thresholds: &'a Thresholds,
         (evidence, operation): (&OperationEvidence, &str),
-        refused: Refused<'a>,
+        refused: TargetCalls<'a>,
         all: &'a [Handled<'a>],
     ) -> Option<Self> {
         let of_name: Vec<&Handled<'_>> = all.iter().filter(|h| h.request.entry.name == evidence.name).collect();

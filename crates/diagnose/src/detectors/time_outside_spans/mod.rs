@@ -18,10 +18,10 @@ use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
-use crate::read::outside::{Front, Outside, front};
 use crate::read::programs::is_store_program;
 use crate::read::silence::Callers;
 use crate::read::threads::mean;
+use crate::read::time_outside::{Front, Outside, front};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 

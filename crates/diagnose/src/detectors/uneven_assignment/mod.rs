@@ -24,9 +24,9 @@ use crate::read::periods::period_of;
 use crate::read::runtimes::machine_caveats;
 use crate::stats::{finite, median};
 use crate::thresholds::rule_thresholds;
-use assigned::Assigned;
+use assignment::Assignment;
 
-mod assigned;
+mod assignment;
 mod words;
 
 rule_thresholds! {
@@ -36,7 +36,7 @@ rule_thresholds! {
     assignment_held_share: f64 = 0.8;
     /// Share of its CPU limit that a replica with the most partitions must use.
     assignment_busy_share: f64 = 0.7;
-    /// What such a replica must use, as a multiple of what one with the fewest uses.
+    /// CPU that such a replica must use, as a multiple of what one with the fewest partitions uses.
     assignment_busy_ratio: f64 = 1.2;
     /// Largest such multiple, as a multiple of that of their partitions. With more, something else than the number of
     /// partitions makes them busier.
@@ -75,7 +75,7 @@ impl Detector for UnevenAssignment {
 }
 
 fn of_service(detector: &UnevenAssignment, cpu: &Cpu<'_>, service: &str) -> Option<Finding> {
-    let assigned = Assigned::of(cpu.trial, service)?;
+    let assigned = Assignment::of(cpu.trial, service)?;
     let known = (0..cpu.intervals.len()).filter_map(|at| Some((at, replicas(cpu, &assigned, service, at)?)));
     let (at, replicas) = known.max_by(|(a, _), (b, _)| cpu.intervals[*a].by_demand(&cpu.intervals[*b]))?;
     let most = group(&replicas, replicas.iter().map(|replica| replica.partitions).max()?)?;
@@ -84,7 +84,7 @@ fn of_service(detector: &UnevenAssignment, cpu: &Cpu<'_>, service: &str) -> Opti
 }
 
 /// Returns `None` unless the partitions and the CPU of every replica are known.
-fn replicas(cpu: &Cpu<'_>, assigned: &Assigned<'_>, service: &str, at: usize) -> Option<Vec<Replica>> {
+fn replicas(cpu: &Cpu<'_>, assigned: &Assignment<'_>, service: &str, at: usize) -> Option<Vec<Replica>> {
     let interval = &cpu.intervals[at];
     let instances = cpu.trial.services.iter().filter(|instance| instance.service == service);
     let replica = |instance: &ServiceInstance| {
@@ -140,7 +140,7 @@ fn is_felt(cpu: &Cpu<'_>, most: Group, fewest: Group) -> bool {
 fn finding(
     detector: &UnevenAssignment,
     cpu: &Cpu<'_>,
-    (assigned, service, at): (&Assigned<'_>, &str, usize),
+    (assigned, service, at): (&Assignment<'_>, &str, usize),
     (replicas, most, fewest): (&[Replica], Group, Group),
 ) -> Finding {
     let interval = &cpu.intervals[at];

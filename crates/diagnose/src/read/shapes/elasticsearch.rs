@@ -14,7 +14,7 @@ const WRITES: &[&str] =
     &["bulk", "create", "delete", "delete_by_query", "index", "reindex", "update", "update_by_query"];
 const STEERS: &[&str] = &["cluster.health", "info", "ping"];
 const BATCHES: &[&str] = &["bulk", "mget", "msearch"];
-/// What lists of ids stand under, beside `terms`.
+/// Keys whose lists hold ids, besides `terms`.
 const LISTS: &[&str] = &["docs", "ids", "values"];
 
 fn shape(statement: &Statement<'_>) -> Shape {

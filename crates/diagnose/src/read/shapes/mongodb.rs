@@ -25,7 +25,7 @@ const STEERS: &[&str] = &[
     "saslContinue",
     "saslStart",
 ];
-/// What lists of keys and of documents to write stand under. Documents may also come without a key.
+/// Keys whose lists hold keys, or documents to write. Documents may also come without a key.
 const BATCHES: &[&str] = &["$in", "deletes", "documents", "updates", ""];
 
 fn shape(statement: &Statement<'_>) -> Shape {

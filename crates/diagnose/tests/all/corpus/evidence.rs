@@ -15,7 +15,7 @@ use super::series::series_of;
 use super::simulated;
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// What part of its cap a service may use unless its case speaks of saturation.
+/// Share of its cap that a service may use unless its case is about saturation.
 const FULL: f64 = 0.8;
 
 /// The evidence that a case describes or its simulation brings about.

@@ -7,7 +7,7 @@ use narrows_model::run::{Window, WindowKind};
 use narrows_model::trace::Trace;
 use narrows_testkit::tally::Tally;
 
-/// What is left of a case when only its first trace was kept.
+/// Evidence of a case of which only the first trace was kept.
 pub(crate) fn first_trace_of(evidence: TrialEvidence) -> TrialEvidence {
     let traces: Vec<Trace> = evidence.traces.into_iter().take(1).map(|trace| Trace { weight: 1.0, ..trace }).collect();
     let root = traces[0].root().expect("a trace has a root");

@@ -117,7 +117,7 @@ fn verdict_of(case: &Case) -> Result<(Verdict, String, Vec<Finding>), String> {
     Ok((score::judge(case, &findings)?, text, findings))
 }
 
-/// What is found in a variant beside the first of its run.
+/// Findings of a variant compared with the first of its run.
 fn beside(first: TrialEvidence, trial: TrialEvidence) -> Result<Vec<Finding>, String> {
     let first = TrialEvidence { trial: Trial { variant: "first".into(), ..first.trial }, ..first };
     let objectives = vec![Vec::new(), Vec::new()];

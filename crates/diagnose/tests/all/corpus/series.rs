@@ -12,7 +12,7 @@ use super::case::{Case, OneOrMany, Step};
 use super::load::Phase;
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// What a service costs that nobody calls.
+/// CPU of a service that nobody calls, cores.
 const IDLE_CORES: f64 = 0.01;
 /// A sampled value's noise, to either side.
 const NOISE: f64 = 0.04;
@@ -101,7 +101,7 @@ impl Book<'_> {
         self.told_or(|step| step.thread.get(&instance.service).map(|told| told.at(place)), &derived)
     }
 
-    /// What steps say, with noise, or what follows.
+    /// Values of the steps, with noise, or else the derived values.
     fn told_or(&mut self, told: impl Fn(&Step) -> Option<f64>, derived: &[f64]) -> Vec<f64> {
         let values: Vec<Option<f64>> =
             self.steps().flat_map(|(_, step, rates)| vec![told(step); rates.len()]).collect();
@@ -145,7 +145,7 @@ impl Book<'_> {
         }
     }
 
-    /// What a partition spends each second: what its spans are charged × rate, unless the step says it.
+    /// Request units that a partition spends each second: charges of its spans × rate, unless the step says it.
     fn spent(&mut self, partition: &str) -> Vec<f64> {
         let mut spent = Vec::new();
         for (phase, (_, step, rates)) in self.phases.iter().zip(self.steps()) {

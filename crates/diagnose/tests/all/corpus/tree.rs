@@ -2,7 +2,7 @@
 //!
 //! Here it becomes nodes; what attributes mean and when spans happen is decided in `grow.rs`.
 
-/// What a line stands for, with what is below it.
+/// Meaning of a line, with the lines below it.
 #[derive(Debug)]
 pub(crate) enum Node {
     Span(SpanNode),

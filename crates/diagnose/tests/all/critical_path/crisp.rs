@@ -79,7 +79,7 @@ fn both(file: &Path) -> (BTreeMap<String, i64>, BTreeMap<String, i64>) {
     (ours, theirs.filter(|(_, us)| *us > 0).collect())
 }
 
-/// What CRISP's tests of drag (inclusive) and slack expect of their graphs: ours, theirs, and why they differ. The
+/// Expectations of CRISP's tests of drag (inclusive) and slack for their graphs: ours, theirs, and why they differ. The
 /// graphs are those of `tests/test_slack_drag.py`, by their shape.
 #[test]
 fn its_drag_and_slack() {

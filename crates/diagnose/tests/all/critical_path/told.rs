@@ -9,7 +9,7 @@ use narrows_testkit::spans::internal;
 /// A span: its name, start and end in microseconds, and the name of its parent, empty for none.
 pub(crate) type Line<'a> = (&'a str, i64, i64, &'a str);
 
-/// What a case is, its trace, and what each of these spans comes to.
+/// Name of a case, its trace, and the expected value of each of these spans.
 pub(crate) type Case<'a, T> = (&'a str, &'a [Line<'a>], &'a [T]);
 
 /// A trace and its critical path.

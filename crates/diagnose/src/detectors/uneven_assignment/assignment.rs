@@ -23,13 +23,13 @@ const METRICS: [&str; 5] = [
 const PARTITIONS_MAX: f64 = 100_000.0;
 
 /// Partitions reported by the replicas of one service.
-pub(super) struct Assigned<'a> {
+pub(super) struct Assignment<'a> {
     /// The metric's name as received.
     pub(super) metric: &'a str,
     series: Vec<&'a Series>,
 }
 
-impl<'a> Assigned<'a> {
+impl<'a> Assignment<'a> {
     /// Returns `None` if no replica reports its partitions. All must use the same metric.
     pub(super) fn of(trial: &'a TrialEvidence, service: &str) -> Option<Self> {
         let all = || trial.series.iter().filter(|series| series.key.service == service);

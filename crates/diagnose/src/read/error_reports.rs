@@ -1,4 +1,4 @@
-//! Services whose errors name one reason, and how many requests meet them.
+//! Errors of services or databases that name one reason, and how many requests meet them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::errors::deepest;
 
-/// What a span reports of the reason: its name, and the text of the error if there is one. None when it reports nothing
+/// Report of the reason by a span: its name, and the text of the error if there is one; `None` if the span reports nothing
 /// or something else.
 pub(crate) type Reports = fn(&Span) -> Option<(&'static str, Option<&str>)>;
 
 /// Requests that met an error of a service for this reason.
-pub(crate) struct Reported<'a> {
+pub(crate) struct ErrorReports<'a> {
     pub(crate) name: &'static str,
     /// The text of one, as it was recorded.
     pub(crate) text: Option<&'a str>,
@@ -28,7 +28,7 @@ pub(crate) struct Reported<'a> {
     traces: BTreeMap<TraceId, &'a Trace>,
 }
 
-impl<'a> Reported<'a> {
+impl<'a> ErrorReports<'a> {
     /// The services that report it in at least so many traces, and to at least such a share of all requests. The deepest
     /// span of a trace that reports it counts.
     pub(crate) fn by_service(reading: &Reading<'a>, reports: Reports, least: (usize, f64)) -> BTreeMap<&'a str, Self> {

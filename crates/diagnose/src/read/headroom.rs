@@ -6,7 +6,7 @@ use narrows_model::finding::evidence::offered_load_limited::{Room, RoomOf};
 use crate::read::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
-/// None when some interval leaves no room, or when the kind of load is not known.
+/// `None` if some interval leaves no room, or if the kind of load is not known.
 pub(crate) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Room> {
     let found: Vec<Room> = intervals(trial, thresholds)
         .iter()

@@ -24,7 +24,7 @@ pub(crate) const GROWTH_MIN: f64 = 1.25;
 ///
 /// # Errors
 /// When one of the trials does not show enough to be read.
-pub(crate) fn made(
+pub(crate) fn made_changes(
     scene: &Scene<'_>,
     (before, findings): (&TrialEvidence, &[Finding]),
     after: &TrialEvidence,
@@ -40,7 +40,7 @@ pub(crate) fn made(
         all.extend(made.filter(is_new));
     }
     let of_services: Vec<Change> = ALL.iter().flat_map(|method| method.made_in_services(&old, &new)).collect();
-    // What a service reports of itself has a size, which refused calls alone do not show.
+    // A change that a service reports itself has a size, which refused calls alone do not show.
     all.retain(|known| of_services.iter().all(|one| (one.kind, &one.target) != (known.kind, &known.target)));
     all.extend(of_services);
     Ok(all)
@@ -120,7 +120,8 @@ mod tests {
         let findings: Vec<Finding> = kinds.iter().map(finding).collect();
         let system = System::read(&before, &[]).expect("a system");
         let sample = Sample::new(&before, &system.levels);
-        let made = made(&Scene { system: &system, sample: &sample }, (&before, &findings), &after).expect("a system");
+        let made =
+            made_changes(&Scene { system: &system, sample: &sample }, (&before, &findings), &after).expect("a system");
         made.iter().map(ToString::to_string).collect()
     }
 

@@ -18,15 +18,15 @@ const NAME_CHARS_MAX: usize = 80;
 const BELOW_MAX: usize = 64;
 
 /// A request with its time on each dependency.
-pub(super) struct Walked<'r> {
+pub(super) struct RequestDependencies<'r> {
     pub(super) handled: &'r Handled<'r>,
     /// Time and calls by name of the dependency.
-    pub(super) spent: BTreeMap<String, Spent<'r>>,
+    pub(super) spent: BTreeMap<String, DependencyTime<'r>>,
 }
 
 /// One request's time on one dependency.
 #[derive(Default)]
-pub(super) struct Spent<'r> {
+pub(super) struct DependencyTime<'r> {
     /// Time on the critical path, nanoseconds.
     pub(super) ns: f64,
     /// The calls, in order of their end.
@@ -34,11 +34,11 @@ pub(super) struct Spent<'r> {
 }
 
 /// Requests from outside, by service and operation.
-pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &'r str), Vec<Walked<'r>>> {
+pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &'r str), Vec<RequestDependencies<'r>>> {
     let names = Names::new(reading.trial);
     let traces = reading.trial.traces.iter();
     let traced: BTreeSet<&str> = traces.flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
-    let mut found: BTreeMap<(&str, &str), Vec<Walked<'r>>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &str), Vec<RequestDependencies<'r>>> = BTreeMap::new();
     for (trace, requests) in by_trace(reading) {
         let tree = TimedForest::new(trace);
         for (service, operation, handled) in requests {
@@ -47,7 +47,7 @@ pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &
             if entry.kind == SpanKind::Server {
                 let dependencies = Dependencies { trial: reading.trial, names: &names, traced: &traced, tree: &tree };
                 let spent = dependencies.spent(at);
-                found.entry((service, operation)).or_default().push(Walked { handled, spent });
+                found.entry((service, operation)).or_default().push(RequestDependencies { handled, spent });
             }
         }
     }
@@ -64,9 +64,9 @@ struct Dependencies<'t, 'r> {
 }
 
 impl<'r> Dependencies<'_, 'r> {
-    fn spent(&self, entry: usize) -> BTreeMap<String, Spent<'r>> {
+    fn spent(&self, entry: usize) -> BTreeMap<String, DependencyTime<'r>> {
         let mut known: BTreeMap<usize, Option<String>> = BTreeMap::new();
-        let mut spent: BTreeMap<String, Spent<'r>> = BTreeMap::new();
+        let mut spent: BTreeMap<String, DependencyTime<'r>> = BTreeMap::new();
         for section in self.tree.path(entry).sections {
             let is_first = !known.contains_key(&section.span);
             let name = known.entry(section.span).or_insert_with(|| self.dependency(section.span));
