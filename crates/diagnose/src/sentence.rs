@@ -341,11 +341,12 @@ fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     if size(&difference.mean) > size(&difference.rate) * MUCH_LARGER {
         changes.reverse();
     }
-    let parts = changes.into_iter().filter_map(|(what, change, values)| describe_change(what, change, values));
+    let parts =
+        changes.into_iter().filter_map(|(what, change, values)| describe_change(what, change, &values.0, &values.1));
     parts.collect::<Vec<_>>().join(" and ")
 }
 
-fn describe_change(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
+fn describe_change(what: &str, change: &Change, old: &str, new: &str) -> Option<String> {
     let size = |ratio: f64| match ratio {
         r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::number(1.0 + r)),
         r => units::percent(r.abs()),

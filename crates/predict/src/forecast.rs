@@ -207,18 +207,18 @@ impl<'a> Ground<'a> {
         let mut each = Vec::with_capacity(levels.len());
         let mut tail = Tail::default();
         for (at, level) in levels.iter().enumerate() {
-            let (rate, mean_s) = righted(level, (&model[at], &new_model[at]), &changed);
-            let waits_s = (
-                (model[at].mean_s - old_unloaded_s - self.refusals_s[at]).max(0.0),
-                (new_model[at].mean_s - new_unloaded_s - refusals_s[at]).max(0.0),
-            );
+            let (rate, mean_s) = righted(level, &model[at], &new_model[at], &changed);
+            let waits_s = OldNew {
+                old: (model[at].mean_s - old_unloaded_s - self.refusals_s[at]).max(0.0),
+                new: (new_model[at].mean_s - new_unloaded_s - refusals_s[at]).max(0.0),
+            };
             let of_level = Tail::of_level(case, &requests, at, waits_s);
             let ratio = of_level.ratio().unwrap_or(mean_s / level.mean_s());
             each.push(After { rate, mean_s, p95_s: level.p95_s() * ratio });
             tail.take(
                 of_level,
-                (level.requests as f64, rate * level.seconds),
-                (level.mean_s() / model[at].mean_s, mean_s / new_model[at].mean_s),
+                OldNew { old: level.requests as f64, new: rate * level.seconds },
+                OldNew { old: level.mean_s() / model[at].mean_s, new: mean_s / new_model[at].mean_s },
             );
         }
         let all = together(levels, &each, &tail);
@@ -371,7 +371,7 @@ fn refusals_left(case: &Case<'_>, requests: &[RetimedTrace]) -> f64 {
 }
 
 /// Throughput and mean latency of a level: what was measured, times what the model gains.
-fn righted(level: &Level, (old, new): (&ModelFit, &ModelFit), changed: &System) -> (f64, f64) {
+fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (f64, f64) {
     let righting = (level.mean_s() / old.mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
     let mean_s = new.mean_s * righting;
     let Some(think_s) = level.think_s() else {
@@ -407,6 +407,13 @@ fn together(levels: &[Level], each: &[After], tail: &Tail) -> After {
     After { rate: requests / seconds, mean_s, p95_s: now.p95_ns / 1e9 * ratio }
 }
 
+/// A value as it is, and with the change.
+#[derive(Debug, Clone, Copy)]
+struct OldNew {
+    old: f64,
+    new: f64,
+}
+
 /// Latencies of single requests, seconds with weights: as the model has them now, and with a change.
 ///
 /// To what a request takes alone comes a wait, drawn from an exponential distribution with the mean of the model. The same
@@ -418,12 +425,7 @@ struct Tail {
 }
 
 impl Tail {
-    fn of_level(
-        case: &Case<'_>,
-        requests: &[RetimedTrace],
-        level: usize,
-        (old_wait_s, new_wait_s): (f64, f64),
-    ) -> Self {
+    fn of_level(case: &Case<'_>, requests: &[RetimedTrace], level: usize, waits_s: OldNew) -> Self {
         let mut random = Random::new();
         let of_level = requests.iter().filter(|one| one.level == Some(level)).count();
         let is_meant = |one: &&RetimedTrace| of_level < LEVEL_TRACES_MIN || one.level == Some(level);
@@ -431,28 +433,23 @@ impl Tail {
         for one in requests.iter().filter(is_meant) {
             let wait = random.exponential();
             let new_refused_ns = case.refusals_left.map_or(one.new_refused_ns, |left| left * one.old_refused_ns);
-            tail.old.push(((one.old_ns + one.old_refused_ns) / 1e9 + old_wait_s * wait, one.weight));
-            tail.new.push(((one.new_ns + new_refused_ns) / 1e9 + new_wait_s * wait, one.weight));
+            tail.old.push(((one.old_ns + one.old_refused_ns) / 1e9 + waits_s.old * wait, one.weight));
+            tail.new.push(((one.new_ns + new_refused_ns) / 1e9 + waits_s.new * wait, one.weight));
         }
         tail
     }
 
     /// Adds those of a level, which stand for so many requests now and with the change, put right by these factors.
-    fn take(
-        &mut self,
-        other: Tail,
-        (old_requests, new_requests): (f64, f64),
-        (old_righting, new_righting): (f64, f64),
-    ) {
+    fn take(&mut self, other: Tail, requests: OldNew, righting: OldNew) {
         let add = |to: &mut Vec<(f64, f64)>, from: Vec<(f64, f64)>, requests: f64, righting: f64| {
             let weight: f64 = from.iter().map(|(_, weight)| weight).sum();
             to.extend(from.into_iter().map(|(value, of)| (value * righting, of / weight * requests)));
         };
-        add(&mut self.old, other.old, old_requests, old_righting);
-        add(&mut self.new, other.new, new_requests, new_righting);
+        add(&mut self.old, other.old, requests.old, righting.old);
+        add(&mut self.new, other.new, requests.new, righting.new);
     }
 
-    /// The 95 % latency with the change ÷ that without; none without requests.
+    /// The 95 % latency with the change ÷ that without; `None` without requests.
     fn ratio(&self) -> Option<f64> {
         let (old, new) = (quantile(&self.old, 0.95)?, quantile(&self.new, 0.95)?);
         (old > 0.0).then(|| new / old)

@@ -26,7 +26,8 @@ pub(crate) const GROWTH_MIN: f64 = 1.25;
 /// When one of the trials does not show enough to be read.
 pub(crate) fn made_changes(
     scene: &Scene<'_>,
-    (before, findings): (&TrialEvidence, &[Finding]),
+    before: &TrialEvidence,
+    findings: &[Finding],
     after: &TrialEvidence,
 ) -> Result<Vec<Change>, Cannot> {
     let system = System::read(after, &[])?;
@@ -121,7 +122,7 @@ mod tests {
         let system = System::read(&before, &[]).expect("a system");
         let sample = Sample::new(&before, &system.levels);
         let made =
-            made_changes(&Scene { system: &system, sample: &sample }, (&before, &findings), &after).expect("a system");
+            made_changes(&Scene { system: &system, sample: &sample }, &before, &findings, &after).expect("a system");
         made.iter().map(ToString::to_string).collect()
     }
 

@@ -44,29 +44,25 @@ pub fn score_run(
                 && is_same_load(trial, other)
         };
         let others: Vec<&TrialEvidence> = trials.iter().enumerate().filter(is_meant).map(|(_, other)| other).collect();
-        score_trial((trial, findings), &others)
+        score_trial(trial, findings, &others)
     };
     alone(trials.iter().zip(findings).enumerate().flat_map(of_trial).collect())
 }
 
-fn score_trial((trial, findings): (&TrialEvidence, &[Finding]), others: &[&TrialEvidence]) -> Vec<Pair> {
+fn score_trial(trial: &TrialEvidence, findings: &[Finding], others: &[&TrialEvidence]) -> Vec<Pair> {
     if others.is_empty() {
         return Vec::new();
     }
     let Ok(ground) = Ground::new(trial, findings) else { return Vec::new() };
     let pair = |after: &&TrialEvidence| {
-        let scored = scored(&ground, (trial, findings), after)?;
+        let scored = scored(&ground, trial, findings, after)?;
         Some(Pair { scored, parameters: differing(&trial.trial, &after.trial) })
     };
     others.iter().filter_map(pair).collect()
 }
 
-fn scored(
-    ground: &Ground<'_>,
-    (trial, findings): (&TrialEvidence, &[Finding]),
-    after: &TrialEvidence,
-) -> Option<Scored> {
-    let changes = made_changes(&ground.scene(), (trial, findings), after).ok()?;
+fn scored(ground: &Ground<'_>, trial: &TrialEvidence, findings: &[Finding], after: &TrialEvidence) -> Option<Scored> {
+    let changes = made_changes(&ground.scene(), trial, findings, after).ok()?;
     let (first, with) = changes.split_first()?;
     let because = suggest::all(findings)
         .into_iter()

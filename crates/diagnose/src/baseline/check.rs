@@ -150,7 +150,7 @@ impl Judge {
         };
         let spread = Spread::of_variances(self.assumed, [pair.before, pair.after].into_iter().filter_map(seen));
         let half_width = spread.half_width_at(self.level, pair.before.2 as usize, pair.after.2 as usize);
-        let change = change(pair.before.0, pair.after.0, half_width, (0.0, self.margin));
+        let change = change(pair.before.0, pair.after.0, half_width, 0.0, self.margin);
         let is_better_higher = pair.measure == Measure::Load { quantity: Quantity::Rate };
         FigureCheck {
             measure: pair.measure.clone(),

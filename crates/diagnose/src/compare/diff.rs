@@ -95,7 +95,7 @@ fn unless_rare(fate: Fate, expected: f64) -> Fate {
 }
 
 /// Count expected on the other side at the same frequency, at most `count`.
-fn expected(count: f64, (own, other): (f64, f64)) -> f64 {
+fn expected(count: f64, own: f64, other: f64) -> f64 {
     if own > 0.0 { count * (other / own).min(1.0) } else { 0.0 }
 }
 
@@ -134,7 +134,7 @@ fn operation_diffs(before: &[&TrialEvidence], after: &[&TrialEvidence], threshol
             name: one.name.clone(),
             fate: unless_rare(
                 fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning.is_change())),
-                expected(one.completed + one.failed, sides),
+                expected(one.completed + one.failed, sides.0, sides.1),
             ),
             before_ns: old.and_then(|old| old.if_completed(old.mean_ns)),
             after_ns: new.and_then(|new| new.if_completed(new.mean_ns)),
@@ -159,7 +159,7 @@ fn mean_change<'a>(
     let sides = [&trials.0[..], &trials.1[..]];
     let spread = Spread::new(assumed(sides, thresholds), sides, mean_ns);
     let width = widths((&old, &new), Quantity::Latency, (&trials.0, &trials.1), (spread, mean_ns))?.whole;
-    change(before.1.mean_ns, after.1.mean_ns, width, (0.0, thresholds.change_min))
+    change(before.1.mean_ns, after.1.mean_ns, width, 0.0, thresholds.change_min)
 }
 
 fn blocks_of(trials: &[&TrialEvidence], operation: &OperationSummary) -> Vec<Stratum> {

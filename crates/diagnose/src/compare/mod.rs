@@ -154,8 +154,8 @@ fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Diffe
     let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials, (noises.mean, mean_ns))?;
     let (old_rate, new_rate) = first.1.rate.zip(other.1.rate)?;
     let (old_ns, new_ns) = first.1.mean_ns.zip(other.1.mean_ns)?;
-    let rate = |width: f64| change(old_rate, new_rate, width, (noises.floor.rate, noises.change_min));
-    let mean = |width: f64| change(old_ns, new_ns, width, (noises.floor.mean, noises.change_min));
+    let rate = |width: f64| change(old_rate, new_rate, width, noises.floor.rate, noises.change_min);
+    let mean = |width: f64| change(old_ns, new_ns, width, noises.floor.mean, noises.change_min);
     let interval = |change: Change| Interval { low: change.low, high: change.high };
     Some(Difference {
         rate: rate(rates.whole)?,

@@ -55,7 +55,7 @@ fn replicas(service: &str, trials: &[&TrialEvidence]) -> Vec<ReplicaSummary> {
     let rates: Vec<BTreeMap<u32, f64>> = trials.iter().map(|trial| rates_of(trial, service)).collect();
     let summary = |replica: u32| {
         let mean =
-            |name: &str| median(trials.iter().filter_map(|trial| mean_of(trial, (name, service, replica))).collect());
+            |name: &str| median(trials.iter().filter_map(|trial| mean_of(trial, name, service, replica)).collect());
         let mut instances = trials.iter().flat_map(|trial| replicas_of(trial, service));
         let is_known = rates.iter().any(|rates| !rates.is_empty());
         ReplicaSummary {
@@ -76,7 +76,7 @@ fn replicas_of<'a>(trial: &'a TrialEvidence, service: &str) -> impl Iterator<Ite
 }
 
 /// Mean of the counted points of one replica's series; `None` if it was not sampled.
-fn mean_of(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32)) -> Option<f64> {
+fn mean_of(trial: &TrialEvidence, name: &str, service: &str, replica: u32) -> Option<f64> {
     let is_its = |series: &&Series| {
         (series.key.name.as_str(), series.key.service.as_str(), series.key.replica) == (name, service, replica)
     };

@@ -60,7 +60,8 @@ pub(crate) fn spent(reading: &Reading<'_>) -> TimeUse {
         add_requests(&view, (&requests, at), &busiest, (&mut sums, &mut own));
     }
     let threads = own.threads();
-    let breakdown = |(key, sum): ((&str, &str), Sum)| sum.breakdown(key, &shares(key.0, &threads, reading.intervals));
+    let breakdown =
+        |(key, sum): ((&str, &str), Sum)| sum.breakdown(key.0, key.1, &shares(key.0, &threads, reading.intervals));
     let mut breakdowns: Vec<Breakdown> = sums.into_iter().filter_map(breakdown).collect();
     breakdowns.sort_by(|a, b| (b.requests * b.mean_ns).total_cmp(&(a.requests * a.mean_ns)));
     TimeUse { breakdowns, threads }
@@ -108,7 +109,7 @@ struct Sum {
 
 impl Sum {
     /// `None` if the requests took no time. Own time is divided by these shares.
-    fn breakdown(mut self, (service, operation): (&str, &str), own: &[(OwnTime, f64)]) -> Option<Breakdown> {
+    fn breakdown(mut self, service: &str, operation: &str, own: &[(OwnTime, f64)]) -> Option<Breakdown> {
         let whole: f64 = self.spent.values().sum();
         if whole <= 0.0 || self.requests <= 0.0 {
             return None;

@@ -40,7 +40,7 @@ impl<'a> TimedForest<'a> {
         while let Some((parent, depth)) = queue.pop() {
             for at in self.forest.range(parent) {
                 let child = self.children[at];
-                let mut placed = placed_below((self.span(parent), self.placed[parent]), self.span(child as usize));
+                let mut placed = placed_below(self.span(parent), self.placed[parent], self.span(child as usize));
                 if depth >= Forest::DEPTH_MAX {
                     placed.role = Role::Detached;
                 }

@@ -50,7 +50,7 @@ pub(super) fn placed_root(span: &Span) -> SpanTimes {
     SpanTimes { start_ns, end_ns, ..SpanTimes::default() }
 }
 
-pub(super) fn placed_below((parent, above): (&Span, SpanTimes), child: &Span) -> SpanTimes {
+pub(super) fn placed_below(parent: &Span, above: SpanTimes, child: &Span) -> SpanTimes {
     let mut shift_ns = if child.service == parent.service { above.shift_ns } else { 0 };
     let is_call = is_call(parent, child);
     let (mut start_ns, mut end_ns) = recorded(child, shift_ns);

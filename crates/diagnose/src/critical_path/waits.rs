@@ -29,7 +29,7 @@ pub(super) fn waits(tree: &TimedForest<'_>, requests: &InTrace<'_>, thresholds: 
             if !went_wrong(failed) {
                 continue;
             }
-            let Some((start_ns, end_ns)) = Gap::between((failed, next)).explained(thresholds) else { continue };
+            let Some((start_ns, end_ns)) = Gap::between(failed, next).explained(thresholds) else { continue };
             let start_ns_here = tree.placed(from).end_ns;
             let length_ns = end_ns.saturating_sub(start_ns);
             let end_ns_here = start_ns_here.saturating_add(length_ns).min(tree.placed(to).start_ns);

@@ -31,7 +31,7 @@ pub(super) fn put_to(services: &mut Vec<ServiceDiff>, before: &[&TrialEvidence],
     let mut grown: BTreeMap<&str, Vec<LogDiff>> = BTreeMap::new();
     for ((service, template), count) in &new {
         let known = old.get(&(*service, *template)).copied().unwrap_or(0);
-        if let Some(diff) = growth(template, (known, *count), exposures) {
+        if let Some(diff) = growth(template, known, *count, exposures) {
             grown.entry(service).or_default().push(diff);
         }
     }
@@ -68,8 +68,11 @@ fn exposures(before: &[&TrialEvidence], after: &[&TrialEvidence]) -> (f64, f64) 
     }
 }
 
-fn growth(template: &str, (before, after): (u64, u64), exposures: (f64, f64)) -> Option<LogDiff> {
-    let errors = certainty((before as f64, exposures.0), (after as f64, exposures.1))?;
+fn growth(template: &str, before: u64, after: u64, exposures: (f64, f64)) -> Option<LogDiff> {
+    let errors = certainty(
+        Events { count: before as f64, exposure: exposures.0 },
+        Events { count: after as f64, exposure: exposures.1 },
+    )?;
     let growth = (before > 0).then(|| (after as f64 / exposures.1) / (before as f64 / exposures.0));
     let is_more = match growth {
         None => after >= NEW_MIN && errors >= ERRORS_MIN_NEW,
@@ -79,8 +82,16 @@ fn growth(template: &str, (before, after): (u64, u64), exposures: (f64, f64)) ->
     is_more.then(|| LogDiff { template: template.to_owned(), fate, before, after, growth })
 }
 
-/// Growth of the rate of a count, in standard errors; `None` if nothing could be counted.
-fn certainty((old, before): (f64, f64), (new, after): (f64, f64)) -> Option<f64> {
+/// Events of one side, and the requests or seconds in which they occurred.
+struct Events {
+    count: f64,
+    exposure: f64,
+}
+
+/// Growth of the rate of events, in standard errors; `None` if nothing could be counted.
+fn certainty(before: Events, after: Events) -> Option<f64> {
+    let (old, new) = (before.count, after.count);
+    let (before, after) = (before.exposure, after.exposure);
     let is_countable = before > 0.0 && after > 0.0 && old + new > 0.0;
     let rate = is_countable.then(|| (old + new) / (before + after))?;
     let surplus = |count: f64, of: f64| if count > 0.0 { count * (count / (rate * of)).ln() } else { 0.0 };

@@ -100,8 +100,8 @@ pub struct Question {
 /// When the two cannot be compared.
 pub fn prove(before: Side<'_>, after: Side<'_>, plan: Plan<'_>, question: Question) -> Result<Proof, Refusal> {
     refuse(before, after, question.by)?;
-    let (old, new) = trials_of((before, after), plan)?;
-    let sample = |quantity: Quantity| Sample::new((&old, &new), plan, quantity);
+    let (old, new) = trials_of(before, after, plan)?;
+    let sample = |quantity: Quantity| Sample::new(&old, &new, plan, quantity);
     let changes = Quantity::ALL.iter().filter_map(|quantity| sample(*quantity)?.change(plan, question.by));
     let quantities: Vec<QuantityChange> = changes.collect();
     let deciding = quantities.iter().find(|change| change.quantity == question.by);
@@ -117,7 +117,7 @@ pub fn prove(before: Side<'_>, after: Side<'_>, plan: Plan<'_>, question: Questi
         margin: question.margin,
         error_rate: ERROR_RATE,
         verdict,
-        design: design(plan, (&old, &new)),
+        design: design(plan, &old, &new),
         quantities,
         errors: (error_rate(&old), error_rate(&new)),
         repeats_wanted,
@@ -190,7 +190,8 @@ fn have_same_rates(one: &Measured, other: &Measured) -> bool {
 
 /// The trials that count: of pairs, those of complete ones up to the last look.
 fn trials_of<'a>(
-    (before, after): (Side<'a>, Side<'a>),
+    before: Side<'a>,
+    after: Side<'a>,
     plan: Plan<'_>,
 ) -> Result<(Vec<&'a Measured>, Vec<&'a Measured>), Refusal> {
     if let Plan::Apart = plan {
@@ -220,7 +221,7 @@ struct Sample {
 
 impl Sample {
     /// `None` if a trial did not measure it.
-    fn new((old, new): (&Trials<'_>, &Trials<'_>), plan: Plan<'_>, quantity: Quantity) -> Option<Self> {
+    fn new(old: &Trials<'_>, new: &Trials<'_>, plan: Plan<'_>, quantity: Quantity) -> Option<Self> {
         let logarithms = |trials: &Trials<'_>| -> Option<Vec<f64>> {
             trials.iter().map(|trial| trial.value(quantity).map(f64::ln)).collect()
         };
@@ -292,7 +293,7 @@ fn ruling(change: &QuantityChange, margin: f64) -> Ruling {
     }
 }
 
-fn design(plan: Plan<'_>, (old, new): (&Trials<'_>, &Trials<'_>)) -> Design {
+fn design(plan: Plan<'_>, old: &Trials<'_>, new: &Trials<'_>) -> Design {
     let (order, planned) = match plan {
         Plan::Sequential { seed, rules } => (Order::Randomised { seed }, Some(rules.planned)),
         Plan::InTurn => (Order::InTurn, None),

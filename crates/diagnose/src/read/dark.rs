@@ -70,16 +70,16 @@ impl<'a> Dark<'a> {
 /// Processor time of a service for each of these requests, nanoseconds; `None` if it was not sampled. `asked` are the
 /// service and the operations whose requests are counted, all operations when there is none.
 pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, caller: (&str, Option<&str>)) -> Option<f64> {
-    ns_per_request(reading, (names::CPU_CORES, service), caller)
+    ns_per_request(reading, names::CPU_CORES, service, caller)
 }
 
 /// The same of the time that threads of the service were ready to run and waited for a processor; 0 when it was not
 /// sampled.
 pub(crate) fn cpu_wait_ns_per_request(reading: &Reading<'_>, service: &str, caller: (&str, Option<&str>)) -> f64 {
-    ns_per_request(reading, (names::CPU_WAIT, service), caller).unwrap_or(0.0)
+    ns_per_request(reading, names::CPU_WAIT, service, caller).unwrap_or(0.0)
 }
 
-fn ns_per_request(reading: &Reading<'_>, (series, service): (&str, &str), caller: (&str, Option<&str>)) -> Option<f64> {
+fn ns_per_request(reading: &Reading<'_>, series: &str, service: &str, caller: (&str, Option<&str>)) -> Option<f64> {
     let (calling, operation) = caller;
     let usage = reading.trial.counted_usage(series, service);
     let seconds = reading.trial.counted_load().seconds;

@@ -13,6 +13,15 @@ use crate::read::errors::deepest;
 /// or something else.
 pub(crate) type Reports = fn(&Span) -> Option<(&'static str, Option<&str>)>;
 
+/// Fewest requests that must show a reason.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Least {
+    /// Traces that show it.
+    pub(crate) traces: usize,
+    /// Share of all requests, 0 to 1.
+    pub(crate) share: f64,
+}
+
 /// Requests that met an error of a service for this reason.
 pub(crate) struct ErrorReports<'a> {
     pub(crate) name: &'static str,
@@ -31,7 +40,7 @@ pub(crate) struct ErrorReports<'a> {
 impl<'a> ErrorReports<'a> {
     /// The services that report it in at least so many traces, and to at least such a share of all requests. The deepest
     /// span of a trace that reports it counts.
-    pub(crate) fn by_service(reading: &Reading<'a>, reports: Reports, least: (usize, f64)) -> BTreeMap<&'a str, Self> {
+    pub(crate) fn by_service(reading: &Reading<'a>, reports: Reports, least: Least) -> BTreeMap<&'a str, Self> {
         Self::by_place(reading, reports, |span| &span.service, least)
     }
 
@@ -40,7 +49,7 @@ impl<'a> ErrorReports<'a> {
         reading: &Reading<'a>,
         reports: Reports,
         place: impl Fn(&'a Span) -> &'a str,
-        (traces_min, share_min): (usize, f64),
+        least: Least,
     ) -> BTreeMap<&'a str, Self> {
         let ids: BTreeSet<TraceId> = reading.requests.iter().map(|request| request.trace.id).collect();
         let traces: Vec<&Trace> = reading.trial.traces.iter().filter(|trace| ids.contains(&trace.id)).collect();
@@ -59,7 +68,7 @@ impl<'a> ErrorReports<'a> {
         for reported in found.values_mut() {
             reported.share = reported.traces.values().map(|trace| trace.weight).sum::<f64>() / all.max(1.0);
         }
-        found.retain(|_, reported| reported.traces.len() >= traces_min && reported.share >= share_min);
+        found.retain(|_, reported| reported.traces.len() >= least.traces && reported.share >= least.share);
         found
     }
 

@@ -97,7 +97,7 @@ impl PoolMetrics {
                 _ => {}
             }
         }
-        let of = |names: &[&str]| names.iter().find_map(|name| mean_of((trial, service), name, within));
+        let of = |names: &[&str]| names.iter().find_map(|name| mean_of(trial, service, name, within));
         let waits = of(&["db.client.connection.wait_time", HTTP_WAIT]);
         metrics.wait_ns = waits.map(|(seconds, _)| seconds * 1e9);
         metrics.takings = waits.map(|(_, count)| count);
@@ -135,7 +135,7 @@ impl PoolMetrics {
 }
 
 /// The mean and the number of a distribution's values in that time, all series of that name together.
-pub(crate) fn mean_of((trial, service): (&TrialEvidence, &str), name: &str, within: &Within) -> Option<(f64, f64)> {
+pub(crate) fn mean_of(trial: &TrialEvidence, service: &str, name: &str, within: &Within) -> Option<(f64, f64)> {
     let series = |part: &str| -> Vec<&Series> {
         let name = format!("{name}{part}");
         trial.series.iter().filter(|series| series.key.service == service && series.key.name == name).collect()

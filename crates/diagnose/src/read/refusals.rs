@@ -99,7 +99,7 @@ pub(crate) struct Gap {
 }
 
 impl Gap {
-    pub(crate) fn between((refused, next): (&Span, &Span)) -> Self {
+    pub(crate) fn between(refused: &Span, next: &Span) -> Self {
         let requested_ns = refused.facts.retry_after_ns.map(|ns| ns as f64);
         Self { start_ns: refused.end_ns, end_ns: next.start_ns.max(refused.end_ns), requested_ns }
     }

@@ -39,16 +39,17 @@ struct Source {
 
 /// The metrics, those of today first.
 const SOURCES: [Source; 7] = [
-    histogram(Runtime::Jvm, "jvm.gc.duration", ("jvm.gc.duration.sum", "jvm.gc.duration.count"), 1.0),
-    histogram(Runtime::Jvm, "jvm.gc.pause", ("jvm.gc.pause.sum", "jvm.gc.pause.count"), 1e-3),
-    histogram(Runtime::V8, "v8js.gc.duration", ("v8js.gc.duration.sum", "v8js.gc.duration.count"), 1.0),
+    histogram(Runtime::Jvm, "jvm.gc.duration", "jvm.gc.duration.sum", "jvm.gc.duration.count", 1.0),
+    histogram(Runtime::Jvm, "jvm.gc.pause", "jvm.gc.pause.sum", "jvm.gc.pause.count", 1e-3),
+    histogram(Runtime::V8, "v8js.gc.duration", "v8js.gc.duration.sum", "v8js.gc.duration.count", 1.0),
     counter(Runtime::DotNet, "dotnet.gc.pause.time", "dotnet.gc.collections", 1.0),
     counter(Runtime::DotNet, "process.runtime.dotnet.gc.duration", "process.runtime.dotnet.gc.collections.count", 1e-9),
     counter(Runtime::Go, "process.runtime.go.gc.pause_total_ns", "process.runtime.go.gc.count", 1e-9),
     histogram(
         Runtime::Go,
         "process.runtime.go.gc.pause_ns",
-        ("process.runtime.go.gc.pause_ns.sum", "process.runtime.go.gc.pause_ns.count"),
+        "process.runtime.go.gc.pause_ns.sum",
+        "process.runtime.go.gc.pause_ns.count",
         1e-9,
     ),
 ];
@@ -56,7 +57,8 @@ const SOURCES: [Source; 7] = [
 const fn histogram(
     runtime: Runtime,
     metric: &'static str,
-    (times, counts): (&'static str, &'static str),
+    times: &'static str,
+    counts: &'static str,
     unit_seconds: f64,
 ) -> Source {
     Source { runtime, metric, times, counts, unit_seconds, is_by_kind: true }

@@ -28,7 +28,7 @@ pub(crate) const CORRELATION_MAX: f64 = 0.6;
 const SAME_FACTOR_MAX: f64 = 1.25;
 
 /// `half_width` is that of the 95 % interval of the logarithm of new ÷ old, `least` the smallest change that is one.
-pub(crate) fn change(old: f64, new: f64, half_width: f64, (floor, least): (f64, f64)) -> Option<Change> {
+pub(crate) fn change(old: f64, new: f64, half_width: f64, floor: f64, least: f64) -> Option<Change> {
     if old <= 0.0 || new <= 0.0 {
         return None;
     }

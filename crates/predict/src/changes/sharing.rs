@@ -24,7 +24,7 @@ struct Means {
 }
 
 impl Means {
-    fn add(&mut self, weight: f64, (own_ns, calls_ns, saved_ns): (f64, f64, f64)) {
+    fn add(&mut self, weight: f64, own_ns: f64, calls_ns: f64, saved_ns: f64) {
         self.requests += 1;
         self.weight += weight;
         let part = weight / self.weight;
@@ -48,7 +48,7 @@ pub(super) fn with_gain_of_others(
         let own_ns = own_ns(calls, traced, scene);
         let calls_ns = calls.groups(traced, scene).iter().map(|group| group.span_ns(&traced.tree)).sum();
         let means = if *makes_calls { &mut callers } else { &mut others };
-        means.add(one.weight, (own_ns, calls_ns, one.old_ns - one.new_ns));
+        means.add(one.weight, own_ns, calls_ns, one.old_ns - one.new_ns);
     }
     let wait_ns = others.own_ns - callers.own_ns;
     let is_seen = callers.requests >= REQUESTS_MIN && others.requests >= REQUESTS_MIN;

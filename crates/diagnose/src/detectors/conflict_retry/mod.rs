@@ -62,7 +62,7 @@ impl Detector for ConflictRetry {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let of_operations = reading.operations.iter();
         let candidates: Vec<Candidate<'_>> = of_operations
-            .filter_map(|((service, operation), all)| Candidate::new(reading, (service, operation), all))
+            .filter_map(|((service, operation), all)| Candidate::new(reading, service, operation, all))
             .collect();
         let mut findings: Vec<Finding> = candidates
             .iter()
@@ -89,7 +89,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn new(reading: &'a Reading<'a>, (service, operation): (&'a str, &'a str), all: &'a [Handled<'a>]) -> Option<Self> {
+    fn new(reading: &'a Reading<'a>, service: &'a str, operation: &'a str, all: &'a [Handled<'a>]) -> Option<Self> {
         let mut met: Vec<Met<'a>> = all.iter().filter_map(met).collect();
         met.sort_by_key(|met| std::cmp::Reverse((met.failed, met.lost_ns)));
         let sum =

@@ -15,7 +15,7 @@ use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::databases::{Database, databases, name_of};
-use crate::read::error_reports::ErrorReports;
+use crate::read::error_reports::{ErrorReports, Least};
 use crate::read::requests::is_database;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
@@ -46,7 +46,7 @@ impl Detector for ConnectionLimit {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let thresholds = &reading.thresholds.connection_limit;
-        let least = (thresholds.connection_limit_traces, thresholds.connection_limit_share);
+        let least = Least { traces: thresholds.connection_limit_traces, share: thresholds.connection_limit_share };
         let databases = databases(reading);
         let place = |span| database_of(reading.trial, &databases, span).unwrap_or(&span.service);
         let found = ErrorReports::by_place(reading, reported, place, least);

@@ -62,7 +62,7 @@ impl Detector for CrossPartitionQuery {
                 kinds.entry(&sighting.responses[0].0.kind).or_default().push(sighting);
             }
             for seen in kinds.into_values() {
-                let candidate = Candidate::new(trial, (service, operation), seen, (all, &seen_partitions));
+                let candidate = Candidate::new(trial, service, operation, seen, all, &seen_partitions);
                 findings.extend(
                     candidate
                         .filter(|candidate| candidate.is_worth_saying(thresholds))
@@ -100,9 +100,11 @@ struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     fn new(
         trial: &TrialEvidence,
-        (service, operation): (&'a str, &'a str),
+        service: &'a str,
+        operation: &'a str,
         seen: Vec<Sighting<'a>>,
-        (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
+        all: &[Handled<'_>],
+        seen_partitions: &BTreeMap<&str, BTreeSet<&str>>,
     ) -> Option<Self> {
         let span = seen.first()?.responses.first()?.0.last();
         let store = Store::for_call(trial, span);

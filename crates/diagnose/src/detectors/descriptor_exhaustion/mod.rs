@@ -15,7 +15,7 @@ use narrows_model::series::{Point, Series, names};
 use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
-use crate::read::error_reports::ErrorReports;
+use crate::read::error_reports::{ErrorReports, Least};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::is_store_program;
@@ -58,10 +58,8 @@ impl Detector for DescriptorExhaustion {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let least = (
-            reading.thresholds.descriptor_exhaustion.descriptor_traces,
-            reading.thresholds.descriptor_exhaustion.descriptor_error_share,
-        );
+        let thresholds = &reading.thresholds.descriptor_exhaustion;
+        let least = Least { traces: thresholds.descriptor_traces, share: thresholds.descriptor_error_share };
         let reported = ErrorReports::by_service(reading, reports::reported, least);
         let services = reading.trial.service_names().into_iter();
         services.filter_map(|service| of_service(self, reading, service, reported.get(service))).collect()

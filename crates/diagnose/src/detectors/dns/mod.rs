@@ -58,7 +58,7 @@ impl Detector for Dns {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let waits = Waits::of(reading);
         let by_spans: Vec<Finding> =
-            waits.iter().filter_map(|(place, wait)| wait.finding(self, reading, place)).collect();
+            waits.iter().filter_map(|(place, wait)| wait.finding(self, reading, place.0, place.1)).collect();
         let services = reading.trial.service_names().into_iter();
         let has_spans = |service: &str| waits.keys().any(|(of, _)| *of == service);
         let others = services.filter(|service| !has_spans(service));
@@ -126,7 +126,7 @@ impl<'r> Waits<'r> {
         if self.whole_ns > 0.0 { finite(self.waited_ns / self.whole_ns).min(1.0) } else { 0.0 }
     }
 
-    fn finding(&self, detector: &Dns, reading: &Reading<'_>, (service, operation): &Place<'_>) -> Option<Finding> {
+    fn finding(&self, detector: &Dns, reading: &Reading<'_>, service: &str, operation: &str) -> Option<Finding> {
         let thresholds = &reading.thresholds.dns;
         let request_ns = self.waited_ns / self.weight.max(f64::MIN_POSITIVE);
         let is_found = self.requests >= thresholds.dns_requests
@@ -184,7 +184,7 @@ fn by_metric(detector: &Dns, reading: &Reading<'_>, service: &str) -> Option<Fin
     let thresholds = &reading.thresholds.dns;
     let found = reading.intervals.iter().filter(|interval| interval.rate > 0.0).filter_map(|interval| {
         let within = interval.start_ns..interval.end_ns;
-        let (mean_s, count) = mean_of((reading.trial, service), METRIC, &within)?;
+        let (mean_s, count) = mean_of(reading.trial, service, METRIC, &within)?;
         let requests = interval.rate * interval.seconds();
         let request_ns = mean_s * count / requests * 1e9;
         let share = request_ns / interval.service_ns.max(f64::MIN_POSITIVE);

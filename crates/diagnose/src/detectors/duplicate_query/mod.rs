@@ -68,7 +68,7 @@ impl Detector for DuplicateQuery {
         let of_operation = reading.operations.iter().filter_map(|((service, operation), all)| {
             let candidate = Candidate::new(all, reading.thresholds)?;
             let is_worth_saying = candidate.share() >= reading.thresholds.duplicate_query.duplicate_query_share;
-            is_worth_saying.then(|| candidate.finding(self, reading, (service, operation)))
+            is_worth_saying.then(|| candidate.finding(self, reading, service, operation))
         });
         of_operation.collect()
     }
@@ -167,7 +167,7 @@ impl<'a> Candidate<'a> {
         self.all_repeated().map(|(_, one)| one.sameness).max().unwrap_or_default()
     }
 
-    fn finding(&self, detector: &DuplicateQuery, reading: &Reading<'_>, (service, operation): (&str, &str)) -> Finding {
+    fn finding(&self, detector: &DuplicateQuery, reading: &Reading<'_>, service: &str, operation: &str) -> Finding {
         let is_guess = self.sameness() == Sameness::Rows;
         let shown = |seen: &RepeatingRequest<'_>| {
             let pairs = seen.repeated.iter().flat_map(|one| [one.first.span].into_iter().chain(one.repeats.clone()));

@@ -75,21 +75,21 @@ impl Detector for EventLoopLag {
 fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
     let worst =
-        worst_replica(reading, service, |replica, at| lag(&cpu, (service, replica), at), |lag| lag.delay.wait_ns)?;
+        worst_replica(reading, service, |replica, at| lag(&cpu, service, replica, at), |lag| lag.delay.wait_ns)?;
     Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 
-fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag> {
+fn lag(cpu: &Cpu<'_>, service: &str, replica: u32, at: usize) -> Option<Lag> {
     let (thresholds, interval) = (cpu.thresholds, &cpu.intervals[at]);
     let delay = LoopDelay::of(cpu.trial, service, replica, interval, thresholds.runtime_readings)?;
     let is_long = delay.wait_ns >= thresholds.event_loop_lag.loop_wait_ns
         && delay.wait_ns >= thresholds.event_loop_lag.loop_latency_share * interval.latency_ns;
-    let is_own = !is_kept_from_running(cpu, (service, replica), interval) && runs_meanwhile(&delay);
+    let is_own = !is_kept_from_running(cpu, service, replica, interval) && runs_meanwhile(&delay);
     (is_long && interval.rate > 0.0 && is_own).then_some(Lag { replica, at, delay })
 }
 
 /// Whether the thread is ready but cannot run, because of other threads or its quota.
-fn is_kept_from_running(cpu: &Cpu<'_>, (service, replica): (&str, u32), interval: &Interval) -> bool {
+fn is_kept_from_running(cpu: &Cpu<'_>, service: &str, replica: u32, interval: &Interval) -> bool {
     let waiting = cpu.cores_of(names::BUSIEST_THREAD_WAIT, service, replica, interval);
     let throttled = cpu.held(service, replica, interval).throttled;
     waiting.is_some_and(|share| share >= THREAD_WAIT_MAX)

@@ -66,7 +66,7 @@ impl Detector for HotPartition {
         let seen: BTreeSet<&str> =
             groups.keys().filter(|(kind, _)| *kind == PlaceKind::Partition).map(|(_, name)| name.as_str()).collect();
         let by_visits =
-            groups.iter().filter_map(|((kind, name), group)| Candidate::of_visits(reading, (*kind, name), group));
+            groups.iter().filter_map(|((kind, name), group)| Candidate::of_visits(reading, *kind, name, group));
         let by_units = spent(reading.trial)
             .into_iter()
             .filter(|(store, _)| !seen.contains(store.as_str()))
@@ -126,13 +126,13 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn of_visits(reading: &'a Reading<'a>, (kind, name): (PlaceKind, &str), group: &Group<'a>) -> Option<Self> {
+    fn of_visits(reading: &'a Reading<'a>, kind: PlaceKind, name: &str, group: &Group<'a>) -> Option<Self> {
         let places: Vec<String> = group.places.keys().cloned().collect();
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
         let skew = Skew::from_counts(&counts)?;
         let hot = places.get(skew.hot)?.clone();
         let visits = group.places.get(&hot)?.clone();
-        let strain = Strain { latency_ns: latency(group, &hot), ..used(reading.trial, (kind, name), &hot, &places) };
+        let strain = Strain { latency_ns: latency(group, &hot), ..used(reading.trial, kind, name, &hot, &places) };
         let most_asked = group.operations.iter().max_by(|a, b| a.1.total_cmp(b.1));
         let recorded = (!group.keys.is_empty()).then_some(group.keys.len());
         let weight: f64 = visits.iter().map(|visit| visit.weight).sum();
@@ -166,7 +166,7 @@ impl<'a> Candidate<'a> {
         let halves = [spent.iter().map(|s| s.2).collect::<Vec<_>>(), spent.iter().map(|s| s.1 - s.2).collect()];
         let is_lasting = halves.iter().all(|half| ratio_of(half, skew.hot).is_some_and(|ratio| ratio >= ratio_min));
         let hot = places.get(skew.hot)?.clone();
-        let strain = used(reading.trial, (PlaceKind::Partition, &store), &hot, &places);
+        let strain = used(reading.trial, PlaceKind::Partition, &store, &hot, &places);
         Some(Self {
             reading,
             kind: PlaceKind::Partition,

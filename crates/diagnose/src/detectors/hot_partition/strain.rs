@@ -65,7 +65,7 @@ pub(super) fn latency(group: &Group<'_>, hot: &str) -> Option<(f64, f64)> {
 }
 
 /// Mean use of the fullest place and of the others.
-pub(super) fn used(trial: &TrialEvidence, (kind, name): (PlaceKind, &str), hot: &str, places: &[String]) -> Strain {
+pub(super) fn used(trial: &TrialEvidence, kind: PlaceKind, name: &str, hot: &str, places: &[String]) -> Strain {
     let of_place: Vec<(bool, f64, Option<f64>)> = match kind {
         PlaceKind::Partition => {
             let reported = trial.throughput().into_iter().filter(|partition| partition.service == name);

@@ -133,7 +133,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         let part = |request: &Request<'_>| self.dark.time_ns(request);
         let gaps = operations().filter_map(|(_, operation, requests)| {
             let hidden = (!speaks(requests)).then(sign).flatten();
-            let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy((service, operation)))?;
+            let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy(service, operation))?;
             let work = self.work(service, (service, None))?;
             self.gap((service, operation, requests), None, (hint, work), &part)
         });
@@ -141,7 +141,7 @@ impl<'r, 'a> Scene<'r, 'a> {
     }
 
     /// A busy service that no span calls: it works while requests complete.
-    fn busy(&self, (service, operation): (&str, &str)) -> Option<Hint<'a>> {
+    fn busy(&self, service: &str, operation: &str) -> Option<Hint<'a>> {
         let uncalled = self.silent.iter().copied().filter(|silent| !self.callers.have_called(silent));
         let used = uncalled
             .filter_map(|silent| Some((silent, cpu_ns_per_request(self.reading, silent, (service, Some(operation)))?)));

@@ -12,7 +12,7 @@ use narrows_model::series::names;
 use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
-use crate::read::error_reports::ErrorReports;
+use crate::read::error_reports::{ErrorReports, Least};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -42,8 +42,8 @@ impl Detector for PortExhaustion {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let least =
-            (reading.thresholds.port_exhaustion.port_traces, reading.thresholds.port_exhaustion.port_error_share);
+        let thresholds = &reading.thresholds.port_exhaustion;
+        let least = Least { traces: thresholds.port_traces, share: thresholds.port_error_share };
         let reported = ErrorReports::by_service(reading, reports::reported, least);
         reported.iter().map(|(service, reported)| finding(self, reading, service, reported)).collect()
     }

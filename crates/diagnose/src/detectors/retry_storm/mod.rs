@@ -69,7 +69,7 @@ impl Detector for RetryStorm {
                 }
             }
             let of_operation =
-                kinds.into_values().filter_map(|seen| Candidate::new(reading, &parts, (service, operation), seen));
+                kinds.into_values().filter_map(|seen| Candidate::new(reading, &parts, service, operation, seen));
             candidates.extend(of_operation);
         }
         layered(candidates).into_iter().map(|candidate| candidate.finding(self)).collect()
@@ -103,7 +103,8 @@ impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         parts: &Parts,
-        (service, operation): (&'a str, &'a str),
+        service: &'a str,
+        operation: &'a str,
         seen: Vec<RetriedCall<'a>>,
     ) -> Option<Self> {
         let thresholds = reading.thresholds;

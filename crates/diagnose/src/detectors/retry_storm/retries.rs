@@ -43,7 +43,7 @@ pub(super) fn is_conflict(span: &Span) -> bool {
 
 /// Whether an attempt was refused and the next one backed off.
 fn is_patient(refused: &Span, next: &Span, thresholds: &Thresholds) -> bool {
-    let gap = Gap::between((refused, next));
+    let gap = Gap::between(refused, next);
     let is_backed_off = match gap.requested_ns {
         Some(requested_ns) => gap.length_ns() >= thresholds.throttling.retry_after_share_min * requested_ns,
         None => gap.length_ns() >= refused.duration_ns() as f64,

@@ -74,7 +74,7 @@ impl Detector for StragglerBranch {
         }
         let candidates = operations.into_iter().flat_map(|((service, name), operation)| {
             let Operation { requests, branches } = operation;
-            let candidate = move |seen| Candidate::new((service, name), seen, &requests);
+            let candidate = move |seen| Candidate::new(service, name, seen, &requests);
             branches.into_values().map(candidate).collect::<Vec<_>>()
         });
         candidates
@@ -189,7 +189,7 @@ struct Candidate<'r> {
 }
 
 impl<'r> Candidate<'r> {
-    fn new((service, operation): (&'r str, &'r str), mut seen: Vec<Sighting<'r>>, all: &[&Handled<'_>]) -> Self {
+    fn new(service: &'r str, operation: &'r str, mut seen: Vec<Sighting<'r>>, all: &[&Handled<'_>]) -> Self {
         seen.sort_by(|a, b| b.drag_ns.total_cmp(&a.drag_ns));
         let whole: f64 = all.iter().map(|handled| handled.weight()).sum();
         let time: f64 = all.iter().map(|handled| handled.weight() * handled.latency_ns()).sum();

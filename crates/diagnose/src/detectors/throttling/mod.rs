@@ -138,7 +138,8 @@ impl<'a> Candidate<'a> {
         let wait_ns = |handled: &'a Handled<'a>| {
             // Nobody waits for calls after the response.
             let end_ns = handled.request.entry.end_ns;
-            let gaps = refusals(handled).filter_map(|pair| Gap::between(pair).explained(thresholds));
+            let gaps =
+                refusals(handled).filter_map(|(refused, next)| Gap::between(refused, next).explained(thresholds));
             let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
             let attempts = handled.calls.iter().flat_map(Call::tries);
             Times::union_of(gaps)
@@ -149,7 +150,10 @@ impl<'a> Candidate<'a> {
         let mut seen: Vec<&Handled<'_>> = of_name.into_iter().filter(|h| refusals(h).next().is_some()).collect();
         seen.sort_by_cached_key(|handled| std::cmp::Reverse(wait_ns(handled) as u64));
         let (example, _) = refusals(seen.first()?).next()?;
-        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::between(pair), h.weight()))).collect();
+        let gaps = seen
+            .iter()
+            .flat_map(|h| refusals(h).map(|(refused, next)| (Gap::between(refused, next), h.weight())))
+            .collect();
         let store = Store::for_call(trial, example);
         let operation = operation.to_owned();
         Some(Self { trial, thresholds, operation, others: Vec::new(), refused, store, seen, gaps, wait_share })

@@ -1,7 +1,7 @@
 //! `uneven-assignment`: the replicas of a service share partitions unevenly; those with more are full, and the others
 //! have room.
 //!
-//! The input is the number of partitions that each replica reports (`assigned.rs`), and its mean use of its CPU limit
+//! The input is the number of partitions that each replica reports (`assignment.rs`), and its mean use of its CPU limit
 //! over an interval. Every replica must have both. The interval with the heaviest load decides, because a heavier load
 //! that fills all replicas leaves nothing idle.
 //!
