@@ -13,7 +13,7 @@ use narrows_model::printable;
 use narrows_model::run::Trial;
 use narrows_model::units;
 use narrows_telemetry::exchange::{
-    EVIDENCE_TRACES, ExportError, RowFormat, SendError, Signal, Written, send, write_evidence, write_jaeger,
+    EVIDENCE_TRACES, ExportCounts, ExportError, RowFormat, SendError, Signal, send, write_evidence, write_jaeger,
     write_otlp, write_rows,
 };
 use narrows_telemetry::http::Url;
@@ -169,8 +169,8 @@ fn write_signals(
     trials: &[(i64, String)],
     signals: &[Signal],
     out: &mut dyn Write,
-) -> Result<Written, ExportError> {
-    let mut all = Written::default();
+) -> Result<ExportCounts, ExportError> {
+    let mut all = ExportCounts::default();
     for (trial, label) in trials {
         for signal in signals {
             let written = write_otlp(reader, *trial, label, *signal, out)?;
@@ -231,7 +231,7 @@ impl<W: Write> Write for PrintableJson<W> {
     }
 }
 
-fn say_written(path: &Path, written: Written) {
+fn say_written(path: &Path, written: ExportCounts) {
     if path.as_os_str() != "-" {
         stderr::say(&format!("wrote {} records to {}", units::count(written.records), path.display()));
     }

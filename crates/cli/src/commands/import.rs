@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use narrows_lab::attach::{ImportOptions, Imported, import};
+use narrows_lab::attach::{ImportCounts, ImportOptions, import};
 use narrows_model::units;
 
 use crate::{Outcome, runs_folder, stderr};
@@ -42,7 +42,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 }
 
 /// Summary of the import: numbers of records kept, left out and repeated.
-fn summary(imported: &Imported) -> String {
+fn summary(imported: &ImportCounts) -> String {
     let counted = |count: u64, one: &str| {
         let plural = if count == 1 { "" } else { "s" };
         format!("{} {one}{plural}", units::count(count))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use narrows_model::caveat::TrialCaveat;
 use narrows_telemetry::Store;
 use narrows_telemetry::exchange;
-pub use narrows_telemetry::exchange::Imported;
+pub use narrows_telemetry::exchange::ImportCounts;
 
 use crate::Error;
 use crate::attach::Observation;
@@ -33,11 +33,11 @@ pub struct Options {
 ///
 /// # Errors
 /// When none of the files holds anything that can be used, or the run file cannot be written.
-pub fn import(options: &Options) -> Result<Imported, Error> {
+pub fn import(options: &Options) -> Result<ImportCounts, Error> {
     let mut observation = Observation::begin(&options.path, &options.name, "imported", source(options))?;
     let store: Arc<dyn Store> = Arc::new(observation.file.recorder());
     let requests = Requests::before(store, 0, options.target.clone(), Known::default());
-    let mut imported = Imported::default();
+    let mut imported = ImportCounts::default();
     let mut caveats = Vec::new();
     let mut failed: Option<Error> = None;
     for file in &options.files {
@@ -78,8 +78,8 @@ fn source(options: &Options) -> String {
 }
 
 /// Sentences on the records that were left out or corrected.
-fn omissions(imported: &Imported) -> Vec<TrialCaveat> {
-    let Imported { repeated, without_kind, malformed, over_limit, .. } = *imported;
+fn omissions(imported: &ImportCounts) -> Vec<TrialCaveat> {
+    let ImportCounts { repeated, without_kind, malformed, over_limit, .. } = *imported;
     let first = imported.complaints.first().cloned().unwrap_or_default();
     let malformed = (malformed > 0).then_some(TrialCaveat::RecordsMalformed { records: malformed, first });
     let over_limit = (over_limit > 0).then_some(TrialCaveat::RecordsOverLimit { records: over_limit });

@@ -22,15 +22,15 @@ pub const ELEMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Why reading ended before its time.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum Interruption {
     Read(io::Error),
     /// Decision of the visitor.
     Visitor(String),
 }
 
 /// Calls `visit` for what a file holds; says whether it holds anything but white space.
-pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, Stopped> {
-    if reader.fill_buf().map_err(Stopped::Read)?.starts_with(BYTE_ORDER_MARK) {
+pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, Interruption> {
+    if reader.fill_buf().map_err(Interruption::Read)?.starts_with(BYTE_ORDER_MARK) {
         reader.consume(BYTE_ORDER_MARK.len());
     }
     let mut head = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, S
     let first = head.len();
     let (is_whole, begins_with) = (is_document(&head), begins_with(&head));
     let mut is_followed =
-        || Ok::<_, Stopped>(ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]));
+        || Ok::<_, Interruption>(ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]));
     let is_lines = match begins_with {
         Some(b'{') => is_whole || is_followed()?,
         // A list that is the whole file may be larger than memory, so it is streamed.
@@ -75,12 +75,12 @@ fn ended(line: &[u8]) -> bool {
 }
 
 /// Appends a line with its end, cut off at the limit; false at the end of the file.
-fn read_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Stopped> {
-    let read = reader.take(ELEMENT_BYTES_MAX as u64).read_until(b'\n', line).map_err(Stopped::Read)?;
+fn read_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Interruption> {
+    let read = reader.take(ELEMENT_BYTES_MAX as u64).read_until(b'\n', line).map_err(Interruption::Read)?;
     Ok(read > 0)
 }
 
-fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(), Stopped> {
+fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(), Interruption> {
     let mut line = Vec::new();
     let mut number = first;
     while read_line(reader, &mut line)? {
@@ -88,17 +88,17 @@ fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(
         if line.len() >= ELEMENT_BYTES_MAX && !ended(&line) {
             skip_line(reader)?;
             let what = format!("longer than {} MiB, the most that is read at once", ELEMENT_BYTES_MAX >> 20);
-            visit(Found::Broken { what, place }).map_err(Stopped::Visitor)?;
+            visit(Found::Broken { what, place }).map_err(Interruption::Visitor)?;
         } else if !line.trim_ascii().is_empty() {
             let text = unicode::text(&line);
             let mut json = serde_json::Deserializer::from_str(&text);
             let mut document = Document { visit: &mut *visit, place, failed: None, passed: &|| {} };
             let read = document.read(&mut json).and_then(|()| json.end());
             if let Some(failed) = document.failed {
-                return Err(Stopped::Visitor(failed));
+                return Err(Interruption::Visitor(failed));
             }
             if let Err(error) = read {
-                visit(Found::Broken { what: what_of(&error), place }).map_err(Stopped::Visitor)?;
+                visit(Found::Broken { what: what_of(&error), place }).map_err(Interruption::Visitor)?;
             }
         }
         line.clear();
@@ -107,9 +107,9 @@ fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(
     Ok(())
 }
 
-fn skip_line(reader: &mut dyn BufRead) -> Result<(), Stopped> {
+fn skip_line(reader: &mut dyn BufRead) -> Result<(), Interruption> {
     loop {
-        let buffer = reader.fill_buf().map_err(Stopped::Read)?;
+        let buffer = reader.fill_buf().map_err(Interruption::Read)?;
         let end = buffer.iter().position(|byte| *byte == b'\n');
         let (used, is_over) = (end.map_or(buffer.len(), |at| at + 1), end.is_some() || buffer.is_empty());
         reader.consume(used);
@@ -120,9 +120,10 @@ fn skip_line(reader: &mut dyn BufRead) -> Result<(), Stopped> {
 }
 
 /// Documents one after the other, of which none needs to fit into memory.
-fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
+fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Interruption> {
     let meter = Meter::default();
-    let mut json = serde_json::Deserializer::from_reader(Metered { inner: Unicode::new(reader), meter: meter.clone() });
+    let mut json =
+        serde_json::Deserializer::from_reader(MeteredReader { inner: Unicode::new(reader), meter: meter.clone() });
     let passed = || meter.reset();
     for number in 1.. {
         let place = if number == 1 { Place::Anywhere } else { Place::Document(number) };
@@ -130,7 +131,7 @@ fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
         meter.reset();
         let read = document.read(&mut json);
         if let Some(failed) = document.failed {
-            return Err(Stopped::Visitor(failed));
+            return Err(Interruption::Visitor(failed));
         }
         let Err(error) = read else {
             match json.end() {
@@ -140,7 +141,7 @@ fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
             }
         };
         if let Some(error) = meter.0.failed.take() {
-            return Err(Stopped::Read(error));
+            return Err(Interruption::Read(error));
         }
         let what = match meter.is_exceeded() {
             true => format!(
@@ -151,7 +152,7 @@ fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
             ),
             false => format!("line {}, column {}: {}", error.line(), error.column(), what_of(&error)),
         };
-        return visit(Found::Broken { what, place: Place::Anywhere }).map_err(Stopped::Visitor);
+        return visit(Found::Broken { what, place: Place::Anywhere }).map_err(Interruption::Visitor);
     }
     Ok(())
 }
@@ -183,12 +184,12 @@ impl Meter {
 }
 
 /// Ends an element that is too large, as an error of reading.
-struct Metered<R> {
+struct MeteredReader<R> {
     inner: R,
     meter: Meter,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for MeteredReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.meter.is_exceeded() {
             return Err(io::Error::other("an element is too large"));
@@ -346,6 +347,6 @@ mod tests {
     fn what_the_visitor_says_ends_it() {
         let mut visit = |_: Found<'_>| Err("full".to_owned());
         let stopped = each(&mut io::Cursor::new(b"{\"data\":[1,2]}"), &mut visit).unwrap_err();
-        assert!(matches!(stopped, Stopped::Visitor(what) if what == "full"));
+        assert!(matches!(stopped, Interruption::Visitor(what) if what == "full"));
     }
 }

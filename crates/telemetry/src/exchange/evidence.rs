@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::{ErrorKind, LoadProgram, LoadSecond};
 
-use super::out::{Error, Written};
+use super::out::{Error, ExportCounts};
 use crate::ranges::{ADDEND_MAX, INSTANT_NS_MAX, WEIGHT_MAX};
 use crate::run_file::TraceLimit;
 
@@ -50,8 +50,8 @@ pub enum EvidenceError {
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn write_evidence(mut evidence: RunEvidence, out: &mut dyn Write) -> Result<Written, Error> {
-    let mut written = Written::default();
+pub fn write_evidence(mut evidence: RunEvidence, out: &mut dyn Write) -> Result<ExportCounts, Error> {
+    let mut written = ExportCounts::default();
     for trial in &mut evidence.trials {
         trial.series.iter_mut().for_each(|series| series.points.retain(|point| point.value.is_finite()));
         let points = trial.series.iter().map(|series| series.points.len()).sum::<usize>();

@@ -21,7 +21,7 @@ const COMPLAINT_BYTES_MAX: usize = 1 << 10;
 
 /// Counts of files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Imported {
+pub struct ImportCounts {
     /// Number of spans that were kept.
     pub spans: u64,
     /// Number of spans that arrived again and were kept once.
@@ -40,7 +40,7 @@ pub struct Imported {
     pub complaints: Vec<String>,
 }
 
-impl Imported {
+impl ImportCounts {
     /// All that was kept.
     pub fn records(&self) -> u64 {
         self.spans + self.points + self.logs
@@ -72,13 +72,13 @@ pub(super) struct Feed<'a> {
     /// Positions of the waiting spans without a kind.
     without_kind: Vec<usize>,
     /// Fate of everything so far.
-    pub(super) imported: &'a mut Imported,
+    pub(super) imported: &'a mut ImportCounts,
     /// Records that were taken, whatever became of them.
     pub(super) taken: u64,
 }
 
 impl<'a> Feed<'a> {
-    pub(super) fn new(store: &'a dyn Store, imported: &'a mut Imported) -> Self {
+    pub(super) fn new(store: &'a dyn Store, imported: &'a mut ImportCounts) -> Self {
         let (spans, waiting, without_kind) = (Vec::new(), Vec::new(), Vec::new());
         Self { store, under_way: None, spans, waiting, without_kind, imported, taken: 0 }
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::documents::{self, Found, Place, Stopped};
-use super::feed::{Feed, Imported};
+use super::documents::{self, Found, Interruption, Place};
+use super::feed::{Feed, ImportCounts};
 use super::formats;
 use crate::Store;
 use crate::otlp::Weights;
@@ -87,7 +87,7 @@ impl Error {
 ///
 /// # Errors
 /// When it cannot be read, when nothing in it can be used, and when the store cannot be written to.
-pub fn import(path: &Path, store: &dyn Store, imported: &mut Imported) -> Result<(), Error> {
+pub fn import(path: &Path, store: &dyn Store, imported: &mut ImportCounts) -> Result<(), Error> {
     let read = |source| Error::Read { path: path.to_owned(), source };
     let mut reader = open(path).map_err(read)?;
     if let Some((what, hint)) = formats::of_first_bytes(reader.fill_buf().map_err(read)?) {
@@ -101,8 +101,8 @@ pub fn import(path: &Path, store: &dyn Store, imported: &mut Imported) -> Result
     let store_error = |what| Error::Store { path: path.to_owned(), what };
     let has_content = match result {
         Ok(has_content) => has_content,
-        Err(Stopped::Read(source)) => return Err(read(source)),
-        Err(Stopped::Visitor(what)) => return Err(store_error(what)),
+        Err(Interruption::Read(source)) => return Err(read(source)),
+        Err(Interruption::Visitor(what)) => return Err(store_error(what)),
     };
     match taken_before_end.map_err(store_error)? {
         0 => Err(reading.nothing(path, has_content, imported)),
@@ -163,7 +163,7 @@ impl Reading {
     }
 
     /// Why nothing of the file could be used.
-    fn nothing(self, path: &Path, has_content: bool, imported: &Imported) -> Error {
+    fn nothing(self, path: &Path, has_content: bool, imported: &ImportCounts) -> Error {
         let path = path.to_owned();
         let own = imported.complaints.iter().find_map(|complaint| complaint.strip_prefix(&self.name));
         match (self.broken, self.unknown) {

@@ -22,8 +22,8 @@ mod tests;
 
 pub use documents::ELEMENT_BYTES_MAX;
 pub use evidence::{EVIDENCE_TRACES, EvidenceError, is_evidence, read_evidence, write_evidence};
-pub use feed::Imported;
+pub use feed::ImportCounts;
 pub use import::{Error as ImportError, import};
-pub use out::{Error as ExportError, Signal, Written, write_jaeger, write_otlp};
+pub use out::{Error as ExportError, ExportCounts, Signal, write_jaeger, write_otlp};
 pub use rows::{RowFormat, write_rows};
-pub use send::{BATCH_RECORDS, Error as SendError, Sent, send};
+pub use send::{BATCH_RECORDS, Error as SendError, SendCounts, send};

@@ -43,7 +43,7 @@ pub enum Error {
 
 /// Counts of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct ExportCounts {
     /// Records.
     pub records: u64,
     /// Spans that were left out because their trace has more than Jaeger can be given.
@@ -60,8 +60,8 @@ pub fn write_otlp(
     label: &str,
     signal: Signal,
     out: &mut dyn Write,
-) -> Result<Written, Error> {
-    let mut written = Written::default();
+) -> Result<ExportCounts, Error> {
+    let mut written = ExportCounts::default();
     match signal {
         Signal::Spans => {
             let mut lines = Lines::new(out, &mut written, |spans| span_line(spans, label));
@@ -85,13 +85,13 @@ pub fn write_otlp(
 /// Gathers records for a line.
 struct Lines<'o, T, F> {
     out: &'o mut dyn Write,
-    written: &'o mut Written,
+    written: &'o mut ExportCounts,
     line: F,
     waiting: Vec<T>,
 }
 
 impl<'o, T, F: Fn(Vec<T>) -> Value> Lines<'o, T, F> {
-    fn new(out: &'o mut dyn Write, written: &'o mut Written, line: F) -> Self {
+    fn new(out: &'o mut dyn Write, written: &'o mut ExportCounts, line: F) -> Self {
         Self { out, written, line, waiting: Vec::with_capacity(LINE_RECORDS) }
     }
 
@@ -223,8 +223,8 @@ fn any(value: Value) -> Value {
 ///
 /// # Errors
 /// When the run file cannot be read or `out` cannot be written.
-pub fn write_jaeger(reader: &Reader, trials: &[(i64, String)], out: &mut dyn Write) -> Result<Written, Error> {
-    let mut traces = Traces { out, written: Written::default(), spans: Vec::new(), label: "", has_any: false };
+pub fn write_jaeger(reader: &Reader, trials: &[(i64, String)], out: &mut dyn Write) -> Result<ExportCounts, Error> {
+    let mut traces = Traces { out, written: ExportCounts::default(), spans: Vec::new(), label: "", has_any: false };
     traces.out.write_all(b"{\"data\":[")?;
     for (trial, label) in trials {
         traces.label = label;
@@ -237,7 +237,7 @@ pub fn write_jaeger(reader: &Reader, trials: &[(i64, String)], out: &mut dyn Wri
 
 struct Traces<'o> {
     out: &'o mut dyn Write,
-    written: Written,
+    written: ExportCounts,
     /// Of one trace.
     spans: Vec<Span>,
     /// The trial's.

@@ -7,7 +7,7 @@ use narrows_model::table::Cell;
 use narrows_model::trace::hex;
 use serde_json::{Map, Value};
 
-use super::out::{Error, Written};
+use super::out::{Error, ExportCounts};
 use crate::run_file::Reader;
 
 /// How rows are written.
@@ -29,8 +29,8 @@ pub fn write_rows(
     trials: &[i64],
     format: RowFormat,
     out: &mut dyn Write,
-) -> Result<Written, Error> {
-    let mut written = Written::default();
+) -> Result<ExportCounts, Error> {
+    let mut written = ExportCounts::default();
     let out = std::cell::RefCell::new(out);
     let names = std::cell::RefCell::new(Vec::new());
     for (at, trial) in trials.iter().enumerate() {

@@ -54,7 +54,7 @@ pub enum Error {
 
 /// Fate of the records that were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sent {
+pub struct SendCounts {
     /// Records that the receiver accepted.
     pub accepted: u64,
     /// Records of accepted requests that it says it did not keep.
@@ -70,7 +70,7 @@ pub struct Sent {
 ///
 /// # Errors
 /// When the run file cannot be read, or the receiver refuses, is not there, or stays busy.
-pub fn send(reader: &Reader, trial: i64, label: &str, signal: Signal, base: &Url) -> Result<Sent, Error> {
+pub fn send(reader: &Reader, trial: i64, label: &str, signal: Signal, base: &Url) -> Result<SendCounts, Error> {
     let url = base.with_path(&format!("{}/v1/{}", base.path().trim_end_matches('/'), path_of(signal)));
     let (give, batches) = sync_channel(BATCHES_WAITING);
     let own_url = url.clone();
@@ -79,13 +79,14 @@ pub fn send(reader: &Reader, trial: i64, label: &str, signal: Signal, base: &Url
     let sender = sender.map_err(Error::Start)?;
     let read = give_all(reader, trial, label, signal, &give);
     drop(give);
-    let (sent, failed) =
-        sender.join().unwrap_or_else(|_| (Sent::default(), Some(Failed::Refused("its thread failed".into()))));
+    let (sent, failed) = sender
+        .join()
+        .unwrap_or_else(|_| (SendCounts::default(), Some(SendFailure::Refused("its thread failed".into()))));
     read?;
     match failed {
         None => Ok(sent),
-        Some(Failed::Start(error)) => Err(Error::Start(error)),
-        Some(Failed::Refused(why)) => Err(Error::Receiver { url: url.to_string(), why, accepted: sent.accepted }),
+        Some(SendFailure::Start(error)) => Err(Error::Start(error)),
+        Some(SendFailure::Refused(why)) => Err(Error::Receiver { url: url.to_string(), why, accepted: sent.accepted }),
     }
 }
 
@@ -103,7 +104,7 @@ struct Batch {
     records: u64,
 }
 
-enum Failed {
+enum SendFailure {
     Start(std::io::Error),
     Refused(String),
 }
@@ -164,22 +165,22 @@ impl<'g, T, F: Fn(Vec<T>) -> Vec<u8>> Batches<'g, T, F> {
     }
 }
 
-fn send_all(url: &Url, batches: &Receiver<Batch>) -> (Sent, Option<Failed>) {
-    let mut sent = Sent::default();
+fn send_all(url: &Url, batches: &Receiver<Batch>) -> (SendCounts, Option<SendFailure>) {
+    let mut sent = SendCounts::default();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
-        Err(error) => return (sent, Some(Failed::Start(error))),
+        Err(error) => return (sent, Some(SendFailure::Start(error))),
     };
     let mut client = Client::new(url.clone(), Bounds { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX });
     while let Ok(batch) = batches.recv() {
         if let Err(why) = runtime.block_on(send_one(&mut client, url, batch, &mut sent)) {
-            return (sent, Some(Failed::Refused(why)));
+            return (sent, Some(SendFailure::Refused(why)));
         }
     }
     (sent, None)
 }
 
-async fn send_one(client: &mut Client, url: &Url, batch: Batch, sent: &mut Sent) -> Result<(), String> {
+async fn send_one(client: &mut Client, url: &Url, batch: Batch, sent: &mut SendCounts) -> Result<(), String> {
     let request = Bytes::from(batch.request);
     let mut wait = FIRST_WAIT;
     for try_number in 1..=TRIES_MAX {

@@ -22,17 +22,17 @@ use crate::{Kept, Receipt, Store, normalise};
 
 /// Remembers everything.
 #[derive(Debug, Default, Clone)]
-struct Memory(Arc<Mutex<Held>>);
+struct Memory(Arc<Mutex<Telemetry>>);
 
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Held {
+struct Telemetry {
     spans: Vec<Span>,
     points: Vec<(SeriesKey, Point)>,
     logs: Vec<LogLine>,
 }
 
 impl Memory {
-    fn keep(&self, records: usize, add: impl FnOnce(&mut Held)) -> Receipt {
+    fn keep(&self, records: usize, add: impl FnOnce(&mut Telemetry)) -> Receipt {
         add(&mut self.0.lock().unwrap());
         let (tell, receipt) = tokio::sync::oneshot::channel();
         let _ = tell.send(Ok(Kept { kept: records as u64, ..Kept::default() }));
@@ -40,7 +40,7 @@ impl Memory {
     }
 
     /// Spans by id, the rest in order.
-    fn held(&self) -> Held {
+    fn held(&self) -> Telemetry {
         let mut held = self.0.lock().unwrap().clone();
         held.spans.sort_by_key(|span| (span.trace_id, span.span_id));
         held
@@ -82,7 +82,7 @@ fn span(trace: u8, id: u8, parent: Option<u8>, attributes: Value) -> Span {
 }
 
 /// Enough for more than one batch.
-fn held() -> Held {
+fn held() -> Telemetry {
     let mut spans = vec![
         span(1, 1, None, json!({ "http.request.method": "GET", "http.response.status_code": 200, "ratio": 0.5 })),
         span(1, 2, Some(1), json!({ "db.system.name": "postgresql", "flag": true })),
@@ -108,7 +108,7 @@ fn held() -> Held {
         trace_id,
     };
     spans.sort_by_key(|span| (span.trace_id, span.span_id));
-    Held {
+    Telemetry {
         spans,
         points: vec![(key.clone(), point(0, 1.5)), (key, point(1, -2.0)), (other, point(0, 3.0))],
         logs: vec![line("all is \"well\"", None), line("", Some([7; 16]))],
@@ -116,7 +116,7 @@ fn held() -> Held {
 }
 
 /// A run file that holds this, in a folder of its own.
-fn run_file(held: &Held) -> (tempfile::TempDir, PathBuf) {
+fn run_file(held: &Telemetry) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.narrows");
     let (file, recorder) = started(&path);
@@ -164,8 +164,8 @@ fn started(path: &Path) -> (RunFile, Recorder) {
     (file, recorder)
 }
 
-fn import_all(path: &Path) -> (Held, Imported) {
-    let (memory, mut imported) = (Memory::default(), Imported::default());
+fn import_all(path: &Path) -> (Telemetry, ImportCounts) {
+    let (memory, mut imported) = (Memory::default(), ImportCounts::default());
     import(path, &memory, &mut imported).unwrap();
     (memory.held(), imported)
 }
@@ -213,7 +213,7 @@ fn what_is_exported_as_jaegers_is_imported_as_the_same() {
     let reader = Reader::open(&path).unwrap();
     let mut out = Vec::new();
     let written = write_jaeger(&reader, &[(1, "observed".to_owned())], &mut out).unwrap();
-    assert_eq!(written, Written { records: expected.spans.len() as u64, left_out: 0 });
+    assert_eq!(written, ExportCounts { records: expected.spans.len() as u64, left_out: 0 });
     let traces: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(traces["data"].as_array().unwrap().len(), 3, "each trace once");
     assert_eq!(traces["data"][0]["processes"]["p1"]["serviceName"], "store");
@@ -385,14 +385,14 @@ fn files_of_which_nothing_can_be_used_are_errors_that_say_why() {
     ];
     for (text, expected) in cases {
         std::fs::write(&path, text).unwrap();
-        let error = import(&path, &Memory::default(), &mut Imported::default()).unwrap_err().to_string();
+        let error = import(&path, &Memory::default(), &mut ImportCounts::default()).unwrap_err().to_string();
         assert!(error.contains(expected), "{}: {error}", String::from_utf8_lossy(text));
     }
-    let nowhere = import(&folder.path().join("none"), &Memory::default(), &mut Imported::default());
+    let nowhere = import(&folder.path().join("none"), &Memory::default(), &mut ImportCounts::default());
     assert!(matches!(nowhere, Err(ImportError::Read { .. })));
     let hint = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        import(&path, &Memory::default(), &mut Imported::default()).unwrap_err().hint().unwrap()
+        import(&path, &Memory::default(), &mut ImportCounts::default()).unwrap_err().hint().unwrap()
     };
     assert_eq!(hint(&[0x28, 0xb5, 0x2f, 0xfd, 0]), "decompress it with `zstd -d`");
     let formats = "`narrows import` reads JSON of OTLP, Tempo, Jaeger, Zipkin v2 and Go's stdouttrace";
@@ -417,13 +417,13 @@ fn spans_without_a_kind_get_one_when_their_traces_are_whole() {
 
 #[test]
 fn a_span_that_comes_twice_is_counted_once() {
-    let (folder, path) = run_file(&Held::default());
+    let (folder, path) = run_file(&Telemetry::default());
     let file = folder.path().join("x.json");
     let span = json!({ "traceId": "1", "id": "1", "kind": "SERVER", "timestamp": 5, "duration": 7 });
     std::fs::write(&file, json!([span, span]).to_string()).unwrap();
     std::fs::remove_file(&path).unwrap();
     let (run, recorder) = started(&path);
-    let mut imported = Imported::default();
+    let mut imported = ImportCounts::default();
     import(&file, &recorder, &mut imported).unwrap();
     import(&file, &recorder, &mut imported).unwrap();
     run.finish(RunState::Complete).unwrap();
@@ -465,7 +465,7 @@ fn jaeger_document() -> Vec<u8> {
 }
 
 fn otlp_document() -> Vec<u8> {
-    let (folder, path) = run_file(&Held { spans: held().spans[..4].to_vec(), ..held() });
+    let (folder, path) = run_file(&Telemetry { spans: held().spans[..4].to_vec(), ..held() });
     let reader = Reader::open(&path).unwrap();
     let mut out = Vec::new();
     for signal in SIGNALS {
@@ -498,11 +498,11 @@ fn damaged(mut bytes: Vec<u8>, cuts: Vec<(prop::sample::Index, u8, u8)>) -> Vec<
 }
 
 /// Imports bytes and says what was wrong, if anything.
-fn imports(bytes: &[u8]) -> (Held, Imported, Option<String>) {
+fn imports(bytes: &[u8]) -> (Telemetry, ImportCounts, Option<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     std::fs::write(&path, bytes).unwrap();
-    let (memory, mut imported) = (Memory::default(), Imported::default());
+    let (memory, mut imported) = (Memory::default(), ImportCounts::default());
     let error = import(&path, &memory, &mut imported).err().map(|error| error.to_string());
     (memory.held(), imported, error)
 }

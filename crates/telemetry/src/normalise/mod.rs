@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use narrows_model::trace::SpanFacts;
 use serde_json::{Map, Value};
 
-pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renamed};
+pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renaming};
 pub use series::{SeriesName, normalise_series, series_name};
 pub use series_names::{LABELS_RENAMED, LabelRenamed, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
 pub use usage::INSTANCE;
@@ -205,7 +205,7 @@ impl Attributes<'_> {
 }
 
 /// Present name of a value.
-fn stable(renamed: &[Renamed], name: String) -> String {
+fn stable(renamed: &[Renaming], name: String) -> String {
     match renamed.iter().find(|renamed| renamed.old == name) {
         Some(renamed) => renamed.new.to_owned(),
         None => name,

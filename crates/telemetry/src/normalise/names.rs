@@ -8,19 +8,19 @@
 
 /// An old name and the stable one that replaced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Renamed {
+pub struct Renaming {
     /// Name that older instrumentation sends.
     pub old: &'static str,
     /// Present name.
     pub new: &'static str,
 }
 
-const fn renamed(old: &'static str, new: &'static str) -> Renamed {
-    Renamed { old, new }
+const fn renamed(old: &'static str, new: &'static str) -> Renaming {
+    Renaming { old, new }
 }
 
 /// Attribute names. Where several old names became one, the earlier row wins.
-pub const RENAMED: &[Renamed] = &[
+pub const RENAMED: &[Renaming] = &[
     renamed("http.method", "http.request.method"),
     renamed("http.status_code", "http.response.status_code"),
     renamed("http.url", "url.full"),
@@ -65,13 +65,13 @@ pub const RENAMED: &[Renamed] = &[
 ];
 
 /// Values of `rpc.system` that are spelt differently as values of `rpc.system.name`.
-pub const RPC_SYSTEMS_RENAMED: &[Renamed] = &[renamed("apache_dubbo", "dubbo"), renamed("connect_rpc", "connectrpc")];
+pub const RPC_SYSTEMS_RENAMED: &[Renaming] = &[renamed("apache_dubbo", "dubbo"), renamed("connect_rpc", "connectrpc")];
 
 /// Values of `messaging.operation` that are spelt differently as values of `messaging.operation.type`.
-pub const MESSAGING_OPERATIONS_RENAMED: &[Renamed] = &[renamed("publish", "send"), renamed("deliver", "process")];
+pub const MESSAGING_OPERATIONS_RENAMED: &[Renaming] = &[renamed("publish", "send"), renamed("deliver", "process")];
 
 /// Values of `db.system` that are spelt differently as values of `db.system.name`.
-pub const DB_SYSTEMS_RENAMED: &[Renamed] = &[
+pub const DB_SYSTEMS_RENAMED: &[Renaming] = &[
     renamed("adabas", "softwareag.adabas"),
     renamed("cosmosdb", "azure.cosmosdb"),
     renamed("db2", "ibm.db2"),

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::body::{Encoding, INFLATED_BYTES_MAX, Unreadable, inflate};
-use super::convert::{self, Converted, cut};
+use super::convert::{self, Conversion, cut};
 use super::request::Format;
 use super::stats::{Counter, Counters};
 use super::weights::Weights;
@@ -88,7 +88,7 @@ pub(super) struct Exporter {
 }
 
 /// A request that was understood and is on its way into the store.
-struct Stored {
+struct Submission {
     /// `None` if there was nothing to keep.
     receipt: Option<Receipt>,
     malformed: u64,
@@ -140,7 +140,7 @@ impl Exporter {
     }
 
     /// Not async on purpose: inflated bodies and half-converted records live on a worker's stack only.
-    fn store(&self, signal: Signal, format: Format, encoding: Encoding, body: &[u8]) -> Result<Stored, Refusal> {
+    fn store(&self, signal: Signal, format: Format, encoding: Encoding, body: &[u8]) -> Result<Submission, Refusal> {
         let inflated;
         let bytes = match encoding {
             Encoding::Plain => body,
@@ -149,7 +149,7 @@ impl Exporter {
                 &inflated
             }
         };
-        let malformed = |error: super::Malformed| Refusal::new(Why::Malformed, error.to_string());
+        let malformed = |error: super::MalformedRequest| Refusal::new(Why::Malformed, error.to_string());
         let (store, counters) = (&self.store, &self.counters);
         Ok(match signal {
             Signal::Traces => {
@@ -174,18 +174,18 @@ impl Exporter {
     /// `elsewhere` counts the records of the request that `keep` knows of already.
     fn hand_over<T>(
         &self,
-        converted: Converted<T>,
+        converted: Conversion<T>,
         elsewhere: usize,
         arrived: &Counter,
         keep: impl FnOnce(Vec<T>) -> Receipt,
-    ) -> Stored {
-        let Converted { records, malformed, over_limit, complaint, warning, .. } = converted;
+    ) -> Submission {
+        let Conversion { records, malformed, over_limit, complaint, warning, .. } = converted;
         self.counters.batches.add(1);
         self.counters.malformed_records.add(malformed);
         let made_sense = records.len() + elsewhere;
         arrived.add(made_sense as u64 + over_limit);
         let receipt = (made_sense > 0).then(|| keep(records));
-        Stored { receipt, malformed, over_limit, complaint, warning }
+        Submission { receipt, malformed, over_limit, complaint, warning }
     }
 }
 

@@ -45,7 +45,7 @@ use tokio::sync::watch;
 use self::serve::Guarded;
 use crate::Store;
 
-pub use request::{Format, Malformed};
+pub use request::{Format, MalformedRequest};
 pub use stats::ReceiverStats;
 pub use token::{NotAToken, Token};
 pub use weights::Weights;
@@ -81,11 +81,11 @@ pub struct Receiver {
     local_addr: SocketAddr,
     local_addrs: Vec<SocketAddr>,
     stats: Arc<stats::Counters>,
-    running: Option<Running>,
+    running: Option<ServerHandle>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct ServerHandle {
     runtime: Runtime,
     stop: watch::Sender<()>,
     stopped: mpsc::Receiver<()>,
@@ -142,7 +142,7 @@ impl Receiver {
             // After `stop` timed out there is no receiver.
             let _ = has_stopped.send(());
         });
-        Ok(Self { local_addr, local_addrs, stats, running: Some(Running { runtime, stop, stopped }) })
+        Ok(Self { local_addr, local_addrs, stats, running: Some(ServerHandle { runtime, stop, stopped }) })
     }
 
     /// Where it listens, the first if there are several.

@@ -27,7 +27,7 @@ pub enum Format {
 /// Why a request was not understood, and where in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
-pub struct Malformed {
+pub struct MalformedRequest {
     /// Such as `resource_spans[0].scope_spans[2].spans[17]`, or `resourceSpans[0]…` in JSON.
     pub place: String,
     /// Fault.
@@ -105,7 +105,7 @@ pub(super) fn each_record(
     format: Format,
     request: &[u8],
     visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedRequest> {
     match format {
         Format::Protobuf => wire::each_record(levels, request, visit),
         Format::Json => json::each_record(levels, request, visit),
@@ -126,13 +126,13 @@ impl RecordPath {
         RecordPath(format!("{}{dot}{level}[{index}]", self.0))
     }
 
-    pub(super) fn malformed(&self, what: impl Into<String>) -> Malformed {
+    pub(super) fn malformed(&self, what: impl Into<String>) -> MalformedRequest {
         let place = if self.0.is_empty() { "request".to_owned() } else { self.0.clone() };
-        Malformed { place, what: what.into() }
+        MalformedRequest { place, what: what.into() }
     }
 
     /// One more than `groups`, within [`GROUPS_MAX`].
-    pub(super) fn counted(&self, groups: usize) -> Result<usize, Malformed> {
+    pub(super) fn counted(&self, groups: usize) -> Result<usize, MalformedRequest> {
         if groups < GROUPS_MAX {
             Ok(groups + 1)
         } else {

@@ -69,20 +69,20 @@ async fn listen(
     };
     let server = Arc::new(server());
     let serve_one = |stream, connection| {
-        let request = Shared { token: token.clone(), exporter: Arc::clone(&exporter), connection };
+        let request = ConnectionState { token: token.clone(), exporter: Arc::clone(&exporter), connection };
         one(stream, Arc::clone(&server), Arc::new(request))
     };
     narrows_listener::serve(listener, &places, stopped, serve_one).await;
 }
 
 /// State that all requests of a connection share.
-struct Shared {
+struct ConnectionState {
     token: Option<Token>,
     exporter: Arc<Exporter>,
     connection: Arc<Connection>,
 }
 
-async fn one(stream: TcpStream, server: Arc<Builder<TokioExecutor>>, shared: Arc<Shared>) {
+async fn one(stream: TcpStream, server: Arc<Builder<TokioExecutor>>, shared: Arc<ConnectionState>) {
     let connection = Arc::clone(&shared.connection);
     let service = service_fn(move |request| handle(Arc::clone(&shared), request));
     // A connection that broke is its sender's matter, who sees it too.
@@ -104,7 +104,7 @@ fn server() -> Builder<TokioExecutor> {
     server
 }
 
-async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn handle(shared: Arc<ConnectionState>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let _in_progress = shared.connection.begin();
     let exporter = &shared.exporter;
     let is_grpc = grpc::is_meant(request.headers());

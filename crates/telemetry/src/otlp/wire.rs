@@ -7,14 +7,14 @@ use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use prost::Message;
 
 use super::convert::Origin;
-use super::request::{Levels, Malformed, RECORD_BYTES_MAX, Record, RecordPath};
+use super::request::{Levels, MalformedRequest, RECORD_BYTES_MAX, Record, RecordPath};
 
 /// Calls `visit` for each record with where it comes from; what `visit` complains of ends the walk.
 pub(super) fn each_record(
     levels: Levels,
     request: &[u8],
     mut visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedRequest> {
     let [resources, scopes, records] = levels.protobuf;
     let root = RecordPath::root();
     let mut groups = 0;
@@ -42,7 +42,7 @@ fn messages<'a>(
     place: &RecordPath,
     message: &'a [u8],
     number: u64,
-) -> impl Iterator<Item = Result<&'a [u8], Malformed>> {
+) -> impl Iterator<Item = Result<&'a [u8], MalformedRequest>> {
     let mut rest = message;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -65,7 +65,7 @@ fn messages<'a>(
 }
 
 /// The message in field 1, merged if it is there several times, as protobuf has it.
-fn merged<M: Message + Default>(place: &RecordPath, message: &[u8]) -> Result<M, Malformed> {
+fn merged<M: Message + Default>(place: &RecordPath, message: &[u8]) -> Result<M, MalformedRequest> {
     let mut merged = M::default();
     let mut length = 0;
     for bytes in messages(place, message, 1) {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::otlp::request::{GROUPS_MAX, TRACES};
 
-    fn walk(request: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Malformed> {
+    fn walk(request: &[u8]) -> Result<Vec<(String, Vec<u8>)>, MalformedRequest> {
         let mut seen = Vec::new();
         each_record(TRACES, request, |origin, record| {
             let Record::Protobuf(record) = record else { return Err("not protobuf".to_owned()) };

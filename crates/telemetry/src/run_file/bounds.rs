@@ -77,7 +77,7 @@ pub(super) fn distrust(connection: &Connection, value_bytes: i32) -> Result<()> 
 
 /// A connection that reads within bounds.
 #[derive(Debug)]
-pub(super) struct Bounded {
+pub(super) struct BoundedConnection {
     connection: Connection,
     clock: Arc<Clock>,
     /// Reading calls that are under way, one within the other.
@@ -86,7 +86,7 @@ pub(super) struct Bounded {
     bounds: Bounds,
 }
 
-impl Bounded {
+impl BoundedConnection {
     /// Bounds a connection, whose time begins now.
     pub(super) fn new(mut connection: Connection, bounds: Bounds) -> Result<Self> {
         distrust(&connection, bounds.value_bytes)?;
@@ -182,7 +182,7 @@ fn text_bytes(row: &Row<'_>) -> Result<usize> {
     })
 }
 
-impl Deref for Bounded {
+impl Deref for BoundedConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -190,7 +190,7 @@ impl Deref for Bounded {
     }
 }
 
-impl DerefMut for Bounded {
+impl DerefMut for BoundedConnection {
     fn deref_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
@@ -198,7 +198,7 @@ impl DerefMut for Bounded {
 
 /// A reading call under way.
 #[derive(Debug)]
-pub(super) struct Call<'a>(&'a Bounded);
+pub(super) struct Call<'a>(&'a BoundedConnection);
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
@@ -255,9 +255,9 @@ mod tests {
 
     const ENDLESS: &str = "WITH RECURSIVE t (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t";
 
-    fn bounded(time: Duration, collected_bytes: usize) -> Bounded {
+    fn bounded(time: Duration, collected_bytes: usize) -> BoundedConnection {
         let bounds = Bounds { time, value_bytes: 1 << 20, collected_bytes };
-        Bounded::new(Connection::open_in_memory().unwrap(), bounds).unwrap()
+        BoundedConnection::new(Connection::open_in_memory().unwrap(), bounds).unwrap()
     }
 
     #[test]

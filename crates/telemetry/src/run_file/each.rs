@@ -9,7 +9,7 @@ use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Params, Row};
 
-use super::bounds::Bounded;
+use super::bounds::BoundedConnection;
 use super::error::Result;
 use super::reader::Reader;
 use super::words::{Json, Word};
@@ -121,7 +121,7 @@ impl Reader {
 }
 
 fn each<T, E>(
-    connection: &Bounded,
+    connection: &BoundedConnection,
     sql: &str,
     parameters: impl Params,
     read: fn(&Row<'_>) -> rusqlite::Result<T>,

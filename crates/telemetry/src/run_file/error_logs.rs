@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use narrows_model::evidence::{ErrorLog, TrialEvidence};
 
-use super::bounds::Bounded;
+use super::bounds::BoundedConnection;
 use super::words::plausible;
 use crate::logs::{is_error, template};
 
@@ -16,7 +16,7 @@ const SERVICES_MAX: usize = 500;
 
 /// The errors that were logged in counted windows of a trial, the most frequent first. Of the trial's evidence only the
 /// trial and its windows are read.
-pub(super) fn error_logs_of(connection: &Bounded, trial: &TrialEvidence) -> rusqlite::Result<Vec<ErrorLog>> {
+pub(super) fn error_logs_of(connection: &BoundedConnection, trial: &TrialEvidence) -> rusqlite::Result<Vec<ErrorLog>> {
     let sql = "SELECT l.time_ns, (SELECT text FROM strings WHERE id = l.service), \
                (SELECT text FROM strings WHERE id = l.severity), l.text FROM log_rows AS l WHERE l.trial = ?1 \
                ORDER BY l.time_ns, l.id";

@@ -13,7 +13,7 @@ use narrows_model::trace::{Span, SpanFacts, Trace, TraceId, hex};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Row, params};
 
-use super::bounds::Bounded;
+use super::bounds::BoundedConnection;
 use super::error::Result;
 use super::error_logs::error_logs_of;
 use super::operations::operations_of;
@@ -124,7 +124,7 @@ impl Reader {
     }
 }
 
-fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
+fn seconds_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
     let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, \
                coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
                FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id";
@@ -161,7 +161,7 @@ fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSeco
 }
 
 fn histogram_of(
-    connection: &Bounded,
+    connection: &BoundedConnection,
     row: &Row<'_>,
     second: i64,
     measure: &str,
@@ -185,7 +185,7 @@ fn histogram_of(
     Ok(histogram)
 }
 
-fn series_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Series>> {
+fn series_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Vec<Series>> {
     let sql = "SELECT * FROM series WHERE trial = ?1 ORDER BY id";
     connection.rows(sql, [trial], |row| {
         let key = SeriesKey {
@@ -205,7 +205,7 @@ fn series_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Series>> 
     })
 }
 
-fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
+fn traces_of(connection: &BoundedConnection, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
     let mut chosen = chosen_traces(connection, trial, limit.traces)?;
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
@@ -232,7 +232,7 @@ fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> 
 /// Chooses by each trace's earliest span without a parent, or by its earliest one, which is known from one pass over the
 /// traces as they lie in the file; the root is looked at once the trace is read. A span with a parent may have been timed
 /// by a clock that is seconds away from the root's.
-fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
+fn chosen_traces(connection: &BoundedConnection, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
     let sql = format!(
         "SELECT t.trace_id, coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
@@ -288,7 +288,7 @@ static SPANS: LazyLock<String> = LazyLock::new(|| {
 const FACTS_AT: usize = 13;
 
 fn spans_of(
-    connection: &Bounded,
+    connection: &BoundedConnection,
     texts: &mut Texts,
     trial: i64,
     trace: &TraceId,
@@ -298,7 +298,7 @@ fn spans_of(
     connection.rows(&SPANS, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
 
-fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
+fn span_of(connection: &BoundedConnection, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
     let number = |at: usize| row.get::<_, i64>(at);
     let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
     let mut text = |at: usize| -> rusqlite::Result<Option<String>> {
@@ -352,7 +352,7 @@ fn facts_of(
     Ok(facts)
 }
 
-fn text_of(connection: &Bounded, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {
+fn text_of(connection: &BoundedConnection, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {
     if let Some(text) = texts.get(&id) {
         connection.collect(text.len())?;
         return Ok(text.clone());

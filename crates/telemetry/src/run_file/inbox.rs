@@ -40,7 +40,7 @@ impl Size {
 
 /// Content of a request.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PackedRequest {
     pub(super) id: i64,
     pub(super) trial: i64,
     pub(super) size: Size,
@@ -93,12 +93,12 @@ impl Inbox {
     }
 
     /// Takes out what waits longest; `None` if nothing does.
-    pub(super) fn take(&mut self, connection: &Connection) -> rusqlite::Result<Option<Waiting>> {
+    pub(super) fn take(&mut self, connection: &Connection) -> rusqlite::Result<Option<PackedRequest>> {
         let sql = "SELECT id, trial, spans, packed FROM inbox_rows ORDER BY id LIMIT 1";
         let waiting = |row: &rusqlite::Row<'_>| {
             let packed: Vec<u8> = row.get(3)?;
             let size = Size { spans: row.get::<_, Count>(2)?.0, bytes: packed.len() as u64 };
-            Ok(Waiting { id: row.get(0)?, trial: row.get(1)?, size, packed })
+            Ok(PackedRequest { id: row.get(0)?, trial: row.get(1)?, size, packed })
         };
         let Some(oldest) = connection.prepare_cached(sql)?.query_row([], waiting).optional()? else {
             self.size = Some(Size::default());

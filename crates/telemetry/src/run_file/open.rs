@@ -15,7 +15,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use rustix::fs::Access;
 
-use super::bounds::{Bounded, Bounds, distrust, stop_after};
+use super::bounds::{BoundedConnection, Bounds, distrust, stop_after};
 use super::error::{Error, Result};
 use super::words::Count;
 use super::{APPLICATION_ID, SCHEMA_VERSION, file, verify};
@@ -28,7 +28,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// When it is no run file, has another version or other tables and views than run files have, is damaged, or cannot be
 /// read where it lies.
-pub(super) fn for_reading(path: &Path, bounds: Bounds) -> Result<Bounded> {
+pub(super) fn for_reading(path: &Path, bounds: Bounds) -> Result<BoundedConnection> {
     rustix::fs::access(path, Access::READ_OK).map_err(|error| Error::io(path, error.into()))?;
     // A folder, or a named pipe, on which opening would block.
     if !path.is_file() {
@@ -65,7 +65,7 @@ pub(super) fn trust_time(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Opens the file for reading, as far as its place allows.
-fn connect(path: &Path, bounds: Bounds) -> Result<Bounded> {
+fn connect(path: &Path, bounds: Bounds) -> Result<BoundedConnection> {
     let error = match first_look(path.as_os_str(), OpenFlags::empty(), bounds) {
         Ok(connection) => return Ok(connection),
         Err(error) => error,
@@ -81,9 +81,9 @@ fn connect(path: &Path, bounds: Bounds) -> Result<Bounded> {
 }
 
 /// Opens the file and reads its first page, without which SQLite has not opened anything.
-fn first_look(name: &OsStr, more: OpenFlags, bounds: Bounds) -> rusqlite::Result<Bounded> {
+fn first_look(name: &OsStr, more: OpenFlags, bounds: Bounds) -> rusqlite::Result<BoundedConnection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    let connection = Bounded::new(Connection::open_with_flags(name, flags)?, bounds)?;
+    let connection = BoundedConnection::new(Connection::open_with_flags(name, flags)?, bounds)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute_batch("PRAGMA query_only = ON")?;
     connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;

@@ -81,7 +81,7 @@ pub(super) enum Admission {
 
 /// Why a job was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum QueueError {
     Full,
     Closed,
     WriterFailed,
@@ -100,7 +100,7 @@ struct State {
     /// By trial; of a trial without a loss there is no entry.
     lost: BTreeMap<i64, Lost>,
     failure: Option<Error>,
-    closed: Option<Turned>,
+    closed: Option<QueueError>,
 }
 
 impl Queue {
@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// Takes a job, or says why not. A call larger than the whole queue is taken when nothing else waits.
-    pub(super) fn push(&self, job: Job, admission: Admission) -> std::result::Result<(), Turned> {
+    pub(super) fn push(&self, job: Job, admission: Admission) -> std::result::Result<(), QueueError> {
         let mut state = self.lock();
         if let Some(turned) = state.closed {
             return Err(turned);
@@ -117,7 +117,7 @@ impl Queue {
         let is_full = !state.jobs.is_empty() && !state.fill.has_room_for(job.size, self.max);
         if let (true, Admission::IfThereIsRoom { trial, or_lost }) = (is_full, admission) {
             state.lose(trial, or_lost);
-            return Err(Turned::Full);
+            return Err(QueueError::Full);
         }
         state.fill += job.size;
         state.jobs.push_back(job);
@@ -168,14 +168,14 @@ impl Queue {
 
     /// Lets nothing more in; what waits is still written.
     pub(super) fn close(&self) {
-        self.lock().closed.get_or_insert(Turned::Closed);
+        self.lock().closed.get_or_insert(QueueError::Closed);
         self.filled.notify_all();
     }
 
     /// Accepts nothing more and reports to all who wait that the writer failed.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
-        state.closed = Some(Turned::WriterFailed);
+        state.closed = Some(QueueError::WriterFailed);
         let jobs = std::mem::take(&mut state.jobs);
         drop(state);
         self.filled.notify_all();
@@ -214,12 +214,12 @@ mod tests {
         let queue = Queue::new(MAX);
         let push = |records, admission| queue.push(job(records, 1), admission);
         assert_eq!(push(11, if_there_is_room(11)), Ok(()), "larger than the queue, but alone");
-        assert_eq!(push(1, if_there_is_room(1)), Err(Turned::Full));
+        assert_eq!(push(1, if_there_is_room(1)), Err(QueueError::Full));
         assert_eq!(push(5, Admission::Always), Ok(()));
         assert_eq!(queue.take_batch().map(|jobs| jobs.len()), Some(2));
         assert_eq!(push(10, if_there_is_room(10)), Ok(()));
         queue.close();
-        assert_eq!(push(1, Admission::Always), Err(Turned::Closed));
+        assert_eq!(push(1, Admission::Always), Err(QueueError::Closed));
         assert_eq!(queue.take_batch().map(|jobs| jobs.len()), Some(1));
         assert!(queue.take_batch().is_none());
     }
@@ -228,7 +228,7 @@ mod tests {
     fn few_records_of_many_bytes_fill_it_too() {
         let queue = Queue::new(MAX);
         let push = |bytes| queue.push(job(1, bytes), if_there_is_room(1));
-        assert_eq!([push(999), push(2), push(1)], [Ok(()), Err(Turned::Full), Ok(())]);
+        assert_eq!([push(999), push(2), push(1)], [Ok(()), Err(QueueError::Full), Ok(())]);
         assert_eq!(queue.take_batch().map(|jobs| jobs.len()), Some(2));
         assert_eq!(push(1001), Ok(()), "larger than the queue, but alone");
     }

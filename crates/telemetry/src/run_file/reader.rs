@@ -12,7 +12,7 @@ use narrows_model::run::{Machine, Run, RunState, ServiceInstance, Trial, TrialSt
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction};
 
-use super::bounds::{Bounded, Bounds, Call};
+use super::bounds::{BoundedConnection, Bounds, Call};
 use super::counts::Counts;
 use super::error::{Error, Result};
 use super::inbox::size_of;
@@ -24,7 +24,7 @@ use super::words::{ADDEND_MAX, Count, Finite, Instant, Json, Name, Word, signed}
 /// An open run file. While it is open, the file's writer cannot make it a plain file: keep it short.
 #[derive(Debug)]
 pub struct Reader {
-    connection: Bounded,
+    connection: BoundedConnection,
     pub(super) path: PathBuf,
 }
 
@@ -128,7 +128,7 @@ impl Reader {
     }
 
     /// Reads, within the bounds of a call.
-    pub(super) fn query<T>(&self, read: impl FnOnce(&Bounded) -> rusqlite::Result<T>) -> Result<T> {
+    pub(super) fn query<T>(&self, read: impl FnOnce(&BoundedConnection) -> rusqlite::Result<T>) -> Result<T> {
         let _call = self.connection.begin();
         read(&self.connection).map_err(|error| Error::sqlite(&self.path, error))
     }

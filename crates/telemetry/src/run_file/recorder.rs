@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::door::Record;
 use super::error::{Error, Result};
-use super::queue::{Admission, Job, Lost, Queue, Size, Turned};
+use super::queue::{Admission, Job, Lost, Queue, QueueError, Size};
 use super::rows::Rows;
 use crate::otlp::convert::Packed;
 use crate::secrets::{Known, REDACTED, is_secret_key, redact_arguments, redact_text};
@@ -203,7 +203,7 @@ impl Recorder {
         let job = Job { size, apply: Box::new(move |rows| apply(rows, trial, records)), done: Box::new(done) };
         match self.shared.queue.push(job, Admission::IfThereIsRoom { trial, or_lost }) {
             Ok(()) => receipt,
-            Err(Turned::Full) => resolved(Refused::Busy),
+            Err(QueueError::Full) => resolved(Refused::Busy),
             Err(closed) => resolved(broken(&why_closed(closed))),
         }
     }
@@ -245,10 +245,10 @@ fn redact_texts(value: &mut Value) {
     }
 }
 
-fn why_closed(turned: Turned) -> Error {
+fn why_closed(turned: QueueError) -> Error {
     match turned {
-        Turned::WriterFailed => Error::WriterFailed,
-        Turned::Closed | Turned::Full => Error::Closed,
+        QueueError::WriterFailed => Error::WriterFailed,
+        QueueError::Closed | QueueError::Full => Error::Closed,
     }
 }
 

@@ -6,7 +6,7 @@
 use narrows_model::load::{ErrorKind, Sample};
 use rusqlite::Row;
 
-use super::bounds::Bounded;
+use super::bounds::BoundedConnection;
 use super::error::Result;
 use super::reader::Reader;
 use super::words::{Count, Name, Word};
@@ -18,7 +18,7 @@ impl Reader {
     }
 }
 
-fn samples_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Sample>> {
+fn samples_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Vec<Sample>> {
     let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, \
                coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
                FROM sample_rows AS s WHERE s.trial = ?1 ORDER BY s.intended_ns, s.id";

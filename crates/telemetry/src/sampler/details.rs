@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ReplicaKey;
 use super::cgroups;
 use super::host::{self, Network};
-use super::limits::{Absent, sum};
+use super::limits::{Absence, sum};
 use super::listeners::Listener;
 use super::process;
 use super::stat::TaskId;
@@ -74,7 +74,7 @@ impl GroupDetails {
     /// Adds up processes: each with its parent's number and its details.
     pub(super) fn sum(processes: &[(TaskId, u32, &process::Details)]) -> Self {
         let each = || processes.iter().map(|(_, _, details)| details);
-        let is_unread = each().any(|details| details.disk == Err(Absent::Unread));
+        let is_unread = each().any(|details| details.disk == Err(Absence::Unread));
         let disk = processes
             .iter()
             .filter_map(|(id, parent, details)| Some((*id, DiskUse { parent: *parent, disk: details.disk.ok()? })));

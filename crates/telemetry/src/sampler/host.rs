@@ -2,7 +2,7 @@
 
 use super::cgroups::RESOURCES;
 use super::files::{Files, Kept};
-use super::limits::{Absent, Budget};
+use super::limits::{Absence, Budget};
 use super::listeners;
 use super::text::{self, Interface, Pressure};
 
@@ -64,7 +64,7 @@ impl Host {
 pub(super) fn network(files: &mut Files, pid: u32, budget: &mut Budget) -> Option<Network> {
     let own = files.link(format_args!("self/ns/net")).ok()?;
     let namespace = files.link(format_args!("{pid}/ns/net"));
-    let namespace = namespace.map_err(|error| Absent::from(&error, &mut budget.denied.network)).ok()?;
+    let namespace = namespace.map_err(|error| Absence::from(&error, &mut budget.denied.network)).ok()?;
     if namespace == own {
         return None;
     }

@@ -45,7 +45,7 @@ pub struct LeftOut {
 
 /// Figures that this user may not read of at least one process; its replica goes without that figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Denied {
+pub struct DeniedFigures {
     /// `smaps_rollup`: proportional set size.
     pub pss: bool,
     /// `io`: bytes to and from disks.
@@ -75,7 +75,7 @@ pub(super) struct Budget {
     pub(super) descriptors: usize,
     pub(super) pss_bytes: u64,
     pub(super) left_out: LeftOut,
-    pub(super) denied: Denied,
+    pub(super) denied: DeniedFigures,
 }
 
 impl Budget {
@@ -90,14 +90,14 @@ impl Budget {
 
 /// Why a figure is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absent {
+pub(super) enum Absence {
     /// The process ended, or this kernel has no such figure: the others' figures stand.
     Gone,
     /// This user may not read it, it is too much, or it is not due: the replica has no such figure.
     Unread,
 }
 
-impl Absent {
+impl Absence {
     /// Notes in `denied` when permission was lacking.
     pub(super) fn from(error: &io::Error, denied: &mut bool) -> Self {
         *denied |= is_denied(error);
@@ -106,13 +106,13 @@ impl Absent {
 }
 
 /// The sum of a figure over processes; `None` if a process could not be read, or no process has it.
-pub(super) fn sum(figures: impl IntoIterator<Item = Result<u64, Absent>>) -> Option<u64> {
+pub(super) fn sum(figures: impl IntoIterator<Item = Result<u64, Absence>>) -> Option<u64> {
     let mut sum = None;
     for figure in figures {
         match figure {
             Ok(value) => sum = Some(sum.unwrap_or(0_u64).saturating_add(value)),
-            Err(Absent::Gone) => {}
-            Err(Absent::Unread) => return None,
+            Err(Absence::Gone) => {}
+            Err(Absence::Unread) => return None,
         }
     }
     sum
@@ -126,18 +126,18 @@ mod tests {
     fn a_sum_has_all_or_nothing() {
         let cases: [(&[_], _); 5] = [
             (&[Ok(1), Ok(2)], Some(3)),
-            (&[Ok(1), Err(Absent::Gone)], Some(1)),
-            (&[Ok(1), Err(Absent::Unread)], None),
-            (&[Err(Absent::Gone)], None),
+            (&[Ok(1), Err(Absence::Gone)], Some(1)),
+            (&[Ok(1), Err(Absence::Unread)], None),
+            (&[Err(Absence::Gone)], None),
             (&[], None),
         ];
         for (figures, expected) in cases {
             assert_eq!(sum(figures.iter().copied()), expected, "{figures:?}");
         }
         let mut denied = false;
-        assert_eq!(Absent::from(&io::ErrorKind::NotFound.into(), &mut denied), Absent::Gone);
+        assert_eq!(Absence::from(&io::ErrorKind::NotFound.into(), &mut denied), Absence::Gone);
         assert!(!denied);
-        assert_eq!(Absent::from(&io::ErrorKind::PermissionDenied.into(), &mut denied), Absent::Unread);
+        assert_eq!(Absence::from(&io::ErrorKind::PermissionDenied.into(), &mut denied), Absence::Unread);
         assert!(denied);
     }
 }

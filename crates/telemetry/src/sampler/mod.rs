@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 use crate::{Receipt, Store};
 
 pub use limits::{
-    DESCRIPTORS_MAX, DETAILS_INTERVAL, Denied, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,
+    DESCRIPTORS_MAX, DETAILS_INTERVAL, DeniedFigures, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,
     RARE_INTERVAL, STATES_INTERVAL, STATES_MAX, THREADS_MAX,
 };
 pub use listeners::listening_ports;
@@ -120,7 +120,7 @@ pub struct SamplerStats {
     /// Omissions because of a limit.
     pub left_out: LeftOut,
     /// Figures that this user may not read.
-    pub denied: Denied,
+    pub denied: DeniedFigures,
 }
 
 /// A running sampler. Dropping it stops it.

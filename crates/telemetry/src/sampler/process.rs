@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::files::{Files, Kept};
-use super::limits::{Absent, Budget, Depth};
+use super::limits::{Absence, Budget, Depth};
 use super::stat::{TaskId, TaskStat};
 use super::text::{self, Disk, Switches};
 use super::threads::{At, Clock, Ran, Threads};
@@ -39,11 +39,11 @@ pub(super) struct Figures {
 #[derive(Debug, Clone)]
 pub(super) struct Details {
     pub(super) threads: u64,
-    pub(super) descriptors: Result<u64, Absent>,
+    pub(super) descriptors: Result<u64, Absence>,
     /// The soft limit on these; `None` if there is none or it may not be read.
     pub(super) descriptors_limit: Option<u64>,
-    pub(super) disk: Result<Disk, Absent>,
-    pub(super) pss_bytes: Result<u64, Absent>,
+    pub(super) disk: Result<Disk, Absence>,
+    pub(super) pss_bytes: Result<u64, Absence>,
     pub(super) switches: HashMap<TaskId, Switches>,
 }
 
@@ -82,7 +82,7 @@ impl Process {
             descriptors: self.descriptors(files, depth, kernel, budget),
             descriptors_limit: self.descriptors_limit,
             disk: self.disk(files, budget),
-            pss_bytes: if depth == Depth::Rare { self.pss_bytes(files, stat, budget) } else { Err(Absent::Unread) },
+            pss_bytes: if depth == Depth::Rare { self.pss_bytes(files, stat, budget) } else { Err(Absence::Unread) },
             switches: self.threads.switches().collect(),
         });
         Figures { threads, details }
@@ -94,41 +94,41 @@ impl Process {
         depth: Depth,
         kernel: Kernel,
         budget: &mut Budget,
-    ) -> Result<u64, Absent> {
+    ) -> Result<u64, Absence> {
         let path = format_args!("{}/fd", self.id.id);
         if kernel.counts_descriptors {
             let counted = files.size(&mut self.descriptors_folder, path);
-            return counted.map_err(|error| Absent::from(&error, &mut budget.denied.descriptors));
+            return counted.map_err(|error| Absence::from(&error, &mut budget.denied.descriptors));
         }
         if depth < Depth::Rare {
-            return Err(Absent::Unread);
+            return Err(Absence::Unread);
         }
         let listed = files.numbered(path, budget.descriptors);
-        let (found, beyond) = listed.map_err(|error| Absent::from(&error, &mut budget.denied.descriptors))?;
+        let (found, beyond) = listed.map_err(|error| Absence::from(&error, &mut budget.denied.descriptors))?;
         budget.descriptors -= found.len();
         if beyond > 0 {
             budget.left_out.descriptors += 1;
-            return Err(Absent::Unread);
+            return Err(Absence::Unread);
         }
         Ok(found.len() as u64)
     }
 
-    fn disk(&mut self, files: &mut Files, budget: &mut Budget) -> Result<Disk, Absent> {
+    fn disk(&mut self, files: &mut Files, budget: &mut Budget) -> Result<Disk, Absence> {
         let text = files.record(&mut self.disk_file, format_args!("{}/io", self.id.id));
-        let text = text.map_err(|error| Absent::from(&error, &mut budget.denied.disk))?;
-        text::disk(text).ok_or(Absent::Gone)
+        let text = text.map_err(|error| Absence::from(&error, &mut budget.denied.disk))?;
+        text::disk(text).ok_or(Absence::Gone)
     }
 
     /// Not kept open: an open file holds on to the memory of a process that ended.
-    fn pss_bytes(&self, files: &mut Files, stat: &TaskStat, budget: &mut Budget) -> Result<u64, Absent> {
+    fn pss_bytes(&self, files: &mut Files, stat: &TaskStat, budget: &mut Budget) -> Result<u64, Absence> {
         let walked = stat.resident_pages.saturating_mul(rustix::param::page_size() as u64);
         if walked > budget.pss_bytes {
             budget.left_out.pss += 1;
-            return Err(Absent::Unread);
+            return Err(Absence::Unread);
         }
         budget.pss_bytes -= walked;
         let text = files.once(format_args!("{}/smaps_rollup", self.id.id));
-        let text = text.map_err(|error| Absent::from(&error, &mut budget.denied.pss))?;
-        text::number(text, "Pss").map(|kibibytes| kibibytes.saturating_mul(1024)).ok_or(Absent::Gone)
+        let text = text.map_err(|error| Absence::from(&error, &mut budget.denied.pss))?;
+        text::number(text, "Pss").map(|kibibytes| kibibytes.saturating_mul(1024)).ok_or(Absence::Gone)
     }
 }

@@ -13,7 +13,7 @@ use super::cgroups::{self, Cgroups};
 use super::details::{Details, GroupDetails};
 use super::files::{Files, Kept};
 use super::host::{self, Host};
-use super::limits::{Budget, DETAILS_INTERVAL, Denied, Depth, LeftOut, RARE_INTERVAL};
+use super::limits::{Budget, DETAILS_INTERVAL, DeniedFigures, Depth, LeftOut, RARE_INTERVAL};
 use super::listeners::{self, Listeners};
 use super::process::{Figures, Kernel, Process};
 use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
@@ -113,7 +113,7 @@ impl Scanner {
     }
 
     /// Omissions and unreadable figures since the start.
-    pub(super) fn absent(&self) -> (LeftOut, Denied) {
+    pub(super) fn absent(&self) -> (LeftOut, DeniedFigures) {
         (self.budget.left_out, self.budget.denied)
     }
 

@@ -53,11 +53,11 @@ struct Group {
     key: ReplicaKey,
     /// The peers that are named.
     peers: Vec<SocketAddr>,
-    seen: Seen,
+    seen: StateSamples,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct StateSamples {
     samples: u32,
     /// Added up over samples.
     threads: f64,
@@ -74,7 +74,7 @@ impl States {
             self.groups.drain(..).map(|group| (group.key.clone(), group)).collect();
         self.threads.clear();
         for (at, (key, pids)) in members.iter().enumerate() {
-            let new = || Group { key: (*key).clone(), peers: Vec::new(), seen: Seen::default() };
+            let new = || Group { key: (*key).clone(), peers: Vec::new(), seen: StateSamples::default() };
             self.groups.push(known.remove(*key).unwrap_or_else(new));
             for process in pids.iter().filter_map(|pid| processes.get(pid)) {
                 let pid = process.id.id;
@@ -149,7 +149,7 @@ impl Group {
     }
 }
 
-impl Seen {
+impl StateSamples {
     fn add(&mut self, state: (ThreadState, Option<SocketAddr>)) {
         self.read += 1.0;
         *self.states.entry(state).or_default() += 1.0;

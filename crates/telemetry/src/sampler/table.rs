@@ -17,12 +17,12 @@ const REREAD_EVERY: u32 = 60;
 /// All processes there are, by number.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownTask>,
     readings: u32,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTask {
     inode: u64,
     /// None once it could not be read.
     stat: Option<TaskStat>,
@@ -47,7 +47,7 @@ impl Table {
         let all_again = self.readings.is_multiple_of(REREAD_EVERY);
         self.readings = self.readings.wrapping_add(1);
         for (pid, inode) in present {
-            let known = self.known.entry(pid).or_insert_with(|| Known::new(inode));
+            let known = self.known.entry(pid).or_insert_with(|| KnownTask::new(inode));
             let is_orphan = || known.stat.is_none_or(|stat| ended.contains(&stat.parent));
             if known.is_member || all_again || is_orphan() {
                 known.read(files, pid);
@@ -96,7 +96,7 @@ impl Table {
     }
 }
 
-impl Known {
+impl KnownTask {
     fn new(inode: u64) -> Self {
         Self { inode, stat: None, file: Kept::default(), is_member: false }
     }
@@ -135,7 +135,7 @@ mod tests {
             (31, 30, 31), // a ring
         ];
         let stat = |parent, session| Some(TaskStat { parent, session, ..TaskStat::default() });
-        let known = |(pid, parent, session)| (pid, Known { stat: stat(parent, session), ..Known::new(1) });
+        let known = |(pid, parent, session)| (pid, KnownTask { stat: stat(parent, session), ..KnownTask::new(1) });
         let mut table = Table { known: rows.map(known).into_iter().collect(), readings: 1 };
         let cases =
             [(10, vec![10, 11, 12, 13, 14]), (20, vec![20, 21]), (12, vec![12]), (31, vec![30, 31]), (99, vec![])];

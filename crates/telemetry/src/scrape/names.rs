@@ -17,7 +17,7 @@ use crate::normalise::{LABELS_RENAMED, METRICS_RENAMED, ORIGINAL_NAME, RENAMED, 
 
 /// A series as a client library of Prometheus calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exported {
+pub(super) struct PrometheusName {
     /// The name on the page; of a distribution without `_count`, `_sum` and `_max`.
     pub(super) scraped: &'static str,
     /// Name in OTLP.
@@ -27,17 +27,17 @@ pub(super) struct Exported {
     label: Option<(&'static str, &'static str)>,
 }
 
-const fn row(scraped: &'static str, name: &'static str, unit: &'static str) -> Exported {
-    Exported { scraped, name, unit, label: None }
+const fn row(scraped: &'static str, name: &'static str, unit: &'static str) -> PrometheusName {
+    PrometheusName { scraped, name, unit, label: None }
 }
 
-const fn connections(scraped: &'static str, state: &'static str) -> Exported {
+const fn connections(scraped: &'static str, state: &'static str) -> PrometheusName {
     let label = Some(("db.client.connection.state", state));
-    Exported { scraped, name: "db.client.connection.count", unit: "{connection}", label }
+    PrometheusName { scraped, name: "db.client.connection.count", unit: "{connection}", label }
 }
 
 /// Each scraped name once.
-pub(super) const EXPORTED: &[Exported] = &[
+pub(super) const EXPORTED: &[PrometheusName] = &[
     row("process_cpu_seconds_total", "process.cpu.time", "s"),
     row("process_resident_memory_bytes", "process.memory.usage", "By"),
     row("process_virtual_memory_bytes", "process.memory.virtual", "By"),
@@ -112,7 +112,7 @@ pub(super) fn as_by_otlp(key: &mut SeriesKey, value: f64) -> f64 {
 }
 
 /// Meaning of a scraped name.
-struct Known {
+struct Mapping {
     name: &'static str,
     unit: &'static str,
     label: Option<(&'static str, &'static str)>,
@@ -120,12 +120,12 @@ struct Known {
     part: (&'static str, &'static str),
 }
 
-fn known(scraped: &str) -> Option<Known> {
+fn known(scraped: &str) -> Option<Mapping> {
     let whole = |name: &str, part| {
         if let Some(row) = EXPORTED.iter().find(|row| row.scraped == name) {
-            return Some(Known { name: row.name, unit: row.unit, label: row.label, part });
+            return Some(Mapping { name: row.name, unit: row.unit, label: row.label, part });
         }
-        WRITTEN_OUT.get(name).map(|(name, unit)| Known { name, unit, label: None, part })
+        WRITTEN_OUT.get(name).map(|(name, unit)| Mapping { name, unit, label: None, part })
     };
     whole(scraped, ("", "")).or_else(|| PARTS.iter().find_map(|part| whole(scraped.strip_suffix(part.0)?, *part)))
 }

@@ -12,9 +12,9 @@ use super::*;
 use crate::Receipt;
 
 /// Tells of every batch of points.
-struct Told(mpsc::SyncSender<Vec<(SeriesKey, Point)>>);
+struct PointChannel(mpsc::SyncSender<Vec<(SeriesKey, Point)>>);
 
-impl Store for Told {
+impl Store for PointChannel {
     fn spans(&self, _: Vec<Span>) -> Receipt {
         unreachable!("only points are scraped")
     }
@@ -69,7 +69,7 @@ type Batches = mpsc::Receiver<Vec<(SeriesKey, Point)>>;
 
 fn start(endpoints: Vec<Endpoint>) -> Result<(Scraper, Batches), Error> {
     let (tell, told) = mpsc::sync_channel(16);
-    Ok((Scraper::start(endpoints, INTERVAL_MIN, Arc::new(Told(tell)))?, told))
+    Ok((Scraper::start(endpoints, INTERVAL_MIN, Arc::new(PointChannel(tell)))?, told))
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn bounds_are_said() {
     let many = vec![endpoint(address); ENDPOINTS_MAX + 1];
     assert!(matches!(start(many), Err(Error::TooManyEndpoints(_))));
     let (tell, _told) = mpsc::sync_channel(1);
-    let often = Scraper::start(vec![endpoint(address)], Duration::from_millis(10), Arc::new(Told(tell)));
+    let often = Scraper::start(vec![endpoint(address)], Duration::from_millis(10), Arc::new(PointChannel(tell)));
     assert!(matches!(often, Err(Error::IntervalTooShort(_))));
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn secret_field(fields: &Map<String, Value>) -> Option<String> {
 
 /// The last name or value in a text that has no counterpart yet. Values may come first.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingHalf {
     half: Half,
     /// End of the name or value in the text.
     end: usize,
@@ -55,7 +55,7 @@ enum Half {
     Value(Range<usize>),
 }
 
-impl Waiting {
+impl PendingHalf {
     /// Adds a name at a place. Returns the pending value if this name makes it a secret.
     pub(super) fn name(&mut self, name: &str, place: Range<usize>) -> Option<Range<usize>> {
         let is_secret = is_secret_key(name);

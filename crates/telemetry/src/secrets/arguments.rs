@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::keys::is_secret_key;
-use super::programs::{self, Held, Program};
+use super::programs::{self, OptionValue, Program};
 use super::{REDACTED, blank, find_in_text};
 
 /// Flags that mean a password to many programs and something else to others, so their value is blanked where it stands
@@ -72,13 +72,14 @@ fn argument(program: Option<&Program>, flag: &str, text: &str) -> Argument {
 
 /// The password that a program's option holds in the same argument or, after `flag`, in the next.
 fn by_program(program: &Program, flag: &str, text: &str) -> Option<Vec<Range<usize>>> {
-    let held =
-        program.held(flag).filter(|held| matches!(held, Held::Password(at) | Held::User(at) if *at == flag.len()));
+    let held = program
+        .held(flag)
+        .filter(|held| matches!(held, OptionValue::Password(at) | OptionValue::User(at) if *at == flag.len()));
     let place = match (held, program.held(text)) {
-        (Some(Held::Password(_)), _) => 0..text.len(),
-        (Some(Held::User(_)), _) => password_of_user(text, 0)?,
-        (None, Some(Held::Password(at))) if at < text.len() => at..text.len(),
-        (None, Some(Held::User(at))) if at < text.len() => password_of_user(text, at)?,
+        (Some(OptionValue::Password(_)), _) => 0..text.len(),
+        (Some(OptionValue::User(_)), _) => password_of_user(text, 0)?,
+        (None, Some(OptionValue::Password(at))) if at < text.len() => at..text.len(),
+        (None, Some(OptionValue::User(at))) if at < text.len() => password_of_user(text, at)?,
         _ => return None,
     };
     Some(vec![place])

@@ -14,7 +14,7 @@ const ENTITIES: [(&str, u8); 5] = [("lt;", b'<'), ("gt;", b'>'), ("quot;", b'"')
 
 /// A decoded text, with the places of its parts in the original text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Decoded {
+pub(super) struct DecodedText {
     pub(super) text: String,
     pieces: Vec<Piece>,
 }
@@ -28,7 +28,7 @@ struct Piece {
     from: Range<usize>,
 }
 
-impl Decoded {
+impl DecodedText {
     /// The text with every encoding decoded; `None` if nothing is encoded.
     pub(super) fn of(text: &str) -> Option<Self> {
         let mut whole = Self::by(text, next_encoded)?;
@@ -44,7 +44,7 @@ impl Decoded {
         Self::by(statement, next_comment)
     }
 
-    fn by(text: &str, next: fn(&str, usize) -> Option<Encoded>) -> Option<Self> {
+    fn by(text: &str, next: fn(&str, usize) -> Option<EncodedByte>) -> Option<Self> {
         let mut found = next(text, 0)?;
         let mut decoded = Self { text: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut from = 0;
@@ -125,12 +125,12 @@ impl Decoded {
 }
 
 /// An encoded sequence, and the byte it stands for; `None` if it displays nothing.
-struct Encoded {
+struct EncodedByte {
     place: Range<usize>,
     byte: Option<u8>,
 }
 
-fn next_encoded(text: &str, from: usize) -> Option<Encoded> {
+fn next_encoded(text: &str, from: usize) -> Option<EncodedByte> {
     let bytes = text.as_bytes();
     let is_begin = |byte: &u8| matches!(byte, b'%' | b'&' | b'\\' | 0x1b | 0xc2);
     let mut at = from;
@@ -147,7 +147,7 @@ fn next_encoded(text: &str, from: usize) -> Option<Encoded> {
             _ => None,
         };
         match found {
-            Some((length, byte)) => return Some(Encoded { place: at..at + 1 + length, byte }),
+            Some((length, byte)) => return Some(EncodedByte { place: at..at + 1 + length, byte }),
             None => at += 1,
         }
     }
@@ -209,7 +209,7 @@ fn parameters(rest: &[u8]) -> Option<usize> {
 }
 
 /// `/* … */`, and `-- …` up to the end of the line. MySQL's conditional `/*!50000 … */` is not a comment.
-fn next_comment(statement: &str, from: usize) -> Option<Encoded> {
+fn next_comment(statement: &str, from: usize) -> Option<EncodedByte> {
     let bytes = statement.as_bytes();
     let mut at = from;
     loop {
@@ -221,7 +221,7 @@ fn next_comment(statement: &str, from: usize) -> Option<Encoded> {
         }
         let (close, length) = if bytes[at] == b'/' { ("*/", 2) } else { ("\n", 1) };
         let end = statement[begin..].find(close).map_or(bytes.len(), |length_before| begin + length_before + length);
-        return Some(Encoded { place: at..end, byte: Some(b' ') });
+        return Some(EncodedByte { place: at..end, byte: Some(b' ') });
     }
 }
 
@@ -243,12 +243,12 @@ mod tests {
             (r"p\u0061ssword=\x41 C:\dir \u00e9", r"password=A C:\dir \u00e9"),
             (r"\u001b[36mtoken\u001b[0m=x", "token=x"),
         ] {
-            let decoded = Decoded::of(text).unwrap();
+            let decoded = DecodedText::of(text).unwrap();
             assert_eq!(decoded.text, expected);
         }
-        assert!(Decoded::of("95 % of A & B, é, C:\\dir \u{1b}").is_none());
+        assert!(DecodedText::of("95 % of A & B, é, C:\\dir \u{1b}").is_none());
         let text = "a%20\x1b[1mpassword\x1b[0m=%41b\x1b[0m c";
-        let decoded = Decoded::of(text).unwrap();
+        let decoded = DecodedText::of(text).unwrap();
         let at = decoded.text.find("Ab").unwrap();
         assert_eq!(&text[decoded.place(at..at + 2)], "%41b");
         let at = decoded.text.find("password").unwrap();
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn comments_of_statements_become_blanks() {
-        let without = |text: &str| Decoded::without_comments(text).map(|decoded| decoded.text);
+        let without = |text: &str| DecodedText::without_comments(text).map(|decoded| decoded.text);
         assert_eq!(without("BY/* c */'x' -- y\nz"), Some("BY 'x'  z".to_owned()));
         assert_eq!(without("BY /* c 'x'"), Some("BY  ".to_owned()));
         assert_eq!(without("/*!50000 BY 'x' */ - y"), None);
@@ -266,7 +266,7 @@ mod tests {
     proptest! {
         #[test]
         fn places_stay_in_the_text(text in "(%[0-9a-f]{2}|&lt;|&#6[0-9];|\\\\u00[0-9a-f]{2}|\x1b\\[[0-9;]{0,4}m|[a-zé%&\\\\ ]){0,24}") {
-            if let Some(decoded) = Decoded::of(&text) {
+            if let Some(decoded) = DecodedText::of(&text) {
                 for at in (0..decoded.text.len()).filter(|at| decoded.text.is_char_boundary(*at)) {
                     let end = (at + 1..=decoded.text.len()).find(|end| decoded.text.is_char_boundary(*end)).unwrap();
                     let place = decoded.place(at..end);

@@ -18,7 +18,7 @@ pub(super) struct Program {
 /// Kind of an option's value, and its start in the argument. If that equals the length of the argument, the value is
 /// the next argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum OptionValue {
     Password(usize),
     /// `user:password`.
     User(usize),
@@ -44,13 +44,13 @@ pub(super) fn named(word: &str) -> Option<&'static Program> {
 
 impl Program {
     /// The value that an argument holds, if it is one of the program's options.
-    pub(super) fn held(&self, argument: &str) -> Option<Held> {
+    pub(super) fn held(&self, argument: &str) -> Option<OptionValue> {
         let begins = |option: &&&str| {
             let rest = argument.strip_prefix(**option);
             rest.is_some_and(|rest| !rest.is_empty() || self.is_parted)
         };
-        let password = self.passwords.iter().find(begins).map(|option| Held::Password(option.len()));
-        password.or_else(|| self.users.iter().find(begins).map(|option| Held::User(option.len())))
+        let password = self.passwords.iter().find(begins).map(|option| OptionValue::Password(option.len()));
+        password.or_else(|| self.users.iter().find(begins).map(|option| OptionValue::User(option.len())))
     }
 }
 
@@ -62,11 +62,11 @@ mod tests {
     fn options_count_after_the_names_of_their_programs() {
         let held = |program: &str, argument: &str| named(program)?.held(argument);
         for (program, argument, expected) in [
-            ("/usr/bin/mysqldump", "-px", Some(Held::Password(2))),
+            ("/usr/bin/mysqldump", "-px", Some(OptionValue::Password(2))),
             ("mariadb-admin", "-p", None),
-            ("redis-cli", "-a", Some(Held::Password(2))),
-            ("curl", "-ujoe:x", Some(Held::User(2))),
-            ("mongosh", "-p", Some(Held::Password(2))),
+            ("redis-cli", "-a", Some(OptionValue::Password(2))),
+            ("curl", "-ujoe:x", Some(OptionValue::User(2))),
+            ("mongosh", "-p", Some(OptionValue::Password(2))),
             ("docker", "-p", None),
             ("/mysql/bin/tar", "-px", None),
         ] {

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::decoded::Decoded;
+use super::decoded::DecodedText;
 use super::keys::{ends_in, is_secret_key};
 use super::{Places, marks, text};
 
@@ -41,7 +41,7 @@ pub(super) fn find(statement: &str, places: &mut Places) {
         return;
     }
     find_as_written(statement, places);
-    for decoded in [Decoded::without_comments(statement), Decoded::of(statement)].into_iter().flatten() {
+    for decoded in [DecodedText::without_comments(statement), DecodedText::of(statement)].into_iter().flatten() {
         let mut found = Places::new();
         find_as_written(&decoded.text, &mut found);
         places.extend(found.into_iter().filter(|place| !place.is_empty()).map(|place| decoded.place(place)));

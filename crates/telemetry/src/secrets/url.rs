@@ -1,7 +1,7 @@
 //! Where addresses hold secrets: the user part, and the values of secret parameters in the query part and after a `#`.
 
 use super::keys::is_secret_parameter;
-use super::{Places, decoded::Decoded};
+use super::{Places, decoded::DecodedText};
 
 /// Characters that end a URL in a text, besides white space.
 const ADDRESS_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
@@ -21,7 +21,7 @@ pub(super) fn find_in_encoded_query(query: &str, places: &mut Places) {
 
 fn as_it_reads(text: &str, places: &mut Places, find: impl Fn(&str, &mut Places)) {
     find(text, places);
-    if let Some(decoded) = Decoded::of(text) {
+    if let Some(decoded) = DecodedText::of(text) {
         let mut found = Places::new();
         find(&decoded.text, &mut found);
         places.extend(found.into_iter().filter(|place| !place.is_empty()).map(|place| decoded.place(place)));

@@ -3,8 +3,8 @@
 //! Version 3 of Jaeger's API returns it as the member `result`.
 
 use super::{Complaint, Format, List, Records};
-use crate::otlp::convert::{self, Converted};
-use crate::otlp::{Format as Encoding, Malformed, Weights};
+use crate::otlp::convert::{self, Conversion};
+use crate::otlp::{Format as Encoding, MalformedRequest, Weights};
 
 pub(super) const FORMAT: Format = Format {
     name: "OTLP",
@@ -40,8 +40,8 @@ fn logs(text: &str, _: &Weights) -> Records {
 fn records<T>(
     list: &str,
     text: &str,
-    convert: impl Fn(&[u8]) -> Result<Converted<T>, Malformed>,
-    put: impl Fn(&mut Records, Converted<T>),
+    convert: impl Fn(&[u8]) -> Result<Conversion<T>, MalformedRequest>,
+    put: impl Fn(&mut Records, Conversion<T>),
 ) -> Records {
     match convert(format!("{{\"{list}\":[{text}]}}").as_bytes()) {
         Ok(mut converted) => {
@@ -55,7 +55,7 @@ fn records<T>(
             put(&mut records, converted);
             records
         }
-        Err(Malformed { place, what }) => {
+        Err(MalformedRequest { place, what }) => {
             let place = place.strip_prefix(&format!("{list}[0]")).unwrap_or_default().to_owned();
             Records { malformed: 1, complaint: Some(Complaint { place, what }), ..Records::default() }
         }

@@ -4,8 +4,8 @@ use narrows_model::series::{LogLine, LogStream};
 use opentelemetry_proto::tonic::logs::v1 as otlp;
 
 use super::exceptions::Exception;
-use super::{Converted, Origin, cut, id, instant, shortened, values};
-use crate::otlp::request::{Format, LOGS, Malformed, each_record};
+use super::{Conversion, Origin, cut, id, instant, shortened, values};
+use crate::otlp::request::{Format, LOGS, MalformedRequest, each_record};
 
 /// The lines of an `ExportLogsServiceRequest`.
 ///
@@ -16,8 +16,8 @@ use crate::otlp::request::{Format, LOGS, Malformed, each_record};
 ///
 /// # Errors
 /// When the bytes are not such a message.
-pub fn logs(request: &[u8], format: Format, received_ns: i64) -> Result<Converted<LogLine>, Malformed> {
-    let mut converted = Converted::new();
+pub fn logs(request: &[u8], format: Format, received_ns: i64) -> Result<Conversion<LogLine>, MalformedRequest> {
+    let mut converted = Conversion::new();
     each_record(LOGS, format, request, |origin, record| {
         if let Some(record) = converted.decode::<otlp::LogRecord>(record)? {
             converted.push(convert(origin, received_ns, record));

@@ -7,9 +7,9 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::metrics::v1 as otlp;
 use otlp::number_data_point::Value;
 
-use super::{Converted, Origin, instant, shortened, values};
+use super::{Conversion, Origin, instant, shortened, values};
 use crate::normalise::{INSTANCE, is_usage, normalise_series};
-use crate::otlp::request::{Format, METRICS, Malformed, each_record};
+use crate::otlp::request::{Format, METRICS, MalformedRequest, each_record};
 
 /// The most labels of a point; which stay is decided by their names, in order, so that it is the same each time.
 pub const LABELS_MAX: usize = 32;
@@ -33,8 +33,12 @@ const QUANTILES_MAX: usize = 32;
 ///
 /// # Errors
 /// When the bytes are not such a message.
-pub fn points(request: &[u8], format: Format, received_ns: i64) -> Result<Converted<(SeriesKey, Point)>, Malformed> {
-    let mut converted = Converted::new();
+pub fn points(
+    request: &[u8],
+    format: Format,
+    received_ns: i64,
+) -> Result<Conversion<(SeriesKey, Point)>, MalformedRequest> {
+    let mut converted = Conversion::new();
     each_record(METRICS, format, request, |origin, record| {
         if let Some(metric) = converted.decode::<otlp::Metric>(record)? {
             let (name, unit) = (shortened(metric.name), shortened(metric.unit));
@@ -50,7 +54,7 @@ struct Sink<'a> {
     name: String,
     unit: String,
     received_ns: i64,
-    out: &'a mut Converted<(SeriesKey, Point)>,
+    out: &'a mut Conversion<(SeriesKey, Point)>,
 }
 
 /// Fields that all kinds of data points have.

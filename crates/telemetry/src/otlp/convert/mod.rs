@@ -56,7 +56,7 @@ const INSTANCES: [&str; 3] = ["service.instance.id", "container.id", "host.name"
 
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Converted<T> {
+pub struct Conversion<T> {
     /// At most [`RECORDS_MAX`].
     pub records: Vec<T>,
     /// Records left out because they make no sense.
@@ -73,7 +73,7 @@ pub struct Converted<T> {
     elsewhere: usize,
 }
 
-impl<T> Converted<T> {
+impl<T> Conversion<T> {
     fn new() -> Self {
         Self {
             records: Vec::new(),

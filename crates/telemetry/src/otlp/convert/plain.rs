@@ -29,7 +29,7 @@ impl Plain {
 
 /// A plain span as it stands in its record: nothing is copied.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Walked<'a> {
+pub(super) struct PlainSpan<'a> {
     pub(super) trace_id: &'a [u8],
     pub(super) span_id: &'a [u8],
     pub(super) parent_span_id: &'a [u8],
@@ -56,8 +56,8 @@ pub(super) enum Scalar<'a> {
 pub(super) fn walk<'a>(
     record: &'a [u8],
     mut visit: impl FnMut(&'a [u8], Scalar<'a>) -> Option<()>,
-) -> Option<Walked<'a>> {
-    let mut span = Walked::default();
+) -> Option<PlainSpan<'a>> {
+    let mut span = PlainSpan::default();
     let (mut rest, mut attributes) = (record, 0);
     while !rest.is_empty() {
         match next_field(&mut rest).ok()? {

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::packed::Packer;
 use super::plain::{self, Plain};
-use super::{Converted, Origin, Packed, exceptions, id, instant, shortened, values, without_own_parent};
+use super::{Conversion, Origin, Packed, exceptions, id, instant, shortened, values, without_own_parent};
 use crate::normalise;
 use crate::otlp::numbers;
-use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
+use crate::otlp::request::{Format, MalformedRequest, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
 use crate::ranges::INSTANT_NS_MAX;
 
@@ -28,9 +28,9 @@ const REPLICA: &str = "narrows.replica";
 ///
 /// # Errors
 /// When the bytes are not such a message.
-pub fn spans(request: &[u8], format: Format, weights: &Weights) -> Result<Converted<Span>, Malformed> {
+pub fn spans(request: &[u8], format: Format, weights: &Weights) -> Result<Conversion<Span>, MalformedRequest> {
     let rule = weights.rule();
-    let mut converted = Converted::new();
+    let mut converted = Conversion::new();
     each_record(TRACES, format, request, |origin, record| converted.take(origin, rule, record))?;
     Ok(converted)
 }
@@ -43,9 +43,9 @@ pub(crate) fn spans_to_keep(
     request: &[u8],
     format: Format,
     weights: &Weights,
-) -> Result<(Packed, Converted<Span>), Malformed> {
+) -> Result<(Packed, Conversion<Span>), MalformedRequest> {
     let rule = weights.rule();
-    let (mut packer, mut converted) = (Packer::new(request.len()), Converted::new());
+    let (mut packer, mut converted) = (Packer::new(request.len()), Conversion::new());
     each_record(TRACES, format, request, |origin, record| match record {
         Record::Protobuf(bytes) if converted.has_room() && packer.take(origin, rule, bytes) => {
             converted.elsewhere += 1;
@@ -56,11 +56,11 @@ pub(crate) fn spans_to_keep(
     Ok((packer.done(), converted))
 }
 
-impl Converted<Span> {
+impl Conversion<Span> {
     fn take(&mut self, origin: &Origin, rule: Rule, record: Record<'_>) -> Result<(), String> {
         let Some(Plain { mut span, attributes }) = decode(self, record)? else { return Ok(()) };
         span.name = shortened(span.name);
-        match Checked::from_span(&span) {
+        match SpanHead::from_span(&span) {
             Ok(ids) => {
                 cut_attributes(&mut span, origin, self);
                 let weight = rule.weigh(&ids.trace_id, &span.trace_state);
@@ -95,12 +95,12 @@ impl<'a> From<&'a Origin> for Whose<'a> {
 pub(super) fn unpacked(whose: Whose<'_>, weight: f64, plain: Plain) -> Option<Span> {
     let Plain { mut span, attributes } = plain;
     span.name = shortened(span.name);
-    let ids = Checked::from_span(&span).ok()?;
+    let ids = SpanHead::from_span(&span).ok()?;
     Some(convert(whose, weight, ids, attributes.into_iter().collect(), span))
 }
 
 /// A span; its attributes are in one of the two places.
-fn decode(converted: &mut Converted<Span>, record: Record<'_>) -> Result<Option<Plain>, String> {
+fn decode(converted: &mut Conversion<Span>, record: Record<'_>) -> Result<Option<Plain>, String> {
     match record {
         Record::Protobuf(bytes) if converted.has_room() && record.excess().is_none() => match plain::span(bytes) {
             Some(plain) => Ok(Some(plain)),
@@ -110,7 +110,7 @@ fn decode(converted: &mut Converted<Span>, record: Record<'_>) -> Result<Option<
     }
 }
 
-fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Converted<Span>) {
+fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Conversion<Span>) {
     let came = span.attributes.len();
     if came > ATTRIBUTES_MAX {
         span.attributes.truncate(ATTRIBUTES_MAX);
@@ -122,7 +122,7 @@ fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Conver
 }
 
 /// Ids and times of a span.
-pub(super) struct Checked {
+pub(super) struct SpanHead {
     pub(super) trace_id: [u8; 16],
     span_id: [u8; 8],
     parent_id: Option<[u8; 8]>,
@@ -130,7 +130,7 @@ pub(super) struct Checked {
     end_ns: i64,
 }
 
-impl Checked {
+impl SpanHead {
     fn from_span(span: &otlp::Span) -> Result<Self, &'static str> {
         let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(Vec::as_slice);
         Self::these(ids, span.start_time_unix_nano, span.end_time_unix_nano)
@@ -155,7 +155,7 @@ impl Checked {
     }
 }
 
-fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
+fn convert(whose: Whose<'_>, weight: f64, ids: SpanHead, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
     let parent_id = without_own_parent(ids.parent_id, &ids.span_id, &mut attributes);
     let kind = numbers::kind_of(span.kind.into()).unwrap_or_default();

@@ -18,7 +18,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::convert::Origin;
-use super::request::{Levels, Malformed, Names, Record, RecordPath};
+use super::request::{Levels, MalformedRequest, Names, Record, RecordPath};
 use crate::unicode;
 
 pub(super) use fields::FromJson;
@@ -36,7 +36,7 @@ pub(super) fn each_record(
     levels: Levels,
     request: &[u8],
     mut visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedRequest> {
     let [resources, scopes, records] = levels.json;
     let root = RecordPath::root();
     let text = unicode::text(request);
@@ -74,14 +74,14 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Each member may have several names: older versions of OTLP used others.
-    fn read(place: &RecordPath, text: &'a str, own: Names, members: Names) -> Result<Self, Malformed> {
+    fn read(place: &RecordPath, text: &'a str, own: Names, members: Names) -> Result<Self, MalformedRequest> {
         let mut json = serde_json::Deserializer::from_str(text);
         let group = json.deserialize_any(GroupVisitor { own, members });
         let group = group.and_then(|group| json.end().map(|()| group));
         group.map_err(|error| place.malformed(error.to_string()))
     }
 
-    fn own<M: FromJson + Default>(&self, place: &RecordPath) -> Result<M, Malformed> {
+    fn own<M: FromJson + Default>(&self, place: &RecordPath) -> Result<M, MalformedRequest> {
         let Some(own) = self.own.filter(|own| own.get() != "null") else { return Ok(M::default()) };
         if let Some(excess) = Record::Json(own.get()).excess() {
             return Err(place.malformed(format!("its resource or scope is {excess}")));
@@ -126,19 +126,19 @@ impl<'de> Visitor<'de> for GroupVisitor {
 fn each<'a>(
     place: &RecordPath,
     list: Option<&'a RawValue>,
-    visit: &mut dyn FnMut(usize, &'a str) -> Result<(), Malformed>,
-) -> Result<(), Malformed> {
+    visit: &mut dyn FnMut(usize, &'a str) -> Result<(), MalformedRequest>,
+) -> Result<(), MalformedRequest> {
     let Some(list) = list.filter(|list| list.get() != "null") else { return Ok(()) };
     let mut json = serde_json::Deserializer::from_str(list.get());
     json.deserialize_any(EachVisitor { visit }).map_err(|error| place.malformed(error.to_string()))?
 }
 
 struct EachVisitor<'v, 'a> {
-    visit: &'v mut dyn FnMut(usize, &'a str) -> Result<(), Malformed>,
+    visit: &'v mut dyn FnMut(usize, &'a str) -> Result<(), MalformedRequest>,
 }
 
 impl<'de> Visitor<'de> for EachVisitor<'_, 'de> {
-    type Value = Result<(), Malformed>;
+    type Value = Result<(), MalformedRequest>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a list")

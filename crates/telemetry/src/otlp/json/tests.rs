@@ -4,12 +4,12 @@ use narrows_model::series::{Point, SeriesKey};
 use narrows_model::trace::{SpanKind, SpanStatus};
 use serde_json::json;
 
-use crate::otlp::convert::{self, Converted};
-use crate::otlp::{Format, Malformed, Weights};
+use crate::otlp::convert::{self, Conversion};
+use crate::otlp::{Format, MalformedRequest, Weights};
 
 const T0: i64 = 1_700_000_000_000_000_000;
 
-fn spans(span: &str) -> Result<Converted<narrows_model::trace::Span>, Malformed> {
+fn spans(span: &str) -> Result<Conversion<narrows_model::trace::Span>, MalformedRequest> {
     let request = format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#);
     convert::spans(request.as_bytes(), Format::Json, &Weights::new())
 }

@@ -7,7 +7,7 @@
 use narrows_model::trace::SpanKind;
 
 use super::doubled::is_call;
-use super::spans::Seen;
+use super::spans::SpanRow;
 
 /// How many parents are followed; also what ends a circle.
 const DEPTH_MAX: usize = 64;
@@ -21,7 +21,7 @@ pub(super) struct Ancestry {
 
 impl Ancestry {
     /// Takes up the next trace.
-    pub(super) fn enter(&mut self, trace: &[Seen]) {
+    pub(super) fn enter(&mut self, trace: &[SpanRow]) {
         self.by_id.clear();
         self.by_id.extend(trace.iter().enumerate().map(|(at, span)| (span.span, at)));
         self.by_id.sort_unstable();
@@ -29,33 +29,33 @@ impl Ancestry {
 
     /// The nearest server span above a span of the trace that was entered; `None` if the way up leaves the service,
     /// the trace or what is bearable.
-    pub(super) fn server_above<'a>(&self, trace: &'a [Seen], span: &Seen) -> Option<&'a Seen> {
+    pub(super) fn server_above<'a>(&self, trace: &'a [SpanRow], span: &SpanRow) -> Option<&'a SpanRow> {
         let mut above = self.above(trace, span).map(|at| &trace[at]);
         above.find(|span| span.kind == SpanKind::Server)
     }
 
     /// The position of the nearest call above a span, below the server span.
-    pub(super) fn call_above(&self, trace: &[Seen], span: &Seen) -> Option<usize> {
+    pub(super) fn call_above(&self, trace: &[SpanRow], span: &SpanRow) -> Option<usize> {
         let mut within = self.above(trace, span).take_while(|at| trace[*at].kind != SpanKind::Server);
         within.find(|at| is_call(&trace[*at]))
     }
 
     /// The positions of the spans above one, nearest first, up to where the way leaves the service, the trace or what
     /// is bearable.
-    fn above(&self, trace: &[Seen], span: &Seen) -> impl Iterator<Item = usize> {
+    fn above(&self, trace: &[SpanRow], span: &SpanRow) -> impl Iterator<Item = usize> {
         let service = self.service(trace, span);
         let find = move |parent| self.find(trace, parent, service);
         std::iter::successors(find(span.parent), move |at| find(trace[*at].parent)).take(DEPTH_MAX)
     }
 
     /// The position of the span of a service with an id; of several the server span.
-    fn find(&self, trace: &[Seen], id: u64, service: u32) -> Option<usize> {
+    fn find(&self, trace: &[SpanRow], id: u64, service: u32) -> Option<usize> {
         let candidates = self.with_id(id).filter(|at| trace[*at].service == service);
         candidates.max_by_key(|at| trace[*at].kind == SpanKind::Server)
     }
 
     /// The service whose code made a span.
-    fn service(&self, trace: &[Seen], span: &Seen) -> u32 {
+    fn service(&self, trace: &[SpanRow], span: &SpanRow) -> u32 {
         let above = || self.with_id(span.parent).map(|at| &trace[at]);
         let is_labelled = span.kind == SpanKind::Client && above().all(|above| above.service != span.service);
         let caller = above().find(|above| is_labelled && above.kind != SpanKind::Client);
@@ -75,8 +75,8 @@ mod tests {
     use SpanKind::{Client, Internal, Server};
 
     /// Span id, parent id, service and kind of each.
-    fn trace(spans: &[(u64, u64, u32, SpanKind)]) -> Vec<Seen> {
-        spans.iter().map(|(span, parent, service, kind)| Seen::bare(*span, *parent, *service, *kind)).collect()
+    fn trace(spans: &[(u64, u64, u32, SpanKind)]) -> Vec<SpanRow> {
+        spans.iter().map(|(span, parent, service, kind)| SpanRow::bare(*span, *parent, *service, *kind)).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use narrows_model::trace::SpanKind;
 
 use super::ancestry::Ancestry;
-use super::spans::{Seen, Target};
+use super::spans::{SpanRow, Target};
 
 /// How many siblings that begin before a call are compared with it.
 const LOOK_BACK: usize = 16;
@@ -28,7 +28,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// Takes up the next trace, whose spans are in order of start.
-    pub(super) fn enter(&mut self, trace: &[Seen], ancestry: &Ancestry) {
+    pub(super) fn enter(&mut self, trace: &[SpanRow], ancestry: &Ancestry) {
         self.outer.clear();
         self.outer.resize(trace.len(), None);
         self.inner.clear();
@@ -43,11 +43,11 @@ impl Calls {
     }
 
     /// Whether a client span is a call of the code.
-    pub(super) fn counts(&self, trace: &[Seen], at: usize) -> bool {
+    pub(super) fn counts(&self, trace: &[SpanRow], at: usize) -> bool {
         is_call(&trace[at]) && self.is_whole(trace, at) && !self.is_inside_a_whole(trace, at) && !is_second(trace, at)
     }
 
-    fn is_whole(&self, trace: &[Seen], at: usize) -> bool {
+    fn is_whole(&self, trace: &[SpanRow], at: usize) -> bool {
         match self.inner[at] {
             0 => true,
             1 => trace[at].target != Target::Unknown,
@@ -55,7 +55,7 @@ impl Calls {
         }
     }
 
-    fn is_inside_a_whole(&self, trace: &[Seen], at: usize) -> bool {
+    fn is_inside_a_whole(&self, trace: &[SpanRow], at: usize) -> bool {
         let above = std::iter::successors(self.outer[at], |outer| self.outer[*outer]);
         above.take(DEPTH_MAX).any(|outer| self.is_whole(trace, outer))
     }
@@ -64,12 +64,12 @@ impl Calls {
 /// Calls inside calls that are followed; also what ends a circle.
 const DEPTH_MAX: usize = 16;
 
-pub(super) fn is_call(span: &Seen) -> bool {
+pub(super) fn is_call(span: &SpanRow) -> bool {
     span.kind == SpanKind::Client && !span.is_step
 }
 
 /// Whether another library reports the same call beside this one, and earlier.
-fn is_second(trace: &[Seen], at: usize) -> bool {
+fn is_second(trace: &[SpanRow], at: usize) -> bool {
     let span = &trace[at];
     let before = trace[..at].iter().rev().take(LOOK_BACK);
     let mut near = before.take_while(|other| span.start_ns.abs_diff(other.start_ns) <= GAP_NS_MAX);
@@ -82,8 +82,8 @@ fn is_second(trace: &[Seen], at: usize) -> bool {
     })
 }
 
-fn overlap(one: &Seen, other: &Seen) -> f64 {
-    let length = |span: &Seen| span.end_ns.saturating_sub(span.start_ns);
+fn overlap(one: &SpanRow, other: &SpanRow) -> f64 {
+    let length = |span: &SpanRow| span.end_ns.saturating_sub(span.start_ns);
     let together = one.end_ns.min(other.end_ns).saturating_sub(one.start_ns.max(other.start_ns));
     let shorter = length(one).min(length(other));
     if shorter > 0 { together as f64 / shorter as f64 } else { 0.0 }
@@ -96,21 +96,21 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// A call by library 1 to a database, 10 ms from `start_ms`.
-    fn call(span: u64, parent: u64, start_ms: i64) -> Seen {
+    fn call(span: u64, parent: u64, start_ms: i64) -> SpanRow {
         let (start_ns, end_ns) = (start_ms * MS, (start_ms + 10) * MS);
         let target = Target::System(5);
-        Seen { start_ns, end_ns, target, scope: 1, ..Seen::bare(span, parent, 7, SpanKind::Client) }
+        SpanRow { start_ns, end_ns, target, scope: 1, ..SpanRow::bare(span, parent, 7, SpanKind::Client) }
     }
 
-    fn server() -> Seen {
-        Seen::bare(1, 0, 7, SpanKind::Server)
+    fn server() -> SpanRow {
+        SpanRow::bare(1, 0, 7, SpanKind::Server)
     }
 
-    fn by(scope: u32, span: Seen) -> Seen {
-        Seen { scope, ..span }
+    fn by(scope: u32, span: SpanRow) -> SpanRow {
+        SpanRow { scope, ..span }
     }
 
-    fn counted(trace: &[Seen]) -> Vec<u64> {
+    fn counted(trace: &[SpanRow]) -> Vec<u64> {
         let (mut ancestry, mut calls) = (Ancestry::default(), Calls::default());
         ancestry.enter(trace);
         calls.enter(trace, &ancestry);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_call_inside_another_is_part_of_it() {
-        let internal = Seen::bare(3, 2, 7, SpanKind::Internal);
+        let internal = SpanRow::bare(3, 2, 7, SpanKind::Internal);
         assert_eq!(counted(&[server(), call(2, 1, 0), by(2, call(3, 2, 1)), call(4, 1, 20)]), [2, 4]);
         assert_eq!(counted(&[server(), call(2, 1, 0), internal, by(2, call(4, 3, 1))]), [2]);
         assert_eq!(counted(&[server(), call(2, 1, 0), by(2, call(3, 2, 1)), by(3, call(4, 3, 2))]), [2]);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_target_is_what_the_library_below_it_says() {
-        let unknown = Seen { target: Target::Unknown, ..call(2, 1, 0) };
+        let unknown = SpanRow { target: Target::Unknown, ..call(2, 1, 0) };
         assert_eq!(counted(&[server(), unknown, by(2, call(3, 2, 1))]), [3]);
     }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn steps_of_calls_are_no_calls() {
-        let step = |span, parent, start_ms| Seen { is_step: true, ..call(span, parent, start_ms) };
+        let step = |span, parent, start_ms| SpanRow { is_step: true, ..call(span, parent, start_ms) };
         assert_eq!(counted(&[server(), step(2, 1, 0), call(3, 1, 10), step(4, 3, 11), step(5, 3, 12)]), [3]);
     }
 
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(counted(&[server(), call(2, 1, 0), by(2, call(3, 1, 0))]), [2]);
         assert_eq!(counted(&[server(), call(2, 1, 0), call(3, 1, 0)]), [2, 3], "one library, two calls at once");
         assert_eq!(counted(&[server(), call(2, 1, 0), by(2, call(3, 1, 5))]), [2, 3], "one begins later");
-        let other = Seen { target: Target::System(6), ..call(3, 1, 0) };
+        let other = SpanRow { target: Target::System(6), ..call(3, 1, 0) };
         assert_eq!(counted(&[server(), call(2, 1, 0), by(2, other)]), [2, 3], "two databases");
     }
 

@@ -20,19 +20,22 @@ use narrows_model::trace::SpanKind;
 use self::ancestry::Ancestry;
 use self::doubled::Calls;
 use self::tally::Tally;
-use super::bounds::Bounded;
+use super::bounds::BoundedConnection;
 
 /// Maximum number of spans of one trace that are examined, earliest first. Later ones are only counted.
 const TRACE_SPANS_MAX: usize = 100_000;
 
 /// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read.
-pub(super) fn operations_of(connection: &Bounded, trial: &TrialEvidence) -> rusqlite::Result<Vec<OperationEvidence>> {
+pub(super) fn operations_of(
+    connection: &BoundedConnection,
+    trial: &TrialEvidence,
+) -> rusqlite::Result<Vec<OperationEvidence>> {
     operations_within(connection, trial, TRACE_SPANS_MAX)
 }
 
 /// The same, with at most this many spans of each trace.
 pub(super) fn operations_within(
-    connection: &Bounded,
+    connection: &BoundedConnection,
     trial: &TrialEvidence,
     trace_spans_max: usize,
 ) -> rusqlite::Result<Vec<OperationEvidence>> {

@@ -9,7 +9,7 @@ use narrows_model::trace::{SpanKind, SpanStatus, is_step_of_call};
 use rusqlite::types::FromSqlError;
 use rusqlite::{OptionalExtension, Row};
 
-use super::super::bounds::Bounded;
+use super::super::bounds::BoundedConnection;
 use super::super::words::{http_status_of, kind_of, plausible, plausible_weight, status_of};
 
 /// Shapes that are remembered at a time.
@@ -19,7 +19,7 @@ const STATUSES_MAX: i64 = 1_000;
 
 /// One span. Ids of texts are those of `strings`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SpanRow {
     /// Tells the traces of a trial apart.
     pub(super) trace: u128,
     pub(super) span: u64,
@@ -59,10 +59,10 @@ pub(super) enum Outcome {
 /// Calls `show` with the spans of each trace of a trial, and the number of spans beyond `spans_max`. Spans are stored
 /// in the order of their traces, so at most one trace is in memory.
 pub(super) fn each_trace(
-    connection: &Bounded,
+    connection: &BoundedConnection,
     trial: i64,
     spans_max: usize,
-    mut show: impl FnMut(&[Seen], u64) -> rusqlite::Result<()>,
+    mut show: impl FnMut(&[SpanRow], u64) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let extent = "SELECT min(id), max(id) FROM trace_rows WHERE trial = ?1";
     let (first, last): (Option<i64>, Option<i64>) =
@@ -74,7 +74,7 @@ pub(super) fn each_trace(
     let mut weight: Option<(i64, f64)> = None;
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
-    let mut trace: Vec<Seen> = Vec::new();
+    let mut trace: Vec<SpanRow> = Vec::new();
     let mut left_out = 0;
     while let Some(row) = rows.next()? {
         let Some(shape) = shapes.get(row.get(1)?)? else { continue };
@@ -100,7 +100,7 @@ pub(super) fn each_trace(
 }
 
 /// Sorts the spans of a trace and drops the latest ones if there are too many. Returns the number of dropped spans.
-fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) -> u64 {
+fn keep_earliest(trace: &mut Vec<SpanRow>, spans_max: usize) -> u64 {
     // No two spans of a trace have all of this in common: the sums are added up in the same order each time.
     trace.sort_unstable_by_key(|span| (span.start_ns, span.span, span.kind as u8));
     let left_out = trace.len().saturating_sub(spans_max);
@@ -111,19 +111,19 @@ fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) -> u64 {
 /// Common parts of the spans of each shape of a trial. The number of shapes that are kept is limited: where names have
 /// ids in them, there is a shape for every span.
 struct Shapes<'a> {
-    connection: &'a Bounded,
+    connection: &'a BoundedConnection,
     trial: i64,
     statuses: Statuses,
-    known: HashMap<i64, Option<Seen>>,
+    known: HashMap<i64, Option<SpanRow>>,
 }
 
 impl<'a> Shapes<'a> {
-    fn new(connection: &'a Bounded, trial: i64) -> rusqlite::Result<Self> {
+    fn new(connection: &'a BoundedConnection, trial: i64) -> rusqlite::Result<Self> {
         Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::new() })
     }
 
     /// A shape; `None` if it is another trial's.
-    fn get(&mut self, id: i64) -> rusqlite::Result<Option<Seen>> {
+    fn get(&mut self, id: i64) -> rusqlite::Result<Option<SpanRow>> {
         if let Some(shape) = self.known.get(&id) {
             return Ok(*shape);
         }
@@ -149,7 +149,7 @@ struct Statuses {
 }
 
 impl Statuses {
-    fn read(connection: &Bounded) -> rusqlite::Result<Self> {
+    fn read(connection: &BoundedConnection) -> rusqlite::Result<Self> {
         let throttled = "SELECT id FROM strings WHERE text IN ('429', 'RESOURCE_EXHAUSTED') OR text GLOB 'Throttl*' \
                          OR text GLOB 'ProvisionedThroughputExceeded*' LIMIT ?1";
         let failed = "SELECT id FROM strings WHERE text >= '400' AND text < '600' AND text GLOB '[45][0-9][0-9]' \
@@ -158,14 +158,14 @@ impl Statuses {
         Ok(Self { throttled: ids(throttled)?.into_iter().collect(), failed: ids(failed)?.into_iter().collect() })
     }
 
-    fn seen(&self, row: &Row<'_>) -> rusqlite::Result<Seen> {
+    fn seen(&self, row: &Row<'_>) -> rusqlite::Result<SpanRow> {
         let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
         let kind = kind_of(row.get(5)?).ok_or_else(|| unknown(5))?;
         let status = status_of(row.get(8)?).ok_or_else(|| unknown(8))?;
         let weight: f64 = row.get(9)?;
         let parent: Option<[u8; 8]> = row.get(2)?;
         let name: Option<String> = row.get(18)?;
-        Ok(Seen {
+        Ok(SpanRow {
             trace: u128::from_be_bytes(row.get(0)?),
             span: u64::from_be_bytes(row.get(1)?),
             parent: parent.map_or(0, u64::from_be_bytes),
@@ -222,7 +222,7 @@ fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
     Ok(charge.unwrap_or(f64::NAN))
 }
 
-impl Seen {
+impl SpanRow {
     /// A span whose trace stands for so many.
     fn times(self, traces: f64) -> Self {
         Self { weight: plausible_weight(self.weight * plausible_weight(traces)), ..self }
@@ -245,7 +245,7 @@ impl Seen {
 }
 
 #[cfg(test)]
-impl Seen {
+impl SpanRow {
     /// A span without anything to count.
     pub(super) fn bare(span: u64, parent: u64, service: u32, kind: SpanKind) -> Self {
         Self {

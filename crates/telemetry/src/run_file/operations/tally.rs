@@ -11,9 +11,9 @@ use narrows_model::histogram::Histogram;
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
 use narrows_model::trace::SpanKind;
 
-use super::super::bounds::Bounded;
+use super::super::bounds::BoundedConnection;
 use super::smallest::Smallest;
-use super::spans::{Outcome, Seen, Target};
+use super::spans::{Outcome, SpanRow, Target};
 
 /// Operations of one trial.
 pub(super) const OPERATIONS_MAX: usize = 500;
@@ -63,12 +63,12 @@ struct Call {
 }
 
 impl<'a> Tally<'a> {
-    pub(super) fn new(connection: &'a Bounded, trial: &TrialEvidence) -> Self {
+    pub(super) fn new(connection: &'a BoundedConnection, trial: &TrialEvidence) -> Self {
         Self { texts: Texts(connection), operations: Smallest::new(OPERATIONS_MAX), extent: extent_of(trial) }
     }
 
     /// Counts a server span.
-    pub(super) fn count_operation(&mut self, span: &Seen) -> rusqlite::Result<()> {
+    pub(super) fn count_operation(&mut self, span: &SpanRow) -> rusqlite::Result<()> {
         let second = self.second_of(span.start_ns);
         if let Some(operation) = self.operation_of(span)? {
             operation.count(span, second);
@@ -77,7 +77,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Records, for every operation of a trace, that this many of its spans were skipped.
-    pub(super) fn leave_out(&mut self, trace: &[Seen], spans: u64) -> rusqlite::Result<()> {
+    pub(super) fn leave_out(&mut self, trace: &[SpanRow], spans: u64) -> rusqlite::Result<()> {
         let mut noted: Vec<OperationKey> = Vec::new();
         for server in trace.iter().filter(|span| span.kind == SpanKind::Server) {
             let key = (server.service, server.name);
@@ -92,7 +92,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Counts a client span under the server span whose code made the call.
-    pub(super) fn count_call(&mut self, server: &Seen, span: &Seen) -> rusqlite::Result<()> {
+    pub(super) fn count_call(&mut self, server: &SpanRow, span: &SpanRow) -> rusqlite::Result<()> {
         let (second, texts) = (self.second_of(span.end_ns), self.texts);
         let Some(operation) = self.operation_of(server)? else { return Ok(()) };
         let names = || Ok::<_, rusqlite::Error>((texts.target(span.target)?, texts.get(span.name)?));
@@ -102,7 +102,7 @@ impl<'a> Tally<'a> {
         Ok(())
     }
 
-    fn operation_of(&mut self, server: &Seen) -> rusqlite::Result<Option<&mut Operation>> {
+    fn operation_of(&mut self, server: &SpanRow) -> rusqlite::Result<Option<&mut Operation>> {
         let texts = self.texts;
         let names = || Ok((texts.get(server.service)?, texts.get(server.name)?));
         self.operations.entry((server.service, server.name), names)
@@ -120,7 +120,7 @@ impl<'a> Tally<'a> {
 }
 
 impl Operation {
-    fn count(&mut self, span: &Seen, second: Option<i64>) {
+    fn count(&mut self, span: &SpanRow, second: Option<i64>) {
         if span.outcome != Outcome::Succeeded {
             self.failed += span.weight;
             return;
@@ -153,7 +153,7 @@ impl Operation {
 }
 
 impl Call {
-    fn count(&mut self, span: &Seen, second: Option<i64>) {
+    fn count(&mut self, span: &SpanRow, second: Option<i64>) {
         self.has_charge |= !span.charge.is_nan();
         add(&mut self.sums, span);
         if let Some(start_ns) = second {
@@ -175,7 +175,7 @@ impl Call {
     }
 }
 
-fn add(sums: &mut CallSecond, span: &Seen) {
+fn add(sums: &mut CallSecond, span: &SpanRow) {
     let attempts = match span.outcome {
         Outcome::Succeeded => &mut sums.succeeded,
         Outcome::Throttled => &mut sums.throttled,
@@ -200,7 +200,7 @@ fn floor_to_second(instant_ns: i64) -> i64 {
 
 /// The `strings` table.
 #[derive(Debug, Clone, Copy)]
-struct Texts<'a>(&'a Bounded);
+struct Texts<'a>(&'a BoundedConnection);
 
 impl Texts<'_> {
     fn get(self, id: u32) -> rusqlite::Result<String> {

@@ -21,12 +21,12 @@ impl Budget {
 
 /// Memory that one aggregate has taken. Gives it back when dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Allocation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
-impl Held {
+impl Allocation {
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
@@ -44,7 +44,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Allocation {
     fn drop(&mut self) {
         self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -30,9 +30,9 @@ const TELLING_WHEN_ASKED: [&str; 7] =
 
 /// The first action that was refused, in words.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Refused(Arc<Mutex<Option<String>>>);
+pub(super) struct FirstRefusal(Arc<Mutex<Option<String>>>);
 
-impl Refused {
+impl FirstRefusal {
     /// Forgets and returns it.
     pub(super) fn take(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()

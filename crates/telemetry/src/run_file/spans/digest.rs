@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use narrows_model::trace::TraceId;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::tally::Counted;
+use super::tally::SpanClass;
 use super::verdicts::{Course, StoredTrace};
 use crate::run_file::trace_choice::hash;
 use crate::run_file::words::{http_status_of, kind_of, status_of};
@@ -61,7 +61,7 @@ pub(super) struct Found {
 /// Facts of a shape about its spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShapeNote {
-    pub(super) counted: Counted,
+    pub(super) counted: SpanClass,
     operation: (i64, i64),
     has_failed: bool,
 }
@@ -95,7 +95,11 @@ fn note_of(row: &Row<'_>) -> rusqlite::Result<ShapeNote> {
         (Some(kind), Some(status)) => kind.has_failed(status, http_status),
         _ => false,
     };
-    Ok(ShapeNote { counted: Counted::of_numbers(service, name, kind, status), operation: (service, name), has_failed })
+    Ok(ShapeNote {
+        counted: SpanClass::of_numbers(service, name, kind, status),
+        operation: (service, name),
+        has_failed,
+    })
 }
 
 /// Reads the traces of a trial after `through` that ended by `settled_ns`, about so many spans.

@@ -10,12 +10,12 @@ const GENERATION_MAX: usize = 1 << 16;
 
 /// The traces that went last.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct DroppedTraces {
     recent: HashSet<u64>,
     older: HashSet<u64>,
 }
 
-impl Gone {
+impl DroppedTraces {
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.recent.is_empty() && self.older.is_empty()
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn what_went_last_is_remembered_and_the_memory_is_bounded() {
-        let mut gone = Gone::default();
+        let mut gone = DroppedTraces::default();
         let all = 3 * GENERATION_MAX as u64;
         (0..all).for_each(|hash| gone.add(hash));
         assert!(gone.recent.len() + gone.older.len() <= 2 * GENERATION_MAX);

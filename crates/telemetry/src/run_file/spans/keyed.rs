@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The keys of one map.
 #[derive(Debug, Clone)]
-pub(super) struct Keyed([u64; 2]);
+pub(super) struct HashKeys([u64; 2]);
 
-impl Default for Keyed {
+impl Default for HashKeys {
     fn default() -> Self {
         let random = RandomState::new();
         // Odd, so that no product is 0 for its key alone.
@@ -17,23 +17,23 @@ impl Default for Keyed {
     }
 }
 
-impl BuildHasher for Keyed {
-    type Hasher = Folded;
+impl BuildHasher for HashKeys {
+    type Hasher = KeyedHasher;
 
-    fn build_hasher(&self) -> Folded {
+    fn build_hasher(&self) -> KeyedHasher {
         let [state, key] = self.0;
-        Folded { state, key }
+        KeyedHasher { state, key }
     }
 }
 
 /// A hash in the making.
 #[derive(Debug)]
-pub(super) struct Folded {
+pub(super) struct KeyedHasher {
     state: u64,
     key: u64,
 }
 
-impl Hasher for Folded {
+impl Hasher for KeyedHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (pairs, rest) = bytes.as_chunks::<16>();
         for pair in pairs {
@@ -55,7 +55,7 @@ impl Hasher for Folded {
     }
 }
 
-impl Folded {
+impl KeyedHasher {
     fn fold(&mut self, one: u64, other: u64) {
         self.state = folded(self.state ^ one, self.key ^ other).rotate_left(23).wrapping_add(self.key);
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn keys_that_differ_little_differ_in_their_hash() {
-        let keyed = Keyed::default();
+        let keyed = HashKeys::default();
         let base = [7_u8; 40];
         let mut hashes = HashSet::from([keyed.hash_one(base)]);
         for at in 0..base.len() {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn numbers_that_count_up_spread_over_low_and_high_bits() {
-        let keyed = Keyed::default();
+        let keyed = HashKeys::default();
         for shift in [0, 57] {
             let mut filled = [0_u32; 128];
             (0..12_800_u128).for_each(|id| filled[(keyed.hash_one(id.to_be_bytes()) >> shift) as usize % 128] += 1);
@@ -101,6 +101,6 @@ mod tests {
 
     #[test]
     fn each_map_has_keys_of_its_own() {
-        assert_ne!(Keyed::default().hash_one(1_u64), Keyed::default().hash_one(1_u64));
+        assert_ne!(HashKeys::default().hash_one(1_u64), HashKeys::default().hash_one(1_u64));
     }
 }

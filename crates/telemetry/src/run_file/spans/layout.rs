@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use narrows_model::trace::Span;
 use serde_json::Value;
 
-use super::keyed::Keyed;
+use super::keyed::HashKeys;
 use super::slot::ATTRIBUTE_SLOTS;
 use crate::run_file::words::kind_number;
 
@@ -71,7 +71,7 @@ pub(super) struct Layout {
 /// All layouts by what tells them apart.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
-    numbers: HashMap<Box<[u8]>, usize, Keyed>,
+    numbers: HashMap<Box<[u8]>, usize, HashKeys>,
     layouts: Vec<Layout>,
     key: Vec<u8>,
     key_bytes: usize,

@@ -27,13 +27,13 @@ mod verdicts;
 use narrows_model::trace::Span;
 use rusqlite::{Connection, params};
 
-use self::gone::Gone;
+use self::gone::DroppedTraces;
 use self::passes::Passes;
 use self::row::Inserts;
 use self::shape::Shapes;
-use self::tally::{Added, Tally};
+use self::tally::{CountDelta, Tally};
 use self::thinning::Thinning;
-use self::traces::{Known, Traces};
+use self::traces::{KnownTrace, Traces};
 use super::counts::Counts;
 use super::intern::Strings;
 use super::trace_choice::hash;
@@ -63,7 +63,7 @@ pub(super) struct Context<'a> {
 pub(super) struct Spans {
     shapes: Shapes,
     traces: Traces,
-    gone: Gone,
+    gone: DroppedTraces,
     of_trial: Option<OfTrial>,
 }
 
@@ -103,7 +103,7 @@ impl Spans {
         if self.of_trial.as_ref().is_none_or(|current| current.trial != trial) {
             self.save(connection)?;
             self.traces.forget();
-            self.gone = Gone::default();
+            self.gone = DroppedTraces::default();
             self.of_trial = Some(OfTrial::load(connection, bytes_max, trial)?);
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Spans {
     pub(super) fn forget(&mut self) {
         self.shapes.forget();
         self.traces.forget();
-        self.gone = Gone::default();
+        self.gone = DroppedTraces::default();
         self.of_trial = None;
     }
 }
@@ -146,7 +146,7 @@ impl Spans {
 /// Fate of a span.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
-    Kept(Known),
+    Kept(KnownTrace),
     /// Its trace is stood for by another.
     Thinned,
     Refused,
@@ -169,7 +169,13 @@ impl OfTrial {
     }
 
     /// Spans of a trace that has begun are kept with it, also when traces that begin now are not.
-    fn fate(&self, context: &Context<'_>, traces: &mut Traces, gone: &mut Gone, span: &Span) -> rusqlite::Result<Fate> {
+    fn fate(
+        &self,
+        context: &Context<'_>,
+        traces: &mut Traces,
+        gone: &mut DroppedTraces,
+        span: &Span,
+    ) -> rusqlite::Result<Fate> {
         if context.counts.spans.stored >= context.ceiling.spans || self.thinning.is_full() {
             return Ok(Fate::Refused);
         }
@@ -211,7 +217,7 @@ impl OfTrial {
                 _ => context.counts.thinned += 1,
             }
             let counted = self.tally.counted(context.connection, context.strings, span)?;
-            self.tally.count(context.connection, context.strings, counted, Added::thinned(weight))?;
+            self.tally.count(context.connection, context.strings, counted, CountDelta::thinned(weight))?;
             return Ok(true);
         };
         let (shape, slots) = shapes.get_or_add(context.connection, context.strings, self.trial, span, weight)?;
@@ -219,7 +225,7 @@ impl OfTrial {
         context.counts.spans.stored += added;
         if added > 0 {
             self.passes.see(span.end_ns);
-            self.tally.count(context.connection, context.strings, shape.counted, Added::kept(weight))?;
+            self.tally.count(context.connection, context.strings, shape.counted, CountDelta::kept(weight))?;
         }
         Ok(added > 0)
     }

@@ -20,8 +20,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Context;
 use super::digest::{Digest, Found, Shapes, read};
-use super::gone::Gone;
-use super::tally::{Added, Tally};
+use super::gone::DroppedTraces;
+use super::tally::{CountDelta, Tally};
 use super::thinning::ONE_IN_MAX;
 use super::traces::Traces;
 use super::verdicts::{StoredTrace, Verdict, judge};
@@ -97,7 +97,7 @@ impl Passes {
         context: &mut Context<'_>,
         tally: &mut Tally,
         traces: &mut Traces,
-        gone: &mut Gone,
+        gone: &mut DroppedTraces,
     ) -> rusqlite::Result<()> {
         let written = std::mem::take(&mut self.written);
         let mut budget = written.saturating_mul(SPANS_PER_WRITTEN).clamp(STEP_SPANS_MIN, STEP_SPANS_MAX);
@@ -211,7 +211,7 @@ fn carry_out(
             for (shape, spans) in delete(connection, digest.id)? {
                 deleted += spans;
                 if let Some(shape) = shapes.get(connection, shape)? {
-                    tally.count(connection, context.strings, shape.counted, Added::removed(spans))?;
+                    tally.count(connection, context.strings, shape.counted, CountDelta::removed(spans))?;
                 }
             }
             context.counts.spans.stored = context.counts.spans.stored.saturating_sub(deleted);
@@ -254,7 +254,7 @@ mod tests {
         for (trial, first) in [(1, 1), (2, 201), (3, 300)] {
             let mut passes = Passes::load(&connection, trial).unwrap();
             let mut tally = Tally::load(&connection, trial).unwrap();
-            passes.step(&mut context, &mut tally, &mut Traces::default(), &mut Gone::default()).unwrap();
+            passes.step(&mut context, &mut tally, &mut Traces::default(), &mut DroppedTraces::default()).unwrap();
             assert_eq!((passes.through, passes.one_in), (first - 1, 4), "nothing to thin out");
         }
     }

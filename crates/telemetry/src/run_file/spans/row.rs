@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::shape::Shape;
 use super::slot::{ATTRIBUTE_SLOTS, SLOTS, Slot};
-use super::traces::Known;
+use super::traces::KnownTrace;
 use crate::run_file::words::{kind_number, signed};
 
 /// Columns that every span fills.
@@ -34,7 +34,7 @@ impl<'c> Inserts<'c> {
     /// Adds a span, and says how many rows that were: 0 when it was there already.
     pub(super) fn insert(
         &mut self,
-        trace: Known,
+        trace: KnownTrace,
         shape: Shape,
         slots: &[Slot<'_>; SLOTS],
         span: &Span,

@@ -12,11 +12,11 @@ use narrows_model::trace::{Span, SpanFacts};
 use rusqlite::{Connection, ToSql, params_from_iter};
 use serde_json::Value;
 
-use super::keyed::Keyed;
+use super::keyed::HashKeys;
 use super::layout::{Field, LAYOUTS_MAX, Layout, Layouts, Place, Role, push_text, push_value};
 use super::request_name::RequestName;
 use super::slot::{ATTRIBUTE_SLOTS, SLOTS, Slot, is_plain};
-use super::tally::Counted;
+use super::tally::SpanClass;
 use super::template::{self, Part};
 use crate::run_file::intern::Strings;
 use crate::run_file::words::{kind_number, status_number};
@@ -41,14 +41,14 @@ static INSERT_SHAPE: LazyLock<String> = LazyLock::new(|| {
 pub(super) struct Shape {
     pub(super) id: i64,
     /// Under what its spans are counted.
-    pub(super) counted: Counted,
+    pub(super) counted: SpanClass,
 }
 
 /// Gives each span its shape.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     layouts: Layouts,
-    known: HashMap<Box<[u8]>, Shape, Keyed>,
+    known: HashMap<Box<[u8]>, Shape, HashKeys>,
     key: Vec<u8>,
     key_bytes: usize,
 }
@@ -284,7 +284,7 @@ fn insert(
     }
     let columns = columns.iter().map(|column| column as &dyn ToSql).chain([&weight as &dyn ToSql]);
     let id = connection.prepare_cached(&INSERT_SHAPE)?.insert(params_from_iter(columns))?;
-    let counted = Counted::new(service, name, span);
+    let counted = SpanClass::new(service, name, span);
     Ok(Shape { id, counted })
 }
 

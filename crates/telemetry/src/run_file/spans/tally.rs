@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use narrows_model::trace::Span;
 use rusqlite::{Connection, Row, params};
 
-use super::keyed::Keyed;
+use super::keyed::HashKeys;
 use crate::run_file::intern::Strings;
 use crate::run_file::words::{kind_number, signed, status_number};
 
@@ -20,14 +20,14 @@ const OTHER_NAMES: &str = "(other names)";
 
 /// A kind of spans. Texts are ids of `strings`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Counted {
+pub(super) struct SpanClass {
     service: i64,
     name: i64,
     kind: u8,
     status: u8,
 }
 
-impl Counted {
+impl SpanClass {
     pub(super) fn new(service: i64, name: i64, span: &Span) -> Self {
         Self::of_numbers(service, name, kind_number(span.kind) as u8, status_number(span.status) as u8)
     }
@@ -40,13 +40,13 @@ impl Counted {
 
 /// Counts since the last commit.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Added {
+pub(super) struct CountDelta {
     arrived: u64,
     kept: i64,
     weight: f64,
 }
 
-impl Added {
+impl CountDelta {
     /// A span that is kept and stood for `weight` when it came.
     pub(super) fn kept(weight: f64) -> Self {
         Self { arrived: 1, kept: 1, weight }
@@ -67,8 +67,8 @@ impl Added {
 #[derive(Debug)]
 pub(super) struct Tally {
     trial: i64,
-    added: HashMap<Counted, Added, Keyed>,
-    dirty: Vec<Counted>,
+    added: HashMap<SpanClass, CountDelta, HashKeys>,
+    dirty: Vec<SpanClass>,
 }
 
 impl Tally {
@@ -76,8 +76,8 @@ impl Tally {
     pub(super) fn load(connection: &Connection, trial: i64) -> rusqlite::Result<Self> {
         let sql = "SELECT service, name, kind, status FROM span_count_rows WHERE trial = ?1 LIMIT ?2";
         let kind_of = |row: &Row<'_>| {
-            let kind = Counted { service: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, status: row.get(3)? };
-            Ok((kind, Added::default()))
+            let kind = SpanClass { service: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, status: row.get(3)? };
+            Ok((kind, CountDelta::default()))
         };
         let mut kinds = connection.prepare(sql)?;
         let added = kinds.query_map((trial, 2 * KINDS_MAX as i64), kind_of)?.collect::<rusqlite::Result<_>>()?;
@@ -91,12 +91,12 @@ impl Tally {
         connection: &Connection,
         strings: &mut Strings,
         span: &Span,
-    ) -> rusqlite::Result<Counted> {
+    ) -> rusqlite::Result<SpanClass> {
         let mut id = |text: &str, kinds_max: usize| match self.added.len() < kinds_max {
             true => strings.id(connection, text),
             false => strings.known(connection, text)?.map_or_else(|| strings.id(connection, OTHER_NAMES), Ok),
         };
-        Ok(Counted::new(id(&span.service, 2 * KINDS_MAX)?, id(&span.name, KINDS_MAX)?, span))
+        Ok(SpanClass::new(id(&span.service, 2 * KINDS_MAX)?, id(&span.name, KINDS_MAX)?, span))
     }
 
     /// Counts what arrived.
@@ -104,8 +104,8 @@ impl Tally {
         &mut self,
         connection: &Connection,
         strings: &mut Strings,
-        mut counted: Counted,
-        more: Added,
+        mut counted: SpanClass,
+        more: CountDelta,
     ) -> rusqlite::Result<()> {
         if self.added.len() >= KINDS_MAX && !self.added.contains_key(&counted) {
             counted.name = strings.id(connection, OTHER_NAMES)?;
@@ -131,8 +131,8 @@ impl Tally {
         let mut insert = connection.prepare_cached(sql)?;
         for counted in self.dirty.drain(..) {
             let Some(added) = self.added.get_mut(&counted) else { continue };
-            let Counted { service, name, kind, status } = counted;
-            let Added { arrived, kept, weight } = std::mem::take(added);
+            let SpanClass { service, name, kind, status } = counted;
+            let CountDelta { arrived, kept, weight } = std::mem::take(added);
             insert.execute(params![self.trial, service, name, kind, status, signed(arrived), kept, weight])?;
         }
         Ok(())

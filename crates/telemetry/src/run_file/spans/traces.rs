@@ -8,27 +8,27 @@ use std::collections::HashMap;
 use narrows_model::trace::{TraceId, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::keyed::Keyed;
+use super::keyed::HashKeys;
 
 /// Most traces of one generation.
 const GENERATION_MAX: usize = 65_536;
 
 /// A trace that is in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownTrace {
     pub(super) id: i64,
 }
 
 /// The traces of one trial.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
-    recent: HashMap<TraceId, Known, Keyed>,
-    older: HashMap<TraceId, Known, Keyed>,
+    recent: HashMap<TraceId, KnownTrace, HashKeys>,
+    older: HashMap<TraceId, KnownTrace, HashKeys>,
 }
 
 impl Traces {
     /// A trace that was seen not long ago.
-    pub(super) fn recall(&mut self, trace: &TraceId) -> Option<Known> {
+    pub(super) fn recall(&mut self, trace: &TraceId) -> Option<KnownTrace> {
         if let Some(known) = self.recent.get(trace) {
             return Some(*known);
         }
@@ -43,7 +43,7 @@ impl Traces {
         connection: &Connection,
         trial: i64,
         trace: &TraceId,
-    ) -> rusqlite::Result<Option<Known>> {
+    ) -> rusqlite::Result<Option<KnownTrace>> {
         let found = find(connection, trial, trace)?;
         found.into_iter().for_each(|known| self.remember(trace, known));
         Ok(found)
@@ -56,11 +56,11 @@ impl Traces {
         trial: i64,
         trace: &TraceId,
         weight: u32,
-    ) -> rusqlite::Result<Known> {
+    ) -> rusqlite::Result<KnownTrace> {
         let insert = "INSERT INTO trace_rows (trial, trace_id, weight) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let known = match connection.prepare_cached(insert)?.execute(params![trial, trace, weight])? {
-            0 => find(connection, trial, trace)?.unwrap_or(Known { id: 0 }),
-            _ => Known { id: connection.last_insert_rowid() },
+            0 => find(connection, trial, trace)?.unwrap_or(KnownTrace { id: 0 }),
+            _ => KnownTrace { id: connection.last_insert_rowid() },
         };
         self.remember(trace, known);
         Ok(known)
@@ -78,7 +78,7 @@ impl Traces {
         self.older.clear();
     }
 
-    fn remember(&mut self, trace: &TraceId, known: Known) {
+    fn remember(&mut self, trace: &TraceId, known: KnownTrace) {
         if self.recent.len() >= GENERATION_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
@@ -86,8 +86,8 @@ impl Traces {
     }
 }
 
-fn find(connection: &Connection, trial: i64, trace: &TraceId) -> rusqlite::Result<Option<Known>> {
+fn find(connection: &Connection, trial: i64, trace: &TraceId) -> rusqlite::Result<Option<KnownTrace>> {
     let sql = "SELECT id FROM trace_rows WHERE trace_hex = ?1 AND trial = ?2";
     let mut find = connection.prepare_cached(sql)?;
-    find.query_row(params![hex(trace), trial], |row| Ok(Known { id: row.get(0)? })).optional()
+    find.query_row(params![hex(trace), trial], |row| Ok(KnownTrace { id: row.get(0)? })).optional()
 }

@@ -179,8 +179,8 @@ fn what_may_not_be_read_is_absent_and_said() {
     let denied = scanner.absent().1;
     let absent = (details.disk.is_none(), details.pss_bytes.is_none(), details.descriptors.is_none());
     assert_eq!(absent, (!may_read, !may_read, !may_read));
-    let all = Denied { pss: true, disk: true, descriptors: true, network: true };
-    assert_eq!(denied, if may_read { Denied::default() } else { all });
+    let all = DeniedFigures { pss: true, disk: true, descriptors: true, network: true };
+    assert_eq!(denied, if may_read { DeniedFigures::default() } else { all });
     std::fs::set_permissions(format!("{}/10/fd", tree.path()), std::fs::Permissions::from_mode(0o700)).unwrap();
     std::fs::set_permissions(format!("{}/10/ns", tree.path()), std::fs::Permissions::from_mode(0o700)).unwrap();
 }

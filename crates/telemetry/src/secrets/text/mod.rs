@@ -21,11 +21,11 @@
 
 use std::ops::Range;
 
-use super::apart::{Role, Waiting, role};
+use super::apart::{PendingHalf, Role, role};
 use super::arguments::password_of_user;
-use super::decoded::Decoded;
+use super::decoded::DecodedText;
 use super::keys::{ends_in, is_count, is_secret_key};
-use super::programs::{self, Held, Program};
+use super::programs::{self, OptionValue, Program};
 use super::{Places, REDACTED, dsn, marks, markup, statement, url};
 
 mod value;
@@ -67,7 +67,7 @@ pub(super) fn find(text: &str, places: &mut Places) {
     if marks.is_marked {
         find_as_written(text, places);
     }
-    let decoded = if marks.is_encoded { Decoded::of(text) } else { None };
+    let decoded = if marks.is_encoded { DecodedText::of(text) } else { None };
     if let Some(decoded) = decoded.filter(|decoded| marks::in_text(&decoded.text).is_marked) {
         let mut found = Places::new();
         find_as_written(&decoded.text, &mut found);
@@ -76,7 +76,7 @@ pub(super) fn find(text: &str, places: &mut Places) {
 }
 
 fn find_as_written(text: &str, places: &mut Places) {
-    let (mut offset, mut waiting) = (0, Waiting::default());
+    let (mut offset, mut waiting) = (0, PendingHalf::default());
     for line in text.split_inclusive('\n') {
         let text = line.trim_end_matches(['\n', '\r']);
         let (no_query_before, program) = (0, (0, None));
@@ -102,7 +102,7 @@ struct Line<'a> {
     no_query_before: usize,
     /// End of the words examined so far, and the last program name among them.
     program: (usize, Option<&'static Program>),
-    waiting: &'a mut Waiting,
+    waiting: &'a mut PendingHalf,
     places: &'a mut Places,
 }
 
@@ -331,7 +331,7 @@ impl Line<'_> {
             None => &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())],
         };
         let Some(held) = self.program_before(at).and_then(|program| program.held(word)) else { return };
-        let (Held::Password(length) | Held::User(length)) = held;
+        let (OptionValue::Password(length) | OptionValue::User(length)) = held;
         let start = at + length;
         let argument = if length == word.len() {
             self.next_argument(start)
@@ -340,8 +340,8 @@ impl Line<'_> {
             if is_quoted { self.closed_end(start) } else { Some(start..at + word.len()) }
         };
         let place = argument.and_then(|place| match held {
-            Held::Password(_) => Some(place),
-            Held::User(_) => password_of_user(&self.text[..place.end], place.start),
+            OptionValue::Password(_) => Some(place),
+            OptionValue::User(_) => password_of_user(&self.text[..place.end], place.start),
         });
         if let Some(place) = place {
             self.mark(place);

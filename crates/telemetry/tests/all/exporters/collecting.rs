@@ -10,14 +10,14 @@ use narrows_telemetry::{Kept, Receipt, Store};
 use tokio::sync::oneshot;
 
 /// Telemetry that has arrived when the program has ended.
-pub(crate) struct Collected {
+pub(crate) struct Collection {
     pub(crate) spans: Vec<Span>,
     points: Vec<(SeriesKey, Point)>,
     logs: Vec<LogLine>,
     stats: ReceiverStats,
 }
 
-pub(crate) struct Collecting {
+pub(crate) struct Collector {
     receiver: Receiver,
     memory: Arc<Memory>,
 }
@@ -50,12 +50,12 @@ impl Store for Memory {
     }
 }
 
-impl Collected {
-    pub(crate) fn start() -> Collecting {
+impl Collection {
+    pub(crate) fn start() -> Collector {
         let memory = Arc::new(Memory::default());
         let any = "127.0.0.1:0".parse().unwrap();
         let receiver = Receiver::start(&[any], Arc::clone(&memory) as Arc<dyn Store>, Weights::new()).unwrap();
-        Collecting { receiver, memory }
+        Collector { receiver, memory }
     }
 
     /// Nothing that the program sent was refused.
@@ -83,16 +83,16 @@ impl Collected {
     }
 }
 
-impl Collecting {
+impl Collector {
     pub(crate) fn address(&self) -> SocketAddr {
         self.receiver.local_addr()
     }
 
-    pub(crate) fn end(self) -> Collected {
+    pub(crate) fn end(self) -> Collection {
         let stats = self.receiver.stop();
         let take = |spans: &Mutex<Vec<Span>>| std::mem::take(&mut *spans.lock().unwrap());
         let points = std::mem::take(&mut *self.memory.points.lock().unwrap());
         let logs = std::mem::take(&mut *self.memory.logs.lock().unwrap());
-        Collected { spans: take(&self.memory.spans), points, logs, stats }
+        Collection { spans: take(&self.memory.spans), points, logs, stats }
     }
 }

@@ -3,12 +3,12 @@
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::EXCEPTIONS;
 
-use super::collecting::Collected;
+use super::collecting::Collection;
 
 pub(crate) const SERVICE: &str = "exporter";
 
 /// In what the programs differ.
-pub(crate) struct Expected {
+pub(crate) struct Expectation {
     /// The routes that the server's spans name, where its library knows routes.
     pub(crate) routes: Option<[&'static str; 2]>,
     /// The type of the exception that `/boom` records.
@@ -16,7 +16,7 @@ pub(crate) struct Expected {
 }
 
 /// Both requests are there as a client's span and, below it, a server's, with what they were about.
-pub(crate) fn check(collected: &Collected, protocol: &str, expected: &Expected) {
+pub(crate) fn check(collected: &Collection, protocol: &str, expected: &Expectation) {
     collected.is_whole();
     let of_kind = |kind| collected.spans.iter().filter(move |span| span.kind == kind);
     for (i, (path, status)) in [("/hello", 200), ("/boom", 500)].into_iter().enumerate() {

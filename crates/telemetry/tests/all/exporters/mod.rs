@@ -11,8 +11,8 @@ use std::path::Path;
 
 use narrows_testing::{ForeignProgram, NPM_INSTALL, PIP_INSTALL, foreign_command, succeed};
 
-use collecting::Collected;
-use exchange::Expected;
+use collecting::Collection;
+use exchange::Expectation;
 
 const SKIP_VARIABLE: &str = "NARROWS_TEST_SKIP_EXPORTERS";
 const ROOT: &str = env!("CARGO_TARGET_TMPDIR");
@@ -32,7 +32,7 @@ fn python_flask_and_urllib() {
     let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(&folder, protocol, &[".venv/bin/opentelemetry-instrument", ".venv/bin/python", "app.py"]);
-        let expected = Expected { routes: Some(["/hello/<name>", "/boom"]), exception: Some("ValueError") };
+        let expected = Expectation { routes: Some(["/hello/<name>", "/boom"]), exception: Some("ValueError") };
         exchange::check(&collected, protocol, &expected);
         collected.has_points("http.server.request.duration.count");
         collected.has_line_of_a_trace("greeting world");
@@ -56,7 +56,7 @@ fn node_http() {
     for protocol in ["http/json", "grpc", "http/protobuf"] {
         let program = ["node", "--require", "@opentelemetry/auto-instrumentations-node/register", "app.js"];
         let collected = run(&folder, protocol, &program);
-        exchange::check(&collected, protocol, &Expected { routes: None, exception: None });
+        exchange::check(&collected, protocol, &Expectation { routes: None, exception: None });
         collected.has_points("http.server.request.duration.count");
     }
 }
@@ -85,7 +85,7 @@ fn java_agent() {
     let agent = format!("-javaagent:{agent}");
     for protocol in ["http/protobuf", "grpc"] {
         let collected = run(&folder, protocol, &["java", "-XX:TieredStopAtLevel=1", &agent, "-cp", ".", "App"]);
-        exchange::check(&collected, protocol, &Expected { routes: Some(["/hello", "/boom"]), exception: None });
+        exchange::check(&collected, protocol, &Expectation { routes: Some(["/hello", "/boom"]), exception: None });
         collected.has_points("http.server.request.duration.count");
     }
 }
@@ -106,7 +106,7 @@ fn go_otelhttp() {
     let Some(folder) = program.installed(ROOT.as_ref()) else { return };
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(&folder, protocol, &["./exporters"]);
-        exchange::check(&collected, protocol, &Expected { routes: None, exception: Some("*errors.errorString") });
+        exchange::check(&collected, protocol, &Expectation { routes: None, exception: Some("*errors.errorString") });
         collected.has_points("http.server.request.duration.count");
     }
 }
@@ -122,14 +122,14 @@ fn rust_opentelemetry_otlp() {
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(folder.path(), protocol, &program);
         let routes = Some(["/hello/{name}", "/boom"]);
-        exchange::check(&collected, protocol, &Expected { routes, exception: None });
+        exchange::check(&collected, protocol, &Expectation { routes, exception: None });
         collected.has_points("http.server.request.duration.count");
     }
 }
 
 /// Runs a program to its end with a receiver of its own, whose address is all that it gets.
-fn run(folder: &Path, protocol: &str, program: &[&str]) -> Collected {
-    let collecting = Collected::start();
+fn run(folder: &Path, protocol: &str, program: &[&str]) -> Collection {
+    let collecting = Collection::start();
     let settings = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collecting.address())),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol.to_owned()),

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
     use crate::otlp::Weights;
-    use crate::otlp::convert::{Converted, spans, spans_to_keep};
+    use crate::otlp::convert::{Conversion, spans, spans_to_keep};
     use crate::otlp::request::Format;
 
     fn attribute(key: &str, value: Any) -> KeyValue {
@@ -119,7 +119,7 @@ mod tests {
         otlp::TracesData { resource_spans }.encode_to_vec()
     }
 
-    fn kept(request: &[u8]) -> (Packed, Converted<Span>) {
+    fn kept(request: &[u8]) -> (Packed, Conversion<Span>) {
         spans_to_keep(request, Format::Protobuf, &Weights::new()).unwrap()
     }
 

@@ -1,8 +1,8 @@
 //! Packs spans.
 
 use super::super::Origin;
-use super::super::plain::{self, Scalar, Walked};
-use super::super::spans::Checked;
+use super::super::plain::{self, PlainSpan, Scalar};
+use super::super::spans::SpanHead;
 use super::*;
 use crate::otlp::weights::Rule;
 use crate::secrets::{TextKind, are_public, is_plain_text};
@@ -66,7 +66,7 @@ impl Packer {
             put_value(attributes, keys.list[at].kind, value)
         })?;
         let ids = [span.trace_id, span.span_id, span.parent_span_id];
-        let ids = Checked::these(ids, span.start_unix_nano, span.end_unix_nano).ok()?;
+        let ids = SpanHead::these(ids, span.start_unix_nano, span.end_unix_nano).ok()?;
         if !are_public(span.name, span.status.as_ref().map_or("", |status| &status.message)) {
             return None;
         }
@@ -98,7 +98,7 @@ impl Packer {
         }
     }
 
-    fn put(&mut self, span: &Walked<'_>, attributes: u16) {
+    fn put(&mut self, span: &PlainSpan<'_>, attributes: u16) {
         let bytes = &mut self.packed.bytes;
         bytes.push(SPAN);
         bytes.extend_from_slice(span.trace_id);

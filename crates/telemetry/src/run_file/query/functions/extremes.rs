@@ -9,7 +9,7 @@ use rusqlite::functions::{Aggregate, Context};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Result};
 
-use super::super::budget::{Budget, Held};
+use super::super::budget::{Allocation, Budget};
 use super::FLAGS;
 use super::arguments::Number;
 
@@ -28,12 +28,12 @@ struct Extreme {
 struct Best {
     row: Option<(Value, Value)>,
     budget: Arc<Budget>,
-    held: Held,
+    held: Allocation,
 }
 
 impl Aggregate<Best, Value> for Extreme {
     fn init(&self, _: &mut Context<'_>) -> Result<Best> {
-        Ok(Best { row: None, budget: Arc::clone(&self.budget), held: Held::new(&self.budget) })
+        Ok(Best { row: None, budget: Arc::clone(&self.budget), held: Allocation::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, best: &mut Best) -> Result<()> {
@@ -43,7 +43,7 @@ impl Aggregate<Best, Value> for Extreme {
         }
         if best.row.as_ref().is_none_or(|(before, _)| order(by, before.into()) == self.wins) {
             let row = (context.get::<Value>(0)?, context.get::<Value>(1)?);
-            let mut held = Held::new(&best.budget);
+            let mut held = Allocation::new(&best.budget);
             held.take(bytes(&row.0) + bytes(&row.1))?;
             best.held = held;
             best.row = Some(row);

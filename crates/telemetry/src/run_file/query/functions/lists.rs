@@ -11,7 +11,7 @@ use rusqlite::functions::{Aggregate, Context};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::super::budget::{Budget, Held};
+use super::super::budget::{Allocation, Budget};
 use super::arguments::integer;
 use super::{FLAGS, wrong};
 
@@ -59,14 +59,14 @@ struct Elements {
     count: usize,
     count_max: usize,
     seen: HashSet<String>,
-    held: Held,
+    held: Allocation,
 }
 
 impl Aggregate<Elements, String> for List {
     fn init(&self, context: &mut Context<'_>) -> Result<Elements> {
         let asked = if context.len() > 1 { integer(context, 1) } else { None };
         let count_max = asked.map_or(ELEMENTS_MAX, |asked| usize::try_from(asked).unwrap_or(0).min(ELEMENTS_MAX));
-        let held = Held::new(&self.budget);
+        let held = Allocation::new(&self.budget);
         Ok(Elements { json: String::new(), count: 0, count_max, seen: HashSet::new(), held })
     }
 

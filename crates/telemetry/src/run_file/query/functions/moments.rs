@@ -36,19 +36,19 @@ struct Moment {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Moments {
     count: f64,
     mean: f64,
     /// Squares of the distances from the mean, added up.
     squares: f64,
 }
 
-impl Aggregate<Seen, Option<f64>> for Moment {
-    fn init(&self, _: &mut Context<'_>) -> Result<Seen> {
-        Ok(Seen::default())
+impl Aggregate<Moments, Option<f64>> for Moment {
+    fn init(&self, _: &mut Context<'_>) -> Result<Moments> {
+        Ok(Moments::default())
     }
 
-    fn step(&self, context: &mut Context<'_>, seen: &mut Seen) -> Result<()> {
+    fn step(&self, context: &mut Context<'_>, seen: &mut Moments) -> Result<()> {
         if let Some(value) = number(context, 0).map(Number::as_f64) {
             seen.count += 1.0;
             let distance = value - seen.mean;
@@ -58,7 +58,7 @@ impl Aggregate<Seen, Option<f64>> for Moment {
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, seen: Option<Seen>) -> Result<Option<f64>> {
+    fn finalize(&self, _: &mut Context<'_>, seen: Option<Moments>) -> Result<Option<f64>> {
         let Some(seen) = seen.filter(|seen| seen.count > 0.0) else { return Ok(None) };
         let divisor = match self.of {
             Of::Sample => (seen.count - 1.0).max(1.0),

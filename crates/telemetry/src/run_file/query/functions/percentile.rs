@@ -9,13 +9,13 @@ use rusqlite::functions::{Aggregate, Context};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 
-use super::super::budget::{Budget, Held};
+use super::super::budget::{Allocation, Budget};
 use super::arguments::{Number, number};
 use super::{FLAGS, wrong};
 
 pub(super) fn register(connection: &Connection, budget: &Arc<Budget>) -> Result<()> {
     connection.create_aggregate_function("percentile", 2, FLAGS, Percentile { budget: Arc::clone(budget) })?;
-    connection.create_aggregate_function("percentilew", 3, FLAGS, Weighted { budget: Arc::clone(budget) })
+    connection.create_aggregate_function("percentilew", 3, FLAGS, WeightedPercentile { budget: Arc::clone(budget) })
 }
 
 /// The argument that says which percentile: 0 to 100.
@@ -34,12 +34,12 @@ struct Percentile {
 struct Values {
     values: Vec<Number>,
     share: f64,
-    held: Held,
+    held: Allocation,
 }
 
 impl Aggregate<Values, Value> for Percentile {
     fn init(&self, context: &mut Context<'_>) -> Result<Values> {
-        Ok(Values { values: Vec::new(), share: share_of(context, 1)?, held: Held::new(&self.budget) })
+        Ok(Values { values: Vec::new(), share: share_of(context, 1)?, held: Allocation::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut Values) -> Result<()> {
@@ -65,19 +65,19 @@ fn rank(share: f64, count: usize) -> usize {
     ((exact - 1e-9 * count as f64).ceil().max(1.0) as usize).min(count) - 1
 }
 
-struct Weighted {
+struct WeightedPercentile {
     budget: Arc<Budget>,
 }
 
 struct WeightedValues {
     values: Vec<(Number, f64)>,
     share: f64,
-    held: Held,
+    held: Allocation,
 }
 
-impl Aggregate<WeightedValues, Value> for Weighted {
+impl Aggregate<WeightedValues, Value> for WeightedPercentile {
     fn init(&self, context: &mut Context<'_>) -> Result<WeightedValues> {
-        Ok(WeightedValues { values: Vec::new(), share: share_of(context, 2)?, held: Held::new(&self.budget) })
+        Ok(WeightedValues { values: Vec::new(), share: share_of(context, 2)?, held: Allocation::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut WeightedValues) -> Result<()> {
