@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use narrows_lab::experiment::Experiment;
-use narrows_lab::run::{Begin, Ended, Options, Order, run};
+use narrows_lab::run::{Begin, Options, Order, RunEnd, run};
 use narrows_model::comparison::Outcome as Concluded;
 use narrows_model::run::RunState;
 
@@ -15,7 +15,7 @@ use crate::{commands, stderr};
 
 /// An experiment to run, and its options.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RunOptions<'a> {
     pub(crate) experiment: &'a Experiment,
     /// The variants to run; all when empty.
     pub(crate) variants: &'a [String],
@@ -38,7 +38,7 @@ pub(crate) enum Form {
 }
 
 /// Runs an experiment with its progress on standard error, then prints what it showed.
-pub(crate) fn run_and_tell(wanted: &Wanted<'_>, form: Form) -> Result<(Ended, Concluded), Failure> {
+pub(crate) fn run_and_tell(wanted: &RunOptions<'_>, form: Form) -> Result<(RunEnd, Concluded), Failure> {
     let stop = stop_flag()?;
     let ended = run_until(wanted, &stop)?;
     let outcome = narrows_lab::conclude::outcome(wanted.path)?;
@@ -53,7 +53,7 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>, form: Form) -> Result<(Ended, Co
 }
 
 /// Runs an experiment with its progress on standard error until its end, or until `stop` is set.
-pub(crate) fn run_until(wanted: &Wanted<'_>, stop: &AtomicBool) -> Result<Ended, Failure> {
+pub(crate) fn run_until(wanted: &RunOptions<'_>, stop: &AtomicBool) -> Result<RunEnd, Failure> {
     let options = Options {
         experiment: wanted.experiment,
         variants: wanted.variants.to_vec(),
@@ -83,7 +83,7 @@ pub(crate) fn guard_command() -> Result<Vec<String>, Failure> {
 }
 
 /// The failure of a run that did not come to its end. `next` is what can be done with its run file.
-pub(crate) fn unfinished(ended: Ended, path: &Path, next: &str) -> Failure {
+pub(crate) fn unfinished(ended: RunEnd, path: &Path, next: &str) -> Failure {
     let shown = path.display();
     if ended.state == RunState::Interrupted {
         return Failure::new(format!("interrupted; {shown} keeps what was measured")).hint(next);

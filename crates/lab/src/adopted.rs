@@ -18,13 +18,13 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The adopted children that are known of.
 #[derive(Debug)]
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedChildren {
     /// Children that are not a trial's: those there were at the beginning, the guard among them.
     own: BTreeSet<i32>,
     known: BTreeSet<Identity>,
 }
 
-impl Adopted {
+impl AdoptedChildren {
     /// Makes this process adopt orphans from now on. Children there are now are never touched.
     pub(crate) fn start() -> Self {
         // Where the kernel refuses, orphans go elsewhere; the mark then finds those that kept their environment.

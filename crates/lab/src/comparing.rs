@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{BoundCommand, Experiment};
 use crate::progress::{Event, Progress};
-use crate::run::{Begin, Ended, Options, Order, run_with};
+use crate::run::{Begin, Options, Order, RunEnd, run_with};
 use crate::trial::{Bench, Next, Running, Work};
 use crate::{Error, environment, plan};
 
@@ -30,7 +30,7 @@ const PLAN: &str = "comparison_plan";
 
 /// Subject and rules of a comparison.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct ComparisonRequest<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// The variant to compare with.
@@ -53,9 +53,9 @@ pub struct Wanted<'a> {
 
 /// How a comparison ended.
 #[derive(Debug)]
-pub struct Compared {
+pub struct ComparisonEnd {
     /// How the run did.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// The verdict on what was measured; `None` if that is too little.
     pub proof: Option<Proof>,
 }
@@ -63,8 +63,12 @@ pub struct Compared {
 /// Compares. `stop` ends it early, in order.
 ///
 /// # Errors
-/// When it could not begin. What happens later is in [`Compared`].
-pub fn compare(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Compared, Error> {
+/// When it could not begin. What happens later is in [`ComparisonEnd`].
+pub fn compare(
+    wanted: &ComparisonRequest<'_>,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<ComparisonEnd, Error> {
     let (before, after) = (wanted.before.clone(), wanted.after.clone());
     if before == after {
         return Err(Error::Compare(proof::Refusal::Same { label: before }));
@@ -82,7 +86,7 @@ pub fn compare(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progre
         begin: Begin::Fresh,
         guard_command: wanted.guard_command.clone(),
     };
-    let mut comparing = Comparing {
+    let mut comparing = ComparisonWork {
         rules: Rules::new(wanted.pairs),
         plan: KeptPlan { before, after, planned: wanted.pairs, seed },
         question: wanted.question,
@@ -91,7 +95,7 @@ pub fn compare(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progre
         proof: None,
     };
     let ended = run_with(&options, &mut comparing, stop, progress)?;
-    Ok(Compared { ended, proof: comparing.proof })
+    Ok(ComparisonEnd { ended, proof: comparing.proof })
 }
 
 /// The plan of a comparison, as a run file keeps it.
@@ -132,7 +136,7 @@ pub(crate) fn refuse_to_resume(reader: &Reader, path: &Path) -> Result<(), Error
 }
 
 /// The work of every trial of a comparison.
-struct Comparing {
+struct ComparisonWork {
     rules: Rules,
     plan: KeptPlan,
     question: Question,
@@ -141,7 +145,7 @@ struct Comparing {
     proof: Option<Proof>,
 }
 
-impl Work for Comparing {
+impl Work for ComparisonWork {
     fn work(
         &mut self,
         bench: &mut Bench<'_>,
@@ -195,7 +199,7 @@ impl Work for Comparing {
     }
 }
 
-impl Comparing {
+impl ComparisonWork {
     fn sides(&self) -> (Side<'_>, Side<'_>) {
         let side = |label, trials| Side { label, trials };
         (side(self.plan.before.as_str(), self.old.as_slice()), side(self.plan.after.as_str(), self.new.as_slice()))

@@ -20,7 +20,7 @@ use narrows_predict::{Order, score_run};
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
-use crate::experiment::Recorded;
+use crate::experiment::RecordedExperiment;
 use crate::{Error, comparing, judging};
 
 /// Part of a run.
@@ -58,8 +58,8 @@ pub fn outcome_beside<E: From<Error>>(
 ) -> Result<Outcome, E> {
     let evidence = evidence(path, TraceLimit::default())?;
     let notes = notes_of(&evidence.run.experiment)?;
-    let own = Recorded::read(&evidence.run.experiment_source);
-    Ok(conclude(evidence, &Recorded { notes, ..own }))
+    let own = RecordedExperiment::read(&evidence.run.experiment_source);
+    Ok(conclude(evidence, &RecordedExperiment { notes, ..own }))
 }
 
 /// The evidence of a run, as it is concluded from, with so many traces: from a run file, or from a file of evidence with
@@ -79,15 +79,15 @@ fn evidence_within(path: &Path, limit: TraceLimit, within: &TimeRange) -> Result
         return read_evidence(path).map_err(|source| Error::Evidence { path: path.to_owned(), source });
     }
     let mut evidence = Reader::open(path)?.evidence_within(limit, within)?;
-    let experiment = Recorded::read(&evidence.run.experiment_source);
+    let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
     evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
     Ok(evidence)
 }
 
-fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), Error> {
+fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExperiment), Error> {
     let evidence = evidence_within(path, TraceLimit::default(), &selection.within)?;
     let evidence = selected(evidence, path, selection)?;
-    let experiment = Recorded::read(&evidence.run.experiment_source);
+    let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
     Ok((conclude(evidence, &experiment), experiment))
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     Ok(())
 }
 
-fn conclude(evidence: RunEvidence, experiment: &Recorded) -> Outcome {
+fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
     let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
@@ -218,7 +218,7 @@ fn scored(outcome: &Outcome, request_parameters: &BTreeSet<String>, order: Order
 
 /// Predictions from each trial, beside those that made the change, in any order.
 pub fn scored_in_any_order(outcome: &Outcome) -> Vec<Scored> {
-    let experiment = Recorded::read(&outcome.evidence.run.experiment_source);
+    let experiment = RecordedExperiment::read(&outcome.evidence.run.experiment_source);
     scored(outcome, &experiment.request_parameters, Order::Any)
 }
 

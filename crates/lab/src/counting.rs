@@ -67,7 +67,7 @@ pub(crate) struct Candidate {
 
 /// The most recently counted requests.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct RecentRequests {
     recent: HashSet<u64>,
     older: HashSet<u64>,
     generation_max: usize,
@@ -126,13 +126,13 @@ fn fold_minute(mut rows: Vec<&mut Second>) {
     rows.into_iter().for_each(|row| row.latency.give_buckets_to(&mut holder.latency));
 }
 
-impl Default for Known {
+impl Default for RecentRequests {
     fn default() -> Self {
         Self::with_generation(KNOWN_OF_FILES)
     }
 }
 
-impl Known {
+impl RecentRequests {
     /// Known requests among spans that senders deliver as they happen.
     pub(crate) fn of_senders() -> Self {
         Self::with_generation(KNOWN_OF_SENDERS)
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn requests_are_known_again_for_a_while_and_memory_has_a_bound() {
-        let mut known = Known::with_generation(100);
+        let mut known = RecentRequests::with_generation(100);
         for hash in 0..1_000 {
             assert!(known.is_new(candidate(hash)));
             assert!(!known.is_new(candidate(hash.saturating_sub(99))), "{hash}");

@@ -144,7 +144,7 @@ fn lead_a_session(command: &mut Command) {
 
 /// State of a guard.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Watched {
+struct GuardState {
     marker: Option<String>,
     /// Leaders of process groups.
     groups: BTreeSet<Identity>,
@@ -154,7 +154,7 @@ struct Watched {
     done: bool,
 }
 
-impl Watched {
+impl GuardState {
     fn hear(&mut self, line: &str) {
         let (word, value) = line.split_once(' ').unwrap_or((line, ""));
         match (word, value.parse::<Identity>()) {
@@ -199,7 +199,7 @@ impl Watched {
 
 /// The guard's whole life: listens until the pipe closes, then ends and removes what is left unless told `done`.
 pub fn watch(input: impl BufRead) {
-    let mut watched = Watched::default();
+    let mut watched = GuardState::default();
     for line in input.lines() {
         match line {
             Ok(line) => watched.hear(&line),
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_guard_knows_what_it_was_told() {
-        let mut watched = Watched::default();
+        let mut watched = GuardState::default();
         for line in [
             "marker ab12",
             "group 77 5",
@@ -267,7 +267,7 @@ mod tests {
         }
         assert_eq!(
             watched,
-            Watched {
+            GuardState {
                 marker: Some("ab12".into()),
                 groups: BTreeSet::from([Identity { pid: 78, started_ticks: 6 }]),
                 processes: BTreeSet::from([Identity { pid: 9, started_ticks: 1 }]),

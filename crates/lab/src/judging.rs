@@ -57,7 +57,7 @@ mod tests {
         let program = LoadProgram { name: "k6".into(), thresholds, reported: Some(load) };
         let source =
             "objectives: [error_rate < 1%, p95 < 1s, rate >= 90/s, p99 < 1s, \"shop: p95 < 1s\", dropped_rate < 1%]";
-        let mut results = reported(&crate::experiment::Recorded::read(source).objectives, &load);
+        let mut results = reported(&crate::experiment::RecordedExperiment::read(source).objectives, &load);
         results.extend(super::thresholds(&program));
         let rows: Vec<_> = results.iter().map(|r| (r.text.as_str(), r.measured.as_str(), r.kept)).collect();
         let unknown = "not reported by the load's program";
@@ -93,7 +93,7 @@ mod tests {
         let rows = || rows.iter().map(|row| (row, Phase::Sending));
         let of = |request: &str| {
             let source = format!("objectives: [{{ objective: \"max < 5ms\", scenario: shop{request} }}]");
-            judged(&crate::experiment::Recorded::read(&source).objectives[0], rows()).kept
+            judged(&crate::experiment::RecordedExperiment::read(&source).objectives[0], rows()).kept
         };
         assert_eq!((of(", request: login"), of(", request: pay"), of("")), (Kept::Yes, Kept::No, Kept::No));
     }

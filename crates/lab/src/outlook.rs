@@ -33,7 +33,7 @@ const TIME_WORST_S: f64 = 1e9;
 /// Objectives, and the load so far.
 #[derive(Debug)]
 pub struct Outlook<'a> {
-    objectives: Vec<Followed<'a>>,
+    objectives: Vec<TrackedObjective<'a>>,
     scenarios: Vec<Ahead>,
     windows: WindowsUnderWay,
     /// The windows that count, in nanoseconds since the load's start.
@@ -45,7 +45,7 @@ pub struct Outlook<'a> {
 
 /// An objective and what it covers.
 #[derive(Debug)]
-struct Followed<'a> {
+struct TrackedObjective<'a> {
     objective: &'a Objective,
     /// Of the windows that count.
     tally: Tally,
@@ -58,7 +58,8 @@ impl<'a> Outlook<'a> {
     pub fn new(objectives: impl IntoIterator<Item = &'a Objective>, plan: &LoadPlan) -> Self {
         let windows = planned_windows(plan);
         let counted = windows.iter().filter(|window| window.kind != WindowKind::Warmup);
-        let follow = |objective| Followed { objective, tally: Tally::default(), ended: vec![0; plan.scenarios.len()] };
+        let follow =
+            |objective| TrackedObjective { objective, tally: Tally::default(), ended: vec![0; plan.scenarios.len()] };
         Self {
             windows: WindowsUnderWay::of(plan),
             objectives: objectives.into_iter().map(follow).collect(),
@@ -107,7 +108,7 @@ impl<'a> Outlook<'a> {
         self.scenarios.iter().all(|ahead| ahead.is_over(self.elapsed_ns))
     }
 
-    fn is_lost(&self, followed: &Followed<'_>) -> bool {
+    fn is_lost(&self, followed: &TrackedObjective<'_>) -> bool {
         if followed.tally.totals().seconds <= 0.0 {
             return false;
         }
@@ -127,7 +128,7 @@ impl<'a> Outlook<'a> {
     }
 
     /// The extremes of how the load may end: all that is left succeeds at once, succeeds as late as can be, fails.
-    fn futures(&self, followed: &Followed<'_>) -> [LoadTotals; 3] {
+    fn futures(&self, followed: &TrackedObjective<'_>) -> [LoadTotals; 3] {
         let (requests, iterations) = self.left(followed);
         let totals = followed.tally.totals();
         let future = |seconds: f64| LoadTotals { seconds, due: totals.due + iterations, ..totals.clone() };
@@ -144,7 +145,7 @@ impl<'a> Outlook<'a> {
     }
 
     /// The most requests that may still end and the most iterations that may still be due, of what an objective covers.
-    fn left(&self, followed: &Followed<'_>) -> (u64, u64) {
+    fn left(&self, followed: &TrackedObjective<'_>) -> (u64, u64) {
         let mut left = (0_u64, 0_u64);
         for (ahead, ended) in self.covered(followed) {
             let requests_each = if followed.objective.request.is_some() { 1 } else { ahead.requests_each };
@@ -156,13 +157,13 @@ impl<'a> Outlook<'a> {
     }
 
     /// The least time that will have counted at the end, in seconds.
-    fn soonest_s(&self, followed: &Followed<'_>) -> f64 {
+    fn soonest_s(&self, followed: &TrackedObjective<'_>) -> f64 {
         let until_ns = self.covered(followed).map(|(ahead, _)| ahead.lasts_until_ns()).max().unwrap_or(0);
         let counted_ns: i64 = self.counted.iter().map(|(start, end)| ((*end).min(until_ns) - start).max(0)).sum();
         followed.tally.totals().seconds.max(counted_ns as f64 / 1e9)
     }
 
-    fn covered<'b>(&'b self, followed: &'b Followed<'_>) -> impl Iterator<Item = (&'b Ahead, &'b u64)> {
+    fn covered<'b>(&'b self, followed: &'b TrackedObjective<'_>) -> impl Iterator<Item = (&'b Ahead, &'b u64)> {
         let is_covered = |ahead: &Ahead| followed.objective.scenario.as_ref().is_none_or(|name| *name == ahead.name);
         self.scenarios.iter().zip(&followed.ended).filter(move |(ahead, _)| is_covered(ahead))
     }

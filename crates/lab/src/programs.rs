@@ -41,7 +41,7 @@ impl Found {
 
 /// Part of a program that is not on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingPart {
     /// The program, or that of its tools which is not there.
     pub(crate) binary: &'static str,
     /// Where it was looked for, in words.
@@ -50,15 +50,15 @@ pub(crate) struct Missing {
 
 impl Program {
     /// Looks for it and its tools in `PATH` and in its folders.
-    pub(crate) fn find(&'static self) -> Result<Found, Missing> {
+    pub(crate) fn find(&'static self) -> Result<Found, MissingPart> {
         self.find_in(std::env::var_os("PATH"))
     }
 
-    fn find_in(&'static self, path: Option<OsString>) -> Result<Found, Missing> {
+    fn find_in(&'static self, path: Option<OsString>) -> Result<Found, MissingPart> {
         let folders: Vec<PathBuf> = std::env::split_paths(&path.unwrap_or_default())
             .chain(self.folders.iter().flat_map(|folder| with_versions(Path::new(folder))))
             .collect();
-        let missing = |binary| Missing { binary, places: self.places() };
+        let missing = |binary| MissingPart { binary, places: self.places() };
         let path = first_with(self.binary, &folders).ok_or_else(|| missing(self.binary))?;
         let beside = path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()));
         let near: Vec<PathBuf> = beside.into_iter().chain(folders).collect();

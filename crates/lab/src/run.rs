@@ -11,7 +11,7 @@ use narrows_telemetry::otlp::{Receiver, Weights};
 use narrows_telemetry::run_file::{Reader, RunFile};
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 
-use crate::adopted::Adopted;
+use crate::adopted::AdoptedChildren;
 use crate::experiment::{Experiment, Variant, redacted};
 use crate::guard::Guard;
 use crate::leftovers::{Leftovers, new_mark};
@@ -56,7 +56,7 @@ pub enum Begin {
 /// How a run ended. The run file is closed in each case, and whole unless the disk is full: then it holds what was written
 /// before.
 #[derive(Debug)]
-pub struct Ended {
+pub struct RunEnd {
     /// The state written into the file.
     pub state: RunState,
     /// Reason of its stop, if it is not complete.
@@ -64,8 +64,8 @@ pub struct Ended {
 }
 
 /// Runs the experiment. `stop` ends it early, in order: the trial under way becomes `interrupted`.
-/// Errors only when the run could not begin; what happens later is in [`Ended`].
-pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Ended, Error> {
+/// Errors only when the run could not begin; what happens later is in [`RunEnd`].
+pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<RunEnd, Error> {
     run_with(options, &mut PlannedLoad, stop, progress)
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn run_with(
     work: &mut dyn Work,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
-) -> Result<Ended, Error> {
+) -> Result<RunEnd, Error> {
     let (file, run, mut trials) = open(options)?;
     let todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
     progress.tell(&Event::RunStarted {
@@ -94,9 +94,9 @@ pub(crate) fn run_with(
         Err(_) => RunState::Failed,
     };
     match (concluded, file.finish(state)) {
-        (Ok(()), finished) => finished.map(|()| Ended { state, error: None }).map_err(Error::from),
+        (Ok(()), finished) => finished.map(|()| RunEnd { state, error: None }).map_err(Error::from),
         // The error of the run may also keep its file from being finished, and says more.
-        (Err(error), _) => Ok(Ended { state, error: Some(error) }),
+        (Err(error), _) => Ok(RunEnd { state, error: Some(error) }),
     }
 }
 
@@ -199,7 +199,7 @@ fn run_trials(
         weights,
         sampler: &sampler,
         guard,
-        adopted: Adopted::start(),
+        adopted: AdoptedChildren::start(),
         ports: Ports::new(),
         setups: Setups::default(),
         planned_faults: Vec::new(),

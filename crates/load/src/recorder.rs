@@ -14,7 +14,7 @@ use narrows_model::load::{ErrorKind, LoadSecond, Sample};
 
 use crate::outcome::Phases;
 use crate::random::Random;
-use crate::sampling::{Ended, Sampler};
+use crate::sampling::{FinishedRequest, Sampler};
 
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 const STATUSES: usize = 1000;
@@ -236,7 +236,7 @@ impl<'run> Recorder<'run> {
     }
 
     /// Counts a request that has just ended with a complete response.
-    pub(crate) fn completed(&mut self, at: usize, ended: &Ended) {
+    pub(crate) fn completed(&mut self, at: usize, ended: &FinishedRequest) {
         if let Some(count) = self.totals.statuses.get_mut(usize::from(ended.status)) {
             *count += 1;
         }
@@ -255,13 +255,13 @@ impl<'run> Recorder<'run> {
     }
 
     /// Counts a request that has just ended without a complete response.
-    pub(crate) fn failed(&mut self, at: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
+    pub(crate) fn failed(&mut self, at: usize, ended: FinishedRequest, kind: ErrorKind, cause: Cause) {
         self.caused(kind, cause);
         self.totals.last_done_ns = ended.done_ns;
         let row = &mut self.rows[at];
         row.bytes += ended.bytes;
         *row.errors.of_mut(kind) += 1;
-        self.samplers[at].offer(&Ended { error: Some(kind), ..ended }, &mut self.random);
+        self.samplers[at].offer(&FinishedRequest { error: Some(kind), ..ended }, &mut self.random);
     }
 
     /// Counts why a request failed.

@@ -26,7 +26,7 @@ pub(crate) struct Request {
     head: Vec<Piece>,
     body: Vec<Piece>,
     /// Rest of the request after a redirect; `None` if redirects are not followed.
-    redirected: Option<Box<Redirected>>,
+    redirected: Option<Box<RedirectHeads>>,
     method: String,
     /// The data sources that it draws from.
     pub(crate) sources_used: Vec<usize>,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
 
 /// Header sections for the hops after the first.
 #[derive(Debug)]
-struct Redirected {
+struct RedirectHeads {
     as_it_was: Vec<Piece>,
     without_body: Vec<Piece>,
 }
@@ -73,7 +73,7 @@ enum Piece {
 
 /// Values for the places of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Filling<'a> {
+pub(crate) struct RequestValues<'a> {
     pub(crate) sources: &'a Sources<'a>,
     /// Draws from each of the sources.
     pub(crate) draws: &'a [Draw],
@@ -116,7 +116,7 @@ impl Request {
     }
 
     /// Renders one request into `out`, replacing what was there.
-    pub(crate) fn render(&self, filling: Filling<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
+    pub(crate) fn render(&self, filling: RequestValues<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
         scratch.body.clear();
         append(&self.body, filling, 0, &mut scratch.body);
         out.clear();
@@ -128,7 +128,7 @@ impl Request {
     pub(crate) fn render_hop(
         &self,
         hop: &Hop,
-        filling: Filling<'_>,
+        filling: RequestValues<'_>,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> ResponseForm {
@@ -189,7 +189,7 @@ pub(crate) fn header_of<'a>(message: &'a [u8], name: &str) -> Option<&'a [u8]> {
     headers_of(message).find(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
 }
 
-fn append(pieces: &[Piece], filling: Filling<'_>, body_bytes: usize, out: &mut Vec<u8>) {
+fn append(pieces: &[Piece], filling: RequestValues<'_>, body_bytes: usize, out: &mut Vec<u8>) {
     for piece in pieces {
         match piece {
             Piece::Bytes(bytes) => out.extend_from_slice(bytes),
@@ -232,13 +232,13 @@ impl Compiler<'_> {
         std::mem::take(&mut self.pieces)
     }
 
-    fn redirected(&mut self, template: &RequestTemplate) -> Result<Redirected, Error> {
+    fn redirected(&mut self, template: &RequestTemplate) -> Result<RedirectHeads, Error> {
         self.headers(template)?;
         let as_it_was = self.taken();
         let mut bare = RequestTemplate { method: "GET".into(), body: None, ..template.clone() };
         bare.headers.retain(|(name, _)| !BODY_HEADERS.iter().any(|other| name.eq_ignore_ascii_case(other)));
         self.headers(&bare)?;
-        Ok(Redirected { as_it_was, without_body: self.taken() })
+        Ok(RedirectHeads { as_it_was, without_body: self.taken() })
     }
 
     fn request_line(&mut self, template: &RequestTemplate) -> Result<(), Error> {
@@ -428,7 +428,7 @@ mod tests {
         let trace = plan.tracing.map_or_else(TraceContext::default, |t| TraceContext::draw(t, &mut random));
         let mut out = b"left over".to_vec();
         sources.draw_all(&request.sources_used, &mut random, &mut draws).unwrap();
-        let filling = Filling { sources: &sources, draws: &draws, trace: &trace, session: None, now_ns: 0 };
+        let filling = RequestValues { sources: &sources, draws: &draws, trace: &trace, session: None, now_ns: 0 };
         request.render(filling, &mut Scratch::default(), &mut out);
         String::from_utf8(out).unwrap()
     }

@@ -17,14 +17,14 @@ use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::data::Sources;
 use crate::drivers::Driver;
-use crate::drivers::worker::{Shared, ThreadReport};
+use crate::drivers::worker::{LoadContext, ThreadReport};
 use crate::flows::Flows;
 use crate::outcome::{ArrivalTotals, LoadOutcome, Phases};
 use crate::random::Random;
 use crate::recorder::{Bounds, Message, Recorder, RowName};
 use crate::schedule::Schedule;
 use crate::tls::Encryption;
-use crate::validity::{Measured, judge};
+use crate::validity::{GeneratorFigures, judge};
 use crate::windows::bounds_ns;
 
 /// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
@@ -71,7 +71,7 @@ pub fn run(
     allow_open_files(users, threads)?;
     let sources = Sources::new(&plan.data);
     let deserted = AtomicBool::new(false);
-    let shared = Shared {
+    let shared = LoadContext {
         plan,
         clock,
         start_ns: clock.now_ns() + LEAD_NS,
@@ -100,7 +100,7 @@ fn allow_open_files(users: u64, threads: usize) -> Result<(), Error> {
 }
 
 fn run_threads(
-    shared: &Shared<'_>,
+    shared: &LoadContext<'_>,
     encryption: Option<&Encryption>,
     out: &SyncSender<LoadBatch>,
 ) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
@@ -136,7 +136,7 @@ fn run_threads(
     })
 }
 
-fn row_names(shared: &Shared<'_>) -> Vec<RowName> {
+fn row_names(shared: &LoadContext<'_>) -> Vec<RowName> {
     let scenario = |index: usize| shared.plan.scenarios[index].name.clone();
     let steps = shared.flows.steps().iter();
     steps.map(|step| RowName { scenario: scenario(step.scenario), request: step.name.clone() }).collect()
@@ -173,7 +173,7 @@ fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -
         add(&mut outcome, report);
     }
     outcome.causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
-    outcome.validity = judge(&Measured {
+    outcome.validity = judge(&GeneratorFigures {
         ended: outcome.totals.succeeded + outcome.totals.errors.total(),
         succeeded: outcome.totals.succeeded,
         lateness_p99_ns: outcome.totals.lateness.quantile_ns(0.99),

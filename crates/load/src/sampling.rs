@@ -16,7 +16,7 @@ const REST_MAX: usize = 24;
 
 /// A request that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct FinishedRequest {
     pub(crate) vu: u32,
     pub(crate) intended_ns: i64,
     pub(crate) sent_ns: i64,
@@ -27,7 +27,7 @@ pub(crate) struct Ended {
     pub(crate) trace_id: Option<TraceId>,
 }
 
-impl Ended {
+impl FinishedRequest {
     /// From intended send to the end, in nanoseconds.
     pub(crate) fn latency_ns(&self) -> u64 {
         self.done_ns.saturating_sub(self.intended_ns).max(0) as u64
@@ -42,7 +42,7 @@ impl Ended {
 /// The sample of one second of one scenario on one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
-    slowest: Vec<Ended>,
+    slowest: Vec<FinishedRequest>,
     /// Where the fastest of them stands, and its latency: what another has to exceed.
     fastest: usize,
     fastest_ns: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     /// Takes note of a request.
-    pub(crate) fn offer(&mut self, ended: &Ended, random: &mut Random) {
+    pub(crate) fn offer(&mut self, ended: &FinishedRequest, random: &mut Random) {
         if ended.error.is_some() {
             return self.errors.offer(ended, random);
         }
@@ -65,7 +65,7 @@ impl Sampler {
         } else {
             self.slowest.push(*ended);
         }
-        let latencies = self.slowest.iter().map(Ended::latency_ns).enumerate();
+        let latencies = self.slowest.iter().map(FinishedRequest::latency_ns).enumerate();
         if let Some((fastest, fastest_ns)) = latencies.min_by_key(|(_, latency_ns)| *latency_ns) {
             (self.fastest, self.fastest_ns) = (fastest, fastest_ns);
         }
@@ -83,12 +83,12 @@ impl Sampler {
 
 #[derive(Debug, Default)]
 struct Reservoir<const MAX: usize> {
-    kept: Vec<Ended>,
+    kept: Vec<FinishedRequest>,
     offered: u64,
 }
 
 impl<const MAX: usize> Reservoir<MAX> {
-    fn offer(&mut self, ended: &Ended, random: &mut Random) {
+    fn offer(&mut self, ended: &FinishedRequest, random: &mut Random) {
         self.offered += 1;
         if self.kept.len() < MAX {
             self.kept.push(*ended);
@@ -104,7 +104,7 @@ impl<const MAX: usize> Reservoir<MAX> {
     }
 }
 
-fn sample(ended: Ended, name: &RowName, weight: f64) -> Sample {
+fn sample(ended: FinishedRequest, name: &RowName, weight: f64) -> Sample {
     Sample {
         scenario: name.scenario.clone(),
         request: name.request.clone(),
@@ -129,8 +129,8 @@ mod tests {
         RowName { scenario: "a".into(), request: String::new() }
     }
 
-    fn ended(latency_ns: i64, error: Option<ErrorKind>) -> Ended {
-        Ended {
+    fn ended(latency_ns: i64, error: Option<ErrorKind>) -> FinishedRequest {
+        FinishedRequest {
             vu: 0,
             intended_ns: 1_000,
             sent_ns: 1_000,

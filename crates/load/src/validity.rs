@@ -10,7 +10,7 @@ use crate::outcome::ArrivalTotals;
 
 /// The generator's measurements of itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct GeneratorFigures {
     /// Requests that ended, well or not.
     pub ended: u64,
     /// Requests that ended well.
@@ -25,7 +25,7 @@ pub struct Measured {
     pub arrivals: Option<ArrivalTotals>,
 }
 
-impl Measured {
+impl GeneratorFigures {
     /// Whether so many iterations waited for a user that the wait shows at the quantile that is judged.
     fn waited_for_users(&self) -> bool {
         self.arrivals.is_some_and(|arrivals| share(arrivals.late, arrivals.due) >= WAITED)
@@ -47,7 +47,7 @@ const BUSY_DOUBTFUL: f64 = 0.80;
 const BUSY_INVALID: f64 = 0.95;
 
 /// The verdict: the worst of all reasons, and every reason in a whole sentence with its figures.
-pub fn judge(measured: &Measured) -> Validity {
+pub fn judge(measured: &GeneratorFigures) -> Validity {
     let mut validity = Validity::default();
     // If every request failed, busy users and late sends are the system's fault.
     let of_requests = match measured.succeeded {
@@ -61,12 +61,12 @@ pub fn judge(measured: &Measured) -> Validity {
     validity
 }
 
-fn nothing_ended(measured: &Measured) -> Option<(Verdict, String)> {
+fn nothing_ended(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let reason = "No request ended, so there is nothing to measure.";
     (measured.ended == 0).then(|| (Verdict::Invalid, reason.into()))
 }
 
-fn dropped(measured: &Measured) -> Option<(Verdict, String)> {
+fn dropped(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let arrivals = measured.arrivals.filter(|arrivals| arrivals.dropped > 0)?;
     let dropped = share(arrivals.dropped, arrivals.due);
     let verdict = if dropped >= DROPPED_SHARE_INVALID { Verdict::Invalid } else { Verdict::Doubtful };
@@ -84,7 +84,7 @@ fn dropped(measured: &Measured) -> Option<(Verdict, String)> {
     Some((verdict, reason))
 }
 
-fn waiting(measured: &Measured) -> Option<(Verdict, String)> {
+fn waiting(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let arrivals = measured.arrivals?;
     let late = share(arrivals.late, arrivals.due);
     if late < LATE_SHARE_DOUBTFUL {
@@ -104,7 +104,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
-fn lateness(measured: &Measured) -> Option<(Verdict, String)> {
+fn lateness(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let late = measured.lateness_p99_ns as f64;
     let latency = measured.latency_p99_ns as f64;
     let above = |(least, part): (u64, f64)| late > (least as f64).max(part * latency);
@@ -129,7 +129,7 @@ fn lateness(measured: &Measured) -> Option<(Verdict, String)> {
     Some((verdict, reason))
 }
 
-fn busy(measured: &Measured) -> Option<(Verdict, String)> {
+fn busy(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let share = units::percent(measured.busiest_thread);
     if measured.busiest_thread >= BUSY_INVALID {
         let reason = format!(
@@ -151,7 +151,7 @@ mod tests {
     use Verdict::{Doubtful, Invalid, Valid};
 
     const MS: u64 = 1_000_000;
-    const FINE: Measured = Measured {
+    const FINE: GeneratorFigures = GeneratorFigures {
         ended: 10,
         succeeded: 9,
         lateness_p99_ns: 0,
@@ -160,14 +160,14 @@ mod tests {
         arrivals: None,
     };
 
-    fn arrived(due: u64, late: u64, dropped: u64) -> Measured {
-        Measured { arrivals: Some(ArrivalTotals { due, late, dropped, seconds: 10.0 }), ..FINE }
+    fn arrived(due: u64, late: u64, dropped: u64) -> GeneratorFigures {
+        GeneratorFigures { arrivals: Some(ArrivalTotals { due, late, dropped, seconds: 10.0 }), ..FINE }
     }
 
     #[test]
     fn each_limit_is_where_it_says() {
-        let late = |late_ns, p99_ns| Measured { lateness_p99_ns: late_ns, latency_p99_ns: p99_ns, ..FINE };
-        let busy = |share| Measured { busiest_thread: share, ..FINE };
+        let late = |late_ns, p99_ns| GeneratorFigures { lateness_p99_ns: late_ns, latency_p99_ns: p99_ns, ..FINE };
+        let busy = |share| GeneratorFigures { busiest_thread: share, ..FINE };
         let cases = [
             (FINE, Valid),
             (late(MS, 5 * MS), Valid),
@@ -186,11 +186,11 @@ mod tests {
             (arrived(1_000, 0, 1), Doubtful),
             (arrived(1_000, 0, 9), Doubtful),
             (arrived(1_000, 0, 10), Invalid),
-            (Measured { succeeded: 0, ..FINE }, Valid),
-            (Measured { succeeded: 0, ..arrived(1_000, 900, 800) }, Valid),
-            (Measured { succeeded: 0, ..late(50 * MS, 0) }, Valid),
-            (Measured { succeeded: 0, ..busy(0.95) }, Invalid),
-            (Measured { succeeded: 0, ended: 0, ..FINE }, Invalid),
+            (GeneratorFigures { succeeded: 0, ..FINE }, Valid),
+            (GeneratorFigures { succeeded: 0, ..arrived(1_000, 900, 800) }, Valid),
+            (GeneratorFigures { succeeded: 0, ..late(50 * MS, 0) }, Valid),
+            (GeneratorFigures { succeeded: 0, ..busy(0.95) }, Invalid),
+            (GeneratorFigures { succeeded: 0, ended: 0, ..FINE }, Invalid),
         ];
         for (measured, expected) in cases {
             let validity = judge(&measured);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn reasons_are_sentences_with_figures_and_the_worst_counts() {
-        let measured = Measured { lateness_p99_ns: 2 * MS, busiest_thread: 0.97, ..FINE };
+        let measured = GeneratorFigures { lateness_p99_ns: 2 * MS, busiest_thread: 0.97, ..FINE };
         let validity = judge(&measured);
         assert_eq!(validity.verdict, Invalid);
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_open_load_that_was_held_back_says_by_what() {
-        let reasons = |measured: &Measured| judge(measured).reasons;
+        let reasons = |measured: &GeneratorFigures| judge(measured).reasons;
         assert_eq!(
             reasons(&arrived(60_000, 6_600, 6_000)),
             [
@@ -233,7 +233,7 @@ mod tests {
                 "3 of 60,000 iterations that were due (under 0.1 %) never began, so the system was not given the whole load."
             ]
         );
-        let waits = Measured { lateness_p99_ns: 2 * MS, ..arrived(1_000, 20, 0) };
+        let waits = GeneratorFigures { lateness_p99_ns: 2 * MS, ..arrived(1_000, 20, 0) };
         assert_eq!(
             reasons(&waits),
             [

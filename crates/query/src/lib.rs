@@ -28,7 +28,7 @@ pub const QUERY_BYTES_MAX: usize = 256 * 1024;
 
 /// A query in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompiledQuery {
     /// One SELECT, complete: literals are in it, escaped, and there are no parameters.
     pub sql: String,
     /// Its columns, in order. Instants and lengths of time come as nanoseconds, truth values as 0 and 1, dynamic values
@@ -86,7 +86,7 @@ pub fn tables() -> Vec<TableShape> {
 ///
 /// The first error in the query and its place: KQL that is wrong, or not in the part that is known here. A mistake in
 /// the value of an override counts its lines and columns in that value, and names it.
-pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<Compiled, Mistake> {
+pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<CompiledQuery, Mistake> {
     let in_text = |fault: Fault| fault.in_text(text);
     check_length(text).map_err(in_text)?;
     let mut query = parser::query(text).map_err(in_text)?;
@@ -97,7 +97,7 @@ pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<Compiled, M
     let lowered = lower::lower(&mut query, text).map_err(|fault| overrides::located(fault, text, &values))?;
     let columns =
         lowered.columns.into_iter().map(|column| Column { name: column.name, kind: column.value.kind.column() });
-    Ok(Compiled { sql: lowered.sql, columns: columns.collect(), chart: lowered.chart })
+    Ok(CompiledQuery { sql: lowered.sql, columns: columns.collect(), chart: lowered.chart })
 }
 
 fn check_length(text: &str) -> Result<(), Fault> {

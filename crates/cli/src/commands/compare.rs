@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "RUN:VARIANT", add = complete::addresses())]
     after: String,
     #[command(flatten)]
-    question: Judging,
+    question: VerdictArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 /// The precision to reach, and the verdicts that fail.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Judging {
+pub(crate) struct VerdictArguments {
     /// The figure that decides: rate, mean, p50, p95, p99 or cpu (for each request) [default: mean]
     #[arg(long, value_name = "FIGURE", value_parser = quantity)]
     by: Option<Quantity>,
@@ -40,7 +40,7 @@ pub(crate) struct Judging {
     fail_if: Vec<Ruling>,
 }
 
-impl Judging {
+impl VerdictArguments {
     /// Whether anything of it was given.
     pub(crate) fn is_given(&self) -> bool {
         self.by.is_some() || self.margin.is_some() || !self.fail_if.is_empty()

@@ -13,7 +13,7 @@ use narrows_system::{Demo, Length};
 
 use super::plural;
 use crate::exit::{Exit, Failure};
-use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
+use crate::running::{Form, RunOptions, factor, run_and_tell, unfinished};
 use crate::systems::{DEFAULT_DEMO, DEMOS};
 use crate::{Outcome, page, runs_folder, stderr};
 
@@ -79,7 +79,7 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
     }
     let variants = chosen(&arguments.variant, length);
     announce(demo, &experiment, arguments, &variants);
-    let wanted = Wanted {
+    let wanted = RunOptions {
         experiment: &experiment,
         variants: &variants,
         repetitions: length.repetitions,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use narrows_lab::doctor::{Check, Standing, examine};
+use narrows_lab::doctor::{Check, CheckStatus, examine};
 
 use crate::Outcome;
 
@@ -12,7 +12,7 @@ pub(crate) fn execute() -> Outcome {
     report.machine.iter().for_each(|check| describe(&mut text, check));
     text.push_str("\nServers and tools that experiments may start\n");
     report.programs.iter().for_each(|check| describe(&mut text, check));
-    let missing = report.programs.iter().filter(|check| check.standing == Standing::Missing).count();
+    let missing = report.programs.iter().filter(|check| check.standing == CheckStatus::Missing).count();
     let verdict = match missing {
         0 => "\nNothing is missing.\n".to_owned(),
         n => format!("\n{n} missing: only experiments that start them need them.\n"),
@@ -23,9 +23,9 @@ pub(crate) fn execute() -> Outcome {
 
 fn describe(text: &mut String, check: &Check) {
     let mark = match check.standing {
-        Standing::Fine => "ok     ",
-        Standing::Limited => "limited",
-        Standing::Missing => "missing",
+        CheckStatus::Fine => "ok     ",
+        CheckStatus::Limited => "limited",
+        CheckStatus::Missing => "missing",
     };
     let _ = writeln!(text, "  {mark}  {:<15} {}", check.name, check.detail);
     if let Some(hint) = &check.hint {

@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_lab::comparing::{self, Compared};
+use narrows_lab::comparing::{self, ComparisonEnd};
 use narrows_lab::experiment::Experiment;
 use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
 use narrows_model::proof::REPEATS_MAX;
 use narrows_model::run::RunState;
 
-use super::compare::Judging;
+use super::compare::VerdictArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::running::{Form, Wanted, factor, guard_command, run_and_tell, stop_flag, unfinished};
+use crate::running::{Form, RunOptions, factor, guard_command, run_and_tell, stop_flag, unfinished};
 use crate::{Outcome, complete, page, runs_folder, stderr};
 
 /// Pairs of trials of a comparison at most, unless another number is given.
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BEFORE,AFTER", value_parser = pair, conflicts_with = "variant")]
     compare: Option<(String, String)>,
     #[command(flatten)]
-    question: Judging,
+    question: VerdictArguments,
     /// Draw the order of a comparison from this number again
     #[arg(long, value_name = "N", requires = "compare")]
     seed: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.question.is_given() {
         return Err(Failure::new("`--by`, `--margin` and `--fail-if` need `--compare BEFORE,AFTER`"));
     }
-    let wanted = Wanted {
+    let wanted = RunOptions {
         experiment: &experiment,
         variants: &arguments.variant,
         repetitions: arguments.repeat.unwrap_or(1),
@@ -125,7 +125,7 @@ fn compare(
         return Err(Failure::new("`--compare` needs at least 2 trials of each variant, found `--repeat 1`")
             .hint("with `--repeat 10` it ends as soon as the verdict is clear"));
     }
-    let wanted = comparing::Wanted {
+    let wanted = comparing::ComparisonRequest {
         experiment,
         before: before.clone(),
         after: after.clone(),
@@ -140,7 +140,7 @@ fn compare(
     let mut live = Live::new();
     let compared = comparing::compare(&wanted, &stop, &mut live);
     live.finish();
-    let Compared { ended, proof } = compared?;
+    let ComparisonEnd { ended, proof } = compared?;
     if ended.state != RunState::Complete {
         let next = match &ended.error {
             Some(narrows_lab::Error::Compare(_)) => format!("`narrows diagnose {}` shows it", path.display()),

@@ -16,7 +16,7 @@ fn free_address() -> String {
     TcpListener::bind("127.0.0.9:0").unwrap().local_addr().unwrap().to_string()
 }
 
-fn metrics(_: &server::Asked) -> String {
+fn metrics(_: &server::ReceivedRequest) -> String {
     let page = "# TYPE queue_length gauge\nqueue_length{shard=\"a\"} 3\nnonsense\n";
     server::response("200 OK", "Content-Type: text/plain; version=0.0.4\r\n", page)
 }

@@ -35,7 +35,7 @@ objectives: ["{objective}"]
 
 const QUICK: [&str; 5] = ["capacity", "--probe", "2s", "--out", "run.narrows"];
 
-struct Searched {
+struct SearchOutput {
     code: Option<i32>,
     /// Standard output.
     told: String,
@@ -43,9 +43,9 @@ struct Searched {
     said: String,
 }
 
-fn search(bench: &Bench, more: &[&str]) -> Searched {
+fn search(bench: &Bench, more: &[&str]) -> SearchOutput {
     let run = bench.run(&[&QUICK[..], more].concat());
-    Searched { code: run.status.code(), told: text(&run.stdout), said: text(&run.stderr) }
+    SearchOutput { code: run.status.code(), told: text(&run.stdout), said: text(&run.stderr) }
 }
 
 fn json(told: &str) -> Value {
@@ -57,7 +57,7 @@ fn the_capacity_lies_between_a_rate_that_was_kept_and_one_that_was_refused() {
     measure(|| {
         let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
         let search_it = ["--precision", "25%", "--json", "--from", "100", "--to", "3200", "--repeat", "1"];
-        let Searched { code, told, said } = search(&bench, &search_it);
+        let SearchOutput { code, told, said } = search(&bench, &search_it);
         assert_eq!(code, Some(0), "{said}");
         let capacity = &json(&told)["capacities"][0];
         assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
@@ -84,7 +84,7 @@ fn a_first_rate_that_is_too_high_is_halved_until_the_objectives_are_kept() {
     measure(|| {
         let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
         let search_it = ["--precision", "25%", "--json", "--from", "1600", "--repeat", "0"];
-        let Searched { code, told, said } = search(&bench, &search_it);
+        let SearchOutput { code, told, said } = search(&bench, &search_it);
         assert_eq!(code, Some(0), "{said}");
         let capacity = &json(&told)["capacities"][0];
         let offered: Vec<f64> =
@@ -101,7 +101,7 @@ fn a_system_that_breaks_at_every_rate_is_exit_code_1() {
     measure(|| {
         let bench = Bench::new(&store(1, "error_rate < 5%"));
         let search_it = ["--precision", "25%", "--json", "--from", "20", "--floor", "10"];
-        let Searched { code, told, said } = search(&bench, &search_it);
+        let SearchOutput { code, told, said } = search(&bench, &search_it);
         assert_eq!(code, Some(1), "{said}");
         let capacity = &json(&told)["capacities"][0];
         assert_eq!((&capacity["verdict"]["kind"], &capacity["verdict"]["rate"]), (&"nowhere".into(), &10.0.into()));
@@ -119,7 +119,7 @@ fn each_variant_has_a_search_of_its_own_and_a_row_in_a_table() {
             + "parameters: { admitted: 400 }\nvariants: [{ name: as-is }, { name: half, admitted: 200 }]\n";
         let bench = Bench::new(&source);
         let quick = ["--precision", "50%", "--repeat", "0", "--from", "100", "--to", "3200"];
-        let Searched { code, told, said } = search(&bench, &quick);
+        let SearchOutput { code, told, said } = search(&bench, &quick);
         assert_eq!(code, Some(0), "{told}{said}");
         each_variant_has_its_row(&told);
         assert_eq!(ask(&bench.path("run.narrows"), "select group_concat(variant, ' ') from trials"), "as-is half");
@@ -149,7 +149,7 @@ fn the_load_of_another_program_cannot_be_searched() {
     let source = store(400, "error_rate < 5%");
     let (system, _) = source.split_once("load:").unwrap();
     let bench = Bench::new(&format!("{system}load: {{ command: [k6, run] }}\nobjectives: [\"p95 < 1s\"]\n"));
-    let Searched { code, said, .. } = search(&bench, &[]);
+    let SearchOutput { code, said, .. } = search(&bench, &[]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("`load.command`") && said.contains("`load.scenarios`"), "{said}");
     assert!(!bench.path("run.narrows").exists());
@@ -158,13 +158,13 @@ fn the_load_of_another_program_cannot_be_searched() {
 #[test]
 fn what_cannot_be_searched_is_exit_code_2() {
     let bench = Bench::new(&store(400, "rate >= 100/s"));
-    let Searched { code, said, .. } = search(&bench, &[]);
+    let SearchOutput { code, said, .. } = search(&bench, &[]);
     assert_eq!(code, Some(2));
     assert!(said.contains("no objective that a rate can break"), "{said}");
-    let Searched { code, said, .. } = search(&bench, &["--from", "20", "--to", "10"]);
+    let SearchOutput { code, said, .. } = search(&bench, &["--from", "20", "--to", "10"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("--from is above --to"), "{said}");
-    let Searched { code, said, .. } = search(&bench, &["--from", "20", "--floor", "30"]);
+    let SearchOutput { code, said, .. } = search(&bench, &["--from", "20", "--floor", "30"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("--floor is above --from"), "{said}");
     assert!(!bench.path("run.narrows").exists());

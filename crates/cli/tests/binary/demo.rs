@@ -151,7 +151,8 @@ fn drone_delivery_tells_its_story() {
 fn figures_hold(run: &Path, said: &str) {
     let comparison: Value =
         serde_json::from_str(&ask(run, "select value from conclusions where key = 'comparison'")).unwrap();
-    let variants: Vec<Measured> = comparison["variants"].as_array().unwrap().iter().map(Measured::of).collect();
+    let variants: Vec<VariantFigures> =
+        comparison["variants"].as_array().unwrap().iter().map(VariantFigures::of).collect();
     assert_eq!(variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(), VARIANTS);
     for (variant, (charge, calls)) in
         variants.iter().zip([(29.0, 9.0), (29.0, 9.0), (29.0, 9.0), (3.4, 1.0), (3.4, 1.0)])
@@ -175,7 +176,7 @@ fn is_near(value: f64, expected: f64) -> bool {
 
 /// One variant: its load, and the operation of the scheduler that queries the store.
 #[derive(Debug)]
-struct Measured {
+struct VariantFigures {
     name: String,
     rate: f64,
     completed: f64,
@@ -184,7 +185,7 @@ struct Measured {
     charge: f64,
 }
 
-impl Measured {
+impl VariantFigures {
     fn of(variant: &Value) -> Self {
         let operations = variant["operations"].as_array().unwrap().iter();
         let of_scheduler = operations.filter(|operation| operation["service"] == "dronescheduler");

@@ -24,7 +24,7 @@ use crate::Error;
 use crate::attach::processes::Watched;
 use crate::attach::requests::Requests;
 use crate::attach::{Observation, TRIAL};
-use crate::counting::Known;
+use crate::counting::RecentRequests;
 use crate::environment::now_ns;
 use crate::trial::unheard;
 
@@ -111,7 +111,7 @@ pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<
     // Asking pages for the first time may have taken seconds.
     let start_ns = now_ns();
     recorder.fold_between(TRIAL, &[start_ns])?;
-    let (target, known) = (options.target.clone(), Known::of_senders());
+    let (target, known) = (options.target.clone(), RecentRequests::of_senders());
     let requests = Arc::new(Requests::before(Arc::clone(&store), start_ns, target, known));
     let listening = opened.and_then(|sources| sources.listen(&options.otlp, Arc::clone(&requests) as Arc<dyn Store>));
     let sources = match listening {

@@ -14,7 +14,7 @@ pub use narrows_telemetry::exchange::ImportCounts;
 use crate::Error;
 use crate::attach::Observation;
 use crate::attach::requests::Requests;
-use crate::counting::Known;
+use crate::counting::RecentRequests;
 
 /// Files to import, and options.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub struct Options {
 pub fn import(options: &Options) -> Result<ImportCounts, Error> {
     let mut observation = Observation::begin(&options.path, &options.name, "imported", source(options))?;
     let store: Arc<dyn Store> = Arc::new(observation.file.recorder());
-    let requests = Requests::before(store, 0, options.target.clone(), Known::default());
+    let requests = Requests::before(store, 0, options.target.clone(), RecentRequests::default());
     let mut imported = ImportCounts::default();
     let mut caveats = Vec::new();
     let mut failed: Option<Error> = None;

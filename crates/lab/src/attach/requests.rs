@@ -19,7 +19,7 @@ use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::{Receipt, Store};
 
 use crate::attach::intervals::Intervals;
-use crate::counting::{Known, Lane, hand_on};
+use crate::counting::{Lane, RecentRequests, hand_on};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Different requests that are told apart; names beyond them share one.
@@ -60,7 +60,7 @@ struct Tally {
     minutes_to: i64,
     left_out: u64,
     servers: u64,
-    known: Known,
+    known: RecentRequests,
     intervals: Intervals,
     others: Intervals,
 }
@@ -77,7 +77,7 @@ pub(super) struct Counted {
 impl Requests {
     /// Passes everything on to `inner`. Seconds begin at `origin_ns`; `target` is the service that receives the
     /// requests, if it was given. Requests in `known` do not count again.
-    pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>, known: Known) -> Self {
+    pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>, known: RecentRequests) -> Self {
         let tally = Tally {
             target,
             origin_ns,
@@ -324,7 +324,7 @@ mod tests {
     }
 
     fn count(target: Option<&str>, spans: Vec<Span>) -> Counted {
-        let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned), Known::default());
+        let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned), RecentRequests::default());
         drop(requests.spans(spans));
         requests.counted(&[window(10, 14)])
     }
@@ -368,7 +368,7 @@ mod tests {
 
     /// The imported spans: start and length of each row in milliseconds, and its requests.
     fn imported(spans: Vec<Span>) -> Vec<(i64, i64, u64)> {
-        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, RecentRequests::default());
         drop(requests.spans(spans));
         let (windows, _) = requests.intervals().windows();
         let row = |row: &LoadSecond| (row.start_ns / 1_000_000, row.length_ns / 1_000_000, row.sent);
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn hours_of_many_requests_take_few_rows_and_all_are_counted() {
         const SECONDS: i64 = 8_000;
-        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, RecentRequests::default());
         let named = |n: i64, at_s: i64| Span { name: format!("GET /{n}"), ..span("web", Server, None, at_s as f64) };
         for second in (0..SECONDS).filter(|second| !(3_000..3_200).contains(second)) {
             drop(requests.spans((0..30).map(|n| named(n, second)).collect()));
@@ -444,7 +444,7 @@ mod tests {
     fn a_span_that_comes_twice_is_one_request() {
         let one = span("web", Server, None, 10.2);
         let other = Span { start_ns: one.start_ns + 1, ..one.clone() };
-        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, RecentRequests::default());
         drop(requests.spans(vec![one.clone(), other]));
         drop(requests.spans(vec![one]));
         assert_eq!(sums(&requests.counted(&[window(10, 11)])), [(10, "web", "GET /web", 2)]);
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn the_last_instants_there_are_have_an_end() {
         let late = Span { start_ns: i64::MAX - 100, end_ns: i64::MAX, ..span("web", Server, None, 0.0) };
-        let requests = Requests::before(Arc::new(Door(true)), 0, None, Known::default());
+        let requests = Requests::before(Arc::new(Door(true)), 0, None, RecentRequests::default());
         drop(requests.spans(vec![late]));
         let (windows, _) = requests.intervals().windows();
         assert_eq!(requests.counted(&windows).seconds.iter().map(|row| row.sent).sum::<u64>(), 1);
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn what_is_turned_away_does_not_count_for_it_comes_again() {
-        let requests = Requests::before(Arc::new(Door(false)), 0, None, Known::default());
+        let requests = Requests::before(Arc::new(Door(false)), 0, None, RecentRequests::default());
         let mut receipt = requests.spans(vec![span("web", Server, None, 10.2)]);
         assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
         assert_eq!(sums(&requests.counted(&[window(10, 14)])), []);

@@ -31,7 +31,7 @@ pub use verdict::{Capacity, Verdict};
 use crate::Error;
 use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
-use crate::run::{Begin, Ended, Options, Order, run_with};
+use crate::run::{Begin, Options, Order, RunEnd, run_with};
 use crate::trial::{Bench, Onward, Running, Sent, Work};
 use scalability::Level;
 use search::{Bounds, Found, Search};
@@ -81,7 +81,7 @@ pub struct Wanted<'a> {
 #[derive(Debug)]
 pub struct Searched {
     /// How the run did.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// Results of each variant that was searched to its end.
     pub capacities: Vec<Capacity>,
 }

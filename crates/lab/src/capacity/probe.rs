@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use narrows_load::validity::{Measured, judge};
+use narrows_load::validity::{GeneratorFigures, judge};
 use narrows_load::{LoadOutcome, RATE_MAX, RATE_MIN, VUS_MAX};
 use narrows_model::comparison::Kept;
 use narrows_model::counting::{self, Phase};
@@ -200,7 +200,7 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
 fn generator_limits(outcome: &LoadOutcome) -> Vec<Reason> {
     let waited = outcome.arrivals.is_some_and(|arrivals| arrivals.late as f64 > WAITED * arrivals.due as f64);
     let busiest_thread = outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max);
-    let validity = judge(&Measured {
+    let validity = judge(&GeneratorFigures {
         // Whether anything succeeded is the system's affair.
         ended: 1,
         succeeded: 1,
@@ -234,7 +234,7 @@ mod tests {
 
     fn objectives(texts: &[&str]) -> Vec<Objective> {
         let list: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
-        crate::experiment::Recorded::read(&format!("objectives: [{}]", list.join(", "))).objectives
+        crate::experiment::RecordedExperiment::read(&format!("objectives: [{}]", list.join(", "))).objectives
     }
 
     fn plan(models: &[LoadModel]) -> LoadPlan {

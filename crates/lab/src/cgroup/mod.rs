@@ -34,7 +34,7 @@ impl Limits {
 /// Why a cap could not be set, in one sentence without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Denied(pub String);
+pub(crate) struct CapError(pub String);
 
 /// Control groups made for one replica. Removed by [`Cgroup::remove`].
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// Makes the groups and sets the caps. `tell` hears each folder before it is made, so that someone else can remove
     /// it should this process die. On error nothing is left.
-    pub(crate) fn create(name: &str, limits: Limits, mut tell: impl FnMut(&Path)) -> Result<Self, Denied> {
+    pub(crate) fn create(name: &str, limits: Limits, mut tell: impl FnMut(&Path)) -> Result<Self, CapError> {
         let host = Host::read()?;
         let mut cgroup = Self { folders: Vec::new() };
         let made = if host.is_v1_for(limits) {
@@ -63,7 +63,7 @@ impl Cgroup {
     }
 
     /// Files to write `0` to in a child before it executes: it then belongs to the groups.
-    pub(crate) fn doors(&self) -> Result<Vec<File>, Denied> {
+    pub(crate) fn doors(&self) -> Result<Vec<File>, CapError> {
         self.folders
             .iter()
             .map(|folder| {
@@ -144,7 +144,7 @@ struct Host {
 }
 
 impl Host {
-    fn read() -> Result<Self, Denied> {
+    fn read() -> Result<Self, CapError> {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|error| denied("read", Path::new(path), &error));
         Ok(Self::parse(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?))
     }
@@ -189,15 +189,15 @@ impl Host {
     }
 }
 
-fn denied(what: &str, path: &Path, error: &std::io::Error) -> Denied {
-    Denied(format!("cannot {what} {}: {error}", path.display()))
+fn denied(what: &str, path: &Path, error: &std::io::Error) -> CapError {
+    CapError(format!("cannot {what} {}: {error}", path.display()))
 }
 
-fn write(path: &Path, value: &str) -> Result<(), Denied> {
+fn write(path: &Path, value: &str) -> Result<(), CapError> {
     std::fs::write(path, value).map_err(|error| denied(&format!("write `{value}` to"), path, &error))
 }
 
-fn make(folder: &Path, made: &mut Vec<PathBuf>, tell: &mut dyn FnMut(&Path)) -> Result<(), Denied> {
+fn make(folder: &Path, made: &mut Vec<PathBuf>, tell: &mut dyn FnMut(&Path)) -> Result<(), CapError> {
     tell(folder);
     std::fs::create_dir(folder).map_err(|error| denied("create", folder, &error))?;
     made.push(folder.to_owned());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cgroup::{Denied, Host, Limits, make, quota, write};
+use crate::cgroup::{CapError, Host, Limits, make, quota, write};
 
 pub(super) fn create(
     host: &Host,
@@ -11,12 +11,12 @@ pub(super) fn create(
     limits: Limits,
     made: &mut Vec<PathBuf>,
     tell: &mut dyn FnMut(&Path),
-) -> Result<(), Denied> {
+) -> Result<(), CapError> {
     let folder = |controller: &str| {
         let found = host.v1.iter().find(|(c, _)| c == controller);
         found
             .map(|(_, base)| base.join(name))
-            .ok_or_else(|| Denied(format!("the {controller} controller is not mounted")))
+            .ok_or_else(|| CapError(format!("the {controller} controller is not mounted")))
     };
     if let Some(cpus) = limits.cpus {
         let folder = folder("cpu")?;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cgroup::{Denied, Host, Limits, make, quota, write};
+use crate::cgroup::{CapError, Host, Limits, make, quota, write};
 
 pub(super) fn create(
     host: &Host,
@@ -11,8 +11,8 @@ pub(super) fn create(
     limits: Limits,
     made: &mut Vec<PathBuf>,
     tell: &mut dyn FnMut(&Path),
-) -> Result<(), Denied> {
-    let (mount, own) = host.v2.as_ref().ok_or_else(|| Denied("no cgroup hierarchy is mounted".into()))?;
+) -> Result<(), CapError> {
+    let (mount, own) = host.v2.as_ref().ok_or_else(|| CapError("no cgroup hierarchy is mounted".into()))?;
     let mut refusal = None;
     for ancestor in own.ancestors() {
         let place = mount.join(ancestor);
@@ -22,7 +22,7 @@ pub(super) fn create(
         }
         made.drain(..).for_each(|folder| super::empty_and_remove(&folder));
     }
-    Err(refusal.unwrap_or_else(|| Denied("no place for a control group was found".into())))
+    Err(refusal.unwrap_or_else(|| CapError("no place for a control group was found".into())))
 }
 
 fn create_at(
@@ -31,7 +31,7 @@ fn create_at(
     limits: Limits,
     made: &mut Vec<PathBuf>,
     tell: &mut dyn FnMut(&Path),
-) -> Result<(), Denied> {
+) -> Result<(), CapError> {
     for controller in needed(limits) {
         hand_down(place, controller)?;
     }
@@ -51,7 +51,7 @@ fn needed(limits: Limits) -> impl Iterator<Item = &'static str> {
     [limits.cpus.map(|_| "cpu"), limits.memory_bytes.map(|_| "memory")].into_iter().flatten()
 }
 
-fn hand_down(place: &Path, controller: &str) -> Result<(), Denied> {
+fn hand_down(place: &Path, controller: &str) -> Result<(), CapError> {
     let control = place.join("cgroup.subtree_control");
     let enabled = std::fs::read_to_string(&control).map_err(|error| super::denied("read", &control, &error))?;
     if enabled.split_whitespace().any(|name| name == controller) {

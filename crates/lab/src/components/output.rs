@@ -29,11 +29,11 @@ const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(500);
 /// The last lines of a process, shared with the threads that read them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastLines {
-    inner: Arc<(Mutex<Remembered>, Condvar)>,
+    inner: Arc<(Mutex<RecentLines>, Condvar)>,
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct RecentLines {
     lines: VecDeque<String>,
     /// The last ones that tell of an error and are no longer among `lines`.
     errors: VecDeque<String>,
@@ -88,12 +88,12 @@ impl LastLines {
         memory.remember(line);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RecentLines> {
         self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Remembered {
+impl RecentLines {
     fn remember(&mut self, line: &str) {
         if self.lines.len() == REMEMBERED
             && let Some(oldest) = self.lines.pop_front().filter(|line| tells_of_error(line))

@@ -210,8 +210,8 @@ impl Process {
 
     /// Asks the whole group to end, waits up to `timeout` until all of it has, then kills what is left.
     /// Members whose leader had ended before are left to their mark.
-    pub(crate) fn stop(mut self, signal: Signal, timeout: Duration, guard: &mut Guard) -> Ended {
-        let ended = if self.ended().is_some() { Ended::Before } else { self.stop_group(signal, timeout) };
+    pub(crate) fn stop(mut self, signal: Signal, timeout: Duration, guard: &mut Guard) -> ProcessEnd {
+        let ended = if self.ended().is_some() { ProcessEnd::Before } else { self.stop_group(signal, timeout) };
         self.last_lines.last_words();
         self.clear(guard);
         ended
@@ -228,7 +228,7 @@ impl Process {
         }
     }
 
-    fn stop_group(&mut self, signal: Signal, timeout: Duration) -> Ended {
+    fn stop_group(&mut self, signal: Signal, timeout: Duration) -> ProcessEnd {
         let deadline = Instant::now() + timeout;
         self.kill_group(signal);
         while self.ended().is_none() || self.has_members() {
@@ -236,11 +236,11 @@ impl Process {
                 let reason = self.reason_to_stay(signal);
                 self.kill_group(Signal::KILL);
                 self.look(WaitIdOptions::empty());
-                return Ended::Killed { reason };
+                return ProcessEnd::Killed { reason };
             }
             std::thread::sleep(POLL);
         }
-        Ended::Asked
+        ProcessEnd::Asked
     }
 
     /// Why the first process of its group that still runs did not end on a signal, the leader before others.
@@ -297,7 +297,7 @@ impl Exit {
 
 /// How a process came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ProcessEnd {
     /// Before it was asked.
     Before,
     /// When it was asked.
@@ -390,12 +390,12 @@ mod tests {
         let (process, mut guard) = start("echo $GREETING; echo up; exec sleep 60", None, "t1");
         assert!(process.last_lines().saw_wanted(TIMEOUT));
         assert_eq!(process.last_lines().get(), ["hello", "up"]);
-        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), Ended::Asked);
+        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), ProcessEnd::Asked);
 
         let (process, mut guard) = start("trap '' TERM; echo up; while :; do sleep 1; done", None, "t2");
         assert!(process.last_lines().saw_wanted(TIMEOUT));
         let reason = Some("sh ignores SIGTERM".to_owned());
-        assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), Ended::Killed { reason });
+        assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), ProcessEnd::Killed { reason });
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         let how = std::iter::repeat_with(|| process.ended()).find_map(|how| how);
         assert_eq!(how.as_deref(), Some("exited with code 3"));
         assert!(process.identity.is_there(), "its number may be another's while the guard still has it");
-        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), Ended::Before);
+        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), ProcessEnd::Before);
     }
 
     #[test]

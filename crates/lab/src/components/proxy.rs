@@ -16,7 +16,7 @@ use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, Value, default, parameter, replica, required};
 use crate::experiment::grammar::kind::{self, Whole, Words};
-use crate::experiment::grammar::shape::{Field, Named, Shape};
+use crate::experiment::grammar::shape::{Field, NamedMap, Shape};
 use crate::programs::Program;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -101,7 +101,7 @@ const URLS: Value<String> = replica(&kind::TEXT);
 
 const UPSTREAMS: Field = required(
     "upstreams",
-    Shape::Named(Named { what: "upstream", name: &kind::NAME, value: &URLS.shape(), least: 1, most: UPSTREAMS_MAX }),
+    Shape::Named(NamedMap { what: "upstream", name: &kind::NAME, value: &URLS.shape(), least: 1, most: UPSTREAMS_MAX }),
     "Where requests may go, by names of your choice: URLs separated by commas, such as `${shop.urls}`.",
 );
 

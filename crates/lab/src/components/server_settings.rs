@@ -4,7 +4,7 @@ use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Value, optional, replica};
 use crate::experiment::grammar::kind;
-use crate::experiment::grammar::shape::{Field, Named, Shape};
+use crate::experiment::grammar::shape::{Field, NamedMap, Shape};
 
 const VALUE: Value<String> = replica(&kind::TEXT);
 
@@ -13,7 +13,7 @@ pub(super) const fn settings(doc: &'static str) -> Field {
     let value = const { &VALUE.shape() };
     optional(
         "settings",
-        Shape::Named(Named { what: "setting", name: &kind::SETTING, value, least: 0, most: 1000 }),
+        Shape::Named(NamedMap { what: "setting", name: &kind::SETTING, value, least: 0, most: 1000 }),
         doc,
     )
 }

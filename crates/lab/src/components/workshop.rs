@@ -30,14 +30,14 @@ pub(crate) struct Workshop<'a> {
 
 /// A command that did not do what it should.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Botched {
+pub(crate) struct CommandFailure {
     /// `exited with code 1`; `None` if it was still running after the timeout.
     ended: Option<String>,
     /// Its last output.
     pub(crate) last_lines: Vec<String>,
 }
 
-impl Botched {
+impl CommandFailure {
     /// Outcome within this timeout: `exited with code 1`, `took longer than 10m`.
     pub(crate) fn how(&self, timeout: Duration) -> String {
         let too_long = || format!("took longer than {}", units::duration(timeout.as_nanos() as f64));
@@ -47,7 +47,7 @@ impl Botched {
 
 impl Workshop<'_> {
     /// Runs a command to its end. Errors when it cannot be started and when a signal came.
-    pub(crate) fn run(&mut self, spec: &Spec, timeout: Duration) -> Result<Result<(), Botched>, Error> {
+    pub(crate) fn run(&mut self, spec: &Spec, timeout: Duration) -> Result<Result<(), CommandFailure>, Error> {
         let deadline = Instant::now() + timeout;
         let mut process = Process::start(spec, None, self.mark, self.store, self.guard)?;
         let ended = loop {
@@ -66,6 +66,6 @@ impl Workshop<'_> {
         let succeeded = process.succeeded();
         let last_lines = process.last_lines().last_words();
         process.stop(Signal::TERM, STOP_TIMEOUT, self.guard);
-        Ok(if succeeded { Ok(()) } else { Err(Botched { ended, last_lines }) })
+        Ok(if succeeded { Ok(()) } else { Err(CommandFailure { ended, last_lines }) })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use narrows_model::units;
 
 use crate::cgroup::{Cgroup, Limits};
-use crate::doctor::{Check, Standing, check};
+use crate::doctor::{Check, CheckStatus, check};
 use crate::environment;
 use crate::ports::Ports;
 
@@ -24,16 +24,16 @@ fn processor() -> Check {
     match machine.cores {
         1 => check(
             "processor",
-            Standing::Limited,
+            CheckStatus::Limited,
             detail,
             Some("generator and system share one core: expect `generator-limited`"),
         ),
-        _ => check("processor", Standing::Fine, detail, None),
+        _ => check("processor", CheckStatus::Fine, detail, None),
     }
 }
 
 fn memory() -> Check {
-    check("memory", Standing::Fine, units::bytes(environment::fingerprint().memory_bytes as f64), None)
+    check("memory", CheckStatus::Fine, units::bytes(environment::fingerprint().memory_bytes as f64), None)
 }
 
 fn cgroups() -> Check {
@@ -43,10 +43,10 @@ fn cgroups() -> Check {
     let memory = try_caps(Limits { cpus: None, memory_bytes: Some(256 << 20) });
     let hint = "`cpus:` and `memory:` are then left out and the result says so; run as root, or under `systemd-run --user --scope -p Delegate=yes`";
     match (cpu, memory) {
-        (Ok(()), Ok(())) => check("caps (cgroups)", Standing::Fine, "CPU and memory can be capped", None),
-        (Ok(()), Err(why)) => check("caps (cgroups)", Standing::Limited, format!("CPU only: {why}"), Some(hint)),
-        (Err(why), Ok(())) => check("caps (cgroups)", Standing::Limited, format!("memory only: {why}"), Some(hint)),
-        (Err(why), Err(_)) => check("caps (cgroups)", Standing::Missing, why.to_string(), Some(hint)),
+        (Ok(()), Ok(())) => check("caps (cgroups)", CheckStatus::Fine, "CPU and memory can be capped", None),
+        (Ok(()), Err(why)) => check("caps (cgroups)", CheckStatus::Limited, format!("CPU only: {why}"), Some(hint)),
+        (Err(why), Ok(())) => check("caps (cgroups)", CheckStatus::Limited, format!("memory only: {why}"), Some(hint)),
+        (Err(why), Err(_)) => check("caps (cgroups)", CheckStatus::Missing, why.to_string(), Some(hint)),
     }
 }
 
@@ -55,9 +55,9 @@ fn ports() -> Check {
     let outgoing = range.split_whitespace().collect::<Vec<_>>().join("–");
     match Ports::new().take() {
         Ok(_) => {
-            check("ports", Standing::Fine, format!("free on 127.0.0.1; outgoing connections use {outgoing}"), None)
+            check("ports", CheckStatus::Fine, format!("free on 127.0.0.1; outgoing connections use {outgoing}"), None)
         }
-        Err(why) => check("ports", Standing::Missing, why.to_string(), None),
+        Err(why) => check("ports", CheckStatus::Missing, why.to_string(), None),
     }
 }
 
@@ -66,12 +66,12 @@ fn descriptors() -> Check {
     match limit.current {
         Some(n) if n < DESCRIPTORS_FINE => check(
             "open files",
-            Standing::Limited,
+            CheckStatus::Limited,
             format!("at most {n}"),
             Some("`ulimit -n 65536` before a load with thousands of users"),
         ),
-        Some(n) => check("open files", Standing::Fine, format!("up to {n}"), None),
-        None => check("open files", Standing::Fine, "no limit", None),
+        Some(n) => check("open files", CheckStatus::Fine, format!("up to {n}"), None),
+        None => check("open files", CheckStatus::Fine, "no limit", None),
     }
 }
 
@@ -95,11 +95,11 @@ fn noise() -> Check {
         units::duration(longest.as_nanos() as f64)
     );
     if share < 0.02 {
-        check("noise", Standing::Fine, detail, None)
+        check("noise", CheckStatus::Fine, detail, None)
     } else {
         check(
             "noise",
-            Standing::Limited,
+            CheckStatus::Limited,
             detail,
             Some("other work shares this machine: use `--repeat 3` or more and read the noise floor"),
         )

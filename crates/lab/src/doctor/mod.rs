@@ -12,7 +12,7 @@ pub struct Check {
     /// Subject.
     pub name: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: CheckStatus,
     /// Result.
     pub detail: String,
     /// Advice, if there is any.
@@ -21,7 +21,7 @@ pub struct Check {
 
 /// How a checked thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum CheckStatus {
     /// As it should be.
     Fine,
     /// Works, with a limit that is named.
@@ -44,6 +44,6 @@ pub fn examine() -> Report {
     Report { machine: machine::checks(), programs: programs::checks() }
 }
 
-fn check(name: &str, standing: Standing, detail: impl Into<String>, hint: Option<&str>) -> Check {
+fn check(name: &str, standing: CheckStatus, detail: impl Into<String>, hint: Option<&str>) -> Check {
     Check { name: name.to_owned(), standing, detail: detail.into(), hint: hint.map(str::to_owned) }
 }

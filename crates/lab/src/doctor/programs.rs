@@ -1,7 +1,7 @@
 //! Servers and tools that experiments may start, with the Debian package that has each.
 
 use crate::components::{self, sidecar};
-use crate::doctor::{Check, Standing, check};
+use crate::doctor::{Check, CheckStatus, check};
 use crate::programs::Program;
 
 /// Of services and virtual environments.
@@ -53,10 +53,10 @@ fn of_experiments() -> Vec<&'static Program> {
 
 fn look_for(program: &'static Program) -> Check {
     match program.find() {
-        Ok(found) => check(program.name, Standing::Fine, found.path.display().to_string(), None),
+        Ok(found) => check(program.name, CheckStatus::Fine, found.path.display().to_string(), None),
         Err(missing) if program.package.is_empty() => check(
             program.name,
-            Standing::Missing,
+            CheckStatus::Missing,
             format!("{} ({})", missing.binary, program.used_for),
             Some("put it on PATH; Debian has no package"),
         ),
@@ -65,7 +65,7 @@ fn look_for(program: &'static Program) -> Check {
 }
 
 fn missing(name: &str, detail: &str, package: &str) -> Check {
-    check(name, Standing::Missing, detail, Some(&format!("apt-get install {package}")))
+    check(name, CheckStatus::Missing, detail, Some(&format!("apt-get install {package}")))
 }
 
 fn python_venv() -> Check {
@@ -75,7 +75,7 @@ fn python_venv() -> Check {
         .output()
         .is_ok_and(|output| output.status.success());
     if works {
-        check("Python venv", Standing::Fine, "python3 -m venv works", None)
+        check("Python venv", CheckStatus::Fine, "python3 -m venv works", None)
     } else {
         missing("Python venv", "python3 -m venv (the setup of Python services)", "python3-venv")
     }

@@ -23,7 +23,7 @@ pub struct Replica {
 
 /// A replica and the ports it was handed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allotted {
+pub struct ReplicaPorts {
     /// Its service.
     pub service: String,
     /// Its number, from 0.
@@ -38,7 +38,7 @@ pub struct Allotted {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bindings {
     /// The ports of all replicas; the replicas of a service in order.
-    pub ports: Vec<Allotted>,
+    pub ports: Vec<ReplicaPorts>,
     /// Where services send their telemetry: `http://host:port`.
     pub otlp_endpoint: String,
     /// A folder that is this trial's alone.

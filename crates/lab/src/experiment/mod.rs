@@ -35,15 +35,15 @@ mod thresholds;
 mod variants;
 
 pub use bound::{
-    Allotted, Bindings, BoundCommand, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault, Outbound, Ready,
-    Replica, Restart, Results, Sibling, Start,
+    Bindings, BoundCommand, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault, Outbound, Ready, Replica,
+    ReplicaPorts, Restart, Results, Sibling, Start,
 };
 pub(crate) use declaration::{Declaration, Url};
 pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
 pub use language::Language;
 pub use objective::{Abort, Metric, Objective, Op};
-pub use recorded::Recorded;
+pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
 pub use variants::Variant;
 pub use variants::fallback::Held;
@@ -248,10 +248,10 @@ fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &
     report.absorb(reports);
 }
 
-fn made_up(replica: Replica) -> Allotted {
+fn made_up(replica: Replica) -> ReplicaPorts {
     const PORT: u16 = 8080;
     let Replica { service, replica, port, further } = replica;
-    Allotted { service, replica, port: port.unwrap_or(PORT), further: vec![PORT; further] }
+    ReplicaPorts { service, replica, port: port.unwrap_or(PORT), further: vec![PORT; further] }
 }
 
 fn assemble(
@@ -296,7 +296,7 @@ impl Experiment {
         let root = At::root(&self.root);
         let mut report = Report::new(&self.file);
         for Replica { service, replica, further, .. } in self.replicas(variant)? {
-            let is_it = |one: &Allotted| one.service == service && one.replica == replica;
+            let is_it = |one: &ReplicaPorts| one.service == service && one.replica == replica;
             let handed = bindings.ports.iter().find(|one| is_it(one));
             if handed.is_none_or(|handed| handed.further.len() < further) {
                 let problem = Problem::new(format!("replica {replica} of `{service}` was assigned too few ports"));

@@ -12,7 +12,7 @@ use super::document::at::At;
 use super::error::{Problem, Report};
 use super::grammar::key::{Key, Value, literal, optional, required};
 use super::grammar::kind::{self, AS_TEXT, Simple, no_hint};
-use super::grammar::shape::{Branch, Field, Map, Named, Shape, Tagged};
+use super::grammar::shape::{Branch, Field, Map, NamedMap, Shape, TaggedMap};
 use super::grammar::values::{AMOUNT, MANY, TEXT};
 use super::language::Language;
 use super::placeholders::names::Names;
@@ -106,7 +106,7 @@ const OF_METRIC: Field = optional(
 );
 
 /// Measures that are lengths of time, amounts of memory and numbers, as [`Measure`] has them.
-static FIGURE: Shape = Shape::Tagged(Tagged {
+static FIGURE: Shape = Shape::Tagged(TaggedMap {
     tag: &MEASURE.field,
     common: &[REMARK.field, FITTED],
     rules: &[],
@@ -135,7 +135,7 @@ const fn figure_of(measure: &'static str, fields: &'static [Field]) -> Branch {
 }
 
 const fn by_variant(value: &'static Shape) -> Shape {
-    Shape::Named(Named { what: "variant", name: &kind::VARIANT_NAME, value, least: 1, most: MANY })
+    Shape::Named(NamedMap { what: "variant", name: &kind::VARIANT_NAME, value, least: 1, most: MANY })
 }
 
 /// Regular expression of the texts that [`operation`] accepts.
@@ -290,7 +290,7 @@ fn known_variants<'a>(root: At<'_>, language: Language, variants: &'a [Variant])
 
 #[cfg(test)]
 mod tests {
-    use super::super::Recorded;
+    use super::super::RecordedExperiment;
     use super::*;
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn notes_are_read_in_the_measures_units() {
-        let Recorded { notes: read, .. } = Recorded::read(
+        let RecordedExperiment { notes: read, .. } = RecordedExperiment::read(
             "parameters: { a: 1, c: { value: 900, reason: too little }, b: { value: x, reason: so } }\n\
              published:\n  source: A Guide\n  found: It was slow.\n  operation: web GET /\n  figures:\n\
              \x20   - { measure: mean, values: { one: 669ms, two: soon }, fitted: { one: b }, remark: slower there }\n\
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn texts_that_are_no_experiment_have_no_notes() {
         for source in ["", "[", "published: 7", "parameters: []", "published: { figures: [1] }"] {
-            assert_eq!(Recorded::read(source).notes, Notes::default(), "{source}");
+            assert_eq!(RecordedExperiment::read(source).notes, Notes::default(), "{source}");
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{published, thresholds};
 /// The parts of an experiment that conclusions need, as far as they can be read: a run file may come from elsewhere,
 /// and the data files of its experiment need not be here.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct RecordedExperiment {
     /// Its objectives, in order.
     pub objectives: Vec<Objective>,
     /// The thresholds that it sets, and the usual ones for the rest.
@@ -32,7 +32,7 @@ pub struct Recorded {
     pub request_parameters: BTreeSet<String>,
 }
 
-impl Recorded {
+impl RecordedExperiment {
     /// Reads the text that a run file keeps.
     pub fn read(source: &str) -> Self {
         let Some(root) = tree::parse(source, &mut Report::new("")) else { return Self::default() };

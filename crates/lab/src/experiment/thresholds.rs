@@ -6,12 +6,12 @@ use super::document::at::At;
 use super::error::{Problem, Report, did_you_mean, shortened};
 use super::grammar::key::optional;
 use super::grammar::kind;
-use super::grammar::shape::{Field, Named, Shape};
+use super::grammar::shape::{Field, NamedMap, Shape};
 use super::grammar::values::{AMOUNT, LISTED_MAX};
 
 pub(super) const THRESHOLDS: Field = optional(
     "thresholds",
-    Shape::Named(Named { what: "threshold", name: &kind::NAME, value: &AMOUNT.shape(), least: 0, most: LISTED_MAX }),
+    Shape::Named(NamedMap { what: "threshold", name: &kind::NAME, value: &AMOUNT.shape(), least: 0, most: LISTED_MAX }),
     "Other values for what detectors compare with, by name; `narrows diagnose --thresholds` lists them.",
 );
 
@@ -62,7 +62,7 @@ fn each(root: At<'_>, mut visit: impl FnMut(At<'_>, &str, f64)) {
 mod tests {
     use std::path::Path;
 
-    use super::super::Recorded;
+    use super::super::RecordedExperiment;
     use super::*;
 
     fn experiment(section: &str) -> String {
@@ -76,12 +76,12 @@ mod tests {
     fn a_threshold_is_set_and_the_others_stay() {
         let source = experiment("  cpu_limit_share: 0.7\n  n_plus_one_queries: 8\n");
         assert!(crate::language().parse(&source, "e.yaml", Path::new("/")).is_ok());
-        let read = Recorded::read(&source).thresholds;
+        let read = RecordedExperiment::read(&source).thresholds;
         let mut expected = Thresholds::default();
         expected.cpu_saturation.cpu_limit_share = 0.7;
         expected.n_plus_one.n_plus_one_queries = 8;
         assert_eq!(read, expected);
-        assert_eq!(Recorded::read("not an experiment: [").thresholds, Thresholds::default());
+        assert_eq!(RecordedExperiment::read("not an experiment: [").thresholds, Thresholds::default());
     }
 
     #[test]

@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn objectives(list: &str) -> Vec<Objective> {
-        crate::experiment::Recorded::read(&format!("objectives: [{list}]")).objectives
+        crate::experiment::RecordedExperiment::read(&format!("objectives: [{list}]")).objectives
     }
 
     #[test]

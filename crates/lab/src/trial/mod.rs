@@ -29,10 +29,12 @@ use narrows_telemetry::run_file::Recorder;
 use narrows_telemetry::sampler::Sampler;
 
 use crate::Error;
-use crate::adopted::Adopted;
+use crate::adopted::AdoptedChildren;
 use crate::components::gauges::Poller;
 use crate::components::sidecar;
-use crate::experiment::{Allotted, Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Replica, Variant};
+use crate::experiment::{
+    Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Replica, ReplicaPorts, Variant,
+};
 use crate::guard::{Guard, kill_marked};
 use crate::leftovers::PREFIX;
 use crate::ports::Ports;
@@ -134,7 +136,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) weights: Weights,
     pub(crate) sampler: &'a Sampler,
     pub(crate) guard: Guard,
-    pub(crate) adopted: Adopted,
+    pub(crate) adopted: AdoptedChildren,
     pub(crate) ports: Ports,
     pub(crate) setups: Setups,
     /// Those of the trial under way, until its load begins.
@@ -250,7 +252,7 @@ impl Bench<'_> {
                 None => self.ports.take()?,
             };
             let further = (0..further).map(|_| self.ports.take()).collect::<Result<_, _>>()?;
-            ports.push(Allotted { service, replica, port, further });
+            ports.push(ReplicaPorts { service, replica, port, further });
         }
         let bindings = Bindings {
             ports,

@@ -15,7 +15,7 @@ use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::Packed;
 use narrows_telemetry::{Receipt, Store};
 
-use crate::counting::{Candidate, Known, Lane, hand_on};
+use crate::counting::{Candidate, Lane, RecentRequests, hand_on};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// A day of seconds; spans that begin later are not counted.
@@ -54,7 +54,7 @@ struct Tally {
     end_ns: i64,
     roots: Lane,
     continued: Lane,
-    known: Known,
+    known: RecentRequests,
 }
 
 impl Roots {
@@ -65,7 +65,7 @@ impl Roots {
 
     /// Counts from now on.
     pub(super) fn start(&self, counting: Counting) {
-        let (roots, continued, known) = (Lane::default(), Lane::default(), Known::of_senders());
+        let (roots, continued, known) = (Lane::default(), Lane::default(), RecentRequests::of_senders());
         *self.lock() = Some(Tally { counting, end_ns: i64::MAX, roots, continued, known });
     }
 

@@ -12,7 +12,7 @@ use narrows_model::run::{Machine, ServiceInstance, Trial, sidecar_name};
 use crate::Error;
 use crate::cgroup::{Cgroup, Limits};
 use crate::components::gauges::Poller;
-use crate::components::process::{Ended, Process, Spec};
+use crate::components::process::{Process, ProcessEnd, Spec};
 use crate::components::workshop::Workshop;
 use crate::components::{Launch, Place, ready, sidecar};
 use crate::experiment::{BoundService, Ready, Start};
@@ -310,7 +310,7 @@ impl Bench<'_> {
             let timeout =
                 if self.go_on().is_ok() { service.stop_timeout } else { HURRIED_STOP.min(service.stop_timeout) };
             let ended = replica.process.stop(service.stop_signal, timeout, &mut self.guard);
-            if let Ended::Killed { reason } = ended {
+            if let ProcessEnd::Killed { reason } = ended {
                 trial.caveats.push(TrialCaveat::KilledAtStop {
                     replica: name,
                     signal: name_of(service.stop_signal).to_string(),

@@ -10,7 +10,7 @@ use narrows_model::load::{ErrorKind, Protocol};
 use tokio::net::TcpSocket;
 
 use super::http1::Epoll;
-use super::hyper::{Library, Prepared};
+use super::hyper::{Library, Setup};
 use super::transport::{Event, Exchanges, Failure, Order, Repeat, Reuse, Transport};
 use crate::clock::Clock;
 use crate::request::ResponseForm;
@@ -125,7 +125,7 @@ fn epoll(script: Script) -> Client<Epoll> {
 
 fn library(script: Script) -> Client<Library> {
     let clock = Clock::new();
-    client(clock, Library::new(Prepared::new(Protocol::Http1, None, clock).unwrap()), script)
+    client(clock, Library::new(Setup::new(Protocol::Http1, None, clock).unwrap()), script)
 }
 
 impl<T: Transport> Client<T> {

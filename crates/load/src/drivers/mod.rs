@@ -16,7 +16,7 @@ pub(crate) mod worker;
 use http1::Epoll;
 use hyper::Library;
 use narrows_model::load::{LoadPlan, Protocol};
-use worker::{Shared, ThreadReport, Worker};
+use worker::{LoadContext, ThreadReport, Worker};
 
 use crate::Error;
 use crate::clock::Clock;
@@ -28,7 +28,7 @@ pub(crate) enum Driver {
     /// For plain HTTP/1.1.
     Epoll(Epoll),
     /// For all else.
-    Library(Box<hyper::Prepared>),
+    Library(Box<hyper::Setup>),
 }
 
 impl Driver {
@@ -45,7 +45,7 @@ impl Driver {
             }
             (protocol, encryption) => {
                 hyper::check(plan)?;
-                let prepared = hyper::Prepared::new(protocol, encryption.cloned(), clock);
+                let prepared = hyper::Setup::new(protocol, encryption.cloned(), clock);
                 let prepared = prepared.map_err(|source| Error::system("start a runtime for a load thread", source))?;
                 Ok(Driver::Library(Box::new(prepared)))
             }
@@ -53,7 +53,7 @@ impl Driver {
     }
 
     /// Runs a thread's part of the load to its end.
-    pub(crate) fn run(self, shared: &Shared<'_>, thread: usize, recorder: Recorder<'_>) -> ThreadReport {
+    pub(crate) fn run(self, shared: &LoadContext<'_>, thread: usize, recorder: Recorder<'_>) -> ThreadReport {
         match self {
             Driver::Epoll(epoll) => Worker::new(shared, thread, recorder, epoll).run(),
             Driver::Library(prepared) => Worker::new(shared, thread, recorder, Library::new(*prepared)).run(),

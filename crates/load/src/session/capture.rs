@@ -22,7 +22,7 @@ impl Sink for () {
 
 /// Which parts of a response are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Wanted {
+pub(crate) enum ResponseParts {
     /// None.
     #[default]
     Nothing,
@@ -35,7 +35,7 @@ pub(crate) enum Wanted {
 /// The parts of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ResponseParts,
     pub(super) head: Vec<u8>,
     pub(super) body: Vec<u8>,
     /// Whether the body went on after the limit.
@@ -44,7 +44,7 @@ pub(crate) struct Capture {
 
 impl Capture {
     /// Sets what is to be kept of the next response.
-    pub(crate) fn want(&mut self, wanted: Wanted) -> &mut Self {
+    pub(crate) fn want(&mut self, wanted: ResponseParts) -> &mut Self {
         self.wanted = wanted;
         self
     }
@@ -61,13 +61,13 @@ impl Capture {
 
 impl Sink for Capture {
     fn head(&mut self, bytes: &[u8]) {
-        if self.wanted != Wanted::Nothing {
+        if self.wanted != ResponseParts::Nothing {
             self.head.extend_from_slice(bytes);
         }
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        if self.wanted == Wanted::All {
+        if self.wanted == ResponseParts::All {
             let room = BODY_BYTES_MAX - self.body.len();
             self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
             self.is_cut |= bytes.len() > room;
@@ -81,12 +81,14 @@ mod tests {
 
     #[test]
     fn only_what_is_wanted_is_kept_and_no_more_than_the_limit() {
-        for (wanted, head, body) in [(Wanted::Nothing, 0, 0), (Wanted::Head, 4, 0), (Wanted::All, 4, BODY_BYTES_MAX)] {
+        for (wanted, head, body) in
+            [(ResponseParts::Nothing, 0, 0), (ResponseParts::Head, 4, 0), (ResponseParts::All, 4, BODY_BYTES_MAX)]
+        {
             let mut capture = Capture::default();
             capture.want(wanted).head(b"head");
             (0..3).for_each(|_| capture.body(&[b'x'; BODY_BYTES_MAX / 2]));
             assert_eq!((capture.head.len(), capture.body.len()), (head, body));
-            assert_eq!(capture.is_cut, wanted == Wanted::All);
+            assert_eq!(capture.is_cut, wanted == ResponseParts::All);
             capture.clear();
             assert_eq!((capture.head.len(), capture.body.len(), capture.is_cut), (0, 0, false));
             assert!(capture.body.capacity() <= KEPT_BYTES_MAX);

@@ -6,7 +6,7 @@ use narrows_model::load::{Check, ErrorKind};
 use serde_json::Value;
 
 use super::Failure;
-use super::capture::Wanted;
+use super::capture::ResponseParts;
 use super::response::{Response, Unreadable};
 use crate::recorder::Cause;
 
@@ -39,11 +39,11 @@ impl CompiledCheck {
     }
 
     /// Parts of a response that it needs.
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> ResponseParts {
         match self.check {
-            Check::Status(_) => Wanted::Nothing,
-            Check::Header { .. } => Wanted::Head,
-            Check::BodyContains(_) | Check::Json { .. } => Wanted::All,
+            Check::Status(_) => ResponseParts::Nothing,
+            Check::Header { .. } => ResponseParts::Head,
+            Check::BodyContains(_) | Check::Json { .. } => ResponseParts::All,
         }
     }
 

@@ -6,7 +6,7 @@ use narrows_model::load::{Extract, Place};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::capture::Wanted;
+use super::capture::ResponseParts;
 use super::checks::{check_pointer, shown, unreadable_body};
 use super::response::Response;
 use super::{Failure, VARIABLE_BYTES_MAX, VARIABLES_MAX};
@@ -57,10 +57,10 @@ impl CompiledExtract {
     }
 
     /// Parts of a response that it needs.
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> ResponseParts {
         match self.place {
-            CompiledPlace::Header(_) => Wanted::Head,
-            CompiledPlace::Json(_) | CompiledPlace::Regex(_) => Wanted::All,
+            CompiledPlace::Header(_) => ResponseParts::Head,
+            CompiledPlace::Json(_) | CompiledPlace::Regex(_) => ResponseParts::All,
         }
     }
 

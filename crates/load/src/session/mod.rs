@@ -24,7 +24,7 @@ pub(crate) use capture::{Capture, Sink};
 use cookies::Jar;
 pub(crate) use redirect::{Hop, HopMethod, Origin, Security};
 pub(crate) use response::Decoder;
-pub(crate) use rules::{Judgement, Rules, STATUS_FAILED, Sent};
+pub(crate) use rules::{Judgement, Rules, STATUS_FAILED, SentRequest};
 
 /// The most variables of a scenario.
 pub(crate) const VARIABLES_MAX: usize = 256;

@@ -88,7 +88,7 @@ fn is_zlib(body: &[u8]) -> bool {
 pub(super) mod tests {
     use super::*;
     use crate::session::Sink;
-    use crate::session::capture::Wanted;
+    use crate::session::capture::ResponseParts;
     use flate2::Compression;
     use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
     use proptest::prelude::*;
@@ -97,7 +97,7 @@ pub(super) mod tests {
     /// A response as a driver captures it.
     pub(in crate::session) fn captured(headers: &str, body: &[u8]) -> Capture {
         let mut capture = Capture::default();
-        capture.want(Wanted::All).head(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
+        capture.want(ResponseParts::All).head(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
         capture.body(body);
         capture
     }

@@ -3,7 +3,7 @@
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 use narrows_model::trace::SpanKind;
 
-use super::capture::Wanted;
+use super::capture::ResponseParts;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;
 use super::redirect::{Hop, HopMethod, Origin, is_redirect, method_after, resolve};
@@ -20,7 +20,7 @@ pub(crate) const STATUS_FAILED: u16 = SpanKind::Client.failed_from();
 #[derive(Debug)]
 pub(crate) struct Rules {
     /// Parts of responses to keep.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ResponseParts,
     checks: Vec<CompiledCheck>,
     checks_status: bool,
     extracts: Vec<CompiledExtract>,
@@ -50,10 +50,10 @@ impl Rules {
         let extracts = step.extract.iter().map(|extract| CompiledExtract::compile(extract).map_err(refuse));
         let extracts = extracts.collect::<Result<Vec<_>, _>>()?;
         let reads_head = step.redirects_max > 0 || scenario.cookies != Cookies::Ignored;
-        let least = if reads_head { Wanted::Head } else { Wanted::Nothing };
+        let least = if reads_head { ResponseParts::Head } else { ResponseParts::Nothing };
         let needs = checks.iter().map(CompiledCheck::wanted).chain(extracts.iter().map(CompiledExtract::wanted));
         Ok(Self {
-            wanted: needs.fold(least, Wanted::max),
+            wanted: needs.fold(least, ResponseParts::max),
             checks_status: checks.iter().any(CompiledCheck::is_of_status),
             is_by_status: checks.is_empty() && extracts.is_empty() && scenario.cookies == Cookies::Ignored,
             checks,
@@ -78,7 +78,7 @@ impl Rules {
         &self,
         status: u16,
         session: &mut Session,
-        sent: Sent<'_>,
+        sent: SentRequest<'_>,
         now_ns: i64,
         decoder: &mut Decoder,
     ) -> Judgement {
@@ -91,7 +91,7 @@ impl Rules {
         judged.map_or_else(Judgement::Failed, |()| Judgement::Succeeded)
     }
 
-    fn redirect(&self, status: u16, session: &mut Session, sent: Sent<'_>) -> Result<Option<Hop>, Failure> {
+    fn redirect(&self, status: u16, session: &mut Session, sent: SentRequest<'_>) -> Result<Option<Hop>, Failure> {
         if self.redirects_max == 0 || !is_redirect(status) {
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Rules {
 
 /// The request that the response belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent<'a> {
+pub(crate) struct SentRequest<'a> {
     /// Its bytes.
     pub(crate) request: &'a [u8],
     /// The method of the step's template.

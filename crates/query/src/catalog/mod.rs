@@ -64,7 +64,7 @@ pub(crate) fn is_workspace(name: &str) -> bool {
     workspace::TABLES.iter().any(|(other, _)| *other == name)
 }
 
-fn listed(listed: &tables::Listed) -> Table {
+fn listed(listed: &tables::TableListing) -> Table {
     let view = listed.has_rows.then_some(listed.name);
     let mut fields: Vec<Field> = listed.shape.iter().flat_map(|part| fields(part)).collect();
     if view.is_none() {

@@ -6,7 +6,7 @@
 use narrows_model::trace::SpanFacts;
 
 /// A table in its listed form.
-pub(super) struct Listed {
+pub(super) struct TableListing {
     pub(super) name: &'static str,
     /// Whether a view of the same name holds its rows. A run never fills other tables.
     pub(super) has_rows: bool,
@@ -39,14 +39,18 @@ const SPAN: &str = "timestamp:datetime=timestamp_ns id:string source:string name
     target:string data:string success:bool resultCode:string duration:real performanceBucket:string charge:real";
 
 /// Every table except those of workspaces, the most queried ones first.
-pub(super) const TABLES: [Listed; 21] = [
-    Listed { name: "requests", has_rows: true, shape: &[SPAN, COMMON, "kind:string", TRIAL, MEASUREMENTS, CONTEXT] },
-    Listed {
+pub(super) const TABLES: [TableListing; 21] = [
+    TableListing {
+        name: "requests",
+        has_rows: true,
+        shape: &[SPAN, COMMON, "kind:string", TRIAL, MEASUREMENTS, CONTEXT],
+    },
+    TableListing {
         name: "dependencies",
         has_rows: true,
         shape: &[SPAN, COMMON, "kind:string", TRIAL, MEASUREMENTS, CONTEXT],
     },
-    Listed {
+    TableListing {
         name: "exceptions",
         has_rows: true,
         shape: &[
@@ -60,7 +64,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "traces",
         has_rows: true,
         shape: &[
@@ -71,7 +75,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "customMetrics",
         has_rows: true,
         shape: &[
@@ -83,7 +87,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "performanceCounters",
         has_rows: true,
         shape: &[
@@ -94,12 +98,12 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "customEvents",
         has_rows: false,
         shape: &["timestamp:datetime name:string", COMMON, TRIAL, MEASUREMENTS, CONTEXT],
     },
-    Listed {
+    TableListing {
         name: "pageViews",
         has_rows: false,
         shape: &[
@@ -110,7 +114,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "browserTimings",
         has_rows: false,
         shape: &[
@@ -122,7 +126,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "availabilityResults",
         has_rows: false,
         shape: &[
@@ -134,7 +138,7 @@ pub(super) const TABLES: [Listed; 21] = [
             CONTEXT,
         ],
     },
-    Listed {
+    TableListing {
         name: "spans",
         has_rows: true,
         shape: &[
@@ -144,25 +148,25 @@ pub(super) const TABLES: [Listed; 21] = [
             "attributes:dynamic weight:real request_name:string",
         ],
     },
-    Listed {
+    TableListing {
         name: "metrics",
         has_rows: true,
         shape: &["trial:long name:string unit:string service:string replica:long labels:dynamic time_ns:long \
             value:real"],
     },
-    Listed {
+    TableListing {
         name: "logs",
         has_rows: true,
         shape: &["trial:long time_ns:long service:string replica:long stream:string severity:string text:string \
             trace_id:string"],
     },
-    Listed {
+    TableListing {
         name: "samples",
         has_rows: true,
         shape: &["trial:long scenario:string request:string vu:long intended_ns:long sent_ns:long done_ns:long \
             latency_ms:real service_ms:real status:long error:string bytes:long trace_id:string weight:real"],
     },
-    Listed {
+    TableListing {
         name: "load_seconds",
         has_rows: true,
         shape: &["trial:long scenario:string request:string start_ns:long length_ns:long vus:long due:long late:long \
@@ -171,13 +175,13 @@ pub(super) const TABLES: [Listed; 21] = [
             latency_min_ns:long latency_max_ns:long service_sum_ns:long service_min_ns:long service_max_ns:long \
             lateness_sum_ns:long lateness_min_ns:long lateness_max_ns:long"],
     },
-    Listed {
+    TableListing {
         name: "load_latency",
         has_rows: true,
         shape: &["trial:long scenario:string request:string start_ns:long measure:string lower_ns:long upper_ns:long \
             count:long"],
     },
-    Listed {
+    TableListing {
         name: "trials",
         has_rows: true,
         shape: &[
@@ -188,25 +192,25 @@ pub(super) const TABLES: [Listed; 21] = [
             spans_thinned_one_in:long spans_thinned_before_ns:long",
         ],
     },
-    Listed {
+    TableListing {
         name: "windows",
         has_rows: true,
         shape: &["trial:long position:long kind:string label:string start_ns:long end_ns:long drained_ns:long \
             vus:long rate:real"],
     },
-    Listed {
+    TableListing {
         name: "services",
         has_rows: true,
         shape: &["id:long trial:long service:string replica:long pid:long port:long command:dynamic \
             cpu_limit_cores:real memory_limit_bytes:long stand_in_ports:dynamic"],
     },
-    Listed {
+    TableListing {
         name: "findings",
         has_rows: true,
         shape: &["trial:long rank:long detector:string version:long title:string resource:string operation:string \
             cost_share:real confidence:string body:dynamic"],
     },
-    Listed {
+    TableListing {
         name: "run",
         has_rows: true,
         shape: &[

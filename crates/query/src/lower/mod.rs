@@ -41,7 +41,7 @@ const FENCE_BYTES: usize = 2_000;
 const COLUMNS_MAX: usize = 1_000;
 
 /// A query in SQL.
-pub(crate) struct Lowered {
+pub(crate) struct LoweredQuery {
     pub(crate) sql: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) chart: Option<Chart>,
@@ -97,7 +97,7 @@ pub(crate) struct Lowering<'a> {
 }
 
 /// Makes SQL of a query, from which it takes the `render` at the end.
-pub(crate) fn lower(query: &mut Query, text: &str) -> Result<Lowered, Fault> {
+pub(crate) fn lower(query: &mut Query, text: &str) -> Result<LoweredQuery, Fault> {
     let chart = taken_chart(&mut query.body);
     let mut lowering = Lowering { text, ..Lowering::default() };
     let uses = uses(query);
@@ -110,7 +110,7 @@ pub(crate) fn lower(query: &mut Query, text: &str) -> Result<Lowered, Fault> {
         sql = format!("WITH RECURSIVE {} {sql}", lowering.shared.join(", "));
     }
     check_length(&sql, query.body.place)?;
-    Ok(Lowered { sql, columns: relation.columns, chart })
+    Ok(LoweredQuery { sql, columns: relation.columns, chart })
 }
 
 fn taken_chart(body: &mut Expression) -> Option<Chart> {

@@ -36,7 +36,7 @@ const COMPARISONS: [(&str, Binary); 7] = [
 
 /// How two sides are compared; the flag says whether a `!` stands before.
 #[derive(Clone, Copy)]
-enum Compared {
+enum Comparison {
     Sign(Binary),
     Word(Match, bool),
     List(Members, bool),
@@ -44,19 +44,19 @@ enum Compared {
 }
 
 /// The operator that a word is, if it is one.
-fn worded(word: &str, is_negated: bool, place: TextRange) -> Result<Option<Compared>, Fault> {
+fn worded(word: &str, is_negated: bool, place: TextRange) -> Result<Option<Comparison>, Fault> {
     if let Some((_, operator)) = MATCHES.iter().find(|(name, _)| *name == word) {
         if *operator == Match::Regex && is_negated {
             let fault = Fault::new(place, "`!matches` is no operator");
             return Err(fault.hint("write `not(x matches regex \"…\")`"));
         }
-        return Ok(Some(Compared::Word(*operator, is_negated)));
+        return Ok(Some(Comparison::Word(*operator, is_negated)));
     }
     match word {
-        "in" => Ok(Some(Compared::List(Members::In, is_negated))),
-        "has_any" if !is_negated => Ok(Some(Compared::List(Members::HasAny, false))),
-        "has_all" if !is_negated => Ok(Some(Compared::List(Members::HasAll, false))),
-        "between" => Ok(Some(Compared::Between(is_negated))),
+        "in" => Ok(Some(Comparison::List(Members::In, is_negated))),
+        "has_any" if !is_negated => Ok(Some(Comparison::List(Members::HasAny, false))),
+        "has_all" if !is_negated => Ok(Some(Comparison::List(Members::HasAll, false))),
+        "between" => Ok(Some(Comparison::Between(is_negated))),
         other if refused::is_string_operator(other) => {
             let mark = if is_negated { "!" } else { "" };
             Err(refused::word("the operator", &format!("{mark}{other}"), place))
@@ -116,15 +116,15 @@ impl Parser {
     }
 
     /// The operator of a comparison, if one stands here; then it is behind us.
-    fn compared_by(&mut self) -> Result<Option<Compared>, Fault> {
+    fn compared_by(&mut self) -> Result<Option<Comparison>, Fault> {
         if let Some((_, binary)) = COMPARISONS.iter().find(|(symbol, _)| self.is(symbol)) {
             self.at += 1;
-            return Ok(Some(Compared::Sign(*binary)));
+            return Ok(Some(Comparison::Sign(*binary)));
         }
         if self.is("=~") || self.is("!~") {
             let is_negated = self.is("!~");
             self.at += 1;
-            return Ok(Some(Compared::Word(Match::EqualAnyCase, is_negated)));
+            return Ok(Some(Comparison::Word(Match::EqualAnyCase, is_negated)));
         }
         let is_negated = self.is("!");
         let ahead = usize::from(is_negated);
@@ -132,28 +132,28 @@ impl Parser {
         let Some(operator) = worded(&word, is_negated, self.place_at(ahead))? else { return Ok(None) };
         self.at += ahead + 1;
         match operator {
-            Compared::Word(Match::Regex, _) => self.expect_name("regex")?,
-            Compared::List(Members::In, _) if self.eat("~") => {
-                return Ok(Some(Compared::List(Members::InAnyCase, is_negated)));
+            Comparison::Word(Match::Regex, _) => self.expect_name("regex")?,
+            Comparison::List(Members::In, _) if self.eat("~") => {
+                return Ok(Some(Comparison::List(Members::InAnyCase, is_negated)));
             }
             _ => {}
         }
         Ok(Some(operator))
     }
 
-    fn compared(&mut self, left: Expression, operator: Compared) -> Result<Expression, Fault> {
+    fn compared(&mut self, left: Expression, operator: Comparison) -> Result<Expression, Fault> {
         let start = left.place;
         let left = Box::new(left);
         let kind = match operator {
-            Compared::Sign(binary) => Shape::Binary(binary, left, Box::new(self.sum()?)),
-            Compared::Word(word, is_negated) => Shape::Matches(word, left, Box::new(self.sum()?), is_negated),
-            Compared::List(members, is_negated) => {
+            Comparison::Sign(binary) => Shape::Binary(binary, left, Box::new(self.sum()?)),
+            Comparison::Word(word, is_negated) => Shape::Matches(word, left, Box::new(self.sum()?), is_negated),
+            Comparison::List(members, is_negated) => {
                 self.expect("(")?;
                 let list = self.list(Parser::pipe_expression)?;
                 self.expect(")")?;
                 Shape::OneOf(members, left, list, is_negated)
             }
-            Compared::Between(is_negated) => {
+            Comparison::Between(is_negated) => {
                 self.expect("(")?;
                 let low = self.expression()?;
                 self.expect("..")?;

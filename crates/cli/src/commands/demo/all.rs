@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_lab::experiment::Recorded;
+use narrows_lab::experiment::RecordedExperiment;
 use narrows_model::comparison::Outcome as Concluded;
 use narrows_report::results::{Source, html, markdown};
 
@@ -73,7 +73,7 @@ fn write(runs: &[PathBuf], command: &str, pages: &[PathBuf; 2]) -> Outcome {
 /// Conclusions of a demo's run, beside the demo's present figures.
 fn concluded(run: &Path) -> Result<Concluded, Failure> {
     narrows_lab::conclude::outcome_beside(run, |name| match DEMOS.iter().find(|demo| demo.name == name) {
-        Some(demo) => Ok(Recorded::read(demo.experiment).notes),
+        Some(demo) => Ok(RecordedExperiment::read(demo.experiment).notes),
         None => {
             let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
             Err(Failure::new(format!(

@@ -9,9 +9,9 @@ use narrows_lab::outlook::Outlook;
 use narrows_load::LoadOutcome;
 use narrows_model::load::{LoadBatch, LoadModel, LoadPlan};
 
-use super::Sent;
+use super::FinishedLoad;
 use super::arguments::Arguments;
-use super::goals::Counted;
+use super::goals::CountedTotals;
 use super::outputs::Outputs;
 use super::target::shown;
 use crate::exit::Failure;
@@ -24,7 +24,7 @@ const TOLD_FROM: Duration = Duration::from_secs(2);
 pub(super) struct Follower<'a> {
     screen: Screen,
     view: View,
-    counted: Counted,
+    counted: CountedTotals,
     /// Without secrets.
     url: String,
     outputs: Outputs,
@@ -44,7 +44,7 @@ impl<'a> Follower<'a> {
         Self {
             screen: Screen::new(),
             view: View::new(model.map_or(Until::Unknown, |model| until(model, arguments.open.warmup))),
-            counted: Counted::of(plan),
+            counted: CountedTotals::of(plan),
             url: shown(&arguments.url),
             outputs,
             failure: None,
@@ -81,7 +81,7 @@ impl<'a> Follower<'a> {
     ///
     /// # Errors
     /// When a file could not be written.
-    pub(super) fn end(mut self, outcome: LoadOutcome) -> Result<Sent, Failure> {
+    pub(super) fn end(mut self, outcome: LoadOutcome) -> Result<FinishedLoad, Failure> {
         self.screen.clear();
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -95,7 +95,7 @@ impl<'a> Follower<'a> {
             None if self.stop.load(Ordering::Relaxed) => Some("interrupted".to_owned()),
             None => None,
         };
-        let sent = Sent { outcome, counted: self.counted, objectives, stopped };
+        let sent = FinishedLoad { outcome, counted: self.counted, objectives, stopped };
         self.outputs.finish(&self.url, &sent.counted.request())?;
         Ok(sent)
     }

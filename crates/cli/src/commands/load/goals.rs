@@ -10,12 +10,12 @@ use super::plan::SCENARIO;
 
 /// Totals of the counted part of a load, the time after the warm-up.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedTotals {
     windows: WindowsUnderWay,
     tally: Tally,
 }
 
-impl Counted {
+impl CountedTotals {
     pub(super) fn of(plan: &LoadPlan) -> Self {
         Self { windows: WindowsUnderWay::of(plan), tally: Tally::default() }
     }

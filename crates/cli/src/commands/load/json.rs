@@ -5,13 +5,13 @@ use narrows_model::load::LoadPlan;
 use narrows_report::export::load_json;
 use serde_json::{Value, json};
 
-use super::Sent;
+use super::FinishedLoad;
 use super::arguments::Arguments;
 use super::plan::in_words;
 use super::summary::summary;
 
 /// One JSON object and a line feed. `requests` holds what came after the warm-up, all else the whole load.
-pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) -> String {
     let mut value = load_json(&summary(arguments, sent));
     value["model"] = in_words(plan).into();
     value["warmup_seconds"] = arguments.open.warmup.as_secs_f64().into();

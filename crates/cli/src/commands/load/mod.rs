@@ -24,7 +24,7 @@ use crate::Outcome;
 use crate::exit::{Exit, Failure, with_causes};
 pub(crate) use arguments::{Arguments, with_two_dashes};
 use follow::Follower;
-use goals::Counted;
+use goals::CountedTotals;
 use outputs::Outputs;
 use target::Target;
 
@@ -32,10 +32,10 @@ const BATCHES_IN_FLIGHT: usize = 64;
 
 /// A load that is over.
 #[derive(Debug)]
-struct Sent {
+struct FinishedLoad {
     outcome: LoadOutcome,
     /// The part after the warm-up.
-    counted: Counted,
+    counted: CountedTotals,
     objectives: Vec<ObjectiveResult>,
     /// Why it was ended before its time; `None` if it was not.
     stopped: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     Ok(verdict(arguments, &sent))
 }
 
-fn send(arguments: &Arguments, plan: &LoadPlan, outputs: Outputs) -> Result<Sent, Failure> {
+fn send(arguments: &Arguments, plan: &LoadPlan, outputs: Outputs) -> Result<FinishedLoad, Failure> {
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let mut follower = Follower::new(arguments, plan, outputs, &stop);
@@ -79,7 +79,7 @@ fn refused(error: narrows_load::Error) -> Failure {
 }
 
 /// Exit code 1 when nothing succeeded, an objective was missed, or the numbers are invalid and must not be.
-fn verdict(arguments: &Arguments, sent: &Sent) -> Exit {
+fn verdict(arguments: &Arguments, sent: &FinishedLoad) -> Exit {
     let is_missed = sent.objectives.iter().any(|objective| objective.kept != Kept::Yes);
     let is_refused = arguments.goals.strict && sent.outcome.validity.verdict == Verdict::Invalid;
     if is_missed || is_refused || sent.outcome.totals.succeeded == 0 { Exit::VerdictFailed } else { Exit::Fine }

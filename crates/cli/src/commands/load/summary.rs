@@ -10,14 +10,14 @@ use narrows_model::units;
 use narrows_report::repeated_and_cut;
 use narrows_report::text::{ArrivalsSummary, LoadSummary, load_summary};
 
-use super::Sent;
+use super::FinishedLoad;
 use super::arguments::Arguments;
 use super::plan::in_words;
 use super::target::shown;
 use crate::fitted::fitted_to;
 
 /// The summary as text.
-pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) -> String {
     let mut sections = vec![load(arguments, plan, sent), load_summary(&summary(arguments, sent))];
     if !sent.objectives.is_empty() {
         sections.push(objectives(&sent.objectives));
@@ -25,7 +25,7 @@ pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> Strin
     fitted_to(&sections.join("\n"), super::super::stdout_width())
 }
 
-fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+fn load(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) -> String {
     let outcome = &sent.outcome;
     let mut lines = vec![("Model:", in_words(plan))];
     if arguments.open.rate.is_some() && arguments.concurrency.is_some() {
@@ -56,7 +56,7 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
 }
 
 /// Data of the summary.
-pub(super) fn summary(arguments: &Arguments, sent: &Sent) -> LoadSummary {
+pub(super) fn summary(arguments: &Arguments, sent: &FinishedLoad) -> LoadSummary {
     let outcome = &sent.outcome;
     LoadSummary {
         url: shown(&arguments.url),

@@ -1,6 +1,6 @@
 //! Which parameters of an experiment are scaled, and which are not for what reason.
 
-use narrows_lab::experiment::{Experiment, ExperimentError, Recorded, nearest};
+use narrows_lab::experiment::{Experiment, ExperimentError, RecordedExperiment, nearest};
 use narrows_model::published::Notes;
 use narrows_model::sensitivity::LeftOut;
 use narrows_model::units;
@@ -64,7 +64,7 @@ fn own_name<'a>(asked: &'a str, experiment: &Experiment) -> Option<&'a str> {
 
 fn plan(subject: Subject, arguments: &Arguments) -> Result<Plan, Failure> {
     let experiment = &subject.experiment;
-    let notes = Recorded::read(&experiment.source).notes;
+    let notes = RecordedExperiment::read(&experiment.source).notes;
     let mut parameters = Vec::new();
     let mut left_out = Vec::new();
     for name in fitted(&notes, |variant| subject.has(variant)) {

@@ -10,7 +10,7 @@ use narrows_model::run::RunState;
 use super::plan::{Parameter, Plan};
 use super::subject::Subject;
 use crate::exit::Failure;
-use crate::running::{Wanted, run_until};
+use crate::running::{RunOptions, run_until};
 use crate::stderr;
 
 /// One run.
@@ -120,7 +120,7 @@ fn state(step: &Step<'_>) -> Result<Option<RunState>, Failure> {
 
 fn one(step: &Step<'_>, begin: Begin, stop: &AtomicBool) -> Result<(), Failure> {
     let ended = run_until(
-        &Wanted {
+        &RunOptions {
             experiment: step.experiment,
             variants: &step.subject.variants,
             repetitions: step.subject.repetitions,

@@ -204,22 +204,22 @@ const ENDINGS: [Ending; 8] = [
 
 /// A request as its server recorded it.
 #[derive(Debug, Clone, Copy)]
-struct Received {
+struct RequestRecord {
     /// Steps since the start.
     began: i64,
     took_ms: i64,
     ending: Ending,
 }
 
-fn any_received() -> impl Strategy<Value = Received> {
-    let received = |(began, took_ms, ending)| Received { began, took_ms, ending };
+fn any_received() -> impl Strategy<Value = RequestRecord> {
+    let received = |(began, took_ms, ending)| RequestRecord { began, took_ms, ending };
     (0..200_000i64, 0..1_500i64, proptest::sample::select(&ENDINGS[..])).prop_map(received)
 }
 
 /// Server spans in OTLP/JSON that began at multiples of `step_us`.
-fn otlp(requests: &[Received], step_us: i64) -> Value {
+fn otlp(requests: &[RequestRecord], step_us: i64) -> Value {
     let spans = requests.iter().enumerate().map(|(at, request)| {
-        let Received { began, took_ms, ending } = *request;
+        let RequestRecord { began, took_ms, ending } = *request;
         let start_ns = load::START_NS + began * step_us * 1_000;
         let http = |status: i64| json!({ "key": "http.response.status_code", "value": { "intValue": status } });
         json!({

@@ -9,7 +9,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) from: IpAddr,
     /// `GET /path HTTP/1.1`
     pub(crate) line: String,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub(crate) headers: Vec<String>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn path(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
     }
@@ -26,7 +26,7 @@ impl Asked {
 /// A server that lives as long as the test's process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     /// The certificate, for TLS.
     pub(crate) pem: String,
 }
@@ -36,18 +36,18 @@ pub(crate) fn response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
-pub(crate) fn hello(_: &Asked) -> String {
+pub(crate) fn hello(_: &ReceivedRequest) -> String {
     response("200 OK", "", "hello")
 }
 
 impl Server {
     /// Serves HTTP/1.1 on every connection. An empty response closes it.
-    pub(crate) fn plain(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    pub(crate) fn plain(respond: impl Fn(&ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::start(None, String::new(), respond)
     }
 
     /// The same over TLS, as `localhost`, with a certificate of its own authority.
-    pub(crate) fn secure(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    pub(crate) fn secure(respond: impl Fn(&ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -62,7 +62,7 @@ impl Server {
     fn start(
         config: Option<Arc<ServerConfig>>,
         pem: String,
-        respond: impl Fn(&Asked) -> String + Send + Sync + 'static,
+        respond: impl Fn(&ReceivedRequest) -> String + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// All requests so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -97,7 +97,12 @@ impl Server {
 }
 
 /// Serves a connection until it ends or breaks.
-fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, respond: &dyn Fn(&Asked) -> String) {
+fn serve(
+    stream: impl Read + Write,
+    from: IpAddr,
+    noted: &Mutex<Vec<ReceivedRequest>>,
+    respond: &dyn Fn(&ReceivedRequest) -> String,
+) {
     let mut stream = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
@@ -110,7 +115,7 @@ fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, res
             }
         }
         let headers = lines.iter().skip(1).map(|header| header.to_ascii_lowercase()).collect();
-        let asked = Asked { from, line: lines[0].clone(), headers };
+        let asked = ReceivedRequest { from, line: lines[0].clone(), headers };
         noted.lock().unwrap().push(asked.clone());
         let said = respond(&asked);
         if said.is_empty() {

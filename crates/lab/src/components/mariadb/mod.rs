@@ -17,7 +17,7 @@ use crate::Error;
 use crate::components::account::Account;
 use crate::components::gauges::Gauges;
 use crate::components::process::Spec;
-use crate::components::workshop::{Botched, Workshop};
+use crate::components::workshop::{CommandFailure, Workshop};
 use crate::components::{Component, Entry, Launch, Place, sql};
 use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready};
@@ -171,7 +171,7 @@ fn run_sql(
         account: None,
         wanted_line: None,
     };
-    let botched = |botched: Botched| match first_error(&botched.last_lines) {
+    let botched = |botched: CommandFailure| match first_error(&botched.last_lines) {
         Some(error) => place.failed(error, Vec::new()),
         None => place.failed(format!("`{sql}` failed: mariadb {}", botched.how(SQL_TIMEOUT)), botched.last_lines),
     };

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::components::Place;
 use crate::components::postgres::OWNER;
 use crate::components::process::Spec;
-use crate::components::workshop::{Botched, Workshop};
+use crate::components::workshop::{CommandFailure, Workshop};
 use crate::programs::Found;
 
 /// How long a file may take.
@@ -29,7 +29,7 @@ impl<'a> Psql<'a> {
 
     /// Runs one command in a database.
     pub(super) fn command(&self, workshop: &mut Workshop<'_>, database: &str, command: &str) -> Result<(), Error> {
-        let botched = |botched: Botched| {
+        let botched = |botched: CommandFailure| {
             self.place.failed(format!("`{command}` failed: psql {}", botched.how(TIMEOUT)), botched.last_lines)
         };
         workshop.run(&self.spec(database, "-c", command), TIMEOUT)?.map_err(botched)
@@ -38,7 +38,7 @@ impl<'a> Psql<'a> {
     /// Runs a file in a database. The first error ends it and is reported with file and line.
     pub(super) fn file(&self, workshop: &mut Workshop<'_>, database: &str, file: &Path) -> Result<(), Error> {
         let path = file.to_string_lossy();
-        let botched = |botched: Botched| match first_error(&botched.last_lines) {
+        let botched = |botched: CommandFailure| match first_error(&botched.last_lines) {
             Some((error, rest)) => self.place.failed(error, rest),
             None => self.place.failed(format!("{path} failed: psql {}", botched.how(TIMEOUT)), botched.last_lines),
         };

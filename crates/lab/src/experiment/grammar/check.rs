@@ -5,7 +5,7 @@
 //! once and not looked into; its neighbours are.
 
 use super::kind::{AnyKind, TEXT};
-use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
+use super::shape::{Branch, Field, GivenKey, Map, NamedMap, Need, Rule, Scope, Shape, TaggedMap};
 use crate::experiment::document::at::At;
 use crate::experiment::document::tree::{Form, Origin, Scalar};
 use crate::experiment::error::{Problem, Report, did_you_mean, listed, nearest, shortened};
@@ -128,8 +128,8 @@ fn check_rule(
     rule: &'static Rule,
     report: &mut Report,
 ) {
-    let given = |all: &[Given]| -> Vec<Given> { all.iter().copied().filter(|one| one.is_in(at.node)).collect() };
-    let shown = |all: &[Given]| all.iter().map(|one| one.shown()).collect::<Vec<_>>().join(", ");
+    let given = |all: &[GivenKey]| -> Vec<GivenKey> { all.iter().copied().filter(|one| one.is_in(at.node)).collect() };
+    let shown = |all: &[GivenKey]| all.iter().map(|one| one.shown()).collect::<Vec<_>>().join(", ");
     let mut add = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     match rule {
         Rule::OnlyBeside(keys, beside) => keys.iter().for_each(|key| check_beside(at, key, &[beside], report)),
@@ -171,7 +171,7 @@ fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
     }
 }
 
-fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mut Report) {
+fn check_tagged(at: At<'_>, tagged: &'static TaggedMap, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         return report_at(at, expected(at, "a map"), report);
     }
@@ -205,14 +205,14 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
 }
 
 /// For a key that only other branches have: which.
-fn belongs_to(tagged: &'static Tagged, here: &Branch, key: &str) -> Option<String> {
+fn belongs_to(tagged: &'static TaggedMap, here: &Branch, key: &str) -> Option<String> {
     let has_it = |branch: &&Branch| branch.map.fields.iter().any(|field| field.key == key);
     let others: Vec<&str> = tagged.branches.iter().filter(has_it).map(|branch| branch.value).collect();
     let (tag, here) = (tagged.tag.key, here.value);
     (!others.is_empty()).then(|| format!("it goes with `{tag}` {}, not with `{here}`", listed(&others)))
 }
 
-fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut Report) {
+fn check_named(at: At<'_>, named: &'static NamedMap, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         let hint = format!("write `name: …` for each {}", named.what);
         return report_at(at, expected(at, "a map").hint(hint), report);

@@ -7,7 +7,7 @@
 use std::ops::Deref;
 
 use super::kind::{AnyKind, Kind};
-use super::shape::{Field, Given, Need, Scope, Shape, Written};
+use super::shape::{Field, GivenKey, KeyForm, Need, Scope, Shape};
 
 /// A single value: its kind, and which names `${…}` may use in it.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl<T> Key<T> {
     }
 
     /// The key as rules name it.
-    pub(crate) const fn given(&self) -> Given {
+    pub(crate) const fn given(&self) -> GivenKey {
         self.field.given()
     }
 
@@ -107,13 +107,13 @@ impl<T> Deref for Key<T> {
 
 impl Field {
     /// The key as rules name it, in whatever form.
-    pub(crate) const fn given(&self) -> Given {
-        self.given_as(Written::Anyhow)
+    pub(crate) const fn given(&self) -> GivenKey {
+        self.given_as(KeyForm::Anyhow)
     }
 
     /// The key as rules name it, in one form.
-    pub(crate) const fn given_as(&self, written: Written) -> Given {
-        Given { key: self.key, written }
+    pub(crate) const fn given_as(&self, written: KeyForm) -> GivenKey {
+        GivenKey { key: self.key, written }
     }
 
     /// The key as it is written.

@@ -4,7 +4,7 @@
 //! `system.services` or `load.scenarios[constant-vus]`. Keys of a map inside it are listed with it, as `stop.signal`,
 //! unless that map has a table of its own, to which the row then links.
 
-use super::shape::{Field, Given, Map, Need, Rule, Scope, Shape, Tagged, Written};
+use super::shape::{Field, GivenKey, KeyForm, Map, Need, Rule, Scope, Shape, TaggedMap};
 use crate::experiment::language::Language;
 
 const BEGIN: &str = "<!-- keys: ";
@@ -86,7 +86,7 @@ fn tables_of(page: &str, experiment: &'static Shape) -> Result<Vec<Table>, Strin
 #[derive(Clone)]
 enum Section {
     Map(&'static Map),
-    Tagged(&'static Tagged),
+    Tagged(&'static TaggedMap),
 }
 
 /// Identity of sections: their keys and what these mean. Constants have no address of their own.
@@ -345,10 +345,10 @@ fn are_literal(map: &Map) -> bool {
 /// A rule in words, about keys that stand in the table with a prefix.
 fn sentence(rule: &Rule, prefix: &str) -> String {
     let quoted = |key: &str| format!("`{prefix}{key}`");
-    let shown = |one: &Given| match one.written {
-        Written::Anyhow => quoted(one.key),
-        Written::AsList => format!("{} (a list)", quoted(one.key)),
-        Written::AsMap => format!("{} (a map)", quoted(one.key)),
+    let shown = |one: &GivenKey| match one.written {
+        KeyForm::Anyhow => quoted(one.key),
+        KeyForm::AsList => format!("{} (a list)", quoted(one.key)),
+        KeyForm::AsMap => format!("{} (a map)", quoted(one.key)),
     };
     match rule {
         Rule::AtMostOne(all) => format!("{} cannot be combined.", joined(all.iter().map(shown), "and")),

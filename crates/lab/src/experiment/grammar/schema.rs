@@ -7,7 +7,7 @@ use serde_json::{Map as Object, Value, json};
 
 use super::complete::default_of;
 use super::kind::{AnyKind, TEXT};
-use super::shape::{Field, Given, Named, Need, Rule, Scope, Shape, Tagged, Written};
+use super::shape::{Field, GivenKey, KeyForm, NamedMap, Need, Rule, Scope, Shape, TaggedMap};
 use crate::experiment::language::Language;
 use crate::experiment::load::request::to_json;
 
@@ -57,7 +57,7 @@ fn of_list(item: Value, least: usize, most: usize) -> Value {
     schema
 }
 
-fn of_named(named: &'static Named) -> Value {
+fn of_named(named: &'static NamedMap) -> Value {
     let mut schema = json!({
         "type": "object",
         "propertyNames": named.name.schema(),
@@ -113,11 +113,11 @@ fn of_rule(rule: &'static Rule) -> Vec<Value> {
     }
 }
 
-fn having(given: Given) -> Value {
+fn having(given: GivenKey) -> Value {
     let form = match given.written {
-        Written::Anyhow => return json!({ "required": [given.key] }),
-        Written::AsList => "array",
-        Written::AsMap => "object",
+        KeyForm::Anyhow => return json!({ "required": [given.key] }),
+        KeyForm::AsList => "array",
+        KeyForm::AsMap => "object",
     };
     json!({ "required": [given.key], "properties": { given.key: { "type": form, "description": given.shown() } } })
 }
@@ -135,7 +135,7 @@ fn of_field(field: &'static Field) -> Value {
     schema
 }
 
-fn of_tagged(tagged: &'static Tagged) -> Value {
+fn of_tagged(tagged: &'static TaggedMap) -> Value {
     let values: Vec<&str> = tagged.branches.iter().map(|branch| branch.value).collect();
     let branches = tagged.branches.iter().map(|branch| {
         let rules = tagged.rules.iter().chain(branch.map.rules);

@@ -13,9 +13,9 @@ pub(crate) enum Shape {
     /// A map with known keys.
     Map(Map),
     /// A map with known keys, which keys depending on the value of one of them.
-    Tagged(Tagged),
+    Tagged(TaggedMap),
     /// A map from names of the user's choice to values of one shape.
-    Named(Named),
+    Named(NamedMap),
     /// A list of values of one shape.
     List {
         /// The shape of each.
@@ -48,9 +48,9 @@ pub(crate) struct Map {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// At most one of these two is given.
-    AtMostOne([Given; 2]),
+    AtMostOne([GivenKey; 2]),
     /// Exactly one of these is given.
-    ExactlyOne(&'static [Given]),
+    ExactlyOne(&'static [GivenKey]),
     /// The first says nothing without the second.
     Needs(&'static str, &'static str),
     /// The first few say something only beside the last.
@@ -59,14 +59,14 @@ pub(crate) enum Rule {
 
 /// A key that is there, perhaps in one form only.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct GivenKey {
     pub(crate) key: &'static str,
-    pub(crate) written: Written,
+    pub(crate) written: KeyForm,
 }
 
 /// In which form a key is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum KeyForm {
     /// In any.
     Anyhow,
     AsList,
@@ -75,7 +75,7 @@ pub(crate) enum Written {
 
 /// A map with a key whose value says which further keys it has.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tagged {
+pub(crate) struct TaggedMap {
     /// The key whose value is that of one of the branches.
     pub(crate) tag: &'static Field,
     pub(crate) common: &'static [Field],
@@ -84,7 +84,7 @@ pub(crate) struct Tagged {
     pub(crate) branches: &'static [Branch],
 }
 
-/// Keys of a [`Tagged`] map for one value of its tag.
+/// Keys of a [`TaggedMap`] for one value of its tag.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Branch {
     pub(crate) value: &'static str,
@@ -93,7 +93,7 @@ pub(crate) struct Branch {
 
 /// A map from names to values.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Named {
+pub(crate) struct NamedMap {
     /// Meaning of a name, such as `service`.
     pub(crate) what: &'static str,
     /// Form of a name.
@@ -169,27 +169,27 @@ impl Map {
     }
 }
 
-impl Given {
+impl GivenKey {
     /// Whether it is there.
     pub(crate) fn is_in(self, node: &Node) -> bool {
         node.get(self.key).is_some_and(|value| match self.written {
-            Written::Anyhow => true,
-            Written::AsList => matches!(value.form, Form::List(_)),
-            Written::AsMap => matches!(value.form, Form::Map(_)),
+            KeyForm::Anyhow => true,
+            KeyForm::AsList => matches!(value.form, Form::List(_)),
+            KeyForm::AsMap => matches!(value.form, Form::Map(_)),
         })
     }
 
     /// As messages have it.
     pub(crate) fn shown(self) -> String {
         match self.written {
-            Written::Anyhow => format!("`{}`", self.key),
-            Written::AsList => format!("`{}` (a list)", self.key),
-            Written::AsMap => format!("`{}` (a map)", self.key),
+            KeyForm::Anyhow => format!("`{}`", self.key),
+            KeyForm::AsList => format!("`{}` (a list)", self.key),
+            KeyForm::AsMap => format!("`{}` (a map)", self.key),
         }
     }
 }
 
-impl Tagged {
+impl TaggedMap {
     /// The branch with this value of the tag.
     pub(crate) fn branch(&self, value: &str) -> Option<&'static Branch> {
         self.branches.iter().find(|branch| branch.value == value)

@@ -13,7 +13,7 @@ use crate::experiment::document::tree::{Form, Origin};
 use crate::experiment::error::{Problem, Report, shortened};
 use crate::experiment::grammar::key::{Key, Value, beside, literal, optional, parameter, trial};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, no_hint, owned};
-use crate::experiment::grammar::shape::{Field, Map, Named, Rule, Scope, Shape};
+use crate::experiment::grammar::shape::{Field, Map, NamedMap, Rule, Scope, Shape};
 use crate::experiment::grammar::values::MANY;
 use crate::experiment::placeholders::syntax::{RequestPiece, request_pieces};
 
@@ -85,21 +85,33 @@ const ANY_OR_TEXT: Value<String> = trial(&kind::TEXT_OR_NOTHING);
 
 const HEADERS: Field = optional(
     "header",
-    Shape::Named(Named { what: "header", name: &RESPONSE_HEADER, value: &ANY_OR_TEXT.shape(), least: 1, most: MANY }),
+    Shape::Named(NamedMap {
+        what: "header",
+        name: &RESPONSE_HEADER,
+        value: &ANY_OR_TEXT.shape(),
+        least: 1,
+        most: MANY,
+    }),
     "Headers that the response has, each with its whole value, or nothing when any value will do. If the response has \
      several headers of one name, one of them must have the value.",
 );
 
 const JSON: Field = optional(
     "json",
-    Shape::Named(Named { what: "place", name: &JSON_POINTER, value: &Shape::Json(Scope::Trial), least: 1, most: MANY }),
+    Shape::Named(NamedMap {
+        what: "place",
+        name: &JSON_POINTER,
+        value: &Shape::Json(Scope::Trial),
+        least: 1,
+        most: MANY,
+    }),
     "Values in a JSON body by place, or nothing when any value will do. Places are JSON pointers (RFC 6901): `/items/0/id`; \
      `\"\"` is the whole body.",
 );
 
 pub(crate) const EXTRACT: Field = optional(
     "extract",
-    Shape::Named(Named { what: "variable", name: &kind::NAME, value: &VARIABLE, least: 0, most: MANY }),
+    Shape::Named(NamedMap { what: "variable", name: &kind::NAME, value: &VARIABLE, least: 0, most: MANY }),
     "Values of the response by the name under which later steps of the flow use them as `{{name}}`.",
 );
 

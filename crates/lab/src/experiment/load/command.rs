@@ -7,7 +7,7 @@ use crate::experiment::bound::{BoundCommand, Results};
 use crate::experiment::document::at::At;
 use crate::experiment::grammar::key::{Key, Value, literal, optional, trial};
 use crate::experiment::grammar::kind::{self, Words};
-use crate::experiment::grammar::shape::{Field, Named, Scope, Shape};
+use crate::experiment::grammar::shape::{Field, NamedMap, Scope, Shape};
 use crate::experiment::grammar::values::{LISTED_MAX, POSITIVE_DURATION};
 use crate::experiment::paths;
 use crate::experiment::system::service;
@@ -22,7 +22,7 @@ pub(crate) const COMMAND: Field = optional(
 
 pub(crate) const ENV: Field = optional(
     "env",
-    Shape::Named(Named {
+    Shape::Named(NamedMap {
         what: "environment variable",
         name: &kind::ENVIRONMENT_NAME,
         value: &TEXT.shape(),

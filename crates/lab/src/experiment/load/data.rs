@@ -15,7 +15,7 @@ use crate::experiment::document::tree::Form;
 use crate::experiment::error::{Problem, Report, listed, shortened};
 use crate::experiment::grammar::key::{Key, Value, optional, parameter, trial};
 use crate::experiment::grammar::kind::{self, Words};
-use crate::experiment::grammar::shape::{Field, Map, Named, Rule, Shape};
+use crate::experiment::grammar::shape::{Field, Map, NamedMap, Rule, Shape};
 use crate::experiment::grammar::values::MANY;
 use crate::experiment::paths;
 
@@ -62,7 +62,7 @@ static DATA: Shape = Shape::Map(Map {
 
 pub(crate) const DATA_SOURCES: Field = optional(
     "data",
-    Shape::Named(Named { what: "data", name: &kind::NAME, value: &DATA, least: 0, most: MANY }),
+    Shape::Named(NamedMap { what: "data", name: &kind::NAME, value: &DATA, least: 0, most: MANY }),
     "Values by name that `{{name}}` in requests draws from, one row for each iteration.",
 );
 

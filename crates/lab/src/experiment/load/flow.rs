@@ -11,13 +11,13 @@ use super::checks::{self, CHECK, CHECK_BESIDE_REQUEST, EXTRACT};
 use super::data::Sources;
 use super::model::{BRANCHES, MODELS};
 use super::request::{self, REQUEST, REQUEST_SHAPE};
-use super::variables::{Drawn, Variables};
+use super::variables::{RequestNames, Variables};
 use crate::experiment::document::at::At;
 use crate::experiment::document::tree::Form;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, Value, literal, optional, parameter, required};
 use crate::experiment::grammar::kind::{self, OneOf, Whole, Words};
-use crate::experiment::grammar::shape::{Field, Map, Named, Rule, Shape, Tagged, Written};
+use crate::experiment::grammar::shape::{Field, KeyForm, Map, NamedMap, Rule, Shape, TaggedMap};
 use crate::experiment::grammar::values::{DURATION, MANY, POSITIVE_DURATION, TEXT};
 
 pub(crate) const MODEL: Key<&str> = Key::required(
@@ -37,7 +37,7 @@ const REDIRECTS_BESIDE_REQUEST: Key<u8> = Key::beside(
 
 const MIX: Field = optional(
     "mix",
-    Shape::Named(Named { what: "flow", name: &kind::NAME, value: &FLOW, least: 1, most: MANY }),
+    Shape::Named(NamedMap { what: "flow", name: &kind::NAME, value: &FLOW, least: 1, most: MANY }),
     "Flows by name. Each iteration draws one by weight.",
 );
 
@@ -61,7 +61,7 @@ pub(crate) const THINK_TIME: Key<Duration> = Key::default(
 
 pub(crate) const WHEN: Field = optional(
     "when",
-    Shape::Named(Named { what: "parameter", name: &kind::NAME, value: &TEXT.shape(), least: 1, most: MANY }),
+    Shape::Named(NamedMap { what: "parameter", name: &kind::NAME, value: &TEXT.shape(), least: 1, most: MANY }),
     "Parameters and the values they must have for the scenario to take part in a variant. Without it, it always does.",
 );
 
@@ -78,7 +78,7 @@ pub(crate) const STEP_LIST: Shape = Shape::List { item: &STEP, least: 1, most: M
 pub(crate) const STEPS: Field = optional("steps", STEP_LIST, "The requests of an iteration, one after the other.");
 
 /// A scenario.
-pub(crate) static SCENARIO: Shape = Shape::Tagged(Tagged {
+pub(crate) static SCENARIO: Shape = Shape::Tagged(TaggedMap {
     tag: &MODEL.field,
     common: &[
         REQUEST,
@@ -89,7 +89,7 @@ pub(crate) static SCENARIO: Shape = Shape::Tagged(Tagged {
         THINK_TIME.field,
         WHEN,
     ],
-    rules: &[Rule::ExactlyOne(&[REQUEST.given(), STEPS.given_as(Written::AsList), MIX.given()])],
+    rules: &[Rule::ExactlyOne(&[REQUEST.given(), STEPS.given_as(KeyForm::AsList), MIX.given()])],
     branches: BRANCHES,
 });
 
@@ -141,7 +141,7 @@ pub(crate) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mu
         let mut built = Vec::new();
         for (number, flow) in flows.iter().enumerate() {
             let steps = flow.steps.iter().enumerate().map(|(position, at)| {
-                let drawn = Drawn { sources, variables: &variables, at: (number, position) };
+                let drawn = RequestNames { sources, variables: &variables, at: (number, position) };
                 step(*at, host, &drawn, report)
             });
             // All, so that all errors are reported.
@@ -216,7 +216,7 @@ fn check_names(flows: &[FlowAt<'_>], report: &mut Report) {
     }
 }
 
-fn step(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Option<Step> {
+fn step(at: At<'_>, host: &str, drawn: &RequestNames<'_>, report: &mut Report) -> Option<Step> {
     // Only steps of a list have a name; the others are their scenario or flow, whose think time is not the step's.
     let name = at.get(&NAME);
     let request = at.get(&STEP_REQUEST).and_then(|request| request::build(request, host, drawn, report));

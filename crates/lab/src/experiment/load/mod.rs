@@ -26,7 +26,7 @@ use super::grammar::check::{Pass, check};
 use super::grammar::complete::complete;
 use super::grammar::key::{Key, default, optional, parameter, required};
 use super::grammar::kind::{self, Whole, Words};
-use super::grammar::shape::{Field, Map, Named, Rule, Shape};
+use super::grammar::shape::{Field, Map, NamedMap, Rule, Shape};
 use super::grammar::values::{DURATION, FLAG, MANY, POSITIVE_DURATION};
 use super::language::Language;
 use super::placeholders::names::Values;
@@ -96,7 +96,7 @@ const THREADS: Key<usize> = Key::optional(
 
 pub(super) const SCENARIOS: Field = optional(
     "scenarios",
-    Shape::Named(Named { what: "scenario", name: &kind::NAME, value: &SCENARIO, least: 1, most: MANY }),
+    Shape::Named(NamedMap { what: "scenario", name: &kind::NAME, value: &SCENARIO, least: 1, most: MANY }),
     "Populations of virtual users by name. All run at the same time.",
 );
 

@@ -11,7 +11,7 @@ use crate::experiment::document::tree::Form;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, Value, optional, parameter};
 use crate::experiment::grammar::kind;
-use crate::experiment::grammar::shape::{Field, Map, Rule, Shape, Written};
+use crate::experiment::grammar::shape::{Field, KeyForm, Map, Rule, Shape};
 use crate::experiment::grammar::values::{LISTED_MAX, POSITIVE_DURATION};
 
 /// So many levels are one a second for a quarter of an hour; more is a slip of the pen.
@@ -107,7 +107,7 @@ const fn steps_or(shape: Shape) -> Field {
 
 /// A ramp has stages or levels.
 pub(crate) const RAMP_RULES: &[Rule] =
-    &[Rule::ExactlyOne(&[USER_STAGES.given(), LEVELS_OF_USERS.given(), STEPS.given_as(Written::AsMap)])];
+    &[Rule::ExactlyOne(&[USER_STAGES.given(), LEVELS_OF_USERS.given(), STEPS.given_as(KeyForm::AsMap)])];
 
 /// A stage of users or of a rate.
 pub(crate) struct Part {

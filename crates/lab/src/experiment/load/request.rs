@@ -3,13 +3,13 @@
 use narrows_model::load::{RequestTemplate, Segment, Template};
 use serde_json::{Value as Json, json};
 
-use super::variables::Drawn;
+use super::variables::RequestNames;
 use crate::experiment::document::at::At;
 use crate::experiment::document::tree::{Form, Node, Origin};
 use crate::experiment::error::{Problem, Report, shortened};
 use crate::experiment::grammar::key::{Key, Value, optional, trial};
 use crate::experiment::grammar::kind::{self, AS_TEXT, OneOf, Simple, no_hint};
-use crate::experiment::grammar::shape::{Field, Map, Named, Rule, Scope, Shape};
+use crate::experiment::grammar::shape::{Field, Map, NamedMap, Rule, Scope, Shape};
 use crate::experiment::grammar::values::MANY;
 use crate::experiment::placeholders::syntax::{self, RequestPiece};
 
@@ -64,7 +64,7 @@ const PATH: Key<String> = Key::required("path", trial(&REQUEST_PATH), "Path and 
 
 const HEADERS: Field = optional(
     "headers",
-    Shape::Named(Named { what: "header", name: &HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
+    Shape::Named(NamedMap { what: "header", name: &HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
     "Headers by name. Narrows itself sets `Content-Length` and `Transfer-Encoding`.",
 );
 
@@ -163,7 +163,7 @@ enum Part {
 }
 
 /// Builds a request from its checked part of the file. `host` is the value of its `Host` header.
-pub(crate) fn build(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Option<RequestTemplate> {
+pub(crate) fn build(at: At<'_>, host: &str, drawn: &RequestNames<'_>, report: &mut Report) -> Option<RequestTemplate> {
     if let Some(text) = at.text() {
         // A line that is no request may still draw from data that nobody describes.
         let (_, rest) = text.split_once(' ')?;
@@ -188,7 +188,7 @@ pub(crate) fn build(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Repo
     Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
 }
 
-fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, Template)> {
+fn headers(at: At<'_>, drawn: &RequestNames<'_>, report: &mut Report) -> Vec<(String, Template)> {
     let Some(at) = at.get(&HEADERS) else { return Vec::new() };
     let mut headers = Vec::new();
     for (name, value) in at.entries() {
@@ -202,7 +202,7 @@ fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, T
     headers
 }
 
-fn body(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
+fn body(at: At<'_>, drawn: &RequestNames<'_>, report: &mut Report) -> Option<Template> {
     if let Some(body) = at.get(&BODY) {
         return template(body, body.text()?, Part::Plain, drawn, report);
     }
@@ -241,7 +241,7 @@ fn integer(text: &str) -> i128 {
     radix("0x", 16).or_else(|| radix("0o", 8)).or_else(|| text.parse().ok()).unwrap_or_default()
 }
 
-fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
+fn template(at: At<'_>, text: &str, part: Part, drawn: &RequestNames<'_>, report: &mut Report) -> Option<Template> {
     let mut add = |problem| report.add(at.place(), at.path(), problem);
     let (pieces, end) = syntax::request_pieces(text);
     let mut segments = Vec::new();
@@ -260,7 +260,7 @@ fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut 
 }
 
 /// `None` if the source has an error that was reported already.
-fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Problem> {
+fn segment(piece: RequestPiece<'_>, part: Part, drawn: &RequestNames<'_>) -> Result<Option<Segment>, Problem> {
     match piece {
         RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),
         RequestPiece::Field(name, column) => {

@@ -136,13 +136,13 @@ impl Target {
     }
 
     /// How the connection is encrypted. An error if one was reported.
-    pub(crate) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Reported> {
+    pub(crate) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, ReportedError> {
         let at = load.get(&TLS);
         if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {
             let problem =
                 Problem::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
             report.add(at.key_place(), at.path(), problem);
-            return Err(Reported);
+            return Err(ReportedError);
         }
         match (at, self.scheme) {
             (None, Some(Scheme::Https)) => Ok(Some(Tls { server_name: self.name.clone(), trust: Trust::System })),
@@ -157,14 +157,14 @@ impl Target {
 
 /// An error was reported.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reported;
+pub(crate) struct ReportedError;
 
-fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Reported> {
+fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, ReportedError> {
     if let Some(at) = tls.get(&CA) {
-        let path = paths::resolve(dir, at.text().ok_or(Reported)?);
+        let path = paths::resolve(dir, at.text().ok_or(ReportedError)?);
         return authorities(&path).map(Trust::Authorities).map_err(|message| {
             report.add(at.place(), at.path(), Problem::new(message));
-            Reported
+            ReportedError
         });
     }
     Ok(if tls.read(&INSECURE) == Some(true) { Trust::Anything } else { Trust::System })

@@ -55,14 +55,14 @@ impl<'a> Variables<'a> {
 
 /// The names that a request may use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Drawn<'a> {
+pub(crate) struct RequestNames<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) variables: &'a Variables<'a>,
     /// The flow and the position in it of the step whose request it is.
     pub(crate) at: (usize, usize),
 }
 
-impl Drawn<'_> {
+impl RequestNames<'_> {
     /// Meaning of `{{name}}` or `{{name.column}}`; `None` if that is something whose fault was reported.
     pub(crate) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<Segment>, Problem> {
         match self.variables.by_name.get(name) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::syntax::{self, TrialPiece};
-use crate::experiment::bound::Allotted;
+use crate::experiment::bound::ReplicaPorts;
 use crate::experiment::document::tree::{Form, Node};
 use crate::experiment::error::Problem;
 use crate::experiment::grammar::shape::Scope;
@@ -148,7 +148,7 @@ pub(crate) struct Values<'a> {
     /// None as long as only parameters are known.
     pub(crate) network: Option<&'a Network<'a>>,
     /// The replica that it is about, inside its service.
-    pub(crate) replica: Option<&'a Allotted>,
+    pub(crate) replica: Option<&'a ReplicaPorts>,
 }
 
 impl<'a> Values<'a> {

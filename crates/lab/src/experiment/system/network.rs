@@ -6,7 +6,7 @@
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
 use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, SIDECAR};
-use crate::experiment::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
+use crate::experiment::bound::{Bindings, BoundSidecar, Outbound, Replica, ReplicaPorts, Sibling};
 use crate::experiment::declaration::{Declaration, Protocol, Url};
 use crate::experiment::document::at::At;
 
@@ -90,7 +90,7 @@ impl<'a> Network<'a> {
     }
 
     /// The replicas of a service and their ports.
-    pub(crate) fn of_service(&self, service: &str) -> impl Iterator<Item = &'a Allotted> {
+    pub(crate) fn of_service(&self, service: &str) -> impl Iterator<Item = &'a ReplicaPorts> {
         self.bindings.ports.iter().filter(move |allotted| allotted.service == service)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Network<'a> {
         self.needs.iter().find(|needs| needs.name == service)
     }
 
-    fn layout(&self, of: &Allotted) -> Layout<'_> {
+    fn layout(&self, of: &ReplicaPorts) -> Layout<'_> {
         let mut further = of.further.iter().copied();
         let needs = self.needs(&of.service);
         let component = further.by_ref().take(needs.map_or(0, Needs::component_ports)).collect();
@@ -124,14 +124,14 @@ impl<'a> Network<'a> {
     }
 
     /// The port that a replica listens on itself.
-    pub(crate) fn own_port(&self, of: &Allotted) -> u16 {
+    pub(crate) fn own_port(&self, of: &ReplicaPorts) -> u16 {
         self.layout(of).own
     }
 
     /// The ports at which a service's replicas are reached by a replica, or by whoever is none.
-    fn ports(&self, viewer: Option<&Allotted>, service: &str) -> Vec<u16> {
+    fn ports(&self, viewer: Option<&ReplicaPorts>, service: &str) -> Vec<u16> {
         let outbound = viewer.map(|viewer| self.layout(viewer).outbound).unwrap_or_default();
-        let port = |other: &Allotted| {
+        let port = |other: &ReplicaPorts| {
             let listener =
                 outbound.iter().find(|(needs, replica, _)| needs.name == service && *replica == other.replica);
             listener.map_or(other.port, |(.., port)| *port)
@@ -140,7 +140,7 @@ impl<'a> Network<'a> {
     }
 
     /// A service's `host`, `port`, `url` or `urls` as a replica is told it, or as the load is (`None`).
-    pub(crate) fn fact(&self, viewer: Option<&Allotted>, service: &str, fact: &str) -> Option<String> {
+    pub(crate) fn fact(&self, viewer: Option<&ReplicaPorts>, service: &str, fact: &str) -> Option<String> {
         let ports = self.ports(viewer, service);
         let form = &self.needs(service)?.url;
         let url = |port: &u16| format!("{}{HOST}:{port}{}", form.before, form.after);
@@ -154,8 +154,8 @@ impl<'a> Network<'a> {
     }
 
     /// The replicas of a replica's own service, itself included, in order.
-    pub(crate) fn siblings(&self, of: &Allotted) -> Vec<Sibling> {
-        let sibling = |one: &Allotted| {
+    pub(crate) fn siblings(&self, of: &ReplicaPorts) -> Vec<Sibling> {
+        let sibling = |one: &ReplicaPorts| {
             let layout = self.layout(one);
             Sibling { port: layout.own, further: layout.component }
         };
@@ -163,7 +163,7 @@ impl<'a> Network<'a> {
     }
 
     /// The ports of sidecars at which a replica is reached: those of its own, and the outbound listeners of others'.
-    pub(crate) fn stand_in_ports(&self, of: &Allotted) -> Vec<u16> {
+    pub(crate) fn stand_in_ports(&self, of: &ReplicaPorts) -> Vec<u16> {
         let layout = self.layout(of);
         let advertised = (layout.own != of.port).then_some(of.port);
         let outbound = self.bindings.ports.iter().flat_map(|viewer| self.layout(viewer).outbound);
@@ -172,7 +172,7 @@ impl<'a> Network<'a> {
     }
 
     /// The sidecar of a replica, as its service has it; `None` if it has none.
-    pub(crate) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
+    pub(crate) fn sidecar(&self, of: &ReplicaPorts, service: At<'_>) -> Option<BoundSidecar> {
         let at = service.named(SIDECAR)?;
         let proxy = sidecar::proxy(at)?;
         let layout = self.layout(of);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::network::Network;
 use super::sidecar;
-use crate::experiment::bound::{Allotted, BoundService, Ready, Restart, Start};
+use crate::experiment::bound::{BoundService, Ready, ReplicaPorts, Restart, Start};
 use crate::experiment::declaration::Declaration;
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
@@ -16,7 +16,7 @@ use crate::experiment::grammar::check::{Pass, check};
 use crate::experiment::grammar::complete::complete;
 use crate::experiment::grammar::key::{Key, Value, default, optional, parameter, replica, required};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Refusal, Simple, Whole, Words, no_hint};
-use crate::experiment::grammar::shape::{Field, Given, Map, Named, Rule, Scope, Shape};
+use crate::experiment::grammar::shape::{Field, GivenKey, Map, NamedMap, Rule, Scope, Shape};
 use crate::experiment::grammar::values::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
 use crate::experiment::language::{Language, kept};
 use crate::experiment::load::request;
@@ -57,7 +57,7 @@ pub(crate) const CWD: Key<String> = Key::default(
 
 pub(crate) const ENV: Field = optional(
     "env",
-    Shape::Named(Named {
+    Shape::Named(NamedMap {
         what: "environment variable",
         name: &kind::ENVIRONMENT_NAME,
         value: &REPLICA_TEXT.shape(),
@@ -165,7 +165,7 @@ const COMMON_FIELDS: [Field; 9] =
 /// The grammar of one service: a program or one of these components, perhaps with one of these proxies beside it.
 pub(crate) fn shape(components: &[&Declaration], proxies: Vec<&'static str>) -> Shape {
     let of_components: Vec<Field> = components.iter().map(|component| component.field()).collect();
-    let starts: Vec<Given> = [RUN].iter().chain(&of_components).map(Field::given).collect();
+    let starts: Vec<GivenKey> = [RUN].iter().chain(&of_components).map(Field::given).collect();
     let sidecar = optional(
         sidecar::SIDECAR,
         sidecar::shape(proxies),
@@ -182,7 +182,7 @@ pub(crate) fn shape(components: &[&Declaration], proxies: Vec<&'static str>) -> 
 pub(crate) fn system(service: &'static Shape) -> Field {
     let services = required(
         SERVICES,
-        Shape::Named(Named { what: "service", name: &kind::NAME, value: service, least: 1, most: MANY }),
+        Shape::Named(NamedMap { what: "service", name: &kind::NAME, value: service, least: 1, most: MANY }),
         "The services by name. They are started in this order, each when the one before it is ready, and stopped in \
          reverse.",
     );
@@ -264,7 +264,7 @@ pub(crate) fn build(
 fn build_one(
     at: At<'_>,
     language: Language,
-    replica: &Allotted,
+    replica: &ReplicaPorts,
     network: &Network<'_>,
     dir: &Path,
     report: &mut Report,

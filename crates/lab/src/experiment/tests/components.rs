@@ -40,7 +40,7 @@ fn bound(variant: usize) -> (Vec<Replica>, BoundTrial) {
 fn bound_from(source: &str, variant: usize) -> (Vec<Replica>, BoundTrial) {
     let experiment = parsed(source).unwrap();
     let replicas = experiment.replicas(&experiment.variants[variant]).unwrap();
-    let ports = replicas.iter().zip(1..).map(|(one, nth): (_, u16)| Allotted {
+    let ports = replicas.iter().zip(1..).map(|(one, nth): (_, u16)| ReplicaPorts {
         service: one.service.clone(),
         replica: one.replica,
         port: nth * 100,
@@ -226,7 +226,7 @@ fn faults_name_replicas_in_three_ways_and_happen_in_the_variants_that_they_name(
         let replicas = experiment.replicas(variant).unwrap();
         let ports = replicas.into_iter().map(|one| {
             let further = vec![1; one.further];
-            Allotted { service: one.service, replica: one.replica, port: 1, further }
+            ReplicaPorts { service: one.service, replica: one.replica, port: 1, further }
         });
         let bindings = Bindings {
             ports: ports.collect(),

@@ -10,8 +10,8 @@ use narrows_model::load::{
 
 use super::*;
 
-fn allotted(service: &str, replica: u32, port: u16, further: &[u16]) -> Allotted {
-    Allotted { service: service.to_owned(), replica, port, further: further.to_vec() }
+fn allotted(service: &str, replica: u32, port: u16, further: &[u16]) -> ReplicaPorts {
+    ReplicaPorts { service: service.to_owned(), replica, port, further: further.to_vec() }
 }
 
 /// The command of a service with `run`.
@@ -501,18 +501,18 @@ fn the_whole_examples_of_the_reference_are_experiments() {
 
 #[test]
 fn objectives_are_read_without_the_rest() {
-    let Recorded { objectives, .. } = Recorded::read(
+    let RecordedExperiment { objectives, .. } = RecordedExperiment::read(
         "load: broken\nobjectives: [p95 < 1s, nonsense, {}, { objective: rate > 1, scenario: a, request: b, abort: true }, \"a: p50 < 1s\"]\n",
     );
     let shown: Vec<_> = objectives.iter().map(|o| (o.text.as_str(), o.abort)).collect();
     assert_eq!(shown, [("p95 < 1s", Abort::Never), ("a/b: rate > 1", Abort::WhenLost), ("a: p50 < 1s", Abort::Never)]);
-    assert_eq!(Recorded::read("[").objectives.len(), 0);
+    assert_eq!(RecordedExperiment::read("[").objectives.len(), 0);
 }
 
 #[test]
 fn the_parameters_of_requests_are_those_that_they_are_written_with() {
     let read = |load: &str| {
-        let names = Recorded::read(&format!("load: {load}\n")).request_parameters;
+        let names = RecordedExperiment::read(&format!("load: {load}\n")).request_parameters;
         names.into_iter().collect::<Vec<_>>().join(" ")
     };
     let scenario =

@@ -10,7 +10,7 @@ use super::document::at::At;
 use super::error::{Problem, Report, nearest};
 use super::grammar::key::{Key, Value, literal, optional};
 use super::grammar::kind::{self, AnyKind};
-use super::grammar::shape::{Field, Map, Named, Rule, Shape};
+use super::grammar::shape::{Field, Map, NamedMap, Rule, Shape};
 use super::grammar::values::{LISTED_MAX, MANY, TEXT};
 use super::language::Language;
 use super::placeholders::names::{Names, PARAMETERS_KEY, RESERVED_FOR_PARAMETERS};
@@ -59,7 +59,7 @@ static PARAMETER: Shape = Shape::Either(&[
 
 pub(crate) const PARAMETERS: Field = optional(
     PARAMETERS_KEY,
-    Shape::Named(Named { what: "parameter", name: &kind::NAME, value: &PARAMETER, least: 0, most: LISTED_MAX }),
+    Shape::Named(NamedMap { what: "parameter", name: &kind::NAME, value: &PARAMETER, least: 0, most: LISTED_MAX }),
     "Names and values that `${name}` stands for. Variants give them other values.",
 );
 

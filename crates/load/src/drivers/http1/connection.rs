@@ -40,7 +40,7 @@ pub(super) struct Tcp {
     pub(super) is_proven: bool,
     /// Whether it delivered a response before the current request.
     is_kept: bool,
-    watched: Watched,
+    watched: Interest,
 }
 
 /// How far the current request is.
@@ -56,19 +56,19 @@ pub(super) enum Stage {
 
 /// Events that the poller watches a connection for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watched {
+enum Interest {
     Not,
     ForResponse,
     /// Room to write, and a response that comes before the request is whole.
     ForRoom,
 }
 
-impl Watched {
+impl Interest {
     fn events(self) -> EventFlags {
         match self {
-            Watched::Not => EventFlags::empty(),
-            Watched::ForResponse => EventFlags::IN,
-            Watched::ForRoom => EventFlags::IN | EventFlags::OUT,
+            Interest::Not => EventFlags::empty(),
+            Interest::ForResponse => EventFlags::IN,
+            Interest::ForRoom => EventFlags::IN | EventFlags::OUT,
         }
     }
 }
@@ -95,7 +95,7 @@ impl Tcp {
             first_byte_ns: 0,
             is_proven: false,
             is_kept: false,
-            watched: Watched::Not,
+            watched: Interest::Not,
         };
         tcp.parser.expect(order.form);
         Ok(tcp)
@@ -129,11 +129,11 @@ impl Tcp {
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return self.watch(poller, Watched::ForRoom),
+                Err(Errno::AGAIN) => return self.watch(poller, Interest::ForRoom),
                 Err(errno) => return Err(self.broken(errno.into())),
             }
         }
-        self.watch(poller, Watched::ForResponse)
+        self.watch(poller, Interest::ForResponse)
     }
 
     /// Takes note of bytes that the connection took. The first prove that it is connected.
@@ -149,11 +149,11 @@ impl Tcp {
     }
 
     /// Costs nothing when the poller watches for it already.
-    fn watch(&mut self, poller: &Poller, watched: Watched) -> Result<(), Failure> {
+    fn watch(&mut self, poller: &Poller, watched: Interest) -> Result<(), Failure> {
         let before = std::mem::replace(&mut self.watched, watched);
         let done = match (before, watched.events()) {
             (before, _) if before == watched => Ok(()),
-            (Watched::Not, events) => poller.add(&self.socket, self.key, events),
+            (Interest::Not, events) => poller.add(&self.socket, self.key, events),
             (_, events) => poller.modify(&self.socket, self.key, events),
         };
         done.map_err(|errno| self.failure(ErrorKind::Connect, errno.into()))

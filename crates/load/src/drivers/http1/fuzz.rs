@@ -25,7 +25,7 @@ struct Case {
 
 /// Bytes read and shown to the sink.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Reading {
     /// Status, size and body's size.
     result: Result<(u16, u64, u64), AtClose>,
     head: Vec<u8>,
@@ -48,7 +48,7 @@ impl Sink for Kept {
     }
 }
 
-fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Seen {
+fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Reading {
     let mut kept = Kept::default();
     parser.expect(form);
     let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
@@ -60,7 +60,7 @@ fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Se
             other => Err(other),
         },
     };
-    Seen { result: result.map(|a| (a.status, a.bytes, a.body_bytes)), head: kept.head, body: kept.body }
+    Reading { result: result.map(|a| (a.status, a.bytes, a.body_bytes)), head: kept.head, body: kept.body }
 }
 
 /// One of some things, each as likely.

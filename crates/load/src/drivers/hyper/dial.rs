@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::events::{Events, Flight, Report};
 use super::failure::{Heard, broken_by};
-use super::meter::{Meter, Metered};
+use super::meter::{Meter, MeteredStream};
 use crate::clock::Clock;
 use crate::drivers::socket;
 use crate::drivers::transport::{Event, Failure, HEAD_BYTES_MAX};
@@ -120,7 +120,7 @@ impl Dialer {
 
     async fn speak(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Result<Link, Failure> {
         let meter = Rc::new(Meter::new(self.clock, self.events.clone()));
-        let stream = TokioIo::new(Metered::new(stream, meter.clone()));
+        let stream = TokioIo::new(MeteredStream::new(stream, meter.clone()));
         // The task that waits for the response learns how the connection ends.
         let (sender, engine) = match self.protocol {
             Protocol::Http1 => {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
-use super::exchange::Ended;
+use super::exchange::ExchangeEnd;
 use crate::drivers::alarm::Alarm;
 use crate::drivers::transport::Event;
 
@@ -27,7 +27,7 @@ pub(super) enum Report {
     /// The exchange goes on.
     On(Event),
     /// The exchange is over.
-    Ended(Box<Ended>),
+    Ended(Box<ExchangeEnd>),
 }
 
 /// See the module.
@@ -68,11 +68,11 @@ impl Events {
 }
 
 /// The time to wake up, for tasks to wait for.
-pub(super) struct Waking {
+pub(super) struct WakeTimer {
     alarm: AsyncFd<Alarm>,
 }
 
-impl Waking {
+impl WakeTimer {
     /// # Errors
     /// When the kernel gives no timer. Needs a runtime around it.
     pub(super) fn new() -> std::io::Result<Self> {
@@ -121,7 +121,7 @@ mod tests {
     fn an_alarm_rings_once_whenever_it_is_set() {
         let runtime = runtime();
         let _within = runtime.enter();
-        let mut waking = Waking::new().unwrap();
+        let mut waking = WakeTimer::new().unwrap();
         for at_ns in 1..4 {
             waking.set(at_ns, 1_000).unwrap();
             runtime.block_on(std::future::poll_fn(|context| waking.poll(context)));
@@ -134,7 +134,7 @@ mod tests {
     fn an_alarm_that_is_put_off_does_not_ring_for_what_it_was_set_to_before() {
         let runtime = runtime();
         let _within = runtime.enter();
-        let mut waking = Waking::new().unwrap();
+        let mut waking = WakeTimer::new().unwrap();
         waking.set(1, 1).unwrap();
         waking.set(2, i64::MAX / 4).unwrap();
         runtime.block_on(tokio::task::yield_now());
@@ -148,7 +148,7 @@ mod tests {
         events.push(flight, Report::On(Event::Written { at_ns: 1 }));
         assert!(events.poll(&context).is_pending());
         let outcome = Err(Failure::new(ErrorKind::Reset, Cause::Text("")));
-        events.push(flight, Report::Ended(Box::new(Ended { outcome, link: None, capture: None })));
+        events.push(flight, Report::Ended(Box::new(ExchangeEnd { outcome, link: None, capture: None })));
         assert!(events.poll(&context).is_ready());
         assert!(matches!(events.pop(), Some((taken, Report::On(Event::Written { at_ns: 1 }))) if taken == flight));
         assert!(matches!(events.pop(), Some((_, Report::Ended(_)))) && events.pop().is_none());

@@ -31,7 +31,7 @@ pub(super) struct Errand {
 }
 
 /// Outcome.
-pub(super) struct Ended {
+pub(super) struct ExchangeEnd {
     /// [`Event::Response`], or why there is none.
     pub(super) outcome: Result<Event, Failure>,
     /// The connection, if there is one that may carry another request.
@@ -44,7 +44,7 @@ impl Errand {
     pub(super) async fn run(mut self) {
         let outcome = self.exchange().await;
         let (events, flight) = (self.dialer.events.clone(), self.flight);
-        let ended = Ended { outcome, link: self.link, capture: self.capture };
+        let ended = ExchangeEnd { outcome, link: self.link, capture: self.capture };
         events.push(flight, Report::Ended(Box::new(ended)));
     }
 

@@ -96,18 +96,18 @@ impl Meter {
 }
 
 /// A stream with a meter.
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
     meter: Rc<Meter>,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     pub(super) fn new(stream: S, meter: Rc<Meter>) -> Self {
         Self { stream, meter }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let done = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
@@ -116,7 +116,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let begun_ns = self.meter.clock.now_ns();
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;

@@ -28,29 +28,29 @@ mod meter;
 mod translate;
 
 use dial::{Dialer, Link};
-use events::{Events, Flight, Report, Waking};
-use exchange::{Ended, Errand};
+use events::{Events, Flight, Report, WakeTimer};
+use exchange::{Errand, ExchangeEnd};
 
 /// How often tasks are looked at after the load, so that connections that are open end in good order.
 const FAREWELL_TURNS: usize = 64;
 
 /// Parts that are made before the thread begins.
-pub(crate) struct Prepared {
+pub(crate) struct Setup {
     runtime: Runtime,
-    waking: Waking,
+    waking: WakeTimer,
     protocol: Protocol,
     encryption: Option<Encryption>,
     clock: Clock,
 }
 
-impl Prepared {
+impl Setup {
     /// # Errors
     /// When the kernel does not give what a runtime needs.
     pub(crate) fn new(protocol: Protocol, encryption: Option<Encryption>, clock: Clock) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let waking = {
             let _within = runtime.enter();
-            Waking::new()?
+            WakeTimer::new()?
         };
         Ok(Self { runtime, waking, protocol, encryption, clock })
     }
@@ -60,7 +60,7 @@ impl Prepared {
 pub(crate) struct Library {
     // Tasks go before the runtime that they need.
     tasks: LocalSet,
-    waking: Waking,
+    waking: WakeTimer,
     dialer: Rc<Dialer>,
     /// By slot.
     lines: Vec<Line>,
@@ -78,8 +78,8 @@ struct Line {
 }
 
 impl Library {
-    pub(crate) fn new(prepared: Prepared) -> Self {
-        let Prepared { runtime, waking, protocol, encryption, clock } = prepared;
+    pub(crate) fn new(prepared: Setup) -> Self {
+        let Setup { runtime, waking, protocol, encryption, clock } = prepared;
         let dialer = Dialer { protocol, encryption, clock, events: Rc::new(Events::default()) };
         Self { tasks: LocalSet::new(), waking, dialer: Rc::new(dialer), lines: Vec::new(), runtime }
     }
@@ -180,7 +180,7 @@ impl Transport for Library {
 
 impl Line {
     /// Takes back what an exchange borrowed, and returns what came of it.
-    fn land(&mut self, ended: Ended, capture: Option<&mut Capture>) -> Event {
+    fn land(&mut self, ended: ExchangeEnd, capture: Option<&mut Capture>) -> Event {
         self.under_way = None;
         self.link = ended.link;
         if let (Some(place), Some(capture)) = (capture, ended.capture) {

@@ -36,7 +36,7 @@ pub(super) struct Arrivals {
 
 /// Iterations that came due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Admitted {
+pub(super) struct IterationCounts {
     pub(super) due: u64,
     /// Of those, the ones for which there was no room to wait.
     pub(super) dropped: u64,
@@ -68,8 +68,8 @@ impl Arrivals {
     }
 
     /// Lets those wait that are due before a moment.
-    pub(super) fn admit(&mut self, until_ns: i64) -> Admitted {
-        let mut admitted = Admitted::default();
+    pub(super) fn admit(&mut self, until_ns: i64) -> IterationCounts {
+        let mut admitted = IterationCounts::default();
         while self.next_ns < until_ns {
             admitted.due += 1;
             if self.waiting.len() < WAITING_MAX {
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn arrivals_take_free_users_in_turn_and_wait_when_there_is_none() {
         let (mut arrivals, users) = (arrivals(1.0, 10, 2), users(2));
-        assert_eq!((arrivals.next_ns(), arrivals.admit(S + S / 2)), (S + S / 2, Admitted::default()));
-        assert_eq!(arrivals.admit(5 * S), Admitted { due: 4, dropped: 0 });
+        assert_eq!((arrivals.next_ns(), arrivals.admit(S + S / 2)), (S + S / 2, IterationCounts::default()));
+        assert_eq!(arrivals.admit(5 * S), IterationCounts { due: 4, dropped: 0 });
         assert_eq!(arrivals.next_ns(), i64::MIN);
         assert_eq!(arrivals.begin(&users), Some((0, S + S / 2)));
         assert_eq!(arrivals.begin(&users), Some((1, 2 * S + S / 2)));
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_finds_no_room_to_wait_is_dropped() {
         let mut arrivals = arrivals(1e6, 1, 1);
-        assert_eq!(arrivals.admit(3 * S), Admitted { due: 1_000_000, dropped: 900_000 });
+        assert_eq!(arrivals.admit(3 * S), IterationCounts { due: 1_000_000, dropped: 900_000 });
         assert_eq!(arrivals.end(), 100_000);
     }
 }

@@ -8,9 +8,9 @@ use super::user::Activity;
 use crate::drivers::transport::{Order, Response, Reuse, Transport};
 use crate::flows::Position;
 use crate::recorder::Cause;
-use crate::request::{Filling, header_of};
-use crate::sampling::Ended;
-use crate::session::{Failure, Hop, Judgement, Origin, STATUS_FAILED, Security, Sent};
+use crate::request::{RequestValues, header_of};
+use crate::sampling::FinishedRequest;
+use crate::session::{Failure, Hop, Judgement, Origin, STATUS_FAILED, Security, SentRequest};
 use crate::trace_context::TraceContext;
 
 /// The pause of a user after a refused connection doubles from the first to the second.
@@ -47,7 +47,7 @@ impl<T: Transport> Worker<'_, T> {
         if let Some(tracing) = self.shared.plan.tracing {
             user.trace = TraceContext::draw(tracing, &mut self.random);
         }
-        let filling = Filling {
+        let filling = RequestValues {
             sources: self.shared.sources,
             draws: &user.draws,
             trace: &user.trace,
@@ -90,13 +90,13 @@ impl<T: Transport> Worker<'_, T> {
             return self.judge(slot, response, now);
         }
         let error = (response.status >= STATUS_FAILED).then_some(ErrorKind::Status);
-        let ended = Ended { status: response.status, error, ..self.users[slot].ended(now) };
+        let ended = FinishedRequest { status: response.status, error, ..self.users[slot].ended(now) };
         self.settle(slot, response, ended);
         self.end_iteration(slot, now);
     }
 
     /// Counts the current request, which has a complete response.
-    fn settle(&mut self, slot: usize, response: Response, ended: Ended) {
+    fn settle(&mut self, slot: usize, response: Response, ended: FinishedRequest) {
         let user = &mut self.users[slot];
         self.recorder.completed(user.position.row, &ended);
         let totals = &mut self.recorder.totals;
@@ -135,7 +135,7 @@ impl<T: Transport> Worker<'_, T> {
             host: header_of(&user.request, "host").unwrap_or(b""),
             address: user.target,
         };
-        let sent = Sent { request: &user.request, method: step.request.method(), origin };
+        let sent = SentRequest { request: &user.request, method: step.request.method(), origin };
         match step.rules.judge(response.status, session, sent, now, &mut self.decoder) {
             Judgement::Succeeded => self.conclude(slot, response, now, None),
             Judgement::Failed(failure) => self.conclude(slot, response, now, Some(failure)),
@@ -150,7 +150,7 @@ impl<T: Transport> Worker<'_, T> {
         let bytes = ended.bytes + user.end_request();
         let error = failure.as_ref().map(|failure| failure.kind);
         let position = user.position;
-        self.settle(slot, response, Ended { status: response.status, error, bytes, ..ended });
+        self.settle(slot, response, FinishedRequest { status: response.status, error, bytes, ..ended });
         match failure {
             None => match position.next() {
                 Some(step) => self.go_on(slot, step, now),
@@ -189,7 +189,7 @@ impl<T: Transport> Worker<'_, T> {
         if let Some(session) = &mut user.session {
             session.redirected_bytes += response.bytes;
         }
-        let filling = Filling {
+        let filling = RequestValues {
             sources: self.shared.sources,
             draws: &user.draws,
             trace: &user.trace,
@@ -209,7 +209,7 @@ impl<T: Transport> Worker<'_, T> {
         let user = &mut self.users[slot];
         let ended = user.ended(now);
         let bytes = ended.bytes + user.end_request();
-        self.recorder.failed(user.position.row, Ended { bytes, ..ended }, kind, cause);
+        self.recorder.failed(user.position.row, FinishedRequest { bytes, ..ended }, kind, cause);
         if kind == ErrorKind::Connect {
             user.back_off_ns = (user.back_off_ns * 2).clamp(BACK_OFF_NS_MIN, BACK_OFF_NS_MAX);
         }

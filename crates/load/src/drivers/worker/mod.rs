@@ -57,7 +57,7 @@ const TIMED_OUT: Cause = Cause::Text("no complete response in time");
 const DEADLINE_STEP_NS: i64 = 1_000_000;
 
 /// State that all threads of a load share.
-pub(crate) struct Shared<'run> {
+pub(crate) struct LoadContext<'run> {
     pub(crate) plan: &'run LoadPlan,
     pub(crate) clock: Clock,
     pub(crate) start_ns: i64,
@@ -72,7 +72,7 @@ pub(crate) struct Shared<'run> {
     pub(crate) deserted: &'run AtomicBool,
 }
 
-impl Shared<'_> {
+impl LoadContext<'_> {
     /// The address that a user connects from; `None` if the kernel chooses.
     pub(crate) fn client_address(&self, vu: u32) -> Option<IpAddr> {
         let all = &self.plan.client_addresses;
@@ -106,7 +106,7 @@ enum Progress {
 
 /// See the module.
 pub(crate) struct Worker<'run, T: Transport> {
-    shared: &'run Shared<'run>,
+    shared: &'run LoadContext<'run>,
     thread: usize,
     transport: T,
     users: Vec<User>,
@@ -129,7 +129,7 @@ pub(crate) struct Worker<'run, T: Transport> {
 
 impl<'run, T: Transport> Worker<'run, T> {
     /// Prepares a thread's users.
-    pub(crate) fn new(shared: &'run Shared<'run>, thread: usize, recorder: Recorder<'run>, transport: T) -> Self {
+    pub(crate) fn new(shared: &'run LoadContext<'run>, thread: usize, recorder: Recorder<'run>, transport: T) -> Self {
         let mut users = Vec::new();
         let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
         let populations: Vec<Population> = populations.collect();

@@ -6,7 +6,7 @@
 use super::arrivals::Arrivals;
 use super::free::Free;
 use super::user::{Activity, User};
-use super::{Shared, Worker};
+use super::{LoadContext, Worker};
 use crate::arrivals::Part;
 use crate::drivers::transport::Transport;
 
@@ -33,7 +33,7 @@ pub(super) struct Population {
 
 impl Population {
     /// Adds a thread's users of a scenario to `users`, all at rest.
-    pub(super) fn settle(shared: &Shared<'_>, thread: usize, scenario: usize, users: &mut Vec<User>) -> Self {
+    pub(super) fn settle(shared: &LoadContext<'_>, thread: usize, scenario: usize, users: &mut Vec<User>) -> Self {
         let schedule = &shared.schedules[scenario];
         let first_slot = users.len();
         let vus = thread as u32..schedule.vus_max();
@@ -116,7 +116,7 @@ impl Population {
     /// that comes earlier: those that may send or are still at it and, in an open model, those at work.
     pub(super) fn vus_between(
         &self,
-        shared: &Shared<'_>,
+        shared: &LoadContext<'_>,
         thread: usize,
         from_ns: i64,
         to_ns: i64,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use narrows_model::load::{Connections, ErrorKind, Iterations, LoadModel, LoadPlan, LoadSecond, Retry};
 
 use super::user::Activity;
-use super::{Shared, Worker};
+use super::{LoadContext, Worker};
 use crate::clock::Clock;
 use crate::data::Sources;
 use crate::drivers::transport::{Event, Exchanges, Failure, Order, Repeat, Response, Reuse, Transport};
@@ -36,13 +36,13 @@ enum Call {
 type Play = fn(i64) -> Vec<Event>;
 
 /// A transport for one user, whose n-th request is followed by the n-th entry of its script.
-struct Scripted {
+struct ScriptedTransport {
     script: VecDeque<Play>,
     calls: Rc<RefCell<Vec<Call>>>,
     events: VecDeque<(usize, Event)>,
 }
 
-impl Transport for Scripted {
+impl Transport for ScriptedTransport {
     fn send(&mut self, slot: usize, order: Order, exchanges: &mut impl Exchanges) {
         assert!(exchanges.request(slot).windows(13).any(|part| part == b" / HTTP/1.1\r\n"));
         self.calls.borrow_mut().push(Call::Send);
@@ -125,7 +125,7 @@ fn begun_and_no_more(now: i64) -> Vec<Event> {
 }
 
 /// Results of a load: all seconds summed up, the totals, and the calls.
-struct Ran {
+struct LoadResult {
     sum: LoadSecond,
     totals: ThreadTotals,
     calls: Vec<Call>,
@@ -140,13 +140,13 @@ fn iterations(iterations: u64) -> LoadPlan {
 fn with_worker<R>(
     plan: &LoadPlan,
     script: &[Play],
-    act: impl FnOnce(Worker<'_, Scripted>, &Receiver<Message>, &Rc<RefCell<Vec<Call>>>) -> R,
+    act: impl FnOnce(Worker<'_, ScriptedTransport>, &Receiver<Message>, &Rc<RefCell<Vec<Call>>>) -> R,
 ) -> R {
     let clock = Clock::new();
     let (flows, sources) = (Flows::compile(plan).unwrap(), Sources::new(&plan.data));
     let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
     let (stop, deserted) = (AtomicBool::new(false), AtomicBool::new(false));
-    let shared = Shared {
+    let shared = LoadContext {
         plan,
         clock,
         start_ns: clock.now_ns(),
@@ -163,12 +163,12 @@ fn with_worker<R>(
     let recorder = Recorder::new(0, bounds, names, Random::new(1, 1), out, &deserted);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let script = script.iter().copied().collect();
-    let transport = Scripted { script, calls: calls.clone(), events: VecDeque::new() };
+    let transport = ScriptedTransport { script, calls: calls.clone(), events: VecDeque::new() };
     act(Worker::new(&shared, 0, recorder, transport), &messages, &calls)
 }
 
 /// Runs a plan with a script, which must be used up.
-fn run(plan: &LoadPlan, script: &[Play]) -> Ran {
+fn run(plan: &LoadPlan, script: &[Play]) -> LoadResult {
     with_worker(plan, script, |worker, messages, calls| {
         let totals = worker.run().totals;
         let mut sum = LoadSecond::default();
@@ -178,7 +178,7 @@ fn run(plan: &LoadPlan, script: &[Play]) -> Ran {
         }
         let calls = calls.borrow().clone();
         assert_eq!(calls.iter().filter(|call| **call == Call::Send).count(), script.len());
-        Ran { sum, totals, calls }
+        LoadResult { sum, totals, calls }
     })
 }
 

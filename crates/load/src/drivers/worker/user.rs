@@ -6,7 +6,7 @@ use crate::data::Draw;
 use crate::drivers::transport::Exchanges;
 use crate::flows::Position;
 use crate::request::ResponseForm;
-use crate::sampling::Ended;
+use crate::sampling::FinishedRequest;
 use crate::session::{Capture, Session};
 use crate::trace_context::TraceContext;
 
@@ -121,8 +121,8 @@ impl User {
     }
 
     /// The current request as it stands at its end, without a status.
-    pub(super) fn ended(&self, done_ns: i64) -> Ended {
-        Ended {
+    pub(super) fn ended(&self, done_ns: i64) -> FinishedRequest {
+        FinishedRequest {
             vu: self.vu,
             intended_ns: self.intended_ns,
             sent_ns: if self.sent_ns == 0 { self.begun_ns } else { self.sent_ns },

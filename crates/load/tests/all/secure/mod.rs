@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// Of HTTP/2, with scheme and authority.
     pub(crate) uri: String,
@@ -34,7 +34,7 @@ pub(crate) struct Asked {
     pub(crate) position: usize,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -77,11 +77,11 @@ pub(crate) enum Speaks {
     Http2,
 }
 
-type Respond = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Respond = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 struct Inner {
     respond: Box<Respond>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     goodbyes: Mutex<SyncSender<Goodbye>>,
 }
 
@@ -104,7 +104,7 @@ impl Server {
     pub(crate) fn start(
         speaks: Speaks,
         tls: Option<ServerConfig>,
-        respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::start_at("127.0.0.1:0".parse().unwrap(), speaks, tls, respond)
     }
@@ -114,7 +114,7 @@ impl Server {
         address: SocketAddr,
         speaks: Speaks,
         tls: Option<ServerConfig>,
-        respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = std::net::TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -140,7 +140,7 @@ impl Server {
         self.goodbyes.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.inner.asked.lock().unwrap().clone()
     }
 }
@@ -228,7 +228,7 @@ async fn read_http1(
     stream: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
     (connection, position, peer): (usize, usize, IpAddr),
-) -> Result<Asked, Goodbye> {
+) -> Result<ReceivedRequest, Goodbye> {
     let (head, length, mut asked) = loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
@@ -237,7 +237,7 @@ async fn read_http1(
             let headers: Vec<(String, String)> =
                 request.headers.iter().map(|header| (header.name.to_owned(), text(header.value))).collect();
             let (method, uri) = (request.method.unwrap().to_owned(), request.path.unwrap().to_owned());
-            let asked = Asked { method, uri, headers, body: Vec::new(), peer, connection, position };
+            let asked = ReceivedRequest { method, uri, headers, body: Vec::new(), peer, connection, position };
             break (head, asked.header("content-length").map_or(0, |length| length.parse().unwrap()), asked);
         }
         if stream.read_buf(bytes).await.map_err(|_| Goodbye::Broken)? == 0 {
@@ -293,7 +293,7 @@ async fn read_http2<S: AsyncRead + AsyncWrite + Unpin>(
     server: &mut h2::server::Connection<S, Bytes>,
     request: Request<h2::RecvStream>,
     (connection, position, peer): (usize, usize, IpAddr),
-) -> Asked {
+) -> ReceivedRequest {
     let (head, mut stream) = request.into_parts();
     let mut body = Vec::new();
     while !stream.is_end_stream() {
@@ -308,7 +308,7 @@ async fn read_http2<S: AsyncRead + AsyncWrite + Unpin>(
     let headers =
         head.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     let (method, uri) = (head.method.to_string(), head.uri.to_string());
-    Asked { method, uri, headers, body, peer, connection, position }
+    ReceivedRequest { method, uri, headers, body, peer, connection, position }
 }
 
 fn send_http2(respond: &mut SendResponse<Bytes>, status: u16, headers: &[(&str, &str)], body: &'static str) {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub(crate) position: usize,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -36,13 +36,13 @@ pub(crate) enum Reply {
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     ends: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    pub(crate) fn start(respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// Every request so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -80,7 +80,12 @@ pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn serve(stream: TcpStream, connection: usize, log: &Mutex<Vec<Asked>>, respond: &dyn Fn(&Asked) -> Reply) {
+fn serve(
+    stream: TcpStream,
+    connection: usize,
+    log: &Mutex<Vec<ReceivedRequest>>,
+    respond: &dyn Fn(&ReceivedRequest) -> Reply,
+) {
     stream.set_nodelay(true).unwrap();
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -105,7 +110,7 @@ fn serve(stream: TcpStream, connection: usize, log: &Mutex<Vec<Asked>>, respond:
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>, connection: usize, position: usize) -> Option<Asked> {
+fn read(reader: &mut BufReader<TcpStream>, connection: usize, position: usize) -> Option<ReceivedRequest> {
     let mut line = String::new();
     if reader.read_line(&mut line).ok()? == 0 {
         return None;
@@ -119,7 +124,8 @@ fn read(reader: &mut BufReader<TcpStream>, connection: usize, position: usize) -
             None => break,
         }
     }
-    let mut asked = Asked { line: line.trim_end().to_owned(), headers, body: Vec::new(), connection, position };
+    let mut asked =
+        ReceivedRequest { line: line.trim_end().to_owned(), headers, body: Vec::new(), connection, position };
     let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
     asked.body.resize(length, 0);
     reader.read_exact(&mut asked.body).ok()?;

@@ -113,7 +113,7 @@ pub(crate) fn register(connection: &Connection) {
         connection.create_scalar_function(name, 1, flags, move |c| Ok(real(c, 0).map(function))).unwrap();
     }
     for (name, fold) in AGGREGATES {
-        connection.create_aggregate_function(name, -1, flags, Collected(fold)).unwrap();
+        connection.create_aggregate_function(name, -1, flags, Collector(fold)).unwrap();
     }
 }
 
@@ -146,9 +146,9 @@ const AGGREGATES: [(&str, Fold); 12] = [
 
 /// Keeps every row and folds them in the end.
 #[derive(Clone, Copy)]
-struct Collected(Fold);
+struct Collector(Fold);
 
-impl Aggregate<Vec<Row>, Option<Value>> for Collected {
+impl Aggregate<Vec<Row>, Option<Value>> for Collector {
     fn init(&self, _: &mut Context<'_>) -> Result<Vec<Row>> {
         Ok(Vec::new())
     }

@@ -4,7 +4,7 @@
 mod functions;
 
 use narrows_model::table::ColumnType;
-use narrows_query::{Compiled, Mistake, compile, tables};
+use narrows_query::{CompiledQuery, Mistake, compile, tables};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -60,11 +60,11 @@ impl Bench {
     }
 
     /// Whether SQLite understands a query.
-    pub(crate) fn prepare(&self, compiled: &Compiled) -> rusqlite::Result<()> {
+    pub(crate) fn prepare(&self, compiled: &CompiledQuery) -> rusqlite::Result<()> {
         self.connection.prepare(&compiled.sql).map(drop)
     }
 
-    pub(crate) fn run(&self, compiled: &Compiled) -> rusqlite::Result<Vec<String>> {
+    pub(crate) fn run(&self, compiled: &CompiledQuery) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.connection.prepare(&compiled.sql)?;
         let names: Vec<_> = statement.column_names().map(str::to_owned).collect();
         assert_eq!(names, compiled.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>());
