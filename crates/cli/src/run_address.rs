@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_lab::conclude::Selection;
+use narrows_lab::conclude::{RunPart, Selection};
 use narrows_model::time_range::{Moment, TimeRange};
 
 use crate::exit::Failure;
@@ -16,6 +16,13 @@ pub(crate) struct RunAddress {
     pub(crate) selection: Selection,
     /// As it was written, or the name of the newest run.
     pub(crate) label: String,
+}
+
+impl RunAddress {
+    /// The trials that it means, under a label.
+    pub(crate) fn part<'a>(&'a self, label: &'a str) -> RunPart<'a> {
+        RunPart { path: &self.path, selection: &self.selection, label }
+    }
 }
 
 /// Finds the run file that an address names; without a run before the colon, or without any address, the newest.

@@ -34,6 +34,17 @@ pub struct Selection {
     pub within: TimeRange,
 }
 
+/// Part of a run file, to compare with another.
+#[derive(Debug, Clone, Copy)]
+pub struct RunPart<'a> {
+    /// The run file.
+    pub path: &'a Path,
+    /// The trials that are meant.
+    pub selection: &'a Selection,
+    /// Its name in messages and reports.
+    pub label: &'a str,
+}
+
 /// Reads a run file and concludes from it. Works on unfinished runs too: on what they have.
 pub fn outcome(path: &Path) -> Result<Outcome, Error> {
     outcome_of(path, &Selection::default())
@@ -96,17 +107,17 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExp
 /// # Errors
 /// When a file cannot be read, when no trial is meant, when nothing was recorded at a time, and when the two have nothing
 /// in common.
-pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
+pub fn diff(before: RunPart<'_>, after: RunPart<'_>) -> Result<Diff, Error> {
     // Reading a run of a million spans takes seconds, so that both are read at the same time.
     let (old, new) = std::thread::scope(|scope| {
-        let old = scope.spawn(|| outcome_of(before.0, before.1));
-        let new = concluded(after.0, after.1);
+        let old = scope.spawn(|| outcome_of(before.path, before.selection));
+        let new = concluded(after.path, after.selection);
         (old.join(), new)
     });
     let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let (new, experiment) = new?;
-    let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
-    let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
+    let old = Side { label: before.label, run: &old.evidence, findings: &old.findings };
+    let new = Side { label: after.label, run: &new.evidence, findings: &new.findings };
     narrows_diagnose::diff::check(&old, &new)?;
     Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
 }
@@ -115,14 +126,10 @@ pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str))
 ///
 /// # Errors
 /// When a file cannot be read, when no trial is meant, and [`Error::Compare`] when the two cannot be compared.
-pub fn compare(
-    before: (&Path, &Selection, &str),
-    after: (&Path, &Selection, &str),
-    question: Question,
-) -> Result<Proof, Error> {
+pub fn compare(before: RunPart<'_>, after: RunPart<'_>, question: Question) -> Result<Proof, Error> {
     let (old, new) = (of_one_variant(before)?, of_one_variant(after)?);
     let is_one_run = old.run.id == new.run.id;
-    let comparison = if is_one_run { comparing::kept_plan(before.0)? } else { None };
+    let comparison = if is_one_run { comparing::kept_plan(before.path)? } else { None };
     let names = |evidence: &RunEvidence| evidence.trials.first().map(|trial| trial.trial.variant.clone());
     let is_meant = |plan: &&comparing::KeptPlan| {
         let pair = [names(&old), names(&new)];
@@ -137,12 +144,14 @@ pub fn compare(
     };
     let measured = |evidence: &RunEvidence| evidence.trials.iter().filter_map(Measured::of).collect::<Vec<_>>();
     let (old, new) = (measured(&old), measured(&new));
-    let (before, after) = (proof::Side { label: before.2, trials: &old }, proof::Side { label: after.2, trials: &new });
+    let (before, after) =
+        (proof::Side { label: before.label, trials: &old }, proof::Side { label: after.label, trials: &new });
     proof::prove(before, after, plan, question).map_err(Error::Compare)
 }
 
 /// The load of the trials that are meant, which are of one variant.
-fn of_one_variant((path, selection, label): (&Path, &Selection, &str)) -> Result<RunEvidence, Error> {
+fn of_one_variant(part: RunPart<'_>) -> Result<RunEvidence, Error> {
+    let RunPart { path, selection, label } = part;
     let evidence = match is_evidence(path) {
         true => evidence_within(path, TraceLimit::default(), &selection.within)?,
         false => Reader::open(path)?.loads_within(&selection.within)?,

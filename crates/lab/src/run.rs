@@ -206,7 +206,7 @@ fn run_trials(
         faults: Faults::default(),
         stop,
     };
-    let result = each_trial(&mut bench, (file, &options.path), trials, todo, work, progress);
+    let result = each_trial(&mut bench, file, &options.path, trials, todo, work, progress);
     bench.guard.done();
     sampler.stop();
     receiver.stop();
@@ -215,7 +215,8 @@ fn run_trials(
 
 fn each_trial(
     bench: &mut Bench<'_>,
-    (file, path): (&RunFile, &Path),
+    file: &RunFile,
+    path: &Path,
     trials: &mut [Trial],
     todo: &[usize],
     work: &mut dyn Work,
@@ -227,7 +228,7 @@ fn each_trial(
         }
         let trial = &mut trials[*index];
         progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        let result = one_trial(bench, (file, path), trial, work, progress);
+        let result = one_trial(bench, file, path, trial, work, progress);
         progress.tell(&Event::TrialEnded { trial });
         result?;
         if work.after(path, trial, progress)? == Next::Enough {
@@ -239,7 +240,8 @@ fn each_trial(
 
 fn one_trial(
     bench: &mut Bench<'_>,
-    (file, path): (&RunFile, &Path),
+    file: &RunFile,
+    path: &Path,
     trial: &mut Trial,
     work: &mut dyn Work,
     progress: &mut dyn Progress,

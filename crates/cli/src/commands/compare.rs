@@ -88,11 +88,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (Some(variant), None) if is_one_run => variant.clone(),
         _ => address.label.clone(),
     };
-    let proof = conclude::compare(
-        (&before.path, &before.selection, &label(&before)),
-        (&after.path, &after.selection, &label(&after)),
-        arguments.question.question(),
-    )?;
+    let proof =
+        conclude::compare(before.part(&label(&before)), after.part(&label(&after)), arguments.question.question())?;
     print(&proof, arguments.json)?;
     Ok(arguments.question.exit(proof.verdict))
 }

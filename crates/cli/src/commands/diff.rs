@@ -21,10 +21,7 @@ pub(crate) struct Arguments {
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let before = run_address::find(Some(&arguments.before))?;
     let after = run_address::find(Some(&arguments.after))?;
-    let diff = conclude::diff(
-        (&before.path, &before.selection, &before.label),
-        (&after.path, &after.selection, &after.label),
-    )?;
+    let diff = conclude::diff(before.part(&before.label), after.part(&after.label))?;
     if arguments.json {
         return super::print_json(narrows_report::json::diff(&diff));
     }

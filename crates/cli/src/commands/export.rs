@@ -65,7 +65,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (Some(url), _) => send_all(&reader, &trials, &signals(&arguments.what)?, url),
         (None, Some(format)) => {
             spare(&path, &arguments.out)?;
-            write_all((&path, &reader), &trials, format, arguments)
+            write_all(&path, &reader, &trials, format, arguments)
         }
         (None, None) => Err(Failure::new("--format or --to is required")),
     }
@@ -114,12 +114,7 @@ fn signals(what: &[String]) -> Result<Vec<Signal>, Failure> {
     what.iter().map(signal).collect()
 }
 
-fn write_all(
-    (path, reader): (&Path, &Reader),
-    trials: &[(i64, String)],
-    format: Format,
-    arguments: &Arguments,
-) -> Outcome {
+fn write_all(path: &Path, reader: &Reader, trials: &[(i64, String)], format: Format, arguments: &Arguments) -> Outcome {
     let what = &arguments.what;
     let is_all = |name: &str| what.iter().all(|asked| asked == name);
     if format == Format::JaegerJson && !is_all("spans") {

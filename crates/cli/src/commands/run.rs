@@ -79,7 +79,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     };
     let page = page_of(arguments, &path)?;
     if let Some(pair) = &arguments.compare {
-        return compare(arguments, &experiment, pair, (&path, page.as_deref()));
+        return compare(arguments, &experiment, pair, &path, page.as_deref());
     }
     if arguments.question.is_given() {
         return Err(Failure::new("`--by`, `--margin` and `--fail-if` need `--compare BEFORE,AFTER`"));
@@ -94,7 +94,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     };
     let (ended, outcome) = run_and_tell(&wanted, if arguments.json { Form::Json } else { Form::Text })?;
     if let Some(page) = &page {
-        write_page(arguments, (&path, page), &outcome)?;
+        write_page(arguments, &path, page, &outcome)?;
     }
     match ended.state {
         RunState::Complete if page.is_none() => super::say_where(&path),
@@ -104,7 +104,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     Ok(verdict(&outcome))
 }
 
-fn write_page(arguments: &Arguments, (path, page): (&Path, &Path), outcome: &Concluded) -> Result<(), Failure> {
+fn write_page(arguments: &Arguments, path: &Path, page: &Path, outcome: &Concluded) -> Result<(), Failure> {
     page::write(page, outcome)?;
     stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
     if arguments.open {
@@ -117,9 +117,11 @@ fn write_page(arguments: &Arguments, (path, page): (&Path, &Path), outcome: &Con
 fn compare(
     arguments: &Arguments,
     experiment: &Experiment,
-    (before, after): &(String, String),
-    (path, page): (&Path, Option<&Path>),
+    variants: &(String, String),
+    path: &Path,
+    page: Option<&Path>,
 ) -> Outcome {
+    let (before, after) = variants;
     let pairs = arguments.repeat.unwrap_or(PAIRS);
     if pairs < 2 {
         return Err(Failure::new("`--compare` needs at least 2 trials of each variant, found `--repeat 1`")
@@ -156,7 +158,7 @@ fn compare(
     }
     super::compare::print(&proof, arguments.json)?;
     match page {
-        Some(page) => write_page(arguments, (path, page), &outcome)?,
+        Some(page) => write_page(arguments, path, page, &outcome)?,
         None => super::say_where(path),
     }
     Ok(match verdict(&outcome) {

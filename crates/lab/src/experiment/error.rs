@@ -182,7 +182,8 @@ impl Report {
     }
 
     /// Writes an error down unless it is already known or the report is full.
-    pub(crate) fn add(&mut self, (line, column): (usize, usize), path: String, problem: Problem) {
+    pub(crate) fn add(&mut self, place: (usize, usize), path: String, problem: Problem) {
+        let (line, column) = place;
         let Problem { message, hint } = problem;
         if self.errors.len() < ERRORS_MAX && self.seen.insert((line, column, message.clone())) {
             self.errors.push(FileError { file: self.file.clone(), line, column, path, message, hint });

@@ -54,7 +54,7 @@ use error::{Problem, Report};
 use grammar::check::{self, Pass};
 use grammar::{complete, top};
 use load::address::{self, Address};
-use load::data::Files;
+use load::data::DataFiles;
 use load::{command, target};
 use placeholders::names::{self, Names, Values};
 use secrets::Secrets;
@@ -227,7 +227,7 @@ fn check_service_names(root: At<'_>, report: &mut Report) {
 /// Binds every variant to made-up addresses, which shows what only bound values show. One replica of each service is
 /// enough for that.
 fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &Path, report: &mut Report) {
-    let mut files = Files::default();
+    let mut files = DataFiles::new(dir);
     let mut reports = Vec::new();
     for variant in variants {
         let mut of_variant = report.sibling();
@@ -242,7 +242,7 @@ fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &
             time_scale: 1.0,
         };
         service::check_folders(root, language, &values, dir, &mut of_variant);
-        assemble(root, language, variant, &bindings, (dir, &mut files), &mut of_variant);
+        assemble(root, language, variant, &bindings, &mut files, &mut of_variant);
         reports.push((variant.name.as_str(), of_variant));
     }
     report.absorb(reports);
@@ -259,14 +259,14 @@ fn assemble(
     language: Language,
     variant: &Variant,
     bindings: &Bindings,
-    (dir, files): (&Path, &mut Files),
+    files: &mut DataFiles<'_>,
     report: &mut Report,
 ) -> Option<BoundTrial> {
     let parameters = &variant.parameters;
     let network = Network::new(needs::needs(root, language, &Values::of(parameters), &mut Report::new("")), bindings);
     let values = Values { parameters, network: Some(&network), replica: None };
-    let services = service::build(root, language, &values, &network, dir, report);
-    let load = load::build(root, language, &values, bindings, (dir, files), report);
+    let services = service::build(root, language, &values, &network, files.dir, report);
+    let load = load::build(root, language, &values, bindings, files, report);
     let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
     Some(BoundTrial { services, load: load?, faults })
 }
@@ -303,8 +303,8 @@ impl Experiment {
                 report.add(root.place(), "system.services".to_owned(), problem);
             }
         }
-        let mut files = Files::default();
-        match assemble(root, self.language, variant, bindings, (&self.dir, &mut files), &mut report) {
+        let mut files = DataFiles::new(&self.dir);
+        match assemble(root, self.language, variant, bindings, &mut files, &mut report) {
             Some(trial) if report.is_empty() => Ok(trial),
             _ => Err(report.into_errors()),
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use crate::server::{Asked, Reply, Server, ok};
+use crate::server::{ReceivedRequest, Reply, Server, ok};
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Arrivals, Connections, Cookies, DataSource, DataValues, Flow, Iterations, LoadBatch, LoadModel, LoadPlan,
@@ -250,7 +250,7 @@ fn shared_iterations_that_have_begun_are_walked_to_their_end() {
 
 #[test]
 fn no_step_begins_after_the_time_is_up() {
-    let slow = |_: &Asked| {
+    let slow = |_: &ReceivedRequest| {
         std::thread::sleep(Duration::from_secs(1));
         Reply::Keep(ok(""))
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::running::{iterations, plan, run_whole, step, template};
-use crate::server::{Asked, Reply, Server, ok};
+use crate::server::{ReceivedRequest, Reply, Server, ok};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
     Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, Iterations, LoadModel, Pick, Place, Step,
@@ -15,7 +15,7 @@ fn response(status: u16, headers: &str, body: &str) -> Reply {
     Reply::Keep(format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
 }
 
-fn path(asked: &Asked) -> &str {
+fn path(asked: &ReceivedRequest) -> &str {
     asked.line.split(' ').nth(1).unwrap()
 }
 
@@ -27,7 +27,10 @@ fn extract(variable: usize, from: Place) -> Extract {
     Extract { variable, name: format!("v{variable}"), from }
 }
 
-fn failure(steps: Vec<Step>, respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (ErrorKind, String) {
+fn failure(
+    steps: Vec<Step>,
+    respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (ErrorKind, String) {
     let server = Server::start(respond);
     let ran = run_whole(&plan(server.address, iterations(1, 2), steps));
     assert_eq!(ran.ended().1, 2, "{:?}", ran.causes());

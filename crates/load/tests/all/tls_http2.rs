@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use crate::running::{Ran, die_and_return, iterations, run_whole, step, template};
-use crate::secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
+use crate::secure::{Authority, Goodbye, ReceivedRequest, Reply, Server, Speaks, Validity, ok, raw};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, Iterations, LoadBatch,
@@ -20,7 +20,10 @@ const WAYS: [(Speaks, bool); 3] = [(Speaks::Http1, true), (Speaks::Http2, true),
 
 const NAME: &str = "shop.test";
 
-fn serve(way: (Speaks, bool), respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Server, LoadPlan) {
+fn serve(
+    way: (Speaks, bool),
+    respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (Server, LoadPlan) {
     let authority = Authority::new("own");
     let offers: &[&[u8]] = if way.0 == Speaks::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
     let config = way.1.then(|| authority.server(NAME, Validity::Now, offers));
@@ -30,7 +33,8 @@ fn serve(way: (Speaks, bool), respond: impl Fn(&Asked) -> Reply + Send + Sync + 
     (server, plan)
 }
 
-fn plan(address: SocketAddr, (speaks, is_secure): (Speaks, bool), trust: Trust) -> LoadPlan {
+fn plan(address: SocketAddr, way: (Speaks, bool), trust: Trust) -> LoadPlan {
+    let (speaks, is_secure) = way;
     let mut plan = crate::running::plan(address, iterations(1, 1), vec![step("GET", "/a?b=c")]);
     plan.protocol = if speaks == Speaks::Http2 { Protocol::Http2 } else { Protocol::Http1 };
     plan.tls = is_secure.then(|| Tls { server_name: NAME.into(), trust });

@@ -89,7 +89,7 @@ const PIECES: [&str; 40] = [
 ];
 
 /// A change to a text: at a place, so much is cut out and a piece put in.
-fn changed(text: &str, (at, cut, piece): (usize, usize, usize)) -> String {
+fn changed(text: &str, at: usize, cut: usize, piece: usize) -> String {
     let characters: Vec<char> = text.chars().collect();
     let at = at % (characters.len() + 1);
     let end = (at + cut).min(characters.len());
@@ -112,7 +112,7 @@ proptest! {
     ) {
         let mut text = which.get(CORPUS.as_slice()).clone();
         for (at, cut, piece) in changes {
-            text = changed(&text, (usize::from(at), cut, piece));
+            text = changed(&text, usize::from(at), cut, piece);
         }
         BENCH.with(|bench| check_with(bench, &text));
     }

@@ -127,7 +127,7 @@ impl Session {
         }
         if self.has_statements {
             let row = self.client.query_one(TOTALS, &[]).await?;
-            gauges.extend(self.totals((row.get(0), row.get(1))));
+            gauges.extend(self.totals(row.get(0), row.get(1)));
             let rows = self.client.query(STATEMENTS, &[&TEXT_CHARS_MAX]).await?;
             gauges.extend(statements(&rows, told));
         }
@@ -135,7 +135,7 @@ impl Session {
     }
 
     /// Calls and their time so far, and the mean time of those since the reading before.
-    fn totals(&mut self, (calls, seconds): (f64, f64)) -> Vec<Gauge> {
+    fn totals(&mut self, calls: f64, seconds: f64) -> Vec<Gauge> {
         let before = self.before.replace((calls, seconds));
         let mut gauges = vec![
             Gauge::new("postgresql.statements.calls", "{call}", calls),

@@ -1,6 +1,6 @@
 //! The data that `{{name}}` draws from: whole numbers, values in place, rows of a CSV or JSON file.
 //!
-//! Files are read when an experiment is checked and again when a trial is bound; a [`Files`] keeps one from being
+//! Files are read when an experiment is checked and again when a trial is bound; [`DataFiles`] keeps one from being
 //! read for each variant.
 
 use std::collections::HashMap;
@@ -66,9 +66,11 @@ pub(crate) const DATA_SOURCES: Field = optional(
     "Values by name that `{{name}}` in requests draws from, one row for each iteration.",
 );
 
-/// Data files that were read, or why they could not be.
-#[derive(Debug, Default)]
-pub(crate) struct Files {
+/// Data files below a folder that were read, or why they could not be.
+#[derive(Debug)]
+pub(crate) struct DataFiles<'a> {
+    /// The folder that relative paths start from.
+    pub(crate) dir: &'a Path,
     read: HashMap<(PathBuf, Format), Result<Rc<Table>, String>>,
 }
 
@@ -87,16 +89,22 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-impl Files {
-    fn get(&mut self, path: &Path, format: Format) -> Result<Rc<Table>, String> {
+impl<'a> DataFiles<'a> {
+    /// No file is read yet.
+    pub(crate) fn new(dir: &'a Path) -> Self {
+        Self { dir, read: HashMap::new() }
+    }
+
+    fn get(&mut self, file: &str, format: Format) -> Result<Rc<Table>, String> {
+        let path = paths::resolve(self.dir, file);
         let read = || {
             let table = match format {
-                Format::Csv => csv_rows::read(path).map(|file| Table { columns: file.columns, rows: file.rows }),
-                Format::Json => json_rows::read(path).map(|file| Table { columns: file.columns, rows: file.rows }),
+                Format::Csv => csv_rows::read(&path).map(|file| Table { columns: file.columns, rows: file.rows }),
+                Format::Json => json_rows::read(&path).map(|file| Table { columns: file.columns, rows: file.rows }),
             };
             table.map(Rc::new).map_err(|error| with_causes(&error))
         };
-        self.read.entry((path.to_owned(), format)).or_insert_with(read).clone()
+        self.read.entry((path.clone(), format)).or_insert_with(read).clone()
     }
 }
 
@@ -136,10 +144,10 @@ impl Sources {
         Self { sources: Vec::new(), is_unknown: true }
     }
 
-    /// Builds the sources from `load.data`, paths being relative to `dir`.
-    pub(crate) fn build(data: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
+    /// Builds the sources from `load.data`.
+    pub(crate) fn build(data: At<'_>, files: &mut DataFiles<'_>, report: &mut Report) -> Self {
         let sources = data.entries().map(|(name, at)| {
-            let values = values(at, dir, files, report);
+            let values = values(at, files, report);
             let unfit_for_json = values.as_ref().map(unfit_for_json).unwrap_or_default();
             Source { name: name.to_owned(), values, unfit_for_json }
         });
@@ -226,7 +234,7 @@ impl Sources {
     }
 }
 
-fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Option<DataValues> {
+fn values(at: At<'_>, files: &mut DataFiles<'_>, report: &mut Report) -> Option<DataValues> {
     if let Some(integers) = at.get(&INTEGERS) {
         let (from, to) = (integers.read(&FROM)?, integers.read(&TO)?);
         if from > to {
@@ -244,7 +252,7 @@ fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Opt
         (Some(csv), _) => (csv, Format::Csv),
         (None, json) => (json?, Format::Json),
     };
-    match files.get(&paths::resolve(dir, file.text()?), format) {
+    match files.get(file.text()?, format) {
         Ok(table) => Some(DataValues::Rows { columns: table.columns.clone(), rows: table.rows.clone(), pick }),
         Err(message) => {
             report.add(file.place(), file.path(), Problem::new(message));

@@ -14,7 +14,6 @@ pub(crate) mod target;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use narrows_model::load::{Connections, LoadPlan, Protocol, Retry, Scenario, Tracing};
@@ -32,7 +31,7 @@ use super::language::Language;
 use super::placeholders::names::Values;
 use client_addresses::CLIENT_ADDRESSES;
 use command::{COMMAND, CWD, ENV, LIMIT, RESULTS};
-use data::{DATA_SOURCES, Files, Sources};
+use data::{DATA_SOURCES, DataFiles, Sources};
 use flow::{PACE, SCENARIO, THINK_TIME};
 use model::scaled;
 use target::{TARGET, TLS, Target};
@@ -154,7 +153,7 @@ pub(super) fn build(
     language: Language,
     values: &Values<'_>,
     bindings: &Bindings,
-    (dir, files): (&Path, &mut Files),
+    files: &mut DataFiles<'_>,
     report: &mut Report,
 ) -> Option<BoundLoad> {
     let at = root.get(&LOAD)?;
@@ -163,9 +162,9 @@ pub(super) fn build(
     check(at, &LOAD_SHAPE, Pass::Bound, report);
     let target = Target::find(at, root, language, bindings, report);
     if at.has(&COMMAND) {
-        return command::build(at, dir).map(BoundLoad::Command);
+        return command::build(at, files.dir).map(BoundLoad::Command);
     }
-    plan(at, target, values, bindings, (dir, files), report).map(BoundLoad::Plan)
+    plan(at, target, values, bindings, files, report).map(BoundLoad::Plan)
 }
 
 fn plan(
@@ -173,17 +172,17 @@ fn plan(
     target: Option<Target>,
     values: &Values<'_>,
     bindings: &Bindings,
-    (dir, files): (&Path, &mut Files),
+    files: &mut DataFiles<'_>,
     report: &mut Report,
 ) -> Option<LoadPlan> {
     let sources = match at.get(&DATA_SOURCES) {
-        Some(data) => Sources::build(data, dir, files, report),
+        Some(data) => Sources::build(data, files, report),
         None if LOAD_SHAPE.has_strangers(at.node) => Sources::misspelt(),
         None => Sources::default(),
     };
     let host = target.as_ref().map_or("", |target| &target.host);
-    let scenarios = scenarios((at, values), host, &sources, bindings.time_scale, report);
-    let tls = target.as_ref().map(|target| target.tls(at, dir, report));
+    let scenarios = scenarios(at, values, host, &sources, bindings.time_scale, report);
+    let tls = target.as_ref().map(|target| target.tls(at, files.dir, report));
     let timeout = at.read(&TIMEOUT)?;
     let client_addresses = target.as_ref().and_then(|target| target.client_addresses(at, report));
     Some(LoadPlan {
@@ -226,7 +225,8 @@ fn tracing(at: At<'_>, bindings: &Bindings) -> Option<Tracing> {
 }
 
 fn scenarios(
-    (load, values): (At<'_>, &Values<'_>),
+    load: At<'_>,
+    values: &Values<'_>,
     host: &str,
     sources: &Sources,
     time_scale: f64,

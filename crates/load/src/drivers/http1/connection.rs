@@ -116,7 +116,8 @@ impl Tcp {
         &mut self,
         request: &[u8],
         now: i64,
-        (clock, poller): (Clock, &Poller),
+        clock: Clock,
+        poller: &Poller,
         report: &mut impl FnMut(Event),
     ) -> Result<(), Failure> {
         while self.stage == Stage::Sending {

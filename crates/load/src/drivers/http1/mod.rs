@@ -111,7 +111,7 @@ impl Epoll {
         let Self { clock, poller, lines, events, .. } = self;
         let Line { tcp: Some(tcp), .. } = &mut lines[slot] else { return };
         let mut report = |event| events.push_back((slot, event));
-        if let Err(failure) = tcp.write(request, now, (*clock, poller), &mut report) {
+        if let Err(failure) = tcp.write(request, now, *clock, poller, &mut report) {
             tcp.stage = Stage::Idle;
             report(Event::Failed(failure));
         }

@@ -48,7 +48,8 @@ impl Arrivals {
         schedule: &Schedule,
         start_ns: i64,
         part: Part,
-        (seed, scenario): (u64, usize),
+        seed: u64,
+        scenario: usize,
         free: Free,
     ) -> Option<Self> {
         let due = schedule.due(part, seed, scenario as u64)?;
@@ -143,7 +144,7 @@ mod tests {
         let duration = Duration::from_secs(seconds);
         let plan = plan(LoadModel::ConstantArrivalRate { rate, duration, vus_max: 9, arrivals: Spacing::Uniform });
         let schedule = Schedule::new(&plan.scenarios[0]);
-        Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, (1, 0), Free::new(0..slots, 1)).unwrap()
+        Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, 1, 0, Free::new(0..slots, 1)).unwrap()
     }
 
     fn users(n: usize) -> Vec<User> {

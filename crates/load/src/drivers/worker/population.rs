@@ -45,9 +45,8 @@ impl Population {
         let end_ns = shared.start_ns + schedule.end_ns();
         // Threads without a user of the scenario have no arrivals either.
         let part = Part { number: thread, of: shared.threads.min(schedule.vus_max() as usize) };
-        let seed = (shared.plan.seed, scenario);
         let free = Free::new(first_slot..users.len(), period(targets.len(), shared.threads));
-        let arrivals = Arrivals::new(schedule, shared.start_ns, part, seed, free);
+        let arrivals = Arrivals::new(schedule, shared.start_ns, part, shared.plan.seed, scenario, free);
         Self {
             scenario,
             first_slot,

@@ -34,6 +34,14 @@ pub(crate) struct ReceivedRequest {
     pub(crate) position: usize,
 }
 
+/// A client's connection.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    /// Its number, from 0.
+    connection: usize,
+    peer: IpAddr,
+}
+
 impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
@@ -159,10 +167,10 @@ async fn accept(listener: TcpListener, speaks: Speaks, acceptor: Option<TlsAccep
         spawn_local(async move {
             let _ = tcp.set_nodelay(true);
             match acceptor {
-                None => serve(tcp, speaks, (connection, peer), &inner).await,
+                None => serve(tcp, speaks, Client { connection, peer }, &inner).await,
                 Some(acceptor) => {
                     if let Ok(tls) = acceptor.accept(tcp).await {
-                        serve(tls, speaks, (connection, peer), &inner).await;
+                        serve(tls, speaks, Client { connection, peer }, &inner).await;
                     }
                 }
             }
@@ -173,23 +181,19 @@ async fn accept(listener: TcpListener, speaks: Speaks, acceptor: Option<TlsAccep
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     speaks: Speaks,
-    whose: (usize, IpAddr),
+    client: Client,
     inner: &Arc<Inner>,
 ) {
     match speaks {
-        Speaks::Http1 => serve_http1(stream, whose, inner).await,
-        Speaks::Http2 => serve_http2(stream, whose, inner).await,
+        Speaks::Http1 => serve_http1(stream, client, inner).await,
+        Speaks::Http2 => serve_http2(stream, client, inner).await,
     }
 }
 
-async fn serve_http1(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    (connection, peer): (usize, IpAddr),
-    inner: &Inner,
-) {
+async fn serve_http1(mut stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, inner: &Inner) {
     let mut bytes = Vec::new();
     for position in 0.. {
-        let asked = match read_http1(&mut stream, &mut bytes, (connection, position, peer)).await {
+        let asked = match read_http1(&mut stream, &mut bytes, client, position).await {
             Ok(asked) => asked,
             Err(goodbye) => {
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
@@ -227,7 +231,8 @@ async fn serve_http1(
 async fn read_http1(
     stream: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
-    (connection, position, peer): (usize, usize, IpAddr),
+    client: Client,
+    position: usize,
 ) -> Result<ReceivedRequest, Goodbye> {
     let (head, length, mut asked) = loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
@@ -237,7 +242,15 @@ async fn read_http1(
             let headers: Vec<(String, String)> =
                 request.headers.iter().map(|header| (header.name.to_owned(), text(header.value))).collect();
             let (method, uri) = (request.method.unwrap().to_owned(), request.path.unwrap().to_owned());
-            let asked = ReceivedRequest { method, uri, headers, body: Vec::new(), peer, connection, position };
+            let asked = ReceivedRequest {
+                method,
+                uri,
+                headers,
+                body: Vec::new(),
+                peer: client.peer,
+                connection: client.connection,
+                position,
+            };
             break (head, asked.header("content-length").map_or(0, |length| length.parse().unwrap()), asked);
         }
         if stream.read_buf(bytes).await.map_err(|_| Goodbye::Broken)? == 0 {
@@ -254,18 +267,14 @@ async fn read_http1(
     Ok(asked)
 }
 
-async fn serve_http2(
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    (connection, peer): (usize, IpAddr),
-    inner: &Arc<Inner>,
-) {
+async fn serve_http2(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, client: Client, inner: &Arc<Inner>) {
     let Ok(mut server) = Builder::new().handshake::<_, Bytes>(stream).await else { return };
     let mut position = 0;
     // A stream without a response has to be held, or it is reset.
     let mut silent = Vec::new();
     while let Some(Ok((request, mut respond))) = server.accept().await {
         // Bodies are small: they come with their heads.
-        let asked = read_http2(&mut server, request, (connection, position, peer)).await;
+        let asked = read_http2(&mut server, request, client, position).await;
         position += 1;
         let reply = (inner.respond)(&asked);
         inner.asked.lock().unwrap().push(asked);
@@ -292,7 +301,8 @@ async fn serve_http2(
 async fn read_http2<S: AsyncRead + AsyncWrite + Unpin>(
     server: &mut h2::server::Connection<S, Bytes>,
     request: Request<h2::RecvStream>,
-    (connection, position, peer): (usize, usize, IpAddr),
+    client: Client,
+    position: usize,
 ) -> ReceivedRequest {
     let (head, mut stream) = request.into_parts();
     let mut body = Vec::new();
@@ -308,7 +318,7 @@ async fn read_http2<S: AsyncRead + AsyncWrite + Unpin>(
     let headers =
         head.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     let (method, uri) = (head.method.to_string(), head.uri.to_string());
-    ReceivedRequest { method, uri, headers, body, peer, connection, position }
+    ReceivedRequest { method, uri, headers, body, peer: client.peer, connection: client.connection, position }
 }
 
 fn send_http2(respond: &mut SendResponse<Bytes>, status: u16, headers: &[(&str, &str)], body: &'static str) {
