@@ -34,8 +34,20 @@ impl GeneratorFigures {
 
 /// Lateness that is never held against the generator, and the part of the latency at the same quantile that is not
 /// either.
-const LATE_DOUBTFUL: (u64, f64) = (1_000_000, 0.10);
-const LATE_INVALID: (u64, f64) = (10_000_000, 0.50);
+const LATE_DOUBTFUL: Allowance = Allowance { ns: 1_000_000, part: 0.10 };
+const LATE_INVALID: Allowance = Allowance { ns: 10_000_000, part: 0.50 };
+
+/// Lateness that is allowed: so many nanoseconds or this part of the latency, whichever is more.
+struct Allowance {
+    ns: u64,
+    part: f64,
+}
+
+impl Allowance {
+    fn is_exceeded(&self, late_ns: f64, latency_ns: f64) -> bool {
+        late_ns > (self.ns as f64).max(self.part * latency_ns)
+    }
+}
 /// From this share of iterations on, the wait for a user is part of 99 % of the lateness.
 const WAITED: f64 = 0.01;
 /// From these shares of the iterations due on.
@@ -107,10 +119,9 @@ fn share(part: u64, whole: u64) -> f64 {
 fn lateness(measured: &GeneratorFigures) -> Option<(Verdict, String)> {
     let late = measured.lateness_p99_ns as f64;
     let latency = measured.latency_p99_ns as f64;
-    let above = |(least, part): (u64, f64)| late > (least as f64).max(part * latency);
-    let verdict = if above(LATE_INVALID) {
+    let verdict = if LATE_INVALID.is_exceeded(late, latency) {
         Verdict::Invalid
-    } else if above(LATE_DOUBTFUL) {
+    } else if LATE_DOUBTFUL.is_exceeded(late, latency) {
         Verdict::Doubtful
     } else {
         return None;

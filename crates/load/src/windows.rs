@@ -62,7 +62,7 @@ pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: 
     let ended_ns = ended_ns.unwrap_or(i64::MAX);
     let last = planned.len().saturating_sub(1);
     let begun = planned.iter().enumerate().filter(|(_, window)| at(window.start) < ended_ns);
-    let place = |((position, window), index): ((usize, &PlannedWindow), u32)| Window {
+    let windows = begun.zip(first..).map(|((position, window), index)| Window {
         index,
         kind: window.kind,
         label: window.label.clone(),
@@ -71,8 +71,8 @@ pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: 
         drained_ns: (position == last || at(window.end) >= ended_ns).then_some(ended_ns),
         vus: window.vus,
         rate: window.rate,
-    };
-    begun.zip(first..).map(place).collect()
+    });
+    windows.collect()
 }
 
 /// The windows of a running load. Their times are fixed by its first row.

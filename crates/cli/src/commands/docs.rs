@@ -66,8 +66,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 /// The topics with the titles of their pages.
 fn list() -> String {
     let width = PAGES.iter().map(|(topic, _)| topic.len()).max().unwrap_or(0);
-    let line = |(topic, page): &Page| format!("{topic:<width$}  {}\n", title(page));
-    let lines: String = PAGES.iter().map(line).collect();
+    let lines: String = PAGES.iter().map(|(topic, page)| format!("{topic:<width$}  {}\n", title(page))).collect();
     format!(
         "{lines}\n`narrows docs TOPIC` prints a page. Each finding has one too; `narrows docs findings` lists them.\n"
     )

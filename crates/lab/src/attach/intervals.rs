@@ -67,17 +67,25 @@ impl Intervals {
             intervals.sort_by_key(|interval| interval.first_ns);
         }
         let is_one = intervals.len() == 1;
-        let window = |(index, interval): (u32, &Second)| Window {
+        let label = |index| if is_one { "all of it".to_owned() } else { format!("interval {}", index + 1) };
+        let windows = (0..).zip(&intervals).map(|(index, interval)| interval.window(index, label(index)));
+        (windows.collect(), left_out)
+    }
+}
+
+impl Second {
+    /// The window of an interval.
+    fn window(&self, index: u32, label: String) -> Window {
+        Window {
             index,
             kind: WindowKind::Steady,
-            label: if is_one { "all of it".to_owned() } else { format!("interval {}", index + 1) },
-            start_ns: interval.first_ns,
-            end_ns: interval.last_ns.saturating_add(1),
+            label,
+            start_ns: self.first_ns,
+            end_ns: self.last_ns.saturating_add(1),
             drained_ns: None,
             vus: 0,
             rate: None,
-        };
-        ((0..).zip(&intervals).map(window).collect(), left_out)
+        }
     }
 }
 

@@ -72,16 +72,17 @@ fn number(metrics: &Map<String, Value>, metric: &str, value: &str) -> Option<f64
 }
 
 fn thresholds(metrics: &Map<String, Value>) -> Vec<Threshold> {
-    let of_metric = |(metric, value): (&String, &Value)| {
-        let thresholds = value.get("thresholds").and_then(Value::as_object);
-        let named = thresholds.into_iter().flatten().filter_map(|(expression, state)| {
-            let is_crossed = state.as_bool().or_else(|| Some(!state.get("ok")?.as_bool()?))?;
-            let text = format!("{metric}: {expression}").chars().take(THRESHOLD_CHARS_MAX).collect();
-            Some(Threshold { text, is_crossed })
-        });
-        named.collect::<Vec<_>>()
-    };
-    metrics.iter().flat_map(of_metric).take(THRESHOLDS_MAX).collect()
+    metrics.iter().flat_map(|(metric, value)| thresholds_of(metric, value)).take(THRESHOLDS_MAX).collect()
+}
+
+fn thresholds_of(metric: &str, value: &Value) -> Vec<Threshold> {
+    let thresholds = value.get("thresholds").and_then(Value::as_object);
+    let thresholds = thresholds.into_iter().flatten().filter_map(|(expression, state)| {
+        let is_crossed = state.as_bool().or_else(|| Some(!state.get("ok")?.as_bool()?))?;
+        let text = format!("{metric}: {expression}").chars().take(THRESHOLD_CHARS_MAX).collect();
+        Some(Threshold { text, is_crossed })
+    });
+    thresholds.collect()
 }
 
 #[cfg(test)]

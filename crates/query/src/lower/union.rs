@@ -44,7 +44,7 @@ impl Lowering<'_> {
         let mut texts = Vec::new();
         for (position, table) in tables.iter().enumerate() {
             let mut select: Vec<String> =
-                shape.iter().enumerate().map(|(at, wanted)| arm(table, wanted, &stored(at))).collect();
+                shape.iter().enumerate().map(|(at, (name, kind))| arm(table, name, *kind, &stored(at))).collect();
             if source.is_some() {
                 let name = table.name.clone().unwrap_or_else(|| format!("union_arg{position}"));
                 select.push(format!("{} AS source", quoted(&name)));
@@ -110,10 +110,7 @@ fn shape(tables: &[Relation], is_inner: bool) -> Vec<(String, Type)> {
         }
     }
     if is_inner {
-        let has = |table: &Relation, (name, kind): &(String, Type)| {
-            table.column(name).is_some_and(|it| it.value.kind == *kind)
-        };
-        shape.retain(|wanted| tables.iter().all(|table| has(table, wanted)));
+        shape.retain(|(name, kind)| tables.iter().all(|table| has_column(table, name, *kind)));
     }
     shape
 }
@@ -121,15 +118,19 @@ fn shape(tables: &[Relation], is_inner: bool) -> Vec<(String, Type)> {
 /// The headings: a name that has two types gets each type behind it.
 fn headings(shape: &[(String, Type)]) -> Vec<String> {
     let is_double = |name: &str| shape.iter().filter(|(other, _)| other == name).count() > 1;
-    let heading = |(name, kind): &(String, Type)| match is_double(name) {
+    let headings = shape.iter().map(|(name, kind)| match is_double(name) {
         true => format!("{name}_{}", kind.word()),
         false => name.clone(),
-    };
-    shape.iter().map(heading).collect()
+    });
+    headings.collect()
+}
+
+fn has_column(table: &Relation, name: &str, kind: Type) -> bool {
+    table.column(name).is_some_and(|column| column.value.kind == kind)
 }
 
 /// A column of one table of the union.
-fn arm(table: &Relation, (name, kind): &(String, Type), stored: &str) -> String {
-    let column = table.column(name).filter(|column| column.value.kind == *kind);
+fn arm(table: &Relation, name: &str, kind: Type, stored: &str) -> String {
+    let column = table.column(name).filter(|column| column.value.kind == kind);
     format!("{} AS {}", column.map_or("NULL", |column| &column.value.sql), named(stored))
 }

@@ -158,10 +158,10 @@ fn point_line(points: Vec<(SeriesKey, Point)>, trial: &str) -> Value {
         groups.entry((key.service, key.replica)).or_default().entry((key.name, key.unit)).or_default().push(value);
     }
     let resource_metrics = groups.into_iter().map(|((service, replica), by_name)| {
-        let gauge = |((name, unit), points): ((String, String), Vec<Value>)| {
-            json!({ "name": name, "unit": unit, "gauge": { "dataPoints": points } })
-        };
-        let metrics: Value = by_name.into_iter().map(gauge).collect();
+        let metrics = by_name
+            .into_iter()
+            .map(|((name, unit), points)| json!({ "name": name, "unit": unit, "gauge": { "dataPoints": points } }));
+        let metrics: Value = metrics.collect();
         json!({ "resource": resource(&service, replica, trial), "scopeMetrics": [{ "metrics": metrics }] })
     });
     json!({ "resourceMetrics": resource_metrics.collect::<Value>() })

@@ -124,22 +124,9 @@ impl<'a> Choice<'a> {
 
     /// The chosen traces.
     pub(super) fn chosen(self) -> Selection {
-        let rank_of = |bits: Option<u64>| bits.map_or(f64::INFINITY, f64::from_bits);
-        let of_window = |(_, candidates): &(_, Candidates)| OfWindow {
-            weight: candidates.weight,
-            next_rank: rank_of(candidates.next_rank),
-        };
-        let windows = self.windows.iter().map(of_window).collect();
-        let chosen = |window: usize, candidates: Candidates| -> Vec<Chosen> {
-            let sorted = candidates.smallest.into_sorted_vec().into_iter();
-            let chosen = sorted.map(|(rank, id, weight, has_failed)| {
-                let (rank, weight) = (f64::from_bits(rank), f64::from_bits(weight));
-                Chosen { id, window, weight, has_failed, rank }
-            });
-            chosen.collect()
-        };
+        let windows = self.windows.iter().map(|(_, candidates)| candidates.summary()).collect();
         let lists: Vec<Vec<Chosen>> =
-            self.windows.into_iter().enumerate().map(|(at, (_, candidates))| chosen(at, candidates)).collect();
+            self.windows.into_iter().enumerate().map(|(at, (_, candidates))| candidates.chosen(at)).collect();
         let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
         let turns = (0..longest).flat_map(|turn| lists.iter().filter_map(move |list| list.get(turn).copied()));
         let mut selection = Selection { chosen: turns.collect(), windows };
@@ -149,6 +136,19 @@ impl<'a> Choice<'a> {
 }
 
 impl Candidates {
+    fn summary(&self) -> OfWindow {
+        OfWindow { weight: self.weight, next_rank: self.next_rank.map_or(f64::INFINITY, f64::from_bits) }
+    }
+
+    /// The chosen traces of a window, those with the lowest ranks first.
+    fn chosen(self, window: usize) -> Vec<Chosen> {
+        let chosen = self.smallest.into_sorted_vec().into_iter().map(|(rank, id, weight, has_failed)| {
+            let (rank, weight) = (f64::from_bits(rank), f64::from_bits(weight));
+            Chosen { id, window, weight, has_failed, rank }
+        });
+        chosen.collect()
+    }
+
     fn see(&mut self, id: TraceId, weight: f64, has_failed: HasFailed, places: usize) {
         self.weight += weight;
         let rank = (hash(&id) as f64 + 1.0) / HASHES / (weight * has_failed.favour());

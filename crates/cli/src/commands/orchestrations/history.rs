@@ -48,7 +48,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
 
 /// Content of an event, beside its kind and time.
 #[derive(Default)]
-struct Said {
+struct EventContent {
     /// The number of the decision.
     id: Option<u32>,
     /// Activity, orchestration, event, operation or entity.
@@ -57,7 +57,7 @@ struct Said {
     bytes: Option<usize>,
 }
 
-impl Said {
+impl EventContent {
     fn new(kind: &EventKind, preview: usize) -> Self {
         use EventKind as E;
         let said = Self::default();
@@ -140,19 +140,20 @@ fn as_text(view: &InstanceView, events: &[Event], preview: usize) -> String {
     heading + &table::text(&as_table(events, preview), table_style())
 }
 
-fn as_table(events: &[Event], preview: usize) -> Table {
+fn row(number: i64, event: &Event, preview: usize) -> Vec<Cell> {
     let text = |text: Option<String>| text.map_or(Cell::Null, Cell::Text);
-    let row = |(number, event): (i64, &Event)| {
-        let said = Said::new(&event.kind, preview);
-        vec![
-            Cell::Integer(number),
-            Cell::Instant(nanoseconds(event.time)),
-            Cell::Text(event.kind.name().to_owned()),
-            said.id.map_or(Cell::Null, |id| Cell::Integer(i64::from(id))),
-            text(said.name),
-            text(said.value),
-        ]
-    };
+    let content = EventContent::new(&event.kind, preview);
+    vec![
+        Cell::Integer(number),
+        Cell::Instant(nanoseconds(event.time)),
+        Cell::Text(event.kind.name().to_owned()),
+        content.id.map_or(Cell::Null, |id| Cell::Integer(i64::from(id))),
+        text(content.name),
+        text(content.value),
+    ]
+}
+
+fn as_table(events: &[Event], preview: usize) -> Table {
     let columns = [
         ("#", ColumnType::Integer),
         ("time", ColumnType::Instant),
@@ -163,7 +164,7 @@ fn as_table(events: &[Event], preview: usize) -> Table {
     ];
     Table {
         columns: columns.map(|(name, kind)| Column { name: name.to_owned(), kind }).into(),
-        rows: (0..).zip(events).map(row).collect(),
+        rows: (0..).zip(events).map(|(number, event)| row(number, event, preview)).collect(),
         is_cut: false,
         chart: None,
     }
@@ -171,7 +172,7 @@ fn as_table(events: &[Event], preview: usize) -> Table {
 
 fn as_json(view: &InstanceView, events: &[Event], preview: usize) -> Value {
     let event = |event: &Event| {
-        let said = Said::new(&event.kind, preview);
+        let said = EventContent::new(&event.kind, preview);
         json!({
             "time": rfc3339(event.time),
             "event": event.kind.name(),

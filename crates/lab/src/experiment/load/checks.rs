@@ -231,11 +231,10 @@ fn fix_within(value: &mut Json) -> Result<(), Problem> {
         Json::String(text) => *text = fixed(text)?,
         Json::Array(items) => items.iter_mut().try_for_each(fix_within)?,
         Json::Object(members) => {
-            let fixed_member = |(key, mut value): (String, Json)| {
+            for (key, mut value) in std::mem::take(members) {
                 fix_within(&mut value)?;
-                Ok((fixed(&key)?, value))
-            };
-            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Problem>>()?;
+                members.insert(fixed(&key)?, value);
+            }
         }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
@@ -246,27 +245,35 @@ fn fix_within(value: &mut Json) -> Result<(), Problem> {
 fn fixed(text: &str) -> Result<String, Problem> {
     let (pieces, end) = request_pieces(text);
     end?;
-    let plain = |piece: RequestPiece<'_>| match piece {
+    pieces.into_iter().map(plain).collect()
+}
+
+/// The text of a piece, which must not be a place to fill in.
+fn plain(piece: RequestPiece<'_>) -> Result<String, Problem> {
+    match piece {
         RequestPiece::Text(text) => Ok(text.into_owned()),
         RequestPiece::Field(source, column) => {
             let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
             let problem = Problem::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
             Err(problem.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
         }
-    };
-    pieces.into_iter().map(plain).collect()
+    }
 }
 
 /// Values that a checked step keeps of its response; `index_of` knows the scenario's variables.
 pub(crate) fn extracts(step: At<'_>, index_of: impl Fn(&str) -> Option<usize>) -> Vec<Extract> {
     let Some(at) = step.get(&EXTRACT) else { return Vec::new() };
-    let extract = |(name, at): (&str, At<'_>)| {
-        let from = (at.read(&FROM_JSON).map(Place::Json))
-            .or_else(|| at.read(&FROM_HEADER).map(Place::Header))
-            .or_else(|| at.read(&FROM_PATTERN).map(Place::Regex));
-        Some(Extract { variable: index_of(name)?, name: name.to_owned(), from: from? })
-    };
-    at.entries().filter_map(extract).collect()
+    let extracts = at
+        .entries()
+        .filter_map(|(name, at)| Some(Extract { variable: index_of(name)?, name: name.to_owned(), from: place(at)? }));
+    extracts.collect()
+}
+
+/// The place in a response from which a value is taken.
+fn place(at: At<'_>) -> Option<Place> {
+    (at.read(&FROM_JSON).map(Place::Json))
+        .or_else(|| at.read(&FROM_HEADER).map(Place::Header))
+        .or_else(|| at.read(&FROM_PATTERN).map(Place::Regex))
 }
 
 #[cfg(test)]

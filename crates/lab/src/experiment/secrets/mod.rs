@@ -64,11 +64,11 @@ impl Experiment {
     /// A variant's parameters as they may be kept and shown.
     pub fn shown_parameters(&self, variant: &Variant) -> BTreeMap<String, String> {
         let known = self.known_secrets();
-        let shown = |(name, value): (&String, &String)| {
-            let value = if self.secrets.is_parameter(name) { REDACTED.to_owned() } else { known.hidden(value) };
-            (name.clone(), value)
-        };
-        variant.parameters.iter().map(shown).collect()
+        let parameters = variant.parameters.iter().map(|(name, value)| {
+            let is_secret = self.secrets.is_parameter(name);
+            (name.clone(), if is_secret { REDACTED.to_owned() } else { known.hidden(value) })
+        });
+        parameters.collect()
     }
 }
 

@@ -139,18 +139,22 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
     Some(Fault { at: when, deed, service, replica })
 }
 
+/// The service and replica of `store[1]`.
+fn by_index(text: &str) -> Option<(&str, u32)> {
+    let (name, rest) = text.split_once('[')?;
+    Some((name, rest.strip_suffix(']')?.parse().ok()?))
+}
+
+/// The service and replica of `store-2`, whose replicas count from 1.
+fn by_number(text: &str) -> Option<(&str, u32)> {
+    let (name, number) = text.rsplit_once('-')?;
+    Some((name, number.parse::<u32>().ok()?.checked_sub(1)?))
+}
+
 /// `store`, `store[1]` (from 0) or `store-2` (from 1).
 fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Problem> {
-    let by_index = || {
-        let (name, rest) = text.split_once('[')?;
-        Some((name, rest.strip_suffix(']')?.parse::<u32>().ok()?))
-    };
-    let by_number = || {
-        let (name, number) = text.rsplit_once('-')?;
-        Some((name, number.parse::<u32>().ok()?.checked_sub(1)?))
-    };
-    let known = |(name, replica)| Some((name, replica, network.count(name)?));
-    let found = known((text, 0)).or_else(|| known(by_index()?)).or_else(|| known(by_number()?));
+    let candidates = [Some((text, 0)), by_index(text), by_number(text)].into_iter().flatten();
+    let found = candidates.filter_map(|(name, replica)| Some((name, replica, network.count(name)?))).next();
     match found {
         Some((name, replica, count)) if replica < count => Ok((name.to_owned(), replica)),
         Some((name, _, count)) => {

@@ -72,17 +72,11 @@ fn add_service(trial: &mut TrialEvidence, service: &str, added: &mut Vec<Series>
     let known: BTreeSet<&String> = if cpu.is_empty() { memory.keys().collect() } else { cpu.keys().collect() };
     let numbers: BTreeMap<&String, u32> = known.into_iter().take(REPLICAS_MAX).zip(0..).collect();
     let put = |name: &str, unit: &str, replicas: &BTreeMap<String, Vec<Point>>, added: &mut Vec<Series>| {
-        let of_replica = |(replica, points): (&String, &Vec<Point>)| {
-            let key = SeriesKey {
-                name: name.to_owned(),
-                unit: unit.to_owned(),
-                service: service.to_owned(),
-                replica: *numbers.get(replica)?,
-                labels: BTreeMap::new(),
-            };
+        added.extend(replicas.iter().filter_map(|(replica, points)| {
+            let (name, unit, service) = (name.to_owned(), unit.to_owned(), service.to_owned());
+            let key = SeriesKey { name, unit, service, replica: *numbers.get(replica)?, labels: BTreeMap::new() };
             Some(Series { key, points: points.clone() })
-        };
-        added.extend(replicas.iter().filter_map(of_replica));
+        }));
     };
     put(names::CPU_CORES, "{cores}", &cpu, added);
     put(names::MEMORY_BYTES, "By", &memory, added);

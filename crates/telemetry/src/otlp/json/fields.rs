@@ -108,14 +108,7 @@ impl Fields {
     }
 
     pub(super) fn list<M: FromJson>(&mut self, name: &str) -> Result<Vec<M>, Mistake> {
-        let each = |value: Value| match value {
-            Value::Array(items) => {
-                let read = |(i, item)| M::from_json(item).map_err(|mistake| mistake.within(&format!("[{i}]")));
-                items.into_iter().enumerate().map(read).collect()
-            }
-            value => Err(Mistake::new("a list", &value)),
-        };
-        Ok(self.read(name, each)?.unwrap_or_default())
+        Ok(self.read(name, items)?.unwrap_or_default())
     }
 
     pub(super) fn message<M: FromJson>(&mut self, name: &str) -> Result<Option<M>, Mistake> {
@@ -218,4 +211,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text.replace('-', "+").replace('_', "/")).ok()
+}
+
+fn items<M: FromJson>(value: Value) -> Result<Vec<M>, Mistake> {
+    let Value::Array(items) = value else { return Err(Mistake::new("a list", &value)) };
+    let read = items
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| M::from_json(item).map_err(|mistake| mistake.within(&format!("[{index}]"))));
+    read.collect()
 }
