@@ -5,7 +5,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::finding::Role;
 
 use crate::limits;
-use crate::recurring::{self, VariantFindings, gains};
+use crate::recurring::{self, VariantFindings};
 
 /// The bottleneck of a variant.
 pub(crate) struct Bottleneck<'a> {
@@ -14,8 +14,6 @@ pub(crate) struct Bottleneck<'a> {
     pub(crate) what: String,
     /// The same without figures, which differ from run to run: `throttling at docstore`.
     pub(crate) name: String,
-    /// Predicted gain of its fix; empty without a prediction.
-    pub(crate) gain: String,
 }
 
 /// One for each variant, in order.
@@ -31,7 +29,6 @@ fn of<'a>(variant: &VariantFindings<'a>, outcome: &Outcome) -> Bottleneck<'a> {
             variant: variant.variant,
             what: finding.title(),
             name: format!("{} at {}", finding.kind().id(), finding.resource),
-            gain: gains(finding).into_iter().next().unwrap_or_default(),
         },
         None => of_limit(variant.variant, outcome),
     }
@@ -42,7 +39,7 @@ fn of_limit<'a>(variant: &'a str, outcome: &Outcome) -> Bottleneck<'a> {
     let trials = outcome.evidence.trials.iter().zip(&outcome.limits);
     let limit = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant).map(|(_, limit)| limit);
     let name = limit.map_or("", |limit| limit.headline.trim_start_matches("limited by ")).to_owned();
-    Bottleneck { variant, what: limit.map_or(String::new(), limits::sentence), name, gain: String::new() }
+    Bottleneck { variant, what: limit.map_or(String::new(), limits::sentence), name }
 }
 
 #[cfg(test)]

@@ -1,66 +1,62 @@
-//! How accurate predictions are, over many runs, as a Markdown page: what `narrows predict --score` prints, and what
-//! `docs/benchmarks/predictions.md` holds.
+//! How accurate predictions are, over many runs, as a Markdown page: the output of `narrows predict --score`, which is also in
+//! `docs/benchmarks/predictions.md`.
 
-use narrows_model::prediction::{Accuracy, Estimate, ScoreCard, Scored};
-use narrows_model::printable::is_obeyed;
+use narrows_model::prediction::{Accuracy, ScoreCard, Scored};
 use narrows_model::units;
 
-use crate::figures::{plural, ratio};
-use crate::text::scored_changes;
+use crate::figures::plural;
+use crate::markdown;
+use crate::section::{Block, Cell, Column, Figure, Phrase, Row, Section, Table, Tone};
+use crate::sections::{changes, compared};
 
 /// Every prediction beside what was measured, each with the name of its run, and the accuracy of all. Ends with a line feed.
 pub fn score(scored: &[(String, Scored)]) -> String {
     let all: Vec<Scored> = scored.iter().map(|(_, one)| one.clone()).collect();
     let card = ScoreCard::of(&all);
-    let rows: String = scored.iter().filter_map(|(run, one)| row(run, one)).collect();
-    format!(
-        "| run | change | throughput, predicted → measured | error | mean latency, predicted → measured | error |\n\
-         |---|---|---:|---:|---:|---:|\n{rows}\n{}",
-        summary(&card)
-    )
-}
-
-fn row(run: &str, scored: &Scored) -> Option<String> {
-    let prediction = &scored.prediction;
-    let measured = &prediction.measured.as_ref()?.figures;
-    let (rate, mean) = (
-        cells(prediction.after.rate, measured.rate, units::rate),
-        cells(prediction.after.mean_ns, measured.mean_ns, units::duration),
-    );
-    let name = format!("{run} {} → {}", scored.before, scored.after);
-    Some(format!("| {} | {} | {rate} | {mean} |\n", escaped(&name), escaped(&scored_changes(scored))))
-}
-
-/// A value outside of the 90 % interval is marked.
-fn cells(predicted: Estimate, measured: f64, shown: fn(f64) -> String) -> String {
-    let mark = if predicted.holds(measured) { "" } else { " ✗" };
-    format!("{} → {} | {}{mark}", shown(predicted.value), shown(measured), ratio(predicted.error(measured)))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace(is_obeyed, " ")
-}
-
-fn summary(card: &ScoreCard) -> String {
+    let rows = scored.iter().filter_map(|(run, one)| row(run, one)).collect();
     let held = card.all.held.map_or_else(|| "–".to_owned(), units::percent);
-    format!(
-        "{}. ✗ marks a figure outside of its 90 % interval; the intervals hold {held} of them.\n\n\
-         | over | predictions | median error of throughput | median error of mean latency |\n|---|---:|---:|---:|\n{}{}{}{}{}",
-        plural(card.all.count, "prediction", "predictions"),
+    let meaning = format!(
+        "{}. ✗ marks a figure outside of its 90 % interval; the intervals hold {held} of them.",
+        plural(card.all.count, "prediction", "predictions")
+    );
+    let blocks = vec![
+        Block::Table(Table::new(columns(), rows)),
+        Block::Paragraph(Phrase::from(meaning), Tone::Plain),
+        Block::Table(summary(&card)),
+    ];
+    markdown::sections(&[Section::untitled(blocks)], 1)
+}
+
+fn columns() -> Vec<Column> {
+    [vec![Column::left("run"), Column::left("change")], compared::columns()].concat()
+}
+
+fn row(run: &str, scored: &Scored) -> Option<Row> {
+    let name = Figure::new(format!("{run} {} → {}", scored.before, scored.after));
+    let cells: Vec<Cell> = vec![name.into(), changes(scored).into()];
+    Some(Row::new([cells, compared::cells(scored)?.map(compared::in_brief).to_vec()].concat()))
+}
+
+fn summary(card: &ScoreCard) -> Table {
+    let columns = vec![
+        Column::left("over"),
+        Column::right("predictions"),
+        Column::right("median error of throughput"),
+        Column::right("median error of mean latency"),
+    ];
+    let rows = vec![
         line("all", card.all),
         line("those to be trusted", card.trusted),
         line("those that simple rules make too: Narrows", card.comparable),
         line("– the rule “a fix removes its share of the latency”", card.share_removed),
-        line("– Amdahl's law", card.amdahl)
-    )
+        line("– Amdahl's law", card.amdahl),
+    ];
+    Table::new(columns, rows)
 }
 
-fn line(name: &str, accuracy: Accuracy) -> String {
-    if accuracy.count == 0 {
-        return format!("| {name} | 0 | – | – |\n");
-    }
-    let (rate, mean) = (units::percent(accuracy.rate_error), units::percent(accuracy.mean_error));
-    format!("| {name} | {} | {rate} | {mean} |\n", accuracy.count)
+fn line(name: &str, accuracy: Accuracy) -> Row {
+    let error = |share: f64| if accuracy.count == 0 { "–".to_owned() } else { units::percent(share) };
+    Row::new([name.to_owned(), accuracy.count.to_string(), error(accuracy.rate_error), error(accuracy.mean_error)])
 }
 
 #[cfg(test)]

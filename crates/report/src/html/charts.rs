@@ -4,8 +4,10 @@
 //! are moved apart so that names do not overlap. What the page's script shows on hover it reads back from the geometry
 //! and the `data-` attributes, so no value is in the page twice.
 
+use maud::{Markup, html};
+
 use super::axis::{Axis, Scale};
-use super::escape::{Esc, cut};
+use super::cut;
 use super::thin::{Xy, thin};
 
 const WIDTH: f64 = 560.0;
@@ -77,53 +79,50 @@ pub(super) enum Side {
 }
 
 /// The chart as a `<figure>`.
-pub(super) fn figure(chart: &Chart<'_>) -> String {
-    let mut svg: String = chart.shaded.iter().map(|(from, to)| shade(chart, *from, *to)).collect();
-    svg += &axes(chart);
-    for (value, class, name) in &chart.levels {
-        let y = y_of(chart.left, *value);
-        svg += &format!(
-            "<line class=\"level {class}\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text \
-             class=\"level-name end {class}\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            RIGHT - 3.0,
-            y - 4.0,
-            Esc(cut(name, LEVEL_CHARS_MAX))
-        );
+pub(super) fn figure(chart: &Chart<'_>) -> Markup {
+    let scale = format!("{LEFT} {RIGHT} {}", chart.x.high);
+    html! {
+        figure.chart {
+            figcaption { (chart.title) }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(chart.title)
+                data-x=(scale) data-y=(format!("{TOP} {BOTTOM}")) {
+                @for span in chart.shaded { (shade(chart, span)) }
+                (axes(chart))
+                @for (value, class, name) in &chart.levels { (level(y_of(chart.left, *value), class, name)) }
+                @for line in &chart.lines { (path(chart, line)) }
+                @if chart.right.is_none() { (names(chart)) }
+            }
+            @if !chart.legend.is_empty() {
+                ul.legend { @for (class, text) in &chart.legend { li class=(class) { span { (text) } } } }
+            }
+        }
+        "\n"
     }
-    chart.lines.iter().for_each(|line| svg += &path(chart, line));
-    if chart.right.is_none() {
-        svg += &names(chart);
+}
+
+/// A coordinate with one decimal.
+fn at(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// A dashed level with its name.
+fn level(y: f64, class: &str, name: &str) -> Markup {
+    html! {
+        line.level.(class) x1=(LEFT) x2=(RIGHT) y1=(at(y)) y2=(at(y)) {}
+        text.level-name.end.(class) x=(RIGHT - 3.0) y=(at(y - 4.0)) { (cut(name, LEVEL_CHARS_MAX)) }
     }
-    format!(
-        "<figure class=\"chart\"><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"{}\" data-x=\"{LEFT} {RIGHT} {}\" data-y=\"{TOP} {BOTTOM}\">{svg}</svg>{}</figure>\n",
-        Esc(chart.title),
-        Esc(chart.title),
-        chart.x.high,
-        legend(chart)
-    )
 }
 
 /// A shaded interval, named where the axis's name leaves room for it.
-fn shade(chart: &Chart<'_>, from: f64, to: f64) -> String {
-    let (from, to) = (x_of(chart.x, from), x_of(chart.x, to));
+fn shade(chart: &Chart<'_>, span: &Xy) -> Markup {
+    let (from, to) = (x_of(chart.x, span.0), x_of(chart.x, span.1));
     let is_free = from > AXIS_NAME_LEFT + CHAR_WIDTH * (chart.left_name.chars().count() + 1) as f64;
-    let name = format!("<text class=\"shade-name\" x=\"{:.1}\" y=\"{}\">warm-up</text>", from + 2.0, TOP - 6.0);
-    format!(
-        "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"><title>warm-up, not \
-         counted</title></rect>{}",
-        to - from,
-        BOTTOM - TOP,
-        if is_free { name } else { String::new() }
-    )
-}
-
-fn legend(chart: &Chart<'_>) -> String {
-    if chart.legend.is_empty() {
-        return String::new();
+    html! {
+        rect.shade x=(at(from)) y=(TOP) width=(at(to - from)) height=(BOTTOM - TOP) {
+            title { "warm-up, not counted" }
+        }
+        @if is_free { text.shade-name x=(at(from + 2.0)) y=(TOP - 6.0) { "warm-up" } }
     }
-    let entry = |(class, text): &(&str, String)| format!("<li class=\"{class}\"><span>{}</span></li>", Esc(text));
-    format!("<ul class=\"legend\">{}</ul>", chart.legend.iter().map(entry).collect::<String>())
 }
 
 fn x_of(axis: &Axis, value: f64) -> f64 {
@@ -134,37 +133,31 @@ fn y_of(axis: &Axis, value: f64) -> f64 {
     BOTTOM - axis.position(value) * (BOTTOM - TOP)
 }
 
-fn axes(chart: &Chart<'_>) -> String {
+fn axes(chart: &Chart<'_>) -> Markup {
     let levels = chart.left.ticks.iter().map(|tick| format!("M{LEFT} {:.1}H{RIGHT}", y_of(chart.left, *tick)));
     let marks = chart.x.ticks.iter().map(|tick| format!("M{:.1} {BOTTOM}v4", x_of(chart.x, *tick)));
-    let mut out = format!("<path class=\"grid\" d=\"{}\"/>", levels.chain(marks).collect::<String>());
-    for tick in &chart.left.ticks {
-        let y = y_of(chart.left, *tick);
-        out += &format!(
-            "<text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            LEFT - 7.0,
-            y + 4.0,
-            chart.left.label(*tick)
-        );
-    }
-    for tick in &chart.x.ticks {
-        let x = x_of(chart.x, *tick);
-        out +=
-            &format!("<text class=\"tick mid\" x=\"{x:.1}\" y=\"{}\">{}</text>", BOTTOM + 18.0, chart.x.label(*tick));
-    }
-    let axis_class = |side| chart.lines.iter().find(|line| line.side == side).map_or("", |line| line.class);
-    let left_class = if chart.right.is_some() { axis_class(Side::Left) } else { "" };
-    out +=
-        &format!("<text class=\"axis {left_class}\" x=\"{AXIS_NAME_LEFT}\" y=\"14\">{}</text>", Esc(chart.left_name));
-    if let Some((axis, name)) = chart.right {
-        for tick in &axis.ticks {
-            let y = y_of(axis, *tick) + 4.0;
-            out += &format!("<text class=\"tick\" x=\"{}\" y=\"{y:.1}\">{}</text>", RIGHT + 7.0, axis.label(*tick));
+    let left_class = if chart.right.is_some() { axis_class(chart, Side::Left) } else { "" };
+    html! {
+        path.grid d=(levels.chain(marks).collect::<String>()) {}
+        @for tick in &chart.left.ticks {
+            text.tick.end x=(LEFT - 7.0) y=(at(y_of(chart.left, *tick) + 4.0)) { (chart.left.label(*tick)) }
         }
-        let class = axis_class(Side::Right);
-        out += &format!("<text class=\"axis end {class}\" x=\"{}\" y=\"14\">{}</text>", WIDTH - 4.0, Esc(name));
+        @for tick in &chart.x.ticks {
+            text.tick.mid x=(at(x_of(chart.x, *tick))) y=(BOTTOM + 18.0) { (chart.x.label(*tick)) }
+        }
+        text.axis.(left_class) x=(AXIS_NAME_LEFT) y="14" { (chart.left_name) }
+        @if let Some((axis, name)) = chart.right {
+            @for tick in &axis.ticks {
+                text.tick x=(RIGHT + 7.0) y=(at(y_of(axis, *tick) + 4.0)) { (axis.label(*tick)) }
+            }
+            text.axis.end.(axis_class(chart, Side::Right)) x=(WIDTH - 4.0) y="14" { (name) }
+        }
     }
-    out
+}
+
+/// Class of the first line on an axis.
+fn axis_class<'a>(chart: &Chart<'a>, side: Side) -> &'a str {
+    chart.lines.iter().find(|line| line.side == side).map_or("", |line| line.class)
 }
 
 fn axis_of<'a>(chart: &'a Chart<'_>, line: &Line<'_>) -> &'a Axis {
@@ -174,7 +167,7 @@ fn axis_of<'a>(chart: &'a Chart<'_>, line: &Line<'_>) -> &'a Axis {
     }
 }
 
-fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
+fn path(chart: &Chart<'_>, line: &Line<'_>) -> Markup {
     let axis = axis_of(chart, line);
     let mut d = String::new();
     for interval in thin(line.points, chart.points_max).split(|point| point.1.is_nan()) {
@@ -191,20 +184,15 @@ fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
         Scale::Linear => "linear",
         Scale::Log => "log",
     };
-    format!(
-        "<path class=\"line {}\" d=\"{d}\" data-name=\"{}\" data-unit=\"{}\" data-scale=\"{scale}\" data-low=\"{}\" \
-         data-high=\"{}\"{}/>",
-        line.class,
-        Esc(line.name),
-        axis.unit.as_str(),
-        axis.low,
-        axis.high,
-        if line.label == Label::Highest { " data-highest=\"\"" } else { "" }
-    )
+    let highest = (line.label == Label::Highest).then_some("");
+    html! {
+        path.line.(line.class) d=(d) data-name=(line.name) data-unit=(axis.unit.as_str()) data-scale=(scale)
+            data-low=(axis.low) data-high=(axis.high) data-highest=[highest] {}
+    }
 }
 
 /// The names at the lines' right ends, from top to bottom, moved apart.
-fn names(chart: &Chart<'_>) -> String {
+fn names(chart: &Chart<'_>) -> Markup {
     let end = |line: &Line<'_>| {
         let last = line.points.iter().rev().find(|point| !point.1.is_nan())?;
         Some(y_of(axis_of(chart, line), last.1))
@@ -213,17 +201,11 @@ fn names(chart: &Chart<'_>) -> String {
     let mut ends: Vec<(f64, &Line<'_>)> = named.filter_map(|line| end(line).map(|y| (y, line))).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let wanted: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
-    let mut out = String::new();
-    for (y, (_, line)) in apart(&wanted, NAME_HEIGHT, BOTTOM).into_iter().zip(&ends) {
-        out += &format!(
-            "<text class=\"name {}\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            line.class,
-            RIGHT + 7.0,
-            y + 4.0,
-            Esc(cut(line.name, NAME_CHARS_MAX))
-        );
+    html! {
+        @for (y, (_, line)) in apart(&wanted, NAME_HEIGHT, BOTTOM).into_iter().zip(&ends) {
+            text.name.(line.class) x=(RIGHT + 7.0) y=(at(y + 4.0)) { (cut(line.name, NAME_CHARS_MAX)) }
+        }
     }
-    out
 }
 
 /// Rising positions, each at least `gap` below the one before, pushed up from `bottom` where there is no room.
@@ -273,7 +255,8 @@ mod tests {
             levels: Vec::new(),
             legend: vec![("c0", "<i>".to_owned())],
             points_max: 600,
-        });
+        })
+        .into_string();
         assert!(svg.contains("d=\"M60.0,200.0 265.0,26.0M470.0,113.0 470.0,113.0\""), "{svg}");
         assert!(!svg.contains("<script>") && !svg.contains("<b>") && !svg.contains("<i>"), "{svg}");
     }

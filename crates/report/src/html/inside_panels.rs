@@ -1,6 +1,8 @@
 //! The charts of what went on inside the services: operations, responses of databases, throughput of partitions, how
 //! busy replicas were. All trials share their scales.
 
+use maud::Markup;
+
 use super::axis::{Axis, Unit};
 use super::charts::{Label, Line, Side, figure};
 use super::panels::{Draw, Panel, peak};
@@ -52,7 +54,7 @@ impl Scales {
 }
 
 impl Draw<'_> {
-    pub(super) fn operations(&self, panel: &Panel) -> String {
+    pub(super) fn operations(&self, panel: &Panel) -> Markup {
         let title = format!("Mean duration of operations · {}", panel.label);
         let mut chart = self.chart(&title, &self.scales.operations, "mean in each second", panel);
         let lines = self.subjects.operations.iter().zip(&panel.insides.operations).zip(OPERATION_CLASSES);
@@ -65,7 +67,7 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    pub(super) fn responses(&self, panel: &Panel) -> String {
+    pub(super) fn responses(&self, panel: &Panel) -> Markup {
         let refused = if self.scales.has_refusals { ": success and 429" } else { "" };
         let title = format!("Responses of {}{refused} · {}", self.subjects.targets, panel.label);
         let mut chart = self.chart(&title, &self.scales.responses, "responses/s", panel);
@@ -80,7 +82,7 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    pub(super) fn throughput(&self, panel: &Panel) -> String {
+    pub(super) fn throughput(&self, panel: &Panel) -> Markup {
         let throughput = &panel.insides.throughput;
         let (drawn, far): (Vec<f64>, Vec<f64>) =
             throughput.provisioned.iter().partition(|level| **level <= self.scales.provisioned_max);
@@ -104,7 +106,7 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    pub(super) fn cpu(&self, panel: &Panel) -> String {
+    pub(super) fn cpu(&self, panel: &Panel) -> Markup {
         let title = format!("CPU: average and maximum over replicas, and the machine · {}", panel.label);
         let mut chart = self.chart(&title, &self.scales.cpu, "% of its limit or of one thread", panel);
         let [average, maximum] = &panel.insides.cpu;
@@ -117,12 +119,11 @@ impl Draw<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::palette::Palette;
     use super::super::panels;
     use crate::fixture::drones;
 
     fn charts(outcome: &narrows_model::comparison::Outcome) -> String {
-        panels::section(outcome, &Palette::new(&outcome.evidence))
+        super::super::plain(&panels::section(&crate::sections::Context::for_page(outcome)))
     }
 
     #[test]

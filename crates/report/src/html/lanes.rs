@@ -42,12 +42,9 @@ impl Lanes {
         }
     }
 
-    /// The style of a row that holds the lanes.
-    pub(super) fn row_style(&self) -> String {
-        match self.count {
-            0..=1 => String::new(),
-            count => format!(" style=\"height:{}px\"", (count * PITCH_PX + 2 * MARGIN_PX).max(20)),
-        }
+    /// Style of the row that holds the lanes; `None` if there is one lane.
+    pub(super) fn row_style(&self) -> Option<String> {
+        (self.count > 1).then(|| format!("height:{}px", (self.count * PITCH_PX + 2 * MARGIN_PX).max(20)))
     }
 }
 

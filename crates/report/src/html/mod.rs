@@ -2,106 +2,81 @@
 //!
 //! Everything is drawn here; the script only chooses between what is already there and reads values back on hover, and
 //! the page is whole without it. Size is bounded: lines are thinned, waterfalls share a number of rows, long text is
-//! cut.
+//! cut. Text gets into the page through `maud`, which escapes it, so nothing from outside is markup.
 
 mod axis;
-mod background;
+mod blocks;
 mod charts;
-pub(crate) mod escape;
-mod findings;
+mod finding;
 mod inside_panels;
 mod insides;
 mod lanes;
-mod limits;
-mod load;
-mod operations;
 pub(crate) mod pairs;
 mod palette;
-mod panels;
+pub(crate) mod panels;
 mod peers;
-mod published;
-mod requests;
-mod scored;
+pub(crate) mod requests;
 mod span_details;
-mod spent;
-mod summary;
+mod table;
 mod thin;
-mod threads;
 mod timeline;
-mod used;
 mod waits;
 mod waterfall;
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use narrows_model::comparison::Outcome;
-use narrows_model::run::RunState;
+use narrows_model::printable;
 
-use crate::figures::{instant, plural};
-pub(crate) use escape::Esc;
-use palette::Palette;
+use crate::section::{Section, Tone};
+use crate::sections::{self, Context, Head};
 
-pub(crate) const STYLE: &str = include_str!("style.css");
-/// A longer sentence is set smaller, in characters.
-const LEAD_CHARACTERS: usize = 280;
+pub(crate) use palette::Palette;
+pub(crate) use requests::Request;
+pub(crate) use waterfall::anchor as waterfall_anchor;
+
+const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The page, from doctype to `</html>`.
+
+/// The page of a run, from doctype to `</html>`.
 pub fn page(outcome: &Outcome) -> String {
-    let palette = Palette::new(&outcome.evidence);
-    let requests = requests::choose(outcome);
-    let body = [
-        header(outcome),
-        background::warnings(outcome),
-        summary::variants(outcome),
-        load::section(outcome),
-        published::parameters(outcome),
-        summary::objectives(outcome),
-        published::section(outcome),
-        limits::section(outcome),
-        scored::section(outcome),
-        findings::section(outcome, &requests::ids(&requests)),
-        background::caveats(outcome),
-        spent::section(outcome, &palette),
-        threads::section(outcome),
-        panels::section(outcome, &palette),
-        requests::section(&requests, &palette),
-        operations::section(outcome),
-        used::section(outcome, &palette),
-        background::section(outcome),
-    ]
-    .concat();
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{} · Narrows</title>\n<style>\n{STYLE}</style>\n<noscript><style>.panel[hidden]{{display:block}}\
-         .chooser{{display:none}}</style></noscript>\n</head>\n<body>\n<main>\n{body}</main>\n<script>\n{SCRIPT}</script>\n\
-         </body>\n</html>\n",
-        Esc(&outcome.evidence.run.experiment)
-    )
+    let head = sections::head(outcome);
+    document(&head.title, &header(&head), &sections::all(&Context::for_page(outcome)))
 }
 
-fn header(outcome: &Outcome) -> String {
-    let run = &outcome.evidence.run;
-    let state = match run.state {
-        RunState::Complete => "complete",
-        RunState::Running => "running",
-        RunState::Interrupted => "interrupted",
-        RunState::Failed => "failed",
+/// A page, from doctype to `</html>`.
+pub(crate) fn document(title: &str, header: &Markup, sections: &[Section]) -> String {
+    let page = html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Narrows" }
+                style { "\n" (PreEscaped(STYLE)) }
+                noscript { style { (PreEscaped(".panel[hidden]{display:block}.chooser{display:none}")) } }
+            }
+            body {
+                main { (header) @for section in sections { (blocks::section(section)) } }
+                script { "\n" (PreEscaped(SCRIPT)) }
+            }
+        }
+        "\n"
     };
-    let mut facts = vec![
-        state.to_owned(),
-        plural(outcome.evidence.trials.len(), "trial", "trials"),
-        format!("{}, {}", run.environment.cpu_model, plural(run.environment.cores as usize, "core", "cores")),
-        instant(run.started_ns),
-    ];
-    if run.time_scale != 1.0 {
-        facts.insert(2, format!("time scale {}", run.time_scale));
+    printable::lines(&page.0).into_owned()
+}
+
+fn header(head: &Head) -> Markup {
+    let (state, tone) = head.state;
+    let class = if tone == Tone::Good { None } else { blocks::class(tone) };
+    html! {
+        header.top {
+            h1 { (head.title) }
+            @if !head.headline.is_empty() { p.lead { (unbroken(&head.headline)) } }
+            p.note { span class=[class] { (state) } " · " (head.facts) " · " (head.machine) }
+        }
+        "\n"
     }
-    let wordy = if outcome.sentence.chars().count() > LEAD_CHARACTERS { " wordy" } else { "" };
-    format!(
-        "<header class=\"top\"><h1>{}</h1><p class=\"lead{wordy}\">{}</p><p class=\"note\">{}</p></header>\n",
-        Esc(&run.experiment),
-        Esc(&unbroken(&outcome.sentence)),
-        Esc(facts.join(" · "))
-    )
 }
 
 /// The text with a number and its unit kept on one line.
@@ -112,6 +87,20 @@ fn unbroken(text: &str) -> String {
         text = text.replace(unit, &unit.replace(' ', "\u{a0}"));
     }
     text
+}
+
+/// At most `chars_max` characters, the last an ellipsis when something was cut.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// A section alone.
+#[cfg(test)]
+pub(crate) fn plain(section: &Section) -> String {
+    blocks::section(section).into_string()
 }
 
 #[cfg(test)]
@@ -131,6 +120,20 @@ mod tests {
             assert!(!page.contains(outside), "the page asks for {outside}");
         }
         assert_eq!(page.matches("<em>× 24</em>").count(), 1);
+    }
+
+    #[test]
+    fn cutting_counts_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
+
+    #[test]
+    fn marks_that_reorder_text_do_not_reach_a_page() {
+        let mut outcome = fixture::outcome();
+        outcome.comparison.variants[0].variant = "a\u{202e}b\u{1b}c".to_owned();
+        let page = page(&outcome);
+        assert!(page.contains("a\u{fffd}b\u{fffd}c") && !page.contains(['\u{202e}', '\u{1b}']));
     }
 
     #[test]

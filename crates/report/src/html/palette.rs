@@ -12,14 +12,14 @@ const OWN_COLOURS: usize = 7;
 const OTHERS: &str = "others";
 
 /// The services of a run in the order of their colours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Palette {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Palette {
     services: Vec<String>,
 }
 
 impl Palette {
     /// Started services first, then those that only sent spans or samples.
-    pub(super) fn new(evidence: &RunEvidence) -> Self {
+    pub(crate) fn new(evidence: &RunEvidence) -> Self {
         let trials = || evidence.trials.iter();
         let started = trials().flat_map(|trial| trial.services.iter().map(|service| &service.service));
         let sampled = trials().flat_map(|trial| trial.series.iter().map(|series| &series.key.service));
@@ -35,7 +35,7 @@ impl Palette {
     }
 
     /// The position among the colours; the generator comes last of all.
-    pub(super) fn index(&self, service: &str) -> usize {
+    pub(crate) fn index(&self, service: &str) -> usize {
         if service == names::GENERATOR {
             return OWN_COLOURS + 1;
         }
@@ -43,22 +43,22 @@ impl Palette {
     }
 
     /// The style sheet's class of a service's colour.
-    pub(super) fn class(&self, service: &str) -> &'static str {
+    pub(crate) fn class(&self, service: &str) -> &'static str {
         ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "gen"][self.index(service).min(OWN_COLOURS + 1)]
     }
 
     /// True if a service has a colour of its own.
-    pub(super) fn has(&self, service: &str) -> bool {
+    pub(crate) fn has(&self, service: &str) -> bool {
         self.index(service) < OWN_COLOURS
     }
 
     /// The class of a colour that no service has, for the `position`th thing that needs one.
-    pub(super) fn free_class(&self, position: usize) -> &'static str {
+    pub(crate) fn free_class(&self, position: usize) -> &'static str {
         ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"][(self.services.len() + position).min(OWN_COLOURS)]
     }
 
     /// The name under which a service is drawn in charts.
-    pub(super) fn shown_as<'a>(&self, service: &'a str) -> &'a str {
+    pub(crate) fn shown_as<'a>(&self, service: &'a str) -> &'a str {
         if self.index(service) == OWN_COLOURS { OTHERS } else { service }
     }
 }

@@ -2,23 +2,25 @@
 //!
 //! Two trials stand side by side; which two, the reader chooses. Without the script every trial is shown.
 
+use maud::{Markup, html};
 use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::names;
 
 use super::axis::{Axis, Unit};
 use super::charts::{Chart, Label, Line, Side, figure};
-use super::escape::Esc;
 use super::inside_panels::Scales;
 use super::insides::{Insides, Subjects};
 use super::palette::Palette;
 use super::thin::Xy;
 use super::timeline::{self, ServiceLine, Timeline};
+use crate::section::{Block, Medium, Phrase, Section};
+use crate::sections::Context;
 
 /// Trials drawn at most; later ones are in the run file.
 const TRIALS_MAX: usize = 24;
 /// Charts of the page at most: with many rows, fewer trials are drawn.
-const CHARTS_TOTAL: usize = 150;
+const CHARTS_TOTAL: usize = 140;
 /// Points of one line at most.
 const POINTS_MAX: usize = 600;
 /// Points of one line however many lines there are.
@@ -27,6 +29,10 @@ const POINTS_MIN: usize = 40;
 const POINTS_TOTAL: usize = 44_000;
 /// A chart's frame is as large as this many points.
 const FRAME_POINTS: usize = 200;
+/// Variants with a chart at the top at most.
+const OVERVIEW_MAX: usize = 12;
+/// Points of one line of these charts at most.
+const OVERVIEW_POINTS_MAX: usize = 90;
 /// Room above the highest line, so that it does not lie on the frame.
 const HEADROOM: f64 = 1.06;
 /// A limit further above its line than this factor is not drawn: it would press the line flat.
@@ -38,6 +44,7 @@ const LINES_OF_A_TRIAL: usize = 19;
 /// One trial with its lines.
 pub(super) struct Panel {
     pub(super) label: String,
+    variant: String,
     timeline: Timeline,
     pub(super) insides: Insides,
 }
@@ -54,18 +61,49 @@ struct Axes {
     arrivals: Axis,
 }
 
-/// The section with all charts; empty when nothing was measured.
-pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
-    let subjects = Subjects::new(&outcome.evidence);
-    let panel = |evidence: &TrialEvidence| Panel {
-        label: evidence.trial.label(),
-        timeline: timeline::gather(evidence, palette),
-        insides: Insides::new(evidence, &subjects),
+/// Charts of throughput and users over time, one for each variant, on one scale; without blocks if fewer than two were measured.
+pub(crate) fn overview(context: &Context<'_>) -> Section {
+    if context.medium == Medium::Terminal {
+        return Section::default();
+    }
+    let firsts = context.outcome.evidence.trials.iter().filter(|trial| trial.trial.repetition <= 1);
+    let panel = |trial| Panel::new(trial, &context.palette, Insides::default());
+    let panels: Vec<Panel> = firsts.map(panel).filter(Panel::is_measured).take(OVERVIEW_MAX).collect();
+    if panels.len() < 2 {
+        return Section::default();
+    }
+    let axes = axes(&panels);
+    let columns = if panels.len() == 4 || panels.len() > 6 { 4 } else { panels.len().min(3) };
+    let drawing = html! {
+        div.overview style={ "--columns:" (columns) } {
+            @for panel in &panels { (figure(&load_chart(&axes, panel, &panel.variant, OVERVIEW_POINTS_MAX))) }
+        }
     };
-    let measured: Vec<Panel> =
-        outcome.evidence.trials.iter().map(panel).filter(|panel| panel.timeline.length_s > 0.0).collect();
+    Section::new("overview", "", vec![Block::Drawing(drawing)])
+}
+
+impl Panel {
+    fn new(trial: &TrialEvidence, palette: &Palette, insides: Insides) -> Self {
+        let timeline = timeline::gather(trial, palette);
+        Self { label: trial.trial.label(), variant: trial.trial.variant.clone(), timeline, insides }
+    }
+
+    fn is_measured(&self) -> bool {
+        self.timeline.length_s > 0.0
+    }
+}
+
+/// All charts; without blocks if nothing was measured.
+pub(crate) fn section(context: &Context<'_>) -> Section {
+    if context.medium == Medium::Terminal {
+        return Section::default();
+    }
+    let (outcome, palette) = (context.outcome, &context.palette);
+    let subjects = Subjects::new(&outcome.evidence);
+    let panel = |trial| Panel::new(trial, palette, Insides::new(trial, &subjects));
+    let measured: Vec<Panel> = outcome.evidence.trials.iter().map(panel).filter(Panel::is_measured).collect();
     if measured.is_empty() {
-        return String::new();
+        return Section::default();
     }
     let rows = rows(&measured);
     let panels = &measured[..measured.len().min(TRIALS_MAX).min(CHARTS_TOTAL / rows.len())];
@@ -75,13 +113,13 @@ pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
     let points_max = (points / lines).clamp(POINTS_MIN, POINTS_MAX);
     let scales = Scales::new(panels);
     let draw = Draw { axes: &axes, scales: &scales, subjects: &subjects, palette, points_max };
-    let mut out =
-        format!("<section id=\"charts\"><h2>Over time</h2>{}", chooser(panels, default_pair(outcome, panels)));
-    out += &draw.all(&rows, panels, default_pair(outcome, panels));
+    let pair = default_pair(outcome, panels);
+    let mut blocks = vec![Block::Drawing(html! { (chooser(panels, pair)) (draw.all(&rows, panels, pair)) })];
     if measured.len() > panels.len() {
-        out += &format!("<p class=\"note\">{} more trials are not drawn.</p>", measured.len() - panels.len());
+        let more = format!("{} more trials are not drawn.", measured.len() - panels.len());
+        blocks.push(Block::Note(Phrase::from(more)));
     }
-    out + "</section>\n"
+    Section::new("charts", "Over time", blocks)
 }
 
 /// The first trial, and the first one of the last variant.
@@ -91,24 +129,22 @@ fn default_pair(outcome: &Outcome, panels: &[Panel]) -> [usize; 2] {
     [0, other]
 }
 
-/// Two lists to choose the trials from; nothing when there is no choice.
-fn chooser(panels: &[Panel], pair: [usize; 2]) -> String {
+/// Two lists to choose the trials from; the name of the trial if there is no choice.
+fn chooser(panels: &[Panel], pair: [usize; 2]) -> Markup {
     if panels.len() < 2 {
-        return format!("<p class=\"note\">Trial {}</p>", Esc(&panels[0].label));
+        return html! { p.note { "Trial " (panels[0].label) } };
     }
-    let list = |side: usize| {
-        let options: String = panels
-            .iter()
-            .enumerate()
-            .map(|(n, panel)| {
-                let selected = if n == pair[side] { " selected" } else { "" };
-                format!("<option value=\"{n}\"{selected}>{}</option>", Esc(&panel.label))
-            })
-            .collect();
-        let name = ["left trial", "right trial"][side];
-        format!("<select aria-label=\"{name}\" data-side=\"{side}\">{options}</select>")
-    };
-    format!("<div class=\"chooser\">{}{}</div>", list(0), list(1))
+    html! {
+        div.chooser {
+            @for (side, name) in ["left trial", "right trial"].into_iter().enumerate() {
+                select aria-label=(name) data-side=(side) {
+                    @for (n, panel) in panels.iter().enumerate() {
+                        option value=(n) selected[n == pair[side]] { (panel.label) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 pub(super) fn peak<'a>(lines: impl Iterator<Item = &'a [Xy]>) -> f64 {
@@ -145,7 +181,7 @@ fn shown_limit(line: &ServiceLine) -> Option<f64> {
 }
 
 /// Draws one chart of a trial.
-type Row = fn(&Draw<'_>, &Panel) -> String;
+type Row = fn(&Draw<'_>, &Panel) -> Markup;
 
 /// The charts of each trial, from top to bottom: those that any trial has something for.
 fn rows(panels: &[Panel]) -> Vec<Row> {
@@ -188,20 +224,19 @@ pub(super) struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    fn all(&self, rows: &[Row], panels: &[Panel], pair: [usize; 2]) -> String {
-        let alone = if panels.len() == 1 { " alone" } else { "" };
-        let mut out = format!("<div class=\"panels{alone}\">");
-        for (row, drawn) in rows.iter().enumerate() {
-            for (n, panel) in panels.iter().enumerate() {
-                let hidden = if pair.contains(&n) { "" } else { " hidden" };
-                let order = row * 2 + usize::from(n == pair[1] && pair[0] != pair[1]);
-                let figure = drawn(self, panel);
-                out += &format!(
-                    "<div class=\"panel\" data-trial=\"{n}\" data-row=\"{row}\" style=\"order:{order}\"{hidden}>{figure}</div>"
-                );
+    fn all(&self, rows: &[Row], panels: &[Panel], pair: [usize; 2]) -> Markup {
+        html! {
+            div.panels.alone[panels.len() == 1] {
+                @for (row, drawn) in rows.iter().enumerate() {
+                    @for (n, panel) in panels.iter().enumerate() {
+                        @let order = row * 2 + usize::from(n == pair[1] && pair[0] != pair[1]);
+                        div.panel data-trial=(n) data-row=(row) style={ "order:" (order) } hidden[!pair.contains(&n)] {
+                            (drawn(self, panel))
+                        }
+                    }
+                }
             }
         }
-        out + "</div>"
     }
 
     pub(super) fn chart<'a>(
@@ -211,31 +246,16 @@ impl Draw<'_> {
         left_name: &'a str,
         panel: &'a Panel,
     ) -> Chart<'a> {
-        Chart {
-            title,
-            x: &self.axes.time,
-            left,
-            left_name,
-            right: None,
-            lines: Vec::new(),
-            shaded: &panel.timeline.warmups,
-            levels: Vec::new(),
-            legend: Vec::new(),
-            points_max: self.points_max,
-        }
+        let points_max = self.points_max;
+        Chart { title, left, left_name, points_max, ..empty_chart(&self.axes.time, left, panel) }
     }
 
-    fn load(&self, panel: &Panel) -> String {
+    fn load(&self, panel: &Panel) -> Markup {
         let title = format!("Users and throughput · {}", panel.label);
-        let mut chart = self.chart(&title, &self.axes.users, "users", panel);
-        chart.right = Some((&self.axes.rate, "responses/s"));
-        let line = |name, class, points, side| Line { name, class, points, side, label: Label::AtEnd };
-        chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
-        chart.lines.push(line("responses/s", "rate", &panel.timeline.rate, Side::Right));
-        figure(&chart)
+        figure(&load_chart(self.axes, panel, &title, self.points_max))
     }
 
-    fn latency(&self, panel: &Panel) -> String {
+    fn latency(&self, panel: &Panel) -> Markup {
         let title = format!("Latency · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.latency, "latency", panel);
         let names = [("p50", "p50"), ("p95", "p95"), ("p99", "p99")];
@@ -245,7 +265,7 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    fn arrivals(&self, panel: &Panel) -> String {
+    fn arrivals(&self, panel: &Panel) -> Markup {
         let title = format!("Offered and achieved · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.arrivals, "iterations/s", panel);
         let names = [("offered", "users"), ("achieved", "rate")];
@@ -255,14 +275,14 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    fn errors(&self, panel: &Panel) -> String {
+    fn errors(&self, panel: &Panel) -> Markup {
         let title = format!("Errors · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.errors, "errors/s", panel);
         chart.lines.push(Line::named("errors/s", "bad", &panel.timeline.errors));
         figure(&chart)
     }
 
-    fn resource(&self, panel: &Panel, what: &str, lines: &[ServiceLine], axis: &Axis, axis_name: &str) -> String {
+    fn resource(&self, panel: &Panel, what: &str, lines: &[ServiceLine], axis: &Axis, axis_name: &str) -> Markup {
         let title = format!("{what} · {}", panel.label);
         let mut chart = self.chart(&title, axis, axis_name, panel);
         for line in lines {
@@ -278,15 +298,46 @@ impl Draw<'_> {
     }
 }
 
+/// Users and throughput over time.
+fn load_chart<'a>(axes: &'a Axes, panel: &'a Panel, title: &'a str, points_max: usize) -> Chart<'a> {
+    let mut chart = Chart { title, left_name: "users", points_max, ..empty_chart(&axes.time, &axes.users, panel) };
+    chart.right = Some((&axes.rate, "responses/s"));
+    let line = |name, class, points, side| Line { name, class, points, side, label: Label::AtEnd };
+    chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
+    chart.lines.push(line("responses/s", "rate", &panel.timeline.rate, Side::Right));
+    chart
+}
+
+/// A chart without lines over the time of a trial.
+fn empty_chart<'a>(x: &'a Axis, left: &'a Axis, panel: &'a Panel) -> Chart<'a> {
+    Chart {
+        title: "",
+        x,
+        left,
+        left_name: "",
+        right: None,
+        lines: Vec::new(),
+        shaded: &panel.timeline.warmups,
+        levels: Vec::new(),
+        legend: Vec::new(),
+        points_max: POINTS_MAX,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn charts(outcome: &Outcome) -> String {
+        let section = section(&Context::for_page(outcome));
+        if section.blocks.is_empty() { String::new() } else { super::super::plain(&section) }
+    }
     use crate::fixture;
 
     #[test]
     fn trials_of_one_row_share_their_scale() {
         let outcome = fixture::outcome();
-        let html = section(&outcome, &Palette::new(&outcome.evidence));
+        let html = charts(&outcome);
         let latencies: Vec<&str> = html.split("data-name=\"p99\"").skip(1).map(|rest| &rest[..80]).collect();
         assert_eq!(latencies.len(), 2);
         assert_eq!(latencies[0], latencies[1]);
@@ -296,12 +347,12 @@ mod tests {
     #[test]
     fn an_open_load_has_a_chart_of_what_it_offered() {
         let outcome = fixture::open_outcome();
-        let html = section(&outcome, &Palette::new(&outcome.evidence));
+        let html = charts(&outcome);
         for name in ["offered", "achieved"] {
             assert_eq!(html.matches(&format!("data-name=\"{name}\"")).count(), 2);
         }
         let closed = fixture::outcome();
-        assert!(!section(&closed, &Palette::new(&closed.evidence)).contains("Offered and achieved"));
+        assert!(!charts(&closed).contains("Offered and achieved"));
     }
 
     #[test]
@@ -311,6 +362,6 @@ mod tests {
             trial.windows.clear();
             trial.seconds.clear();
         }
-        assert_eq!(section(&outcome, &Palette::new(&outcome.evidence)), "");
+        assert_eq!(charts(&outcome), "");
     }
 }

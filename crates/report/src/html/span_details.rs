@@ -1,20 +1,23 @@
 //! Details of a row of the waterfall: the span's facts, then the attributes that add something else.
 
+use maud::{Markup, html};
 use narrows_model::trace::{Span, SpanFacts, SpanStatus, hex};
 use narrows_model::units;
 use serde_json::Value;
 
-use super::escape::{Esc, cut};
+use super::cut;
 
 /// Attributes shown besides the facts, at most.
 const ATTRIBUTES_MAX: usize = 12;
+/// Characters of a name at most.
+const NAME_CHARS_MAX: usize = 80;
 /// Characters of a value at most.
 const VALUE_CHARS_MAX: usize = 240;
 /// Characters of a query at most.
 const QUERY_CHARS_MAX: usize = 1200;
 
 /// The span's details; `trace_start_ns` is when its trace began.
-pub(super) fn html(span: &Span, trace_start_ns: i64) -> String {
+pub(super) fn details(span: &Span, trace_start_ns: i64) -> Markup {
     let after = span.start_ns.saturating_sub(trace_start_ns).max(0) as f64;
     let mut rows =
         vec![("starts after".to_owned(), units::duration(after)), ("kind".to_owned(), span.kind.as_str().to_owned())];
@@ -28,17 +31,13 @@ pub(super) fn html(span: &Span, trace_start_ns: i64) -> String {
     rows.extend(others);
     rows.push(("scope".to_owned(), span.scope.clone()));
     rows.push(("span id".to_owned(), hex(&span.span_id)));
-    let rows: String = rows
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>", Esc(cut(name, 80)), Esc(cut(value, VALUE_CHARS_MAX))))
-        .collect();
-    let query = span
-        .facts
-        .db_query
-        .as_deref()
-        .map_or(String::new(), |query| format!("<pre>{}</pre>", Esc(cut(query, QUERY_CHARS_MAX))));
-    format!("<div class=\"more\">{query}<dl>{rows}</dl></div>")
+    rows.retain(|(_, value)| !value.is_empty());
+    html! {
+        div.more {
+            @if let Some(query) = &span.facts.db_query { pre { (cut(query, QUERY_CHARS_MAX)) } }
+            dl { @for (name, value) in &rows { dt { (cut(name, NAME_CHARS_MAX)) } dd { (cut(value, VALUE_CHARS_MAX)) } } }
+        }
+    }
 }
 
 fn facts(facts: &SpanFacts) -> Vec<(String, String)> {
@@ -86,7 +85,7 @@ mod tests {
         span.attributes.insert("db.statement".to_owned(), span.facts.db_query.clone().into());
         span.attributes.insert("db.rows".to_owned(), 25.into());
         span.attributes.insert("<script>".to_owned(), "</script><img onerror=x>".into());
-        let html = html(&span, span.start_ns - 2_000_000);
+        let html = details(&span, span.start_ns - 2_000_000).into_string();
         assert!(html.contains("<dt>starts after</dt><dd>2.00 ms</dd>") && html.contains("<dt>db.rows</dt><dd>25</dd>"));
         assert!(!html.contains("db.statement") && !html.contains("<script") && !html.contains("<img"), "{html}");
     }

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use maud::{Markup, html};
 use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
 use narrows_model::units;
 
 use super::axis::{Axis, Unit};
-use super::escape::{Esc, cut};
+use super::cut;
 use super::lanes::Lanes;
 use super::palette::Palette;
 use super::span_details;
@@ -43,7 +44,7 @@ enum Node<'a> {
 }
 
 /// The anchor of a trace in the page.
-pub(super) fn anchor(trace_id: &str) -> String {
+pub(crate) fn anchor(trace_id: &str) -> String {
     format!("trace-{trace_id}")
 }
 
@@ -60,42 +61,42 @@ pub(super) fn length_ns(trace: &Trace) -> f64 {
     end_ns.saturating_sub(start_ns).max(1) as f64
 }
 
-/// One trace as HTML. `rows_max` bounds its rows, `marked` are span ids that show a finding, `length_ns` is the length
-/// of the time scale.
-pub(super) fn html(
-    trace: &Trace,
-    marked: &BTreeSet<&str>,
-    palette: &Palette,
-    rows_max: usize,
-    length_ns: f64,
-) -> String {
+/// Size and colours of a waterfall.
+#[derive(Clone, Copy)]
+pub(super) struct Scale<'a> {
+    /// Length of the time scale.
+    pub(super) length_ns: f64,
+    pub(super) palette: &'a Palette,
+    /// Rows at most.
+    pub(super) rows_max: usize,
+}
+
+/// One trace as HTML. `marked` are span ids that show a finding.
+pub(super) fn html(trace: &Trace, marked: &BTreeSet<&str>, scale: &Scale<'_>) -> Markup {
     let start_ns = trace.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
+    let length_ns = scale.length_ns;
     let axis = Axis::linear(length_ns, Unit::Duration);
     let nodes = tree(trace);
     let omitted = trace.spans.len() - nodes.iter().map(Node::spans).sum::<usize>();
-    let waits = Waits::new(trace);
-    let mut drawing =
-        Drawing { start_ns, length_ns, marked, palette, waits, rows_left: rows_max, omitted, out: String::new() };
-    for node in &nodes {
-        drawing.node(node, 0);
-    }
+    let (palette, rows_left) = (scale.palette, scale.rows_max);
+    let mut drawing = Drawing { start_ns, length_ns, marked, palette, waits: Waits::new(trace), rows_left, omitted };
+    let rows: Vec<Markup> = nodes.iter().map(|node| drawing.node(node, 0)).collect();
     let step = axis.ticks.get(1).map_or(100.0, |tick| tick / length_ns * 100.0);
-    let ticks: String = axis
-        .ticks
-        .iter()
-        .filter(|tick| **tick <= length_ns * 0.9)
-        .map(|tick| format!("<span style=\"left:{:.2}%\">{}</span>", tick / length_ns * 100.0, axis.label(*tick)))
-        .collect();
-    let rest = match drawing.omitted {
-        0 => String::new(),
-        n => format!("<p class=\"note\">{} not shown.</p>", plural(n, "more span", "more spans")),
-    };
-    format!(
-        "<div class=\"waterfall\" id=\"{}\" style=\"--step:{step:.3}%\"><div class=\"scale\"><span></span>\
-         <span class=\"ticks\">{ticks}</span><span></span></div>{}</div>{rest}\n",
-        anchor(&hex(&trace.id)),
-        drawing.out
-    )
+    let ticks = axis.ticks.iter().filter(|tick| **tick <= length_ns * 0.9);
+    html! {
+        div.waterfall id=(anchor(&hex(&trace.id))) style=(format!("--step:{step:.3}%")) {
+            div.scale {
+                span {}
+                span.ticks { @for tick in ticks {
+                    span style=(format!("left:{:.2}%", tick / length_ns * 100.0)) { (axis.label(*tick)) }
+                } }
+                span {}
+            }
+            @for row in rows { (row) }
+        }
+        @if drawing.omitted > 0 { p.note { (plural(drawing.omitted, "more span", "more spans")) " not shown." } }
+        "\n"
+    }
 }
 
 /// The spans as a forest; a span whose parent did not arrive is a root.
@@ -161,82 +162,88 @@ struct Drawing<'a> {
     waits: Waits,
     rows_left: usize,
     omitted: usize,
-    out: String,
 }
 
 impl Drawing<'_> {
-    fn node(&mut self, node: &Node<'_>, depth: usize) {
+    fn node(&mut self, node: &Node<'_>, depth: usize) -> Markup {
         if self.rows_left == 0 {
             self.omitted += node.spans();
-            return;
+            return html! {};
         }
         self.rows_left -= 1;
         match node {
             Node::One(span, below) => {
-                self.row(span, depth);
-                below.iter().for_each(|node| self.node(node, depth + 1));
+                let row = self.row(span, depth);
+                let below: Vec<Markup> = below.iter().map(|node| self.node(node, depth + 1)).collect();
+                html! { (row) @for node in below { (node) } }
             }
             Node::Folded(spans) => self.folded(spans, depth),
         }
     }
 
-    fn row(&mut self, span: &Span, depth: usize) {
-        let bar = self.bar(span, "");
-        let details = span_details::html(span, self.start_ns);
-        self.out += &format!(
-            "<details class=\"span {}\"><summary>{}<span class=\"when\">{bar}</span><span class=\"long\">{}</span>\
-             </summary>{details}</details>",
-            self.classes(&[span]),
-            what(span, depth, &failure(span)),
-            units::duration(span.duration_ns() as f64)
-        );
+    fn row(&self, span: &Span, depth: usize) -> Markup {
+        html! {
+            details.span.(self.classes(&[span])) {
+                summary {
+                    (label(span, depth, &failure(span)))
+                    span.when { (self.bar(span, "")) }
+                    span.long { (units::duration(span.duration_ns() as f64)) }
+                }
+                (span_details::details(span, self.start_ns))
+            }
+        }
     }
 
-    fn folded(&mut self, spans: &[(&Span, Vec<Node<'_>>)], depth: usize) {
-        let Some((first, _)) = spans.first() else { return };
+    fn folded(&mut self, spans: &[(&Span, Vec<Node<'_>>)], depth: usize) -> Markup {
+        let Some((first, _)) = spans.first() else { return html! {} };
         let all: Vec<&Span> = spans.iter().map(|(span, _)| *span).collect();
         let mut drawn: Vec<&Span> = all.iter().step_by(all.len().div_ceil(BARS_MAX)).copied().collect();
         drawn.sort_by_key(|span| span.start_ns);
         let lanes = Lanes::new(drawn.iter().map(|span| (span.start_ns, span.end_ns)));
-        let bars: String = drawn.iter().enumerate().map(|(n, span)| self.bar(span, &lanes.style(n))).collect();
         let total_ns: f64 = all.iter().map(|span| span.duration_ns() as f64).sum();
-        self.out += &format!(
-            "<details class=\"span fold {}\"><summary>{}<span class=\"when\"{}>{bars}</span><span class=\"long\" \
-             title=\"all together\">Σ {}</span></summary>",
-            self.classes(&all),
-            what(first, depth, &format!("<em>× {}</em> {}", all.len(), failures(&all))),
-            lanes.row_style(),
-            units::duration(total_ns)
-        );
+        let lead = html! { em { "× " (all.len()) } " " (failures(&all)) };
         let mut hidden = spans.len();
+        let mut rows: Vec<Markup> = Vec::new();
         for (span, below) in spans.iter().take(FOLDED_SHOWN_MAX) {
             if self.rows_left == 0 {
                 break;
             }
             self.rows_left -= 1;
             hidden -= 1;
-            self.row(span, depth + 1);
-            below.iter().for_each(|node| self.node(node, depth + 2));
+            rows.push(self.row(span, depth + 1));
+            rows.extend(below.iter().map(|node| self.node(node, depth + 2)));
         }
-        if hidden > 0 {
-            self.out += &format!("<p class=\"note\">{hidden} more like these</p>");
+        html! {
+            details.span.fold.(self.classes(&all)) {
+                summary {
+                    (label(first, depth, &lead))
+                    span.when style=[lanes.row_style()] {
+                        @for (n, span) in drawn.iter().enumerate() { (self.bar(span, &lanes.style(n))) }
+                    }
+                    span.long title="all together" { "Σ " (units::duration(total_ns)) }
+                }
+                @for row in rows { (row) }
+                @if hidden > 0 { p.note { (hidden) " more like these" } }
+            }
         }
-        self.out += "</details>";
     }
 
-    /// A span's bar, and the wait after it. `lane` is what the style of a bar in a lane adds.
-    fn bar(&self, span: &Span, lane: &str) -> String {
-        let class = if span.has_failed() || is_throttled(span) { " class=\"bad\"" } else { "" };
-        let bar = format!("<i{class} style=\"{}{lane}\"></i>", self.place(span.start_ns, span.duration_ns() as f64));
-        bar + &self.waits.after_ns(span).map_or(String::new(), |wait_ns| self.wait(span.end_ns, wait_ns as f64, lane))
+    /// A span's bar, and the wait after it. `lane` is the style of a bar in a lane.
+    fn bar(&self, span: &Span, lane: &str) -> Markup {
+        let is_bad = span.has_failed() || is_throttled(span);
+        html! {
+            i class=[is_bad.then_some("bad")] style={ (self.place(span.start_ns, span.duration_ns() as f64)) (lane) } {}
+            @if let Some(wait_ns) = self.waits.after_ns(span) { (self.wait(span.end_ns, wait_ns as f64, lane)) }
+        }
     }
 
     /// The time until the next attempt, named where there is room for it.
-    fn wait(&self, from_ns: i64, wait_ns: f64, lane: &str) -> String {
+    fn wait(&self, from_ns: i64, wait_ns: f64, lane: &str) -> Markup {
         let text = format!("waits {}", units::duration(wait_ns));
         let is_named = lane.is_empty() && wait_ns / self.length_ns >= WAIT_NAMED_FROM;
-        let name = if is_named { format!("<span>{text}</span>") } else { String::new() };
-        format!("<u style=\"{}{lane}\" title=\"{text}\">{name}</u>", self.place(from_ns, wait_ns))
+        html! {
+            u style={ (self.place(from_ns, wait_ns)) (lane) } title=(text) { @if is_named { span { (text) } } }
+        }
     }
 
     fn place(&self, from_ns: i64, length_ns: f64) -> String {
@@ -261,43 +268,44 @@ impl Drawing<'_> {
     }
 }
 
-fn failure(span: &Span) -> String {
-    match () {
-        () if is_throttled(span) => "<strong>429</strong> ".to_owned(),
-        () if span.has_failed() => "<strong>failed</strong> ".to_owned(),
-        () => String::new(),
+fn failure(span: &Span) -> Markup {
+    html! {
+        @if is_throttled(span) { strong { "429" } " " } @else if span.has_failed() { strong { "failed" } " " }
     }
 }
 
 /// Number of spans of one row that were refused, and number that failed otherwise.
-fn failures(spans: &[&Span]) -> String {
+fn failures(spans: &[&Span]) -> Markup {
     let refused = spans.iter().filter(|span| is_throttled(span)).count();
     let failed = spans.iter().filter(|span| span.has_failed() && !is_throttled(span)).count();
-    [(refused, "got 429"), (failed, "failed")]
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("<strong>{count} {word}</strong> "))
-        .collect()
+    html! {
+        @for (count, word) in [(refused, "got 429"), (failed, "failed")] {
+            @if count > 0 { strong { (count) " " (word) } " " }
+        }
+    }
 }
 
 /// A span's name, and the statement of a call to a database, which some libraries use as the name.
-fn what(span: &Span, depth: usize, lead: &str) -> String {
+fn label(span: &Span, depth: usize, lead: &Markup) -> Markup {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let query = span.facts.db_query.as_deref().map(one_line);
     let name = if query.as_deref() == Some(one_line(&span.name).as_str()) { "" } else { span.name.as_str() };
-    let query = query.map_or(String::new(), |query| format!(" <code>{}</code>", Esc(cut(&query, QUERY_CHARS_MAX))));
-    format!(
-        "<span class=\"what\" style=\"--depth:{}\">{lead}<b>{}</b> {}{query}</span>",
-        depth.min(INDENT_MAX),
-        Esc(&span.service),
-        Esc(cut(name, QUERY_CHARS_MAX))
-    )
+    html! {
+        span.what style={ "--depth:" (depth.min(INDENT_MAX)) } {
+            (lead) b { (span.service) } " " (cut(name, QUERY_CHARS_MAX))
+            @if let Some(query) = query { " " code { (cut(&query, QUERY_CHARS_MAX)) } }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
+
+    fn drawn(trace: &Trace, palette: &Palette, rows_max: usize, length_ns: f64) -> String {
+        html(trace, &BTreeSet::new(), &Scale { length_ns, palette, rows_max }).into_string()
+    }
 
     fn shape(nodes: &[Node<'_>]) -> String {
         let one = |span: &Span, below: &[Node<'_>]| match shape(below) {
@@ -339,7 +347,7 @@ mod tests {
     fn rows_are_bounded_and_the_rest_is_counted() {
         let trace = fixture::n_plus_one_trace(3);
         let palette = Palette::new(&fixture::outcome().evidence);
-        let page = html(&trace, &BTreeSet::new(), &palette, 4, length_ns(&trace));
+        let page = drawn(&trace, &palette, 4, length_ns(&trace));
         assert_eq!(page.matches("<details").count(), 4);
         assert!(page.contains("3 more spans not shown"), "{page}");
     }
@@ -348,7 +356,7 @@ mod tests {
     fn five_hundred_queries_fit_one_folded_row() {
         let trace = fixture::n_plus_one_trace(250);
         let palette = Palette::new(&fixture::outcome().evidence);
-        let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace));
+        let page = drawn(&trace, &palette, ROWS_MAX, length_ns(&trace));
         assert!(page.contains("<em>× 249</em>") && page.contains("219 more like these"));
         assert!(page.matches("<details").count() < 40);
     }
@@ -358,13 +366,14 @@ mod tests {
         let mut span = fixture::n_plus_one_trace(2).spans[3].clone();
         span.name = "SELECT shop.orders".to_owned();
         span.facts.db_query = Some(format!("SELECT id\n  FROM orders WHERE note = '{}'", "x".repeat(QUERY_CHARS_MAX)));
-        let row = what(&span, 0, "");
-        assert!(row.contains("</b> SELECT shop.orders <code>SELECT id FROM orders WHERE note = &#39;xxx"), "{row}");
+        let row = label(&span, 0, &html! {}).into_string();
+        assert!(row.contains("</b> SELECT shop.orders <code>SELECT id FROM orders WHERE note = 'xxx"), "{row}");
         assert!(row.contains('…') && row.len() < 2 * QUERY_CHARS_MAX, "{row}");
         assert!(!row.contains(&hex(&span.span_id)), "{row}");
         span.facts.db_query = Some("SELECT  1".to_owned());
         span.name = "SELECT 1".to_owned();
-        assert_eq!(what(&span, 0, "").matches("SELECT 1").count(), 1, "{}", what(&span, 0, ""));
+        let row = label(&span, 0, &html! {}).into_string();
+        assert_eq!(row.matches("SELECT 1").count(), 1, "{row}");
     }
 
     #[test]
@@ -372,14 +381,14 @@ mod tests {
         let outcome = fixture::drones::outcome();
         let trace = &outcome.evidence.trials[0].traces[0];
         let palette = Palette::new(&outcome.evidence);
-        let page = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace));
+        let page = drawn(trace, &palette, ROWS_MAX, length_ns(trace));
         assert!(page.contains("<em>× 10</em> <strong>1 got 429</strong>"), "{page}");
         assert!(page.contains("<strong>429</strong> <b>drone-scheduler</b>"), "{page}");
         assert_eq!(
             (page.matches("<i class=\"bad\"").count(), page.matches(">waits 492 ms</span></u>").count()),
             (2, 2)
         );
-        let small = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace) * 10.0);
+        let small = drawn(trace, &palette, ROWS_MAX, length_ns(trace) * 10.0);
         assert!(small.contains("title=\"waits 492 ms\"></u>"), "{small}");
     }
 
@@ -389,7 +398,7 @@ mod tests {
         let palette = Palette::new(&outcome.evidence);
         let page = |trial: usize| {
             let trace = &outcome.evidence.trials[trial].traces[0];
-            html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace))
+            drawn(trace, &palette, ROWS_MAX, length_ns(trace))
         };
         assert!(page(2).contains(";top:38px;height:3px") && !page(1).contains(";top:"), "{}", page(2));
     }
@@ -403,7 +412,7 @@ mod tests {
         trace.spans[0].parent_id = Some(trace.spans[0].span_id);
         assert_eq!(shape(&tree(&trace)), "GET /orders GET(GET /orders(SELECT shop.orders render))");
         let palette = Palette::new(&fixture::outcome().evidence);
-        let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace));
+        let page = drawn(&trace, &palette, ROWS_MAX, length_ns(&trace));
         assert!(page.contains("render") && !page.contains("not shown"), "{page}");
     }
 }

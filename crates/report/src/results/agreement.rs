@@ -3,27 +3,36 @@
 
 use narrows_model::published::{Beside, BesideCell, Measure};
 
-use super::Agreement;
 use crate::measures;
 
 /// Maximum deviation of a measured figure from the published one, as a share of it.
 const TOLERANCE: f64 = 0.2;
 
-/// The figures of these rows that nothing was fitted to, by whether they are within 20 % of what was published.
-pub(super) fn of(rows: &[Beside]) -> Agreement {
-    let mut agreement = Agreement::default();
-    for row in rows {
-        for (index, cell) in row.cells.iter().enumerate().filter(|(_, cell)| cell.fitted.is_none()) {
-            let Some((published, measured, shown)) = compared(row, index, cell) else { continue };
-            if (measured / published - 1.0).abs() <= TOLERANCE {
-                agreement.within += 1;
-            } else {
-                let name = format!("{} of {}", measures::name(row), cell.variant);
-                agreement.outside.push([name, shown(published), shown(measured)]);
+/// Number of agreeing figures to which nothing was fitted.
+#[derive(Default)]
+pub(super) struct Agreement {
+    /// Figures within 20 % of what was published.
+    pub(super) within: usize,
+    /// Name, published and measured value of each other figure.
+    pub(super) outside: Vec<[String; 3]>,
+}
+
+impl Agreement {
+    pub(super) fn new(rows: &[Beside]) -> Self {
+        let mut agreement = Self::default();
+        for row in rows {
+            for (index, cell) in row.cells.iter().enumerate().filter(|(_, cell)| cell.fitted.is_none()) {
+                let Some((published, measured, shown)) = compared(row, index, cell) else { continue };
+                if (measured / published - 1.0).abs() <= TOLERANCE {
+                    agreement.within += 1;
+                } else {
+                    let name = format!("{} of {}", measures::name(row), cell.variant);
+                    agreement.outside.push([name, shown(published), shown(measured)]);
+                }
             }
         }
+        agreement
     }
-    agreement
 }
 
 type Shown = fn(f64) -> String;
@@ -54,7 +63,7 @@ mod tests {
     #[test]
     fn ratios_and_costs_are_compared_and_what_was_fitted_is_not() {
         let mut rows = drones::outcome().beside;
-        let agreement = of(&rows);
+        let agreement = Agreement::new(&rows);
         let named = |agreement: &Agreement| agreement.outside.iter().map(|[name, ..]| name.clone()).collect::<Vec<_>>();
         assert_eq!(agreement.within, 9);
         assert_eq!(
@@ -68,6 +77,6 @@ mod tests {
         );
         assert_eq!(agreement.outside[0][1..], ["×1.21".to_owned(), "×1.73".to_owned()]);
         rows[0].cells[1].fitted = Some("delay".to_owned());
-        assert_eq!(named(&of(&rows)).len(), 3);
+        assert_eq!(named(&Agreement::new(&rows)).len(), 3);
     }
 }

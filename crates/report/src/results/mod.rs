@@ -1,16 +1,21 @@
 //! Published and measured figures of several systems on one page: what was published, what was measured, and which of it was
-//! made to come out so.
-//!
-//! A page is gathered from outcomes once and written as Markdown or as HTML, so that both say the same.
+//! made to come out so. Markdown and HTML are written from the same sections.
 
 mod agreement;
-mod gather;
-mod html;
-pub(crate) mod markdown;
 
+use maud::html as markup;
 use narrows_model::comparison::Outcome;
+use narrows_model::prediction::Scored;
 
-use crate::figures::plural;
+use self::agreement::Agreement;
+use crate::bottleneck::bottlenecks;
+use crate::figures::{self, instant, plural};
+use crate::html::document;
+use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, Small, Table, Tone};
+use crate::sections::{changes, compared, published};
+use crate::{markdown as writer, measures};
+
+const TITLE: &str = "Published and measured";
 
 /// Source of a results page, and the page's description of itself.
 #[derive(Debug)]
@@ -23,83 +28,184 @@ pub struct Source<'a> {
 
 /// The page as Markdown. Ends with a line feed.
 pub fn markdown(source: &Source<'_>) -> String {
-    markdown::page(&gather::results(source))
+    let made = Phrase::from("Made by ").code(source.command);
+    let made = made.plain(format!("; nothing here is written by hand. Machine: {}.", machine(source.outcomes)));
+    let blocks = vec![Block::Note(made), Block::Note(marks()), Block::Table(summary(source.outcomes))];
+    let systems: Vec<Section> = source.outcomes.iter().map(system).collect();
+    format!("{}\n{}", writer::sections(&[Section::new("", TITLE, blocks)], 1), writer::sections(&systems, 2))
 }
 
 /// The page as HTML, from doctype to `</html>`; it needs nothing else.
 pub fn html(source: &Source<'_>) -> String {
-    html::page(&gather::results(source))
+    let header = markup! {
+        header.top {
+            h1 { (TITLE) }
+            p.note { (marks().text()) }
+            p.note { (machine(source.outcomes)) " · made by " code { (source.command) } }
+        }
+        "\n"
+    };
+    let first = Section::untitled(vec![Block::Table(summary(source.outcomes))]);
+    let all: Vec<Section> = std::iter::once(first).chain(source.outcomes.iter().map(system)).collect();
+    document(TITLE, &header, &all)
 }
 
-/// Everything that the page says.
-struct Results {
-    command: String,
-    machine: String,
-    systems: Vec<System>,
+/// Meaning of the marks of cells.
+fn marks() -> Phrase {
+    Phrase::from("Each cell has the ")
+        .slanted("published")
+        .plain(" figure (slanted) and the ")
+        .strong("measured")
+        .plain(" one (bold). A measured figure that is marked ")
+        .slanted("fitted")
+        .plain(" was made to come out: the parameter that it names was chosen for it, so it proves nothing. Ratios are to the ")
+        .plain("first variant, except where another one is named. ")
+        .code("narrows sensitivity")
+        .plain(" shows what they do when a fitted parameter is 20 % lower or higher.")
+}
+
+/// The machines that the runs were made on, each once.
+fn machine(outcomes: &[Outcome]) -> String {
+    let mut machines: Vec<String> = Vec::new();
+    for outcome in outcomes {
+        let text = figures::machine(&outcome.evidence.run.environment);
+        if !machines.contains(&text) {
+            machines.push(text);
+        }
+    }
+    machines.join("; ")
+}
+
+/// Number of figures that agree, a line for each system.
+fn summary(outcomes: &[Outcome]) -> Table {
+    let columns = vec![
+        Column::left("system"),
+        Column::right("figures that nothing was fitted to"),
+        Column::right("within 20 % of the published"),
+    ];
+    let row = |outcome: &Outcome| {
+        let agreement = Agreement::new(&outcome.beside);
+        let all = agreement.within + agreement.outside.len();
+        let name = Figure { is_link: true, ..Figure::new(&outcome.evidence.run.experiment) };
+        Row::new([name, Figure::new(all.to_string()), Figure::new(agreement.within.to_string())])
+    };
+    Table::new(columns, outcomes.iter().map(row).collect())
 }
 
 /// One system of the page.
-struct System {
-    name: String,
-    /// When it ran, and how long its load was beside the experiment's.
-    run: String,
-    source: String,
-    /// Bottleneck found by the team that published the figures.
-    team: String,
-    /// Variant, and the bottleneck that Narrows found.
-    found: Vec<(String, String)>,
-    variants: Vec<String>,
-    /// Variants with ratios to a variant other than the first; `None` if no variant has them.
-    bases: Option<String>,
-    rows: Vec<Row>,
-    /// Change, predicted and measured throughput, predicted and measured mean: of predictions that are to be trusted.
-    predictions: Vec<[String; 4]>,
-    /// Number of others.
-    untrusted: usize,
-    agreement: Agreement,
-}
-
-impl System {
-    /// Why there are fewer predictions than changes; empty if all are there.
-    fn left_out(&self) -> String {
-        match self.untrusted {
-            0 => String::new(),
-            count => format!(
-                "Not shown: {}, mostly because the model does not reproduce the earlier variant.",
-                plural(
-                    count,
-                    "prediction that Narrows marks as not to be trusted",
-                    "predictions that Narrows marks as not to be trusted"
-                )
-            ),
-        }
+fn system(outcome: &Outcome) -> Section {
+    let run = &outcome.evidence.run;
+    let mut blocks = Vec::new();
+    let source = measures::source(outcome).trim_end_matches('.');
+    if !source.is_empty() {
+        let length =
+            if run.time_scale == 1.0 { String::new() } else { format!(", load × {} of its length", run.time_scale) };
+        let text = format!("Published: {source}. Measured: {}{length}.", instant(run.started_ns));
+        blocks.push(Block::Note(Phrase::from(text)));
     }
+    let team = outcome.notes.published.as_ref().map(|published| &published.found).filter(|found| !found.is_empty());
+    let team = team.map(|found| Phrase::from(format!("The team found: {found}")));
+    blocks.extend(team.map(|found| Block::Paragraph(found, Tone::Plain)));
+    let found = bottlenecks(outcome).into_iter().map(|one| Row::new([one.variant.to_owned(), one.what]));
+    let columns = vec![Column::left("variant"), Column::left("Narrows found")];
+    blocks.push(Block::Table(Table::new(columns, found.collect())));
+    if !outcome.beside.is_empty() {
+        blocks.push(Block::Table(published::table(outcome)));
+    }
+    blocks.extend(measures::bases(&outcome.beside).map(|bases| Block::Note(Phrase::from(bases))));
+    blocks.push(Block::Only(Medium::Page, published::drawings(outcome)));
+    blocks.extend(predictions(outcome));
+    blocks.extend(outside(outcome));
+    Section::new(run.experiment.clone(), run.experiment.clone(), blocks)
 }
 
-/// A published figure over all variants.
-struct Row {
-    name: String,
-    cells: Vec<Cell>,
-    remark: String,
-    /// The same as bars, in HTML.
-    pairs: String,
+/// Predictions that are to be trusted, and why there are fewer of them than changes.
+fn predictions(outcome: &Outcome) -> Vec<Block> {
+    let (trusted, others): (Vec<&Scored>, Vec<&Scored>) =
+        outcome.scored.iter().partition(|scored| scored.prediction.is_trusted());
+    let row = |scored: &&Scored| {
+        let [rate, _, mean, _] = compared::cells(scored)?.map(compared::in_brief);
+        let names = Cell::from(format!("{} → {}", scored.before, scored.after));
+        Some(Row::new([names, changes(scored).into(), rate, mean]))
+    };
+    let rows: Vec<Row> = trusted.iter().filter_map(row).collect();
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        let [rate, _, mean, _] = &compared::columns()[..] else { return blocks };
+        let columns = vec![
+            Column::left("predicted from the earlier variant"),
+            Column::left("change"),
+            rate.clone(),
+            mean.clone(),
+        ];
+        blocks.push(Block::Table(Table::new(columns, rows).small(Small::Dropped)));
+    }
+    if !others.is_empty() {
+        let count = plural(
+            others.len(),
+            "prediction that Narrows marks as not to be trusted",
+            "predictions that Narrows marks as not to be trusted",
+        );
+        let text = format!("Not shown: {count}, mostly because the model does not reproduce the earlier variant.");
+        blocks.push(Block::Note(Phrase::from(text)));
+    }
+    blocks
 }
 
-/// Published and measured values as text, empty where there is no value.
-struct Cell {
-    published: String,
-    /// The published value ÷ that of another variant, mostly the first.
-    published_ratio: String,
-    measured: String,
-    measured_ratio: String,
-    /// The parameter that was chosen to reproduce the figure.
-    fitted: Option<String>,
+/// Figures that do not agree with what was published.
+fn outside(outcome: &Outcome) -> Vec<Block> {
+    let outside = Agreement::new(&outcome.beside).outside;
+    if outside.is_empty() {
+        return Vec::new();
+    }
+    let lead = format!(
+        "{} more than 20 % from the published, with the reason above where one is known:",
+        plural(outside.len(), "figure is", "figures are")
+    );
+    let item = |[name, published, measured]: &[String; 3]| Phrase::from(format!("{name}: {published} → {measured}"));
+    vec![Block::Paragraph(Phrase::from(lead), Tone::Plain), Block::Items(outside.iter().map(item).collect())]
 }
 
-/// Number of agreeing figures to which nothing was fitted.
-#[derive(Default)]
-struct Agreement {
-    within: usize,
-    /// Figure and variant, published, measured.
-    outside: Vec<[String; 3]>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::drones;
+
+    fn written(change: impl FnOnce(&mut narrows_model::comparison::Outcome)) -> String {
+        let mut outcome = drones::outcome();
+        change(&mut outcome);
+        markdown(&Source { outcomes: &[outcome], command: "narrows demo --all" })
+    }
+
+    #[test]
+    fn published_measured_and_fitted_are_told_apart() {
+        let page = written(|outcome| outcome.beside[0].cells[1].fitted = Some("store_delay".to_owned()));
+        assert!(page.starts_with("# Published and measured\n\nMade by `narrows demo --all`;"), "{page}");
+        let row = "| throughput | *19.0/s*<br>**26.0/s** | *23.0/s (×1.21)*<br>**45.0/s (×1.73)**<br>*fitted:* store\\_delay |";
+        assert!(page.contains(row), "{page}");
+        assert!(page.contains("- throughput: The article counts four minutes of one user too.\n"), "{page}");
+        assert!(page.contains("The team found: The store refuses what goes beyond its request units."), "{page}");
+        assert!(page.contains("- throughput of parallel: ×2.21 → ×2.85\n"), "{page}");
+        assert!(!page.contains("- throughput of more-throughput"), "what was fitted is not judged:\n{page}");
+    }
+
+    #[test]
+    fn texts_of_an_experiment_are_no_markup() {
+        let page = written(|outcome| outcome.beside[0].remark = "a | b\n<b>*c*".to_owned());
+        assert!(page.contains(r"- throughput: a \| b<br>&lt;b>\*c\*"), "{page}");
+    }
+
+    #[test]
+    fn the_page_marks_what_was_fitted_and_escapes_what_experiments_say() {
+        let mut outcome = drones::outcome();
+        outcome.beside[0].cells[1].fitted = Some("<delay>".to_owned());
+        let page = html(&Source { outcomes: &[outcome], command: "narrows demo --all" });
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+        assert!(
+            page.contains(
+                "<b>45.0/s</b> <small>×1.73</small><small class=\"fitted\">fitted: &lt;delay&gt;</small></td>"
+            ),
+            "{page}"
+        );
+    }
 }

@@ -8,9 +8,10 @@ use narrows_model::table::{Cell, Table};
 use narrows_model::units;
 
 use super::cells::{is_numeric, shown};
+use crate::section::Align;
 use crate::text::Style;
+use crate::text::grid::render;
 use crate::text::paint::{Paint, clean};
-use crate::text::table::{Align, render};
 
 /// The narrowest that a column is made for the sake of others.
 const COLUMN_MIN: usize = 12;

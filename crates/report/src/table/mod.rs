@@ -14,7 +14,6 @@ pub use chart::chart;
 pub use comma::csv;
 pub use json::json;
 pub use lines::text;
-pub(crate) use markdown::escaped;
 pub use markdown::markdown;
 
 #[cfg(test)]

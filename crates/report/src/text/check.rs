@@ -1,98 +1,21 @@
 //! A run beside its baseline, as text: the figures of each variant, findings that came or went, services by change.
 
-use narrows_model::baseline::{Check, FigureCheck, FindingCheck, Grade, Measure, ServiceCheck, VariantCheck};
-use narrows_model::diff::Fate;
+use narrows_model::baseline::Check;
 
-use super::paint::{Paint, clean, hanging, wrap};
-use super::table::{Align, render};
-use super::{Style, WIDTH_MIN, comparison_caveats};
-use crate::checked::{change_ns, grade, has_moved, interval, name, value};
-use crate::figures::{plural, ratio};
-
-/// Services of a variant that are listed.
-const SERVICES_MAX: usize = 5;
+use super::paint::Paint;
+use super::{Style, WIDTH_MIN, sections};
+use crate::checked;
+use crate::section::{Block, Phrase, Section, Tone};
 
 /// The text of `narrows baseline check`. Ends with a line feed.
 pub fn check(check: &Check, style: Style) -> String {
-    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
-    let lines = |text: &str, painted: &dyn Fn(&str) -> String| -> String {
-        wrap(&clean(text), width).iter().map(|line| format!("{}\n", painted(line))).collect()
-    };
-    let is_worse = check.is_worse();
-    let sentence = lines(&check.sentence, &|line| match is_worse {
-        true => paint.bold(&paint.red(line)),
-        false => paint.bold(line),
-    });
-    let caveats = comparison_caveats(&check.caveats, paint, width);
-    let head = lines(&format!("{} beside its baseline", check.run), &|line| paint.bold(line));
-    let variants = check.variants.iter().map(|variant| of_variant(variant, paint, width));
-    let sections: Vec<String> = std::iter::once(head).chain(variants).chain([caveats, sentence]).collect();
-    sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n")
-}
-
-fn of_variant(variant: &VariantCheck, paint: Paint, width: usize) -> String {
-    let (before, after) = variant.trials;
-    let trials = |n: u32| plural(n as usize, "trial", "trials");
-    let title = format!("{} · {} before, {} now\n", clean(&variant.variant), trials(before), trials(after));
-    let parts = [
-        paint.dim(title.trim_end()) + "\n",
-        figures(&variant.figures, paint, width),
-        findings(&variant.findings, paint, width),
-        services(&variant.services, paint, width),
-    ];
-    parts.concat()
-}
-
-fn figures(figures: &[FigureCheck], paint: Paint, width: usize) -> String {
-    let columns = [("", Align::Left), ("before", Align::Right), ("now", Align::Right), ("change", Align::Right)];
-    let more = [("interval", Align::Left), ("", Align::Left)];
-    let header: Vec<(String, Align)> =
-        columns.into_iter().chain(more).map(|(name, align)| (name.to_owned(), align)).collect();
-    // Of operations, only those that changed: a run may have many.
-    let is_shown = |figure: &&FigureCheck| !matches!(figure.measure, Measure::Operation { .. }) || has_moved(figure);
-    let row = |figure: &FigureCheck| {
-        let change = if figure.measure == Measure::Errors { String::new() } else { ratio(figure.ratio()) };
-        let (before, now) = (value(figure, figure.before), value(figure, figure.after));
-        vec![clean(&name(figure)), before, now, change, interval(figure), grade(figure.grade).to_owned()]
-    };
-    let rows: Vec<Vec<String>> = figures.iter().filter(is_shown).map(row).collect();
-    let left_out = figures.len() - rows.len();
-    let same = match left_out {
-        0 => String::new(),
-        n => format!("{}\n", paint.dim(&format!("{} not shown to differ", plural(n, "operation", "operations")))),
-    };
-    let is_worse = figures.iter().any(|figure| figure.grade == Grade::Worse);
-    let table = render(&header, &rows, paint, width);
-    let worse = grade(Grade::Worse);
-    let table = if is_worse { table.replace(worse, &paint.red(worse)) } else { table };
-    table + &same
-}
-
-fn findings(findings: &[FindingCheck], paint: Paint, width: usize) -> String {
-    let line = |one: &FindingCheck| {
-        let text = match (&one.title, &one.finding.operation) {
-            (Some(title), _) => format!("{}: {title}", one.finding.kind),
-            (None, Some(operation)) => format!("{}: {} {operation}", one.finding.kind, one.finding.resource),
-            (None, None) => format!("{}: {}", one.finding.kind, one.finding.resource),
-        };
-        match one.fate {
-            Fate::Vanished => hanging("- vanished ", &paint.green("- vanished "), &text, 0, width),
-            _ => hanging("+ appeared ", &paint.red("+ appeared "), &text, 0, width),
-        }
-    };
-    findings.iter().map(line).collect()
-}
-
-fn services(services: &[ServiceCheck], paint: Paint, width: usize) -> String {
-    let header =
-        [("service", Align::Left), ("of each request", Align::Right), ("now", Align::Right), ("change", Align::Right)]
-            .map(|(name, align)| (name.to_owned(), align));
-    let row = |one: &ServiceCheck| {
-        let shown = narrows_model::units::duration;
-        vec![clean(&one.service), shown(one.before_ns), shown(one.after_ns), change_ns(one.after_ns - one.before_ns)]
-    };
-    let rows: Vec<Vec<String>> = services.iter().take(SERVICES_MAX).map(row).collect();
-    if rows.is_empty() { String::new() } else { format!("\n{}", render(&header, &rows, paint, width)) }
+    let tone = if check.is_worse() { Tone::Bad } else { Tone::Strong };
+    let head = Block::Heading(Phrase::from(format!("{} beside its baseline", check.run)));
+    let mut all = vec![Section::untitled(vec![head])];
+    all.extend(check.variants.iter().map(checked::variant));
+    all.push(checked::caveats(&check.caveats));
+    all.push(Section::untitled(vec![Block::Paragraph(Phrase::from(&check.sentence), tone)]));
+    sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 #[cfg(test)]

@@ -9,35 +9,28 @@ use narrows_model::diff::{
 use narrows_model::finding::Finding;
 use narrows_model::units;
 
-use super::paint::{Paint, clean, hanging, wrap};
-use super::table::{Align, render};
-use super::{Style, WIDTH_MIN, comparison_caveats};
+use super::paint::Paint;
+use super::{Style, WIDTH_MIN, sections};
+use crate::checked::caveats;
 use crate::figures::{change, interval, number, plural};
+use crate::section::{Block, Column as TableColumn, Line, Phrase, Row, Section, Table, Tone};
 
 /// The text of `narrows diff`. Ends with a line feed.
 pub fn diff(diff: &Diff, style: Style) -> String {
-    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
-    let sections = [
-        header(diff, paint, width),
-        requests(diff, width),
-        services(&diff.services, paint, width),
-        messages(&diff.services, paint, width),
-        operations(&diff.operations, paint, width),
-        calls(&diff.operations, paint, width),
-        findings(&diff.findings, paint, width),
-        comparison_caveats(&diff.caveats, paint, width),
-        lines(&diff.sentence, width, |line| paint.bold(line)),
+    let title = format!("{} → {}", diff.before, diff.after);
+    let sentence = Block::Paragraph(Phrase::from(&diff.sentence), Tone::Strong);
+    let all = [
+        Section::untitled(vec![Block::Heading(Phrase::from(title))]),
+        Section::untitled(requests(diff).into_iter().collect()),
+        Section::untitled(services(&diff.services)),
+        Section::untitled(messages(&diff.services)),
+        Section::untitled(operations(&diff.operations)),
+        Section::untitled(calls(&diff.operations)),
+        Section::untitled(findings(&diff.findings)),
+        caveats(&diff.caveats),
+        Section::untitled(vec![sentence]),
     ];
-    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    sections.join("\n")
-}
-
-fn lines(text: &str, width: usize, painted: impl Fn(&str) -> String) -> String {
-    wrap(&clean(text), width).iter().map(|line| format!("{}\n", painted(line))).collect()
-}
-
-fn header(diff: &Diff, paint: Paint, width: usize) -> String {
-    lines(&format!("{} → {}", diff.before, diff.after), width, |line| paint.bold(line))
+    sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 fn fate(fate: Fate) -> &'static str {
@@ -49,18 +42,14 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-/// Number of items left out because they are the same.
-fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
-    if count == 0 {
-        String::new()
-    } else {
-        format!("{}\n", paint.dim(&format!("{} the same", plural(count, one, many))))
-    }
+/// Number of items left out because they are the same; `None` without such items.
+fn unchanged(count: usize, one: &str, many: &str) -> Option<Block> {
+    (count > 0).then(|| Block::Note(Phrase::from(format!("{} the same", plural(count, one, many)))))
 }
 
 /// The compared requests that begin traces, as a sentence.
-fn requests(diff: &Diff, width: usize) -> String {
-    let Some(RequestsDiff { count, latency_ns }) = diff.requests else { return String::new() };
+fn requests(diff: &Diff) -> Option<Block> {
+    let RequestsDiff { count, latency_ns } = diff.requests?;
     let traced = |count: f64| units::count(count.round() as u64);
     let text = format!(
         "Requests that begin traces take {} on average ({} and {} compared).",
@@ -68,19 +57,23 @@ fn requests(diff: &Diff, width: usize) -> String {
         traced(count.0),
         traced(count.1)
     );
-    lines(&text, width, str::to_owned)
+    Some(Block::Paragraph(Phrase::from(text), Tone::Plain))
 }
 
-fn services(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
+fn services(services: &[ServiceDiff]) -> Vec<Block> {
     let columns: Vec<Column> =
         COLUMNS.into_iter().filter(|column| services.iter().any(|one| (column.has)(one))).collect();
     let header: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let is_shown = |service: &&ServiceDiff| service.role != ServiceRole::Unchanged || !service.logs.is_empty();
     let shown: Vec<&ServiceDiff> = services.iter().filter(is_shown).collect();
-    let row = |service: &&ServiceDiff| columns.iter().map(|column| (column.cell)(service)).collect();
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-    let same = unchanged(services.len() - rows.len(), "service", "services", paint);
-    table(&header, &rows, paint, width) + &same + &examples(&shown, width)
+    let rows: Vec<Row> =
+        shown.iter().map(|service| Row::new(columns.iter().map(|column| (column.cell)(service)))).collect();
+    let same = unchanged(services.len() - rows.len(), "service", "services");
+    let examples = shown.iter().filter_map(|service| Some((&service.service, service.example.as_ref()?)));
+    let examples = examples
+        .map(|(service, trace)| Phrase::from(format!("Example of {service}: trace {trace}.")))
+        .map(|text| Block::Paragraph(text, Tone::Plain));
+    table(&header, rows).into_iter().chain(same).chain(examples).collect()
 }
 
 /// A column of the table of services, which is left out when no service has it.
@@ -92,7 +85,7 @@ struct Column {
 }
 
 const COLUMNS: [Column; 10] = [
-    Column { name: "service", has: |_| true, cell: |one| clean(&one.service) },
+    Column { name: "service", has: |_| true, cell: |one| one.service.clone() },
     Column { name: "", has: |_| true, cell: |one| role(one.role).to_owned() },
     Column { name: "of each request", has: |_| true, cell: |one| pair((one.before_ns, one.after_ns), units::duration) },
     Column { name: "change", has: |_| true, cell: change_of },
@@ -122,7 +115,7 @@ const COLUMNS: [Column; 10] = [
         has: |one| one.calls.is_some(),
         cell: |one| {
             let of = |(callee, old, new): &(String, f64, f64)| format!("{callee} {} → {}", number(*old), number(*new));
-            one.calls.as_ref().map_or_else(String::new, |calls| clean(&of(calls)))
+            one.calls.as_ref().map_or_else(String::new, of)
         },
     },
 ];
@@ -163,96 +156,81 @@ fn change_of(service: &ServiceDiff) -> String {
     }
 }
 
-fn examples(services: &[&ServiceDiff], width: usize) -> String {
-    let with_example = services.iter().filter_map(|service| Some((&service.service, service.example.as_ref()?)));
-    let text = |(service, trace): (&String, &String)| format!("Example of {service}: trace {trace}.");
-    with_example.map(|one| lines(&text(one), width, str::to_owned)).collect()
-}
-
 /// Kinds of error messages that are new or became more frequent.
-fn messages(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
+fn messages(services: &[ServiceDiff]) -> Vec<Block> {
     let header = ["error messages", "", "before", "after"];
-    let all = services.iter().flat_map(|service| service.logs.iter().map(move |kind| (service, kind)));
-    let row = |(service, kind): (&ServiceDiff, &LogDiff)| {
+    let row = |service: &ServiceDiff, kind: &LogDiff| {
         let growth = kind.growth.map_or_else(|| "new".to_owned(), |growth| format!("×{}", number(growth)));
-        vec![
-            clean(&format!("{}: {}", service.service, kind.template)),
-            growth,
-            units::count(kind.before),
-            units::count(kind.after),
-        ]
+        let name = format!("{}: {}", service.service, kind.template);
+        Row::new([name, growth, units::count(kind.before), units::count(kind.after)])
     };
-    table(&header, &all.map(row).collect::<Vec<_>>(), paint, width)
+    let rows = services.iter().flat_map(|service| service.logs.iter().map(move |kind| row(service, kind)));
+    table(&header, rows.collect()).into_iter().collect()
 }
 
-fn operations(operations: &[OperationDiff], paint: Paint, width: usize) -> String {
+fn operations(operations: &[OperationDiff]) -> Vec<Block> {
     let header = ["operation", "", "mean before", "mean after", "change"];
     let changed = operations.iter().filter(|operation| operation.fate != Fate::Same);
-    let rows: Vec<Vec<String>> = changed.map(operation_row).collect();
-    let same = operations.len() - rows.len();
-    table(&header, &rows, paint, width) + &unchanged(same, "operation", "operations", paint)
+    let rows: Vec<Row> = changed.map(operation_row).collect();
+    let same = unchanged(operations.len() - rows.len(), "operation", "operations");
+    table(&header, rows).into_iter().chain(same).collect()
 }
 
-fn operation_row(operation: &OperationDiff) -> Vec<String> {
-    let mean = |ns: Option<f64>| ns.map_or_else(|| "–".to_owned(), units::duration);
+fn operation_row(operation: &OperationDiff) -> Row {
+    let mean = |ns: Option<f64>| ns.map_or_else(absent, units::duration);
     let changed = operation.mean.as_ref().map(|mean| format!("{} ({})", change(mean), interval(mean)));
-    vec![
-        clean(&format!("{} {}", operation.service, operation.name)),
-        fate(operation.fate).into(),
+    Row::new([
+        format!("{} {}", operation.service, operation.name),
+        fate(operation.fate).to_owned(),
         mean(operation.before_ns),
         mean(operation.after_ns),
         changed.unwrap_or_default(),
-    ]
+    ])
 }
 
-fn calls(operations: &[OperationDiff], paint: Paint, width: usize) -> String {
+fn calls(operations: &[OperationDiff]) -> Vec<Block> {
     let header = ["calls of an operation", "", "each before", "each after"];
     let all = || operations.iter().flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
-    let rows: Vec<Vec<String>> = all().filter(|(_, call)| call.fate != Fate::Same).map(call_row).collect();
-    let same = all().count() - rows.len();
-    table(&header, &rows, paint, width) + &unchanged(same, "kind of call", "kinds of calls", paint)
+    let changed = all().filter(|(_, call)| call.fate != Fate::Same);
+    let rows: Vec<Row> = changed.map(|(operation, call)| call_row(operation, call)).collect();
+    let same = unchanged(all().count() - rows.len(), "kind of call", "kinds of calls");
+    table(&header, rows).into_iter().chain(same).collect()
 }
 
-fn call_row((operation, call): (&OperationDiff, &CallDiff)) -> Vec<String> {
-    let each = |calls: Option<f64>| calls.map_or_else(|| "–".to_owned(), number);
-    vec![
-        clean(&format!("{} → {} {}", operation.name, call.target, call.name)),
-        fate(call.fate).into(),
-        each(call.before),
-        each(call.after),
-    ]
+fn call_row(operation: &OperationDiff, call: &CallDiff) -> Row {
+    let each = |calls: Option<f64>| calls.map_or_else(absent, number);
+    let name = format!("{} → {} {}", operation.name, call.target, call.name);
+    Row::new([name, fate(call.fate).to_owned(), each(call.before), each(call.after)])
 }
 
-/// Two texts first, then numbers.
-fn table(header: &[&str], rows: &[Vec<String>], paint: Paint, width: usize) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let align = |at: usize| if at < 2 { Align::Left } else { Align::Right };
-    let header: Vec<_> = header.iter().enumerate().map(|(at, name)| ((*name).to_owned(), align(at))).collect();
-    render(&header, rows, paint, width)
+/// Two texts first, then numbers; `None` without rows.
+fn table(header: &[&str], rows: Vec<Row>) -> Option<Block> {
+    let column = |(at, name): (usize, &&str)| if at < 2 { TableColumn::left(*name) } else { TableColumn::right(*name) };
+    let columns = header.iter().enumerate().map(column).collect();
+    (!rows.is_empty()).then(|| Block::Table(Table::new(columns, rows)))
 }
 
-fn findings(findings: &[FindingDiff], paint: Paint, width: usize) -> String {
+fn findings(findings: &[FindingDiff]) -> Vec<Block> {
     let changed: Vec<&FindingDiff> = findings.iter().filter(|finding| finding.fate != Fate::Same).collect();
-    let out: String = changed.iter().map(|finding| one(finding, paint, width)).collect();
-    out + &unchanged(findings.len() - changed.len(), "finding", "findings", paint)
+    let same = unchanged(findings.len() - changed.len(), "finding", "findings");
+    let lines: Vec<Line> = changed.into_iter().filter_map(one).collect();
+    let lines = (!lines.is_empty()).then_some(Block::Lines(lines));
+    lines.into_iter().chain(same).collect()
 }
 
-fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
-    let Some(shown) = finding.after.as_ref().or(finding.before.as_ref()) else { return String::new() };
-    let mark = match finding.fate {
-        Fate::Appeared => paint.red("+ appeared"),
-        Fate::Vanished => paint.green("- vanished"),
-        Fate::Changed | Fate::Same => paint.yellow("~ changed "),
+fn one(finding: &FindingDiff) -> Option<Line> {
+    let shown = finding.after.as_ref().or(finding.before.as_ref())?;
+    let (label, tone) = match finding.fate {
+        Fate::Appeared => ("+ appeared", Tone::Bad),
+        Fate::Vanished => ("- vanished", Tone::Good),
+        Fate::Changed | Fate::Same => ("~ changed", Tone::Doubtful),
     };
     let share = |side: &Option<Finding>| side.as_ref().map(|finding| units::percent(finding.cost_share));
     let cost = match (share(&finding.before), share(&finding.after)) {
         (Some(before), Some(after)) => format!("{before} → {after} {}", shown.cost_of()),
         (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), shown.cost_of()),
     };
-    let text = format!("{}: {} ({cost})", shown.kind(), shown.title());
-    hanging("~ changed ", &mark, &clean(&text), 0, width)
+    Some(Line::new(label, shown.kind().to_string(), format!("{} ({cost})", shown.title())).tone(tone))
 }
 
 #[cfg(test)]

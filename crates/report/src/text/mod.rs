@@ -3,45 +3,32 @@
 //! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
-mod brief;
+mod blocks;
 mod check;
 mod diff;
-mod findings;
-mod limits;
-mod load;
+mod finding;
+pub(crate) mod grid;
 mod load_summary;
-mod operations;
 pub(crate) mod paint;
 mod prediction;
 mod proof;
-mod published;
-mod scored;
-mod spent;
-pub(crate) mod table;
-mod threads;
 mod thresholds;
-mod used;
 
-use narrows_diagnose::words::comparison_caveat;
-use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
-use narrows_model::run::{Run, RunState, TrialState, Verdict};
-use narrows_model::units;
 
-pub use brief::brief;
 pub use check::check;
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use prediction::predictions;
 pub use proof::proof;
-pub(crate) use scored::changes as scored_changes;
 pub use thresholds::thresholds;
 
-use crate::caveats::Caveat;
-use crate::figures::{instant, plural};
-use crate::unfinished::until_then;
+pub(crate) use blocks::sections;
 pub use paint::SEQUENCES;
-use paint::{Paint, clean, hanging, wrap};
+use paint::{Paint, clean, wrap};
+
+use crate::section::{Block, Phrase, Section, Tone};
+use crate::sections::{self as of_run, Context};
 
 /// Narrower than this nothing is laid out; the text is then wider than requested.
 const WIDTH_MIN: usize = 40;
@@ -66,141 +53,45 @@ pub enum Color {
 
 /// The text a run ends with. Ends with a line feed.
 pub fn outcome(outcome: &Outcome, style: Style) -> String {
-    let width = style.width.max(WIDTH_MIN);
-    let paint = Paint(style.color);
-    join([
-        header(outcome, paint, width),
-        table::variants(&outcome.comparison, paint, width),
-        load::all(outcome, paint, width),
-        limits::all(outcome, paint, width),
-        published::parameters(outcome, paint, width),
-        table::objectives(outcome, paint, width),
-        operations::all(outcome, paint, width),
-        used::all(outcome, paint, width),
-        spent::all(outcome, paint, width),
-        threads::all(outcome, paint, width),
-        published::beside(outcome, paint, width),
-        validity(outcome, paint, width),
-        scored::all(outcome, paint, width),
-        findings::all(outcome, paint, width),
-        caveats(outcome, paint, width),
-        sentence(outcome, paint, width),
-    ])
+    let last = Block::Paragraph(Phrase::from(outcome.sentence.as_str()), Tone::Strong);
+    framed(outcome, of_run::all(&Context::for_terminal(outcome)), last, style)
 }
 
-/// The sections that are not empty, with an empty line between them.
-fn join<const N: usize>(sections: [String; N]) -> String {
-    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    sections.join("\n")
+/// A run on two screens: the story of its variants, and published figures beside the measured ones. Ends with a line feed.
+pub fn brief(outcome: &Outcome, style: Style) -> String {
+    let headline = of_run::head(outcome).headline;
+    let text = if headline.is_empty() { outcome.sentence.clone() } else { headline };
+    let last = Block::Paragraph(Phrase::from(text), Tone::Strong);
+    framed(outcome, of_run::brief(&Context::for_terminal(outcome)), last, style)
 }
 
-/// Each objective of each variant; empty where an experiment has none.
+/// Sections below the head of a run, and a last block, where the eye rests when the terminal stops scrolling.
+fn framed(outcome: &Outcome, mut all: Vec<Section>, last: Block, style: Style) -> String {
+    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
+    all.push(Section::untitled(vec![last]));
+    format!("{}\n{}", header(outcome, paint, width), sections(&all, paint, width))
+}
+
+/// Each objective of each variant; empty if the experiment has none.
 pub fn objectives(outcome: &Outcome, style: Style) -> String {
-    table::objectives(outcome, Paint(style.color), style.width.max(WIDTH_MIN))
+    let section = of_run::objectives(&Context::for_terminal(outcome));
+    sections(&[section], Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let run = &outcome.evidence.run;
-    let mut facts = vec![trials(outcome)];
-    if run.time_scale != 1.0 {
-        facts.push(format!("time scale {}", run.time_scale));
-    }
-    facts.push(instant(run.started_ns));
-    facts.push(format!("run {}", run.id));
-    let machine = &run.environment;
-    let machine = [
-        machine.cpu_model.clone(),
-        plural(machine.cores as usize, "core", "cores"),
-        units::bytes(machine.memory_bytes as f64),
-        machine.kernel.clone(),
-    ];
-    let mut out = format!("{} · {}\n", paint.bold(&clean(&run.experiment)), state(run, paint));
-    for line in [facts.join(" · "), machine.join(" · ")] {
+    let head = of_run::head(outcome);
+    let (state, tone) = head.state;
+    let mut out = format!("{} · {}\n", paint.bold(&clean(&head.title)), paint.tone(tone, state));
+    for line in [head.facts, head.machine] {
         wrap(&clean(&line), width).iter().for_each(|line| out += &format!("{}\n", paint.dim(line)));
     }
-    out + &progress(outcome, width)
-}
-
-fn trials(outcome: &Outcome) -> String {
-    let trials = outcome.evidence.trials.len();
-    // A comparison may end before its last planned pair.
-    let made = outcome.evidence.trials.iter().map(|trial| trial.trial.repetition).max().unwrap_or(0);
-    match outcome.evidence.run.repetitions {
-        0 | 1 => plural(trials, "trial", "trials"),
-        n if made < n => {
-            format!("{} ({made} of at most {n} repetitions of each variant)", plural(trials, "trial", "trials"))
-        }
-        n => format!("{} ({n} repetitions of each variant)", plural(trials, "trial", "trials")),
-    }
-}
-
-fn state(run: &Run, paint: Paint) -> String {
-    match run.state {
-        RunState::Complete => paint.green("complete"),
-        RunState::Running => paint.yellow("running"),
-        RunState::Interrupted => paint.yellow("interrupted"),
-        RunState::Failed => paint.red("failed"),
-    }
-}
-
-/// Lists finished and unfinished trials, unless all are finished.
-fn progress(outcome: &Outcome, width: usize) -> String {
-    let states = [
-        (TrialState::Done, "done"),
-        (TrialState::Running, "running"),
-        (TrialState::Interrupted, "cut short"),
-        (TrialState::Failed, "failed"),
-        (TrialState::Planned, "not begun"),
-    ];
-    let trials = || outcome.evidence.trials.iter().map(|evidence| &evidence.trial);
-    if outcome.evidence.run.state == RunState::Complete && trials().all(|trial| trial.state == TrialState::Done) {
-        return String::new();
-    }
-    let mut out = String::new();
-    for (state, word) in states {
-        let labels: Vec<String> = trials().filter(|trial| trial.state == state).map(|trial| trial.label()).collect();
-        if !labels.is_empty() {
-            out += &hanging(word, word, &labels.join(", "), 0, width);
-        }
-    }
-    for evidence in &outcome.evidence.trials {
-        for text in evidence.trial.error.iter().chain(&until_then(evidence)) {
-            out += &hanging("", "", &format!("{}: {text}", evidence.trial.label()), 0, width);
-        }
-    }
     out
 }
 
-/// The generator's doubts about its own numbers, in words.
-fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let mut out = String::new();
-    for trial in outcome.evidence.trials.iter().map(|evidence| &evidence.trial) {
-        let (word, painted) = match trial.validity.verdict {
-            Verdict::Valid => continue,
-            Verdict::Doubtful => ("doubtful", paint.yellow("doubtful")),
-            Verdict::Invalid => ("INVALID", paint.red("INVALID")),
-        };
-        let reasons = trial.validity.reasons.join(" ");
-        out += &hanging(word, &painted, &format!("{}: {reasons}", trial.label()), 0, width);
-    }
-    out
-}
-
-fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let lines =
-        |one: Caveat| hanging("caveat", &paint.dim("caveat"), &format!("{}: {}", one.labels, one.describe()), 0, width);
-    crate::caveats::caveats(outcome).into_iter().map(lines).collect()
-}
-
-/// Limits of a comparison, one caveat each.
-fn comparison_caveats(caveats: &[ComparisonCaveat], paint: Paint, width: usize) -> String {
-    let lines =
-        |one: &ComparisonCaveat| hanging("caveat", &paint.yellow("caveat"), &clean(&comparison_caveat(one)), 0, width);
-    caveats.iter().map(lines).collect()
-}
-
-fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    wrap(&clean(&outcome.sentence), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect()
+/// A section without colours.
+#[cfg(test)]
+pub(crate) fn plain(section: &Section, width: usize) -> String {
+    sections(std::slice::from_ref(section), Paint(Color::Never), width)
 }
 
 #[cfg(test)]
@@ -208,9 +99,22 @@ mod tests {
     use super::*;
     use crate::fixture;
     use narrows_model::finding::Evidence;
+    use narrows_model::run::{RunState, TrialState};
 
     fn at(width: usize) -> Style {
         Style { width, color: Color::Never }
+    }
+
+    #[test]
+    fn a_run_in_brief_fits_on_two_screens_and_names_every_bottleneck() {
+        let outcome = fixture::drones::outcome();
+        let text = brief(&outcome, at(100));
+        assert!(text.lines().count() <= 80, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        for name in outcome.comparison.variants.iter().map(|variant| &variant.variant) {
+            assert!(text.matches(name.as_str()).count() >= 2, "{text}");
+        }
+        assert!(!text.contains("remark ") && text.contains("published → measured"), "{text}");
     }
 
     #[test]
@@ -220,16 +124,25 @@ mod tests {
         2 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
         AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
 
-        variant     rate     mean      p50      p95      p99  errors  CPU/req
-        ─────────────────────────────────────────────────────────────────────
-        as-is      245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
-        fixed    1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms       0  1.49 ms
+        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
+
+        variant                throughput          mean                bottleneck
+        ────────────────────────────────────────────────────────────────────────────────────────────────
+        as-is                    245/s ██▍         32.1 ms ██████████  GET /orders fetches rows one at a
+                                                                       time: 24 similar queries in each
+                                                                       request
+        fixed                  1,020/s ██████████  7.89 ms ██▌         –
+          joined false → true
+
+        variant     rate     mean      p50      p95      p99      errors  CPU/req
+        ─────────────────────────────────────────────────────────────────────────
+        as-is      245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms  8 (0.05 %)  7.43 ms
+        fixed    1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms           0  1.49 ms
 
         variant  rate vs as-is            mean vs as-is
         ──────────────────────────────────────────────────────
         fixed    +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
-
-        measured once: every variant. Intervals assume a spread between trials; `--repeat 3` measures it.
+        measured once: every variant. Intervals assume a spread between trials; --repeat 3 measures it.
 
         errors      as-is: 8 status
 
@@ -239,8 +152,6 @@ mod tests {
         as-is    error_rate == 0  0.1 %     ✗
         fixed    p95 < 20ms       13.9 ms   ✓
         fixed    error_rate == 0  0 %       ✓
-
-        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
 
         as-is: 2 findings
 
@@ -317,6 +228,18 @@ mod tests {
         4 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
         AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
 
+        variant                  throughput         mean                bottleneck
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        baseline                 26.0/s ██▋          672 ms ██████████  azure.cosmosdb rejects 15 % of the
+                                                                        calls of GET
+                                                                        /api/dronedeliveries/utilization,
+                                                                        which then wait and retry
+        more-throughput          45.0/s ████▌        572 ms ████████▌   –
+          throughput 900 → 2500
+        parallel                 74.0/s ███████▌     218 ms ███▎        –
+        partition-key            99.0/s ██████████  40.0 ms ▋           drone-scheduler uses up its CPU
+                                                                        limit: 92 % of 1 core
+
         variant            rate     mean      p50      p95     p99  errors  CPU/req
         ───────────────────────────────────────────────────────────────────────────
         baseline         26.0/s   672 ms   268 ms   1.47 s  2.74 s       0  34.6 ms
@@ -329,13 +252,14 @@ mod tests {
         more-throughput  +73 % (+71 to +75 %)     −15 % (−17 to −13 %)
         parallel         +185 % (+183 to +187 %)  −68 % (−70 to −66 %)
         partition-key    +281 % (+279 to +283 %)  −94 % (−96 to −92 %)
+        measured once: every variant. Intervals assume a spread between trials; --repeat 3 measures it.
 
-        measured once: every variant. Intervals assume a spread between trials; `--repeat 3` measures it.
-
-        throughput 900: What the article provisions for test 1; nine partitions share it, 100 each.
-        cpu_limit 1: A node of the cluster has 2 vCPU; here all services share two cores.
-        documents 20000: In place of 14 million: a query finds one document either way, and what an empty
-          page costs does not depend on how many there are.
+        parameter   value  reason
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        throughput  900    What the article provisions for test 1; nine partitions share it, 100 each.
+        cpu_limit   1      A node of the cluster has 2 vCPU; here all services share two cores.
+        documents   20000  In place of 14 million: a query finds one document either way, and what an empty
+                           page costs does not depend on how many there are.
 
         drone-scheduler GET /api/dronedeliveries/utilization, calls to azure.cosmosdb
         variant          completed     mean      p50      p95     p99  calls/op  attempts/op    429  RU/op
@@ -403,7 +327,6 @@ mod tests {
                        for each request: 7.67 ms
            try         Take work out of the request in drone-scheduler first; then raise its limit of 1 core
                        or add a replica.
-
         Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.
 
         A query that names its partition lets partition-key handle 3.2 times as many requests as baseline,
@@ -422,12 +345,14 @@ mod tests {
         orders · interrupted
         2 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
         AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
+
         done        as-is
         not begun   fixed
+        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
 
-        variant   rate     mean      p50      p95      p99  errors  CPU/req
-        ───────────────────────────────────────────────────────────────────
-        as-is    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
+        variant   rate     mean      p50      p95      p99      errors  CPU/req
+        ───────────────────────────────────────────────────────────────────────
+        as-is    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms  8 (0.05 %)  7.43 ms
 
         errors      as-is: 8 status
 
@@ -437,8 +362,6 @@ mod tests {
         as-is    error_rate == 0  0.1 %     ✗
         fixed    p95 < 20ms       13.9 ms   ✓
         fixed    error_rate == 0  0 %       ✓
-
-        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
 
         as-is: 1 finding
 

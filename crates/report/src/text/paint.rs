@@ -6,6 +6,7 @@
 use narrows_model::printable;
 
 use super::Color;
+use crate::section::Tone;
 
 /// Every control sequence that this module puts around text (ECMA-48, "Select graphic rendition").
 pub const SEQUENCES: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
@@ -33,6 +34,18 @@ impl Paint {
 
     pub(super) fn yellow(self, text: &str) -> String {
         self.around("33", text)
+    }
+
+    /// Text in the colour of its meaning.
+    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
+        match tone {
+            Tone::Plain => text.to_owned(),
+            Tone::Soft => self.dim(text),
+            Tone::Strong => self.bold(text),
+            Tone::Good => self.green(text),
+            Tone::Bad => self.red(text),
+            Tone::Doubtful => self.yellow(text),
+        }
     }
 
     fn around(self, code: &str, text: &str) -> String {

@@ -6,33 +6,33 @@ use narrows_model::units;
 
 use crate::figures::ratio;
 
-use super::paint::{Paint, clean, hanging, wrap};
-use super::table::{Align, render};
-use super::{Style, WIDTH_MIN};
+use super::paint::Paint;
+use super::{Style, WIDTH_MIN, sections};
+use crate::section::{Block, Column, Line, Phrase, Row, Section, Table, Tone};
+use crate::sections::names;
 
 /// Said in place of a limit that is not known.
 const NONE: &str = "–";
 
 /// The text of `narrows predict` for one trial. Ends with a line feed.
 pub fn predictions(predictions: &Predictions, style: Style) -> String {
-    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
-    let sections = [
-        format!("{}\n", paint.bold(&clean(&predictions.trial))),
-        changes(&predictions.predictions, paint, width),
-        levels(&predictions.predictions, paint, width),
-        measured(&predictions.predictions, paint, width),
-        notes(predictions, paint, width),
-        wrap(&clean(&predictions.sentence), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect(),
-    ];
-    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    sections.join("\n")
+    let all = &predictions.predictions;
+    let tables = [changes(all), levels(all), measured(all)];
+    let mut blocks = vec![vec![Block::Heading(Phrase::from(&predictions.trial))]];
+    blocks.extend(tables.into_iter().map(|table| vec![Block::Table(table)]));
+    blocks.push(vec![Block::Lines(notes(predictions))]);
+    blocks.push(vec![Block::Paragraph(Phrase::from(&predictions.sentence), Tone::Strong)]);
+    let all: Vec<Section> = blocks.into_iter().map(Section::untitled).collect();
+    sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 /// The changes beside the system as it is.
-fn changes(predictions: &[Prediction], paint: Paint, width: usize) -> String {
-    let Some(first) = predictions.first() else { return String::new() };
-    let header = header(&["change", "rate", "90 %", "mean", "90 %", "p95", "then limited by"]);
-    let as_it_is = vec![
+fn changes(predictions: &[Prediction]) -> Table {
+    let Some(first) = predictions.first() else { return Table::default() };
+    let mut columns = vec![Column::left("change")];
+    columns.extend(["rate", "90 %", "mean", "90 %", "p95"].map(Column::right));
+    columns.push(Column::left("then limited by"));
+    let as_it_is = Row::new([
         "as it is".to_owned(),
         units::rate(first.now.rate),
         String::new(),
@@ -40,89 +40,88 @@ fn changes(predictions: &[Prediction], paint: Paint, width: usize) -> String {
         String::new(),
         units::duration(first.now.p95_ns),
         limit(first.limit_now.as_ref()),
-    ];
-    let row = |(at, one): (usize, &Prediction)| {
-        vec![
-            format!(
-                "{}{}{}",
-                number(at, predictions.len()),
-                names(one),
-                if one.is_trusted() { "" } else { " (not to be trusted)" }
-            ),
+    ]);
+    let row = |at: usize, one: &Prediction| {
+        let trust = if one.is_trusted() { "" } else { " (not to be trusted)" };
+        Row::new([
+            format!("{}{}{trust}", number(at, predictions.len()), names(one)),
             units::rate(one.after.rate.value),
             interval(one.after.rate, units::rate),
             units::duration(one.after.mean_ns.value),
             interval(one.after.mean_ns, units::duration),
             units::duration(one.after.p95_ns.value),
             limit(one.limit_after.as_ref()),
-        ]
+        ])
     };
-    let rows: Vec<Vec<String>> = std::iter::once(as_it_is).chain(predictions.iter().enumerate().map(row)).collect();
-    render(&header, &rows, paint, width)
+    let rows = predictions.iter().enumerate().map(|(at, one)| row(at, one));
+    Table::new(columns, std::iter::once(as_it_is).chain(rows).collect())
 }
 
 /// The levels of the load; only of a single change, for which there is room.
-fn levels(predictions: &[Prediction], paint: Paint, width: usize) -> String {
-    let [one] = predictions else { return String::new() };
-    let header = header(&["load", "rate", "predicted", "mean", "predicted", "p95", "predicted"]);
+fn levels(predictions: &[Prediction]) -> Table {
+    let [one] = predictions else { return Table::default() };
+    let mut columns = vec![Column::left("load")];
+    columns.extend(["rate", "predicted", "mean", "predicted", "p95", "predicted"].map(Column::right));
     let row = |level: &LevelForecast| {
         let now = |of: fn(&narrows_model::prediction::Figures) -> String| {
             level.now.as_ref().map_or_else(|| NONE.to_owned(), of)
         };
-        vec![
-            clean(&level.label),
+        Row::new([
+            level.label.clone(),
             now(|now| units::rate(now.rate)),
             units::rate(level.after.rate.value),
             now(|now| units::duration(now.mean_ns)),
             units::duration(level.after.mean_ns.value),
             now(|now| units::duration(now.p95_ns)),
             units::duration(level.after.p95_ns.value),
-        ]
+        ])
     };
-    render(&header, &one.levels.iter().map(row).collect::<Vec<_>>(), paint, width)
+    Table::new(columns, one.levels.iter().map(row).collect())
+}
+
+/// A figure, predicted and measured.
+struct Compared {
+    name: String,
+    figure: &'static str,
+    predicted: Estimate,
+    measured: f64,
+    written: fn(f64) -> String,
 }
 
 /// Measured and predicted effects of each change.
-fn measured(predictions: &[Prediction], paint: Paint, width: usize) -> String {
+fn measured(predictions: &[Prediction]) -> Table {
     let compared = predictions.iter().enumerate().filter_map(|(at, one)| Some((at, one, one.measured.as_ref()?)));
-    let rows: Vec<Vec<String>> = compared
-        .flat_map(|(at, one, measured)| {
-            let name = format!("{}{}", number(at, predictions.len()), measured.trial);
-            let figures = &measured.figures;
-            [
-                compared_row(&name, "rate", (one.after.rate, figures.rate), units::rate),
-                compared_row("", "mean", (one.after.mean_ns, figures.mean_ns), units::duration),
-                compared_row("", "p95", (one.after.p95_ns, figures.p95_ns), units::duration),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
+    let rows = compared.flat_map(|(at, one, measured)| {
+        let name = format!("{}{}", number(at, predictions.len()), measured.trial);
+        let (after, figures) = (&one.after, &measured.figures);
+        let figure = |name: String, figure, predicted, measured, written| {
+            Compared { name, figure, predicted, measured, written }.row()
+        };
+        [
+            figure(name, "rate", after.rate, figures.rate, units::rate),
+            figure(String::new(), "mean", after.mean_ns, figures.mean_ns, units::duration),
+            figure(String::new(), "p95", after.p95_ns, figures.p95_ns, units::duration),
+        ]
+    });
+    let mut columns = vec![Column::left("then measured in")];
+    columns.extend(["", "predicted", "90 %", "measured", "error"].map(Column::right));
+    columns.push(Column::left("in 90 %"));
+    Table::new(columns, rows.collect())
+}
+
+impl Compared {
+    fn row(self) -> Row {
+        let written = self.written;
+        Row::new([
+            self.name,
+            self.figure.to_owned(),
+            written(self.predicted.value),
+            interval(self.predicted, written),
+            written(self.measured),
+            ratio(self.predicted.error(self.measured)),
+            if self.predicted.holds(self.measured) { "✓" } else { "✗" }.to_owned(),
+        ])
     }
-    render(&header(&["then measured in", "", "predicted", "90 %", "measured", "error", "in 90 %"]), &rows, paint, width)
-}
-
-fn compared_row(
-    name: &str,
-    figure: &str,
-    (predicted, measured): (Estimate, f64),
-    shown: fn(f64) -> String,
-) -> Vec<String> {
-    vec![
-        clean(name),
-        figure.to_owned(),
-        shown(predicted.value),
-        interval(predicted, shown),
-        shown(measured),
-        ratio(predicted.error(measured)),
-        if predicted.holds(measured) { "✓" } else { "✗" }.to_owned(),
-    ]
-}
-
-fn header(names: &[&str]) -> Vec<(String, Align)> {
-    let last = names.len() - 1;
-    let align = |at: usize| if at == 0 || at == last && names[last].contains(' ') { Align::Left } else { Align::Right };
-    names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), align(at))).collect()
 }
 
 fn interval(estimate: Estimate, shown: fn(f64) -> String) -> String {
@@ -130,13 +129,13 @@ fn interval(estimate: Estimate, shown: fn(f64) -> String) -> String {
 }
 
 fn limit(resource: Option<&Resource>) -> String {
-    resource.map_or_else(|| NONE.to_owned(), |one| clean(&format!("{one} at {}", units::rate(one.rate_max))))
+    resource.map_or_else(|| NONE.to_owned(), |one| format!("{one} at {}", units::rate(one.rate_max)))
 }
 
 /// Notes on how well the model holds, on doubts, on assumptions, and on effects that are not predicted.
-fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
-    let mut out = String::new();
-    let mut note = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), &clean(text), 0, width);
+fn notes(predictions: &Predictions) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut note = |label: &str, text: &str| lines.push(Line::new(label, "", text));
     for (at, one) in predictions.predictions.iter().enumerate() {
         let because = one.because.map_or_else(String::new, |finding| format!(", suggested by {finding}"));
         let with: String = one.with.iter().map(|other| format!(" with {other}")).collect();
@@ -155,7 +154,7 @@ fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
     for one in &predictions.not_predicted {
         note("left out", &format!("{}: {}", one.finding, one.because));
     }
-    out
+    lines
 }
 
 /// Accuracy with which the model reproduces the run.
@@ -170,12 +169,6 @@ fn reproduced(baseline: &[BaselineLevel]) -> String {
         units::duration(worst.model_mean_ns),
         units::duration(worst.measured.mean_ns)
     )
-}
-
-/// The names of a change and of those that are made with it.
-pub(crate) fn names(prediction: &Prediction) -> String {
-    let all = std::iter::once(&prediction.change).chain(&prediction.with).map(|change| change.kind.name());
-    all.collect::<Vec<_>>().join(" + ")
 }
 
 /// The number of a change before it; nothing before the only one.

@@ -3,29 +3,25 @@
 use narrows_model::proof::{LoadShape, Order, Proof, QuantityChange, Ruling};
 use narrows_model::units;
 
-use super::paint::{Paint, clean, wrap};
-use super::table::{Align, render};
-use super::{Style, WIDTH_MIN, comparison_caveats};
+use super::paint::Paint;
+use super::{Style, WIDTH_MIN, sections};
+use crate::checked::caveats;
 use crate::figures::{range, ratio};
+use crate::section::{Block, Column, Phrase, Row, Section, Table, Tone};
 
 /// An interval whose ends lie apart by a larger factor says nothing, and is not shown.
 const WIDE_FROM: f64 = 100.0;
 
 /// The text of `narrows compare`. Ends with a line feed.
 pub fn proof(proof: &Proof, style: Style) -> String {
-    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
-    let lines = |text: &str, painted: &dyn Fn(&str) -> String| -> String {
-        wrap(&clean(text), width).iter().map(|line| format!("{}\n", painted(line))).collect()
-    };
-    let title = format!("{} → {}", proof.before, proof.after);
-    let sections = [
-        lines(&title, &|line| paint.bold(line)) + &lines(&design(proof), &|line| paint.dim(line)),
-        figures(proof, paint, width),
-        comparison_caveats(&proof.caveats, paint, width),
-        lines(&proof.sentence, &|line| verdict(proof.verdict, line, paint)),
+    let title = Block::Heading(Phrase::from(format!("{} → {}", proof.before, proof.after)));
+    let all = [
+        Section::untitled(vec![title, Block::Note(Phrase::from(design(proof)))]),
+        Section::untitled(vec![Block::Table(figures(proof))]),
+        caveats(&proof.caveats),
+        Section::untitled(vec![Block::Paragraph(Phrase::from(&proof.sentence), tone(proof.verdict))]),
     ];
-    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    sections.join("\n")
+    sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
 /// The design of the measurement, and the certainty of the verdict.
@@ -51,20 +47,19 @@ fn design(proof: &Proof) -> String {
     facts.join(" · ")
 }
 
-fn figures(proof: &Proof, paint: Paint, width: usize) -> String {
-    let column = |name: &str, align| (clean(name), align);
+fn figures(proof: &Proof) -> Table {
     let short = |label: &str| label.rsplit(':').next().unwrap_or(label).to_owned();
     let (mut before, mut after) = (short(&proof.before), short(&proof.after));
     if before == after {
         (before, after) = ("before".to_owned(), "after".to_owned());
     }
-    let header = [
-        column("", Align::Left),
-        column(&before, Align::Right),
-        column(&after, Align::Right),
-        column("change", Align::Right),
-        column("interval", Align::Left),
-        column("", Align::Left),
+    let columns = vec![
+        Column::left(""),
+        Column::right(before),
+        Column::right(after),
+        Column::right("change"),
+        Column::left("interval"),
+        Column::left(""),
     ];
     let row = |change: &QuantityChange| {
         let shown = match change.interval {
@@ -72,17 +67,16 @@ fn figures(proof: &Proof, paint: Paint, width: usize) -> String {
             Some(_) => "too wide".to_owned(),
             None => "–".to_owned(),
         };
-        vec![
+        Row::new([
             change.quantity.words().to_owned(),
             change.quantity.shown(change.before),
             change.quantity.shown(change.after),
             ratio(change.ratio),
             shown,
             remark(change, proof),
-        ]
+        ])
     };
-    let rows: Vec<Vec<String>> = proof.quantities.iter().map(row).collect();
-    render(&header, &rows, paint, width)
+    Table::new(columns, proof.quantities.iter().map(row).collect())
 }
 
 /// Remark on a row: the deciding one has the verdict.
@@ -97,11 +91,11 @@ fn remark(change: &QuantityChange, proof: &Proof) -> String {
     }
 }
 
-fn verdict(ruling: Ruling, line: &str, paint: Paint) -> String {
+fn tone(ruling: Ruling) -> Tone {
     match ruling {
-        Ruling::Slower => paint.bold(&paint.red(line)),
-        Ruling::Faster => paint.bold(&paint.green(line)),
-        Ruling::NoDifference | Ruling::CannotTell => paint.bold(line),
+        Ruling::Slower => Tone::Bad,
+        Ruling::Faster => Tone::Good,
+        Ruling::NoDifference | Ruling::CannotTell => Tone::Strong,
     }
 }
 

@@ -1,0 +1,102 @@
+//! Head of a report: the experiment, one short sentence, and facts of the run.
+
+use narrows_model::comparison::{Outcome, VariantSummary};
+use narrows_model::run::RunState;
+use narrows_model::units;
+
+use crate::bottleneck::bottlenecks;
+use crate::figures::{instant, machine, plural};
+use crate::section::Tone;
+
+/// A change of throughput by less than this factor is not mentioned.
+const RATE_NOTABLE: f64 = 1.02;
+/// A step must lower the mean latency at least by this factor to be called a gain.
+const GAIN_MIN: f64 = 1.05;
+
+/// Head of a report.
+pub(crate) struct Head {
+    pub(crate) title: String,
+    pub(crate) state: (&'static str, Tone),
+    /// Limit of the last variant, and gain of the best change; empty if nothing was measured.
+    pub(crate) headline: String,
+    pub(crate) facts: String,
+    pub(crate) machine: String,
+}
+
+pub(crate) fn head(outcome: &Outcome) -> Head {
+    let run = &outcome.evidence.run;
+    let mut facts = vec![trials(outcome)];
+    if run.time_scale != 1.0 {
+        facts.push(format!("time scale {}", run.time_scale));
+    }
+    facts.push(instant(run.started_ns));
+    facts.push(format!("run {}", run.id));
+    Head {
+        title: run.experiment.clone(),
+        state: match run.state {
+            RunState::Complete => ("complete", Tone::Good),
+            RunState::Running => ("running", Tone::Doubtful),
+            RunState::Interrupted => ("interrupted", Tone::Doubtful),
+            RunState::Failed => ("failed", Tone::Bad),
+        },
+        headline: headline(outcome),
+        facts: facts.join(" · "),
+        machine: machine(&run.environment).replace(", ", " · "),
+    }
+}
+
+fn trials(outcome: &Outcome) -> String {
+    let trials = outcome.evidence.trials.len();
+    // A comparison may end before its last planned pair.
+    let made = outcome.evidence.trials.iter().map(|trial| trial.trial.repetition).max().unwrap_or(0);
+    match outcome.evidence.run.repetitions {
+        0 | 1 => plural(trials, "trial", "trials"),
+        n if made < n => {
+            format!("{} ({made} of at most {n} repetitions of each variant)", plural(trials, "trial", "trials"))
+        }
+        n => format!("{} ({n} repetitions of each variant)", plural(trials, "trial", "trials")),
+    }
+}
+
+fn headline(outcome: &Outcome) -> String {
+    let last = bottlenecks(outcome).pop().filter(|last| !last.what.is_empty());
+    let limit = last.map(|last| sentence(&format!("{}: {}", last.variant, last.what)));
+    limit.into_iter().chain(best_step(&outcome.comparison.variants)).collect::<Vec<_>>().join(" ")
+}
+
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+/// The step from one variant to the next that lowers the mean latency by the largest factor.
+fn best_step(variants: &[VariantSummary]) -> Option<String> {
+    let factor = |pair: &[VariantSummary]| Some(pair[0].mean_ns? / pair[1].mean_ns?);
+    let steps = variants.windows(2).filter_map(|pair| Some((pair, factor(pair)?)));
+    let (best, _) = steps.filter(|(_, factor)| *factor >= GAIN_MIN).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let [before, after] = best else { return None };
+    let mean = format!("mean latency {} → {}", units::duration(before.mean_ns?), units::duration(after.mean_ns?));
+    let rate = match (before.rate, after.rate) {
+        (Some(old), Some(new)) if new / old >= RATE_NOTABLE => {
+            format!("throughput {} → {}, ", units::rate(old), units::rate(new))
+        }
+        _ => String::new(),
+    };
+    let lead = if variants.len() > 2 { "Best step, " } else { "" };
+    Some(format!("{lead}{} → {}: {rate}{mean}.", before.variant, after.variant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, drones};
+
+    #[test]
+    fn the_headline_names_the_last_limit_and_the_best_step() {
+        insta::assert_snapshot!(headline(&drones::outcome()), @"partition-key: drone-scheduler uses up its CPU limit: 92 % of 1 core. Best step, parallel → partition-key: throughput 74.0/s → 99.0/s, mean latency 218 ms → 40.0 ms.");
+        insta::assert_snapshot!(headline(&fixture::outcome()), @"as-is → fixed: throughput 245/s → 1,020/s, mean latency 32.1 ms → 7.89 ms.");
+        let mut outcome = fixture::outcome();
+        outcome.evidence.trials.clear();
+        outcome.comparison = Default::default();
+        assert_eq!(headline(&outcome), "");
+    }
+}
