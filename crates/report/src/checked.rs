@@ -111,7 +111,7 @@ fn value(figure: &FigureCheck, value: f64) -> String {
 fn interval(figure: &FigureCheck) -> String {
     match (&figure.measure, figure.interval) {
         (Measure::Errors, _) | (_, None) => String::new(),
-        (_, Some(interval)) => range((interval.low, interval.high), figure.ratio()),
+        (_, Some(interval)) => range(interval.low, interval.high, figure.ratio()),
     }
 }
 

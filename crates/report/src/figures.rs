@@ -23,11 +23,11 @@ pub(crate) fn change(change: &Change) -> String {
 
 /// A change's 95 % interval: `+18 to +24 %`.
 pub(crate) fn interval(change: &Change) -> String {
-    range((change.low, change.high), change.ratio)
+    range(change.low, change.high, change.ratio)
 }
 
 /// The interval of a relative change, in the style of the change.
-pub(crate) fn range((low, high): (f64, f64), ratio: f64) -> String {
+pub(crate) fn range(low: f64, high: f64, ratio: f64) -> String {
     let (low, high) = (signed(low, ratio), signed(high, ratio));
     let low = if high.ends_with(" %") { low.trim_end_matches(" %") } else { &low };
     format!("{low} to {high}")

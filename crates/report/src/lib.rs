@@ -1,8 +1,8 @@
 //! Text, JSON, HTML and files for other programs: renderings of what a run found.
 //!
 //! Everything here turns model types into a `String` (or bytes, or a JSON value) and nothing else: no file is opened, nothing is
-//! printed, no clock is read, and no judgement is made. What is counted on the way, such as the lines of a chart, is
-//! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
+//! printed, no clock is read, and no judgement is made. Counting, as of the lines of a chart, is layout:
+//! scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
 mod bottleneck;
 mod caveats;

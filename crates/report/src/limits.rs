@@ -6,15 +6,15 @@ use narrows_model::units;
 
 /// A trial's limit.
 #[derive(Debug)]
-pub(crate) struct OfTrial<'a> {
+pub(crate) struct TrialLimit<'a> {
     pub(crate) label: String,
     pub(crate) limit: &'a Limit,
 }
 
 /// The limits of all trials that have a level of load, in order.
-pub(crate) fn limits(outcome: &Outcome) -> Vec<OfTrial<'_>> {
+pub(crate) fn limits(outcome: &Outcome) -> Vec<TrialLimit<'_>> {
     let all = outcome.evidence.trials.iter().zip(&outcome.limits);
-    all.map(|(evidence, limit)| OfTrial { label: evidence.trial.label(), limit })
+    all.map(|(evidence, limit)| TrialLimit { label: evidence.trial.label(), limit })
         .filter(|one| !one.limit.levels.is_empty())
         .collect()
 }

@@ -8,7 +8,7 @@ use narrows_model::operation::{CallSummary, OperationSummary};
 use crate::figures::number;
 
 /// One operation over the variants.
-pub(crate) struct Compared<'a> {
+pub(crate) struct ComparedOperation<'a> {
     pub(crate) service: &'a str,
     pub(crate) name: &'a str,
     /// Variant and numbers, in the order of the variants; variants without it are left out.
@@ -27,7 +27,7 @@ pub(crate) struct Calls {
 
 /// Columns that there are to report for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Known {
+pub(crate) struct CallColumns {
     /// Calls are made.
     pub(crate) calls: bool,
     /// Some attempts did not succeed, so there are more attempts than calls.
@@ -38,7 +38,7 @@ pub(crate) struct Known {
     pub(crate) charges: bool,
 }
 
-impl Known {
+impl CallColumns {
     fn of(calls: &Calls) -> Self {
         let charges = calls.charge_per_operation.is_some();
         let refusals = charges || calls.throttled > 0.0;
@@ -58,33 +58,38 @@ impl Known {
 }
 
 /// All operations, those with the largest mean in any variant first.
-pub(crate) fn compared(comparison: &Comparison) -> Vec<Compared<'_>> {
-    let mut all: Vec<Compared<'_>> = Vec::new();
+pub(crate) fn compared(comparison: &Comparison) -> Vec<ComparedOperation<'_>> {
+    let mut all: Vec<ComparedOperation<'_>> = Vec::new();
     for variant in &comparison.variants {
         for operation in &variant.operations {
             let known = all.iter().position(|o| o.service == operation.service && o.name == operation.name);
             let position = known.unwrap_or_else(|| {
-                all.push(Compared { service: &operation.service, name: &operation.name, variants: Vec::new() });
+                all.push(ComparedOperation {
+                    service: &operation.service,
+                    name: &operation.name,
+                    variants: Vec::new(),
+                });
                 all.len() - 1
             });
             all[position].variants.push((&variant.variant, operation));
         }
     }
-    let slowest = |compared: &Compared<'_>| compared.variants.iter().map(|(_, o)| o.mean_ns).fold(0.0, f64::max);
+    let slowest =
+        |compared: &ComparedOperation<'_>| compared.variants.iter().map(|(_, o)| o.mean_ns).fold(0.0, f64::max);
     all.sort_by(|a, b| slowest(b).total_cmp(&slowest(a)));
     all
 }
 
-impl Compared<'_> {
+impl ComparedOperation<'_> {
     /// True if a database is called in any variant.
     pub(crate) fn calls_database(&self) -> bool {
         self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
     }
 
     /// The columns known for its calls in any variant: a table leaves out those that the called stores lack.
-    pub(crate) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> CallColumns {
         let each = self.variants.iter().filter_map(|(_, operation)| calls(operation));
-        each.fold(Known::default(), |known, calls| known.and(Known::of(&calls)))
+        each.fold(CallColumns::default(), |known, calls| known.and(CallColumns::of(&calls)))
     }
 
     /// Targets of the reported calls, each once.
@@ -158,18 +163,23 @@ mod tests {
     #[test]
     fn attempts_refusals_and_charges_are_known_only_of_stores_that_have_them() {
         let of = |attempts_per_operation, throttled, charge_per_operation| {
-            Known::of(&Calls { succeeded_per_operation: 9.0, attempts_per_operation, throttled, charge_per_operation })
+            CallColumns::of(&Calls {
+                succeeded_per_operation: 9.0,
+                attempts_per_operation,
+                throttled,
+                charge_per_operation,
+            })
         };
-        let plain = Known { calls: true, ..Known::default() };
+        let plain = CallColumns { calls: true, ..CallColumns::default() };
         assert_eq!(of(9.001, 0.0, None), plain, "what is written alike is alike");
-        assert_eq!(of(9.5, 0.0, None), Known { attempts: true, ..plain });
-        assert_eq!(of(9.5, 2.0, None), Known { attempts: true, refusals: true, ..plain });
-        assert_eq!(of(9.0, 0.0, Some(29.0)), Known { attempts: true, refusals: true, charges: true, ..plain });
-        assert_eq!(Known::default().and(plain), plain);
+        assert_eq!(of(9.5, 0.0, None), CallColumns { attempts: true, ..plain });
+        assert_eq!(of(9.5, 2.0, None), CallColumns { attempts: true, refusals: true, ..plain });
+        assert_eq!(of(9.0, 0.0, Some(29.0)), CallColumns { attempts: true, refusals: true, charges: true, ..plain });
+        assert_eq!(CallColumns::default().and(plain), plain);
         let mut comparison = drones::outcome().comparison;
         assert!(compared(&comparison)[1].known().charges);
         comparison.variants.iter_mut().flat_map(|variant| &mut variant.operations).for_each(|one| one.calls.clear());
-        assert_eq!(compared(&comparison)[1].known(), Known::default());
+        assert_eq!(compared(&comparison)[1].known(), CallColumns::default());
     }
 
     fn calls_of(calls: Vec<CallSummary>) -> Option<Calls> {

@@ -15,11 +15,11 @@ pub(crate) struct VariantFindings<'a> {
     /// Trials of the variant that were measured, as indices into the outcome's trials.
     pub(crate) trials: Vec<usize>,
     /// In the order they were ranked in, by the first trial that has them.
-    pub(crate) findings: Vec<Recurring<'a>>,
+    pub(crate) findings: Vec<RecurringFinding<'a>>,
 }
 
 /// One cause.
-pub(crate) struct Recurring<'a> {
+pub(crate) struct RecurringFinding<'a> {
     /// The dearest of its kind.
     pub(crate) finding: &'a Finding,
     /// Its role in the variant: only the first narrow place of its trials is that of the variant.
@@ -69,12 +69,12 @@ impl<'a> VariantFindings<'a> {
                     (known.finding, known.of_trial, known.begins_ns) = (finding, of_trial, begins_ns);
                 }
             }
-            None => self.findings.push(Recurring { finding, role, begins_ns, seen: 1, of_trial }),
+            None => self.findings.push(RecurringFinding { finding, role, begins_ns, seen: 1, of_trial }),
         }
     }
 
     /// `seen in 2 of 3 repetitions`; `None` if there was one repetition only.
-    pub(crate) fn recurrence(&self, recurring: &Recurring<'_>) -> Option<String> {
+    pub(crate) fn recurrence(&self, recurring: &RecurringFinding<'_>) -> Option<String> {
         (self.trials.len() > 1).then(|| format!("seen in {} of {} repetitions", recurring.seen, self.trials.len()))
     }
 
@@ -84,7 +84,7 @@ impl<'a> VariantFindings<'a> {
     }
 }
 
-impl Recurring<'_> {
+impl RecurringFinding<'_> {
     pub(crate) fn wording(&self) -> Wording {
         self.finding.wording(self.of_trial)
     }

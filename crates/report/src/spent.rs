@@ -8,7 +8,7 @@ use narrows_model::comparison::Outcome;
 
 /// One operation over the variants.
 #[derive(Debug)]
-pub(crate) struct Spent<'a> {
+pub(crate) struct OperationTime<'a> {
     pub(crate) service: &'a str,
     pub(crate) operation: &'a str,
     /// Variant and what its requests' time was spent on, in the order of the variants; variants without it are left out.
@@ -16,15 +16,16 @@ pub(crate) struct Spent<'a> {
 }
 
 /// All operations whose time is broken down.
-pub(crate) fn spent(outcome: &Outcome) -> Vec<Spent<'_>> {
-    let mut all: Vec<Spent<'_>> = Vec::new();
+pub(crate) fn spent(outcome: &Outcome) -> Vec<OperationTime<'_>> {
+    let mut all: Vec<OperationTime<'_>> = Vec::new();
     for (evidence, breakdowns) in outcome.evidence.trials.iter().zip(&outcome.breakdowns) {
         for breakdown in breakdowns {
-            let same =
-                |spent: &Spent<'_>| (spent.service, spent.operation) == (&breakdown.service, &breakdown.operation);
+            let same = |spent: &OperationTime<'_>| {
+                (spent.service, spent.operation) == (&breakdown.service, &breakdown.operation)
+            };
             let at = all.iter().position(same).unwrap_or_else(|| {
                 let (service, operation) = (&breakdown.service, &breakdown.operation);
-                all.push(Spent { service, operation, variants: Vec::new() });
+                all.push(OperationTime { service, operation, variants: Vec::new() });
                 all.len() - 1
             });
             all[at].add(&evidence.trial.variant, breakdown);
@@ -34,7 +35,7 @@ pub(crate) fn spent(outcome: &Outcome) -> Vec<Spent<'_>> {
     all
 }
 
-impl<'a> Spent<'a> {
+impl<'a> OperationTime<'a> {
     fn add(&mut self, variant: &'a str, breakdown: &Breakdown) {
         match self.variants.iter_mut().find(|(known, _)| *known == variant) {
             Some((_, known)) => *known = together(known, breakdown),

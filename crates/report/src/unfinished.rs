@@ -1,5 +1,5 @@
-//! What a trial measured that did not come to its end. It is no result and stands beside no other; but it is often what
-//! explains the end.
+//! Measurements of a trial that did not come to its end. They are no result and are never compared, but they often
+//! explain the end.
 
 use narrows_model::counting::{self, Phase};
 use narrows_model::evidence::TrialEvidence;

@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 
 /// Resource use of one variant.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Used {
+pub(crate) struct ServiceUse {
     /// CPU, mean, cores.
     pub(crate) cores: f64,
     /// The most of it at any sample; none of a sum.
@@ -39,7 +39,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     /// In the order of the variants; `None` if the service did not run.
-    pub(crate) variants: Vec<Option<Used>>,
+    pub(crate) variants: Vec<Option<ServiceUse>>,
 }
 
 /// All rows: services, their sum and that of the sidecars where there are any, the sum of all; empty when nothing was
@@ -70,8 +70,8 @@ fn row(variants: &[VariantSummary], name: &str) -> Row {
     Row { name: name.to_owned(), kind: Kind::Service, variants: variants.iter().map(of).collect() }
 }
 
-fn used(service: &ServiceSummary) -> Used {
-    Used {
+fn used(service: &ServiceSummary) -> ServiceUse {
+    ServiceUse {
         cores: service.cpu_mean,
         cores_max: Some(service.cpu_max),
         per_request: service.cpu_seconds_per_request,
@@ -82,10 +82,10 @@ fn used(service: &ServiceSummary) -> Used {
 
 fn sum(variants: &[VariantSummary], name: &str, is_meant: impl Fn(&str) -> bool) -> Row {
     let of = |variant: &VariantSummary| {
-        let parts: Vec<Used> = variant.services.iter().filter(|one| is_meant(&one.service)).map(used).collect();
-        let add = |of: fn(&Used) -> f64| parts.iter().map(of).sum::<f64>();
+        let parts: Vec<ServiceUse> = variant.services.iter().filter(|one| is_meant(&one.service)).map(used).collect();
+        let add = |of: fn(&ServiceUse) -> f64| parts.iter().map(of).sum::<f64>();
         let each: Option<Vec<f64>> = parts.iter().map(|part| part.per_request).collect();
-        (!parts.is_empty()).then(|| Used {
+        (!parts.is_empty()).then(|| ServiceUse {
             cores: add(|part| part.cores),
             cores_max: None,
             per_request: each.map(|each| each.iter().sum()),
@@ -111,7 +111,7 @@ pub(crate) fn traversal(sidecars: &SidecarSummary) -> String {
 
 /// A service that has several replicas in some variant, in one of the variants.
 #[derive(Debug)]
-pub(crate) struct Replicated<'a> {
+pub(crate) struct ReplicaGroup<'a> {
     pub(crate) service: &'a str,
     pub(crate) variant: &'a str,
     pub(crate) replicas: &'a [ReplicaSummary],
@@ -119,9 +119,9 @@ pub(crate) struct Replicated<'a> {
 
 /// All services that have several replicas in some variant, service by service: a variant in which one of them has a
 /// single replica stands beside the others.
-pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
+pub(crate) fn replicated(outcome: &Outcome) -> Vec<ReplicaGroup<'_>> {
     let variants = &outcome.comparison.variants;
-    let mut all: Vec<Replicated<'_>> = Vec::new();
+    let mut all: Vec<ReplicaGroup<'_>> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for service in variants.iter().flat_map(|variant| &variant.services).filter(|one| one.replicas.len() > 1) {
         if !names.contains(&service.service.as_str()) {
@@ -131,7 +131,7 @@ pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
     for name in names {
         for variant in variants {
             let service = variant.services.iter().find(|one| one.service == name && !one.replicas.is_empty());
-            all.extend(service.map(|one| Replicated {
+            all.extend(service.map(|one| ReplicaGroup {
                 service: name,
                 variant: &variant.variant,
                 replicas: &one.replicas,
@@ -141,7 +141,7 @@ pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
     all
 }
 
-impl Replicated<'_> {
+impl ReplicaGroup<'_> {
     /// Requests per second of each replica; `None` if no span records which replica responded.
     pub(crate) fn rates(&self) -> Option<Readings> {
         let values: Option<Vec<f64>> = self.replicas.iter().map(|one| one.rate).collect();
@@ -198,7 +198,7 @@ pub(crate) mod tests {
     fn no_replica_uses_more_than_all_of_its_cap() {
         let replica = |cpu_mean| ReplicaSummary { cpu_mean, cpu_limit_cores: Some(0.5), ..ReplicaSummary::default() };
         let replicas = [replica(0.63), replica(0.25)];
-        let both = Replicated { service: "shop", variant: "a", replicas: &replicas };
+        let both = ReplicaGroup { service: "shop", variant: "a", replicas: &replicas };
         assert_eq!(both.cpu().texts(), ["100 %", "50 %"]);
     }
 

@@ -199,7 +199,6 @@ fn words_are_plain() {
 const SLOW_COMMENTS: &[(&str, usize)] = &[
     ("crates/cli", 7),
     ("crates/model", 21),
-    ("crates/report", 20),
 ];
 
 /// Whether a comment has to be read twice: it does not begin with what its item is, or states an option the long way.

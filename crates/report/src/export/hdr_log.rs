@@ -86,7 +86,7 @@ fn tag_of(row: &LoadSecond) -> String {
     name.chars().map(|c| if c == ',' || c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
 }
 
-/// None when the bounds are not those of an HdrHistogram, which those of a latency always are.
+/// `None` if the bounds are not those of an HdrHistogram, which those of a latency always are.
 fn hdr_of(histogram: &Histogram) -> Option<Hdr<u64>> {
     let mut hdr = Hdr::<u64>::new_with_bounds(1, histogram.max_ns().max(HIGH_MIN), DIGITS).ok()?;
     // The smallest and the largest value are known by themselves.

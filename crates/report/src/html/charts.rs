@@ -1,7 +1,7 @@
 //! Line charts as inline SVG.
 //!
 //! A chart is drawn once at a fixed size and scaled by the page. Lines carry their name at their right end; the ends
-//! are moved apart so that names do not overlap. What the page's script shows on hover it reads back from the geometry
+//! are moved apart so that names do not overlap. On hover, the page's script reads values back from the geometry
 //! and the `data-` attributes, so no value is in the page twice.
 
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! What went on inside the services of one trial second by second, ready to be drawn: operations, responses of
+//! Inner life of the services of one trial second by second, ready to be drawn: operations, responses of
 //! databases, how busy replicas were, what partitions of a store spent.
 //!
 //! Which operations and which calls are drawn is settled once for the run, so that trials can be compared. Nothing is

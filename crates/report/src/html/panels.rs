@@ -73,7 +73,7 @@ pub(crate) fn overview(context: &Context<'_>) -> Section {
         return Section::default();
     }
     let axes = axes(&panels);
-    let columns = if panels.len() == 4 || panels.len() > 6 { 4 } else { panels.len().min(3) };
+    let columns = if panels.len() == 4 { 2 } else { panels.len().min(3) };
     let drawing = html! {
         div.overview style={ "--columns:" (columns) } {
             @for panel in &panels { (figure(&load_chart(&axes, panel, &panel.variant, OVERVIEW_POINTS_MAX))) }

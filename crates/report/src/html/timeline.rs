@@ -1,4 +1,4 @@
-//! What happened in one trial second by second, ready to be drawn: scenarios laid on top of each other, replicas
+//! Events of one trial second by second, ready to be drawn: scenarios laid on top of each other, replicas
 //! summed, times counted from the start of the load.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,8 @@ pub(super) struct Timeline {
     /// Successful responses in each second.
     pub(super) rate: Vec<Xy>,
     pub(super) errors: Vec<Xy>,
-    /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end
-    /// of the load would dwarf both.
+    /// Iterations of open models: due and begun in each second; empty without such a model. Iterations given up
+    /// at the end of the load would dwarf both.
     pub(super) arrivals: [Vec<Xy>; 2],
     /// Nanoseconds: p50, p95 and p99 of each second, or of each minute of a long load; a gap if nothing succeeded.
     pub(super) latency: [Vec<Xy>; 3],
@@ -48,12 +48,12 @@ pub(super) struct ServiceLine {
 pub(super) struct Clock {
     start_ns: i64,
     end_ns: i64,
-    /// The end of the last window. What lies beyond the load, in part or as a whole, would look like a fall.
+    /// The end of the last window. A second that lies beyond the load, even in part, would look like a fall.
     pub(super) full_end_ns: i64,
 }
 
 impl Clock {
-    /// None when nothing was measured.
+    /// `None` if nothing was measured.
     pub(super) fn new(evidence: &TrialEvidence) -> Option<Self> {
         let (start_ns, end_ns) = extent(evidence)?;
         let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);

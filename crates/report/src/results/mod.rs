@@ -11,7 +11,7 @@ use self::agreement::Agreement;
 use crate::bottleneck::bottlenecks;
 use crate::figures::{self, instant, plural};
 use crate::html::document;
-use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, Small, Table, Tone};
+use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table, Tone};
 use crate::sections::{changes, compared, published};
 use crate::{markdown as writer, measures};
 
@@ -138,7 +138,7 @@ fn predictions(outcome: &Outcome) -> Vec<Block> {
             rate.clone(),
             mean.clone(),
         ];
-        blocks.push(Block::Table(Table::new(columns, rows).small(Small::Dropped)));
+        blocks.push(Block::Table(Table::new(columns, rows).small(SmallPrint::Dropped)));
     }
     if !others.is_empty() {
         let count = plural(

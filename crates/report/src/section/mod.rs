@@ -10,7 +10,7 @@ use maud::Markup;
 use narrows_model::finding::{Confidence, Role};
 
 pub(crate) use phrase::{Face, Phrase};
-pub(crate) use table::{Align, Cell, Column, Figure, Group, Row, Small, Table};
+pub(crate) use table::{Align, Cell, Column, Figure, Group, Row, SmallPrint, Table};
 
 /// A part of a report with a subject of its own.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     pub(crate) groups: Vec<Group>,
     /// Place of the small text of cells in the terminal.
-    pub(crate) small: Small,
+    pub(crate) small: SmallPrint,
     /// Whether the terminal continues a table that is too wide as a further one below, with the first column again.
     /// Otherwise it breaks cells.
     pub(crate) continues: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Table {
 
 /// Place of the small text of cells in the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Small {
+pub(crate) enum SmallPrint {
     /// In brackets behind the figure.
     #[default]
     Behind,
@@ -144,7 +144,7 @@ impl Table {
         Self { columns, groups, ..Self::default() }
     }
 
-    pub(crate) fn small(self, small: Small) -> Self {
+    pub(crate) fn small(self, small: SmallPrint) -> Self {
         Self { small, ..self }
     }
 

@@ -5,7 +5,7 @@ use narrows_model::comparison::Outcome;
 use super::Context;
 use crate::figures::{figure, plural};
 use crate::html::waterfall_anchor;
-use crate::recurring::{self, Recurring, VariantFindings, effect, gains};
+use crate::recurring::{self, RecurringFinding, VariantFindings, effect, gains};
 use crate::section::{Block, Card, Detail, Medium, Phrase, Section, TraceLink};
 
 /// Of more variants than this, the terminal reports findings in brief.
@@ -67,7 +67,7 @@ impl Source {
         blocks
     }
 
-    fn card(&self, rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>) -> Card {
+    fn card(&self, rank: usize, variant: &VariantFindings<'_>, recurring: &RecurringFinding<'_>) -> Card {
         let (finding, wording) = (recurring.finding, recurring.wording());
         let effects = finding.effects.iter().zip(&wording.effects).map(|(finding, wording)| effect(finding, wording));
         Card {

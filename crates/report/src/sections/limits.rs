@@ -4,7 +4,7 @@ use narrows_model::limit::{LevelSummary, MachineCpu};
 use narrows_model::units;
 
 use super::Context;
-use crate::limits::{COLUMNS, OfTrial, cells, limits, parts, sentence};
+use crate::limits::{COLUMNS, TrialLimit, cells, limits, parts, sentence};
 use crate::section::{Block, Column, Figure, Group, Line, Medium, Phrase, Row, Section, Table};
 
 /// Levels of all trials together, about.
@@ -30,7 +30,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 }
 
 /// Each verdict once, with the labels of the trials that it holds for.
-fn verdicts(limits: &[OfTrial<'_>]) -> Vec<Line> {
+fn verdicts(limits: &[TrialLimit<'_>]) -> Vec<Line> {
     let mut sentences: Vec<(Vec<&str>, String)> = Vec::new();
     for one in limits {
         let text = sentence(one.limit);
@@ -47,7 +47,7 @@ fn verdicts(limits: &[OfTrial<'_>]) -> Vec<Line> {
 }
 
 /// The levels of a trial; one with a single level stands in the page only.
-fn group(one: &OfTrial<'_>, left: &mut usize) -> Group {
+fn group(one: &TrialLimit<'_>, left: &mut usize) -> Group {
     let shown = one.limit.levels.len().min(*left);
     *left -= shown;
     let rows = one.limit.levels.iter().take(shown).enumerate();

@@ -44,7 +44,7 @@ enum Chapter {
 /// Builds a section; without blocks if the outcome has nothing for it.
 type Build = fn(&Context<'_>) -> Section;
 
-const SECTIONS: [(Chapter, Build); 18] = [
+const SECTIONS: [(Chapter, Build); 19] = [
     (Chapter::Figures, warnings::section),
     (Chapter::Figures, steps::section),
     (Chapter::Figures, panels::overview),
@@ -63,6 +63,7 @@ const SECTIONS: [(Chapter, Build); 18] = [
     (Chapter::Details, threads::section),
     (Chapter::Details, panels::section),
     (Chapter::Details, requests::section),
+    (Chapter::Details, background::section),
 ];
 
 /// Inputs of sections.
@@ -93,8 +94,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Section> {
         Medium::Terminal => [Chapter::Figures, Chapter::Details, Chapter::Conclusions],
     };
     let of_chapter = |chapter| SECTIONS.iter().filter(move |(of, _)| *of == chapter).map(|(_, build)| build(context));
-    let sections = order.into_iter().flat_map(of_chapter).chain([background::section(context)]);
-    sections.filter(|section| !section.blocks.is_empty()).collect()
+    order.into_iter().flat_map(of_chapter).filter(|section| !section.blocks.is_empty()).collect()
 }
 
 /// Sections of a run in brief.

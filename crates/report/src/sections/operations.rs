@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use super::Context;
 use crate::figures::{known as known_figure, number};
-use crate::operations::{Calls, Compared, Known, calls, compared};
+use crate::operations::{CallColumns, Calls, ComparedOperation, calls, compared};
 use crate::section::{Block, Column, Figure, Group, Medium, Phrase, Row, Section, Table, Tone};
 
 /// Operations in the table at most: the slowest.
@@ -24,7 +24,7 @@ const TARGETS_MAX: usize = 4;
 struct CallColumn {
     name: &'static str,
     short: &'static str,
-    is_in: fn(Known) -> bool,
+    is_in: fn(CallColumns) -> bool,
     figure: fn(&Calls) -> Option<Figure>,
 }
 
@@ -65,14 +65,14 @@ pub(super) fn section(context: &Context<'_>) -> Section {
         return Section::default();
     }
     let most = all.iter().map(|operation| operation.variants.len()).max().unwrap_or(1).clamp(1, VARIANTS_MAX);
-    let shown: Vec<&Compared<'_>> = match context.medium {
+    let shown: Vec<&ComparedOperation<'_>> = match context.medium {
         Medium::Page => all.iter().take((ROWS_TOTAL / most).clamp(1, OPERATIONS_MAX)).collect(),
         Medium::Terminal => {
-            let has_database = all.iter().any(Compared::calls_database);
+            let has_database = all.iter().any(ComparedOperation::calls_database);
             all.iter().filter(|one| one.calls_database() || !has_database).take(TERMINAL_MAX).collect()
         }
     };
-    let known = shown.iter().fold(Known::default(), |known, operation| known.and(operation.known()));
+    let known = shown.iter().fold(CallColumns::default(), |known, operation| known.and(operation.known()));
     let columns = [
         Column::left("variant"),
         Column::right("completed").spared(2),
@@ -95,7 +95,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 }
 
 /// Explains the columns about calls; `None` without such columns.
-fn note(known: Known) -> Option<String> {
+fn note(known: CallColumns) -> Option<String> {
     let counted = match (known.calls, known.attempts) {
         (false, _) => return None,
         (true, false) => "Calls per op are those that succeeded",
@@ -104,7 +104,7 @@ fn note(known: Known) -> Option<String> {
     Some(format!("{counted}; of an operation that queries a database, only calls to databases count."))
 }
 
-fn group(operation: &Compared<'_>, known: Known) -> Group {
+fn group(operation: &ComparedOperation<'_>, known: CallColumns) -> Group {
     let targets = operation.targets();
     let mut named = targets.iter().take(TARGETS_MAX).copied().collect::<Vec<_>>().join(", ");
     if targets.len() > TARGETS_MAX {
@@ -135,7 +135,7 @@ fn row(variant: &str, operation: &OperationSummary, slowest_ns: f64, of_calls: V
 }
 
 /// The figures about calls in the columns of `known`; a dash for those that the operation itself has not, see `own`.
-fn calls_of(operation: &OperationSummary, known: Known, own: Known) -> Vec<Figure> {
+fn calls_of(operation: &OperationSummary, known: CallColumns, own: CallColumns) -> Vec<Figure> {
     let all = calls(operation);
     let figure = |column: &CallColumn| {
         let figure = all.as_ref().filter(|_| (column.is_in)(own)).and_then(column.figure);

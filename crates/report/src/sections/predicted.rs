@@ -3,7 +3,7 @@
 use narrows_model::prediction::{Prediction, Scored};
 
 use super::{Context, compared};
-use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, Small, Table};
+use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
 
 /// Changes at most.
 const ROWS_MAX: usize = 100;
@@ -22,7 +22,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
         .plain(" from the first variant alone, with its 90 % interval; ✗ if a figure is outside of it. ")
         .strong("Measured")
         .plain(": the second variant, which made the change.");
-    let table = Table::new(columns, rows).small(Small::Dropped).terminal_rows(TERMINAL_MAX);
+    let table = Table::new(columns, rows).small(SmallPrint::Dropped).terminal_rows(TERMINAL_MAX);
     let blocks = vec![Block::Only(Medium::Page, vec![Block::Note(note)]), Block::Table(table)];
     Section::new("predicted", "Predicted and measured", blocks)
 }

@@ -6,7 +6,7 @@ use narrows_model::published::{Beside, BesideCell};
 use super::Context;
 use crate::html::pairs;
 use crate::measures;
-use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, Small, Table};
+use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
 
 /// Variants in the terminal at most; the page has more.
 const VARIANTS_MAX: usize = 24;
@@ -86,7 +86,7 @@ fn of_variants(outcome: &Outcome, variants: &[usize]) -> Table {
     let base = first.cells.first().map_or("", |cell| cell.variant.as_str());
     let label = if is_to_first { format!("vs {base}") } else { "ratio".to_owned() };
     let rows = outcome.beside.iter().map(|row| of_row(row, variants)).collect();
-    Table::new(columns, rows).small(Small::Below(label)).continued()
+    Table::new(columns, rows).small(SmallPrint::Below(label)).continued()
 }
 
 fn of_row(row: &Beside, variants: &[usize]) -> Row {

@@ -7,7 +7,7 @@ use narrows_model::units;
 use super::Context;
 use crate::html::Palette;
 use crate::section::{Bar, BarPart, Bars, Block, Column, Figure, Line, Medium, Phrase, Row, Section, Table};
-use crate::used::{Kind, Readings, Replicated, Row as UsedRow, Used, replicated, rows, sidecars, traversal};
+use crate::used::{Kind, Readings, ReplicaGroup, Row as UseRow, ServiceUse, replicated, rows, sidecars, traversal};
 
 /// With more variants the columns have no room in a terminal, which then shows the busiest service of each.
 const TERMINAL_VARIANTS_MAX: usize = 6;
@@ -19,7 +19,7 @@ const SERVICES_MAX: usize = 60;
 const TERMINAL_MAX: usize = 24;
 /// Replicas reported one by one; of more, the least and the most.
 const REPLICAS_MAX: usize = 8;
-/// Replicated services at most, each in one variant.
+/// ReplicaGroup services at most, each in one variant.
 const REPLICATED_MAX: usize = 50;
 
 /// The tables; without blocks if nothing was sampled.
@@ -51,7 +51,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 }
 
 /// The rows without services past a number; sums always stay.
-fn shown(rows: &[UsedRow], most: usize) -> Vec<&UsedRow> {
+fn shown(rows: &[UseRow], most: usize) -> Vec<&UseRow> {
     let mut left = most;
     let mut shown = Vec::new();
     for row in rows {
@@ -67,8 +67,8 @@ fn shown(rows: &[UsedRow], most: usize) -> Vec<&UsedRow> {
 }
 
 /// CPU for each request, a bar for each variant; `None` with a single service, about which the table shows all.
-fn bars(outcome: &Outcome, rows: &[UsedRow], palette: &Palette) -> Option<Bars> {
-    let services: Vec<&UsedRow> = rows.iter().filter(|row| row.kind == Kind::Service).collect();
+fn bars(outcome: &Outcome, rows: &[UseRow], palette: &Palette) -> Option<Bars> {
+    let services: Vec<&UseRow> = rows.iter().filter(|row| row.kind == Kind::Service).collect();
     let variants = outcome.comparison.variants.iter().take(VARIANTS_MAX).enumerate();
     let sum = |at: usize| services.iter().map(|row| per_request(row, at)).sum::<f64>();
     let longest = variants.clone().map(|(at, _)| sum(at)).fold(0.0, f64::max);
@@ -76,7 +76,7 @@ fn bars(outcome: &Outcome, rows: &[UsedRow], palette: &Palette) -> Option<Bars> 
         return None;
     }
     let bar = |at: usize, variant: &VariantSummary| {
-        let part = |row: &&UsedRow| {
+        let part = |row: &&UseRow| {
             let seconds = per_request(row, at);
             let text = units::duration(seconds * 1e9);
             BarPart {
@@ -100,13 +100,13 @@ fn bars(outcome: &Outcome, rows: &[UsedRow], palette: &Palette) -> Option<Bars> 
 }
 
 /// CPU of a service for each request in one variant, core-seconds; 0 if it is not known.
-fn per_request(row: &UsedRow, at: usize) -> f64 {
+fn per_request(row: &UseRow, at: usize) -> f64 {
     row.variants[at].as_ref().and_then(|used| used.per_request).unwrap_or(0.0)
 }
 
-fn cpu(outcome: &Outcome, rows: &[&UsedRow]) -> Table {
+fn cpu(outcome: &Outcome, rows: &[&UseRow]) -> Table {
     let largest = largest(rows, |used| used.per_request.unwrap_or(0.0));
-    let figure = |used: &Used, kind: Kind| {
+    let figure = |used: &ServiceUse, kind: Kind| {
         let (text, value) = match used.per_request {
             Some(seconds) => (units::duration(seconds * 1e9), seconds),
             None => (String::new(), 0.0),
@@ -131,12 +131,12 @@ fn sidecar(one: &SidecarSummary) -> Figure {
 }
 
 /// The table; `None` if no memory was sampled.
-fn memory(outcome: &Outcome, rows: &[&UsedRow]) -> Option<Table> {
+fn memory(outcome: &Outcome, rows: &[&UseRow]) -> Option<Table> {
     let largest = largest(rows, |used| used.memory);
     if largest <= 0.0 {
         return None;
     }
-    let figure = |used: &Used, kind: Kind| {
+    let figure = |used: &ServiceUse, kind: Kind| {
         let hover = used.memory_max.map(|most| format!("at most {}", units::bytes(most)));
         with_scale(Figure::new(units::bytes(used.memory)), kind, used.memory, largest, hover)
     };
@@ -150,7 +150,7 @@ fn with_scale(figure: Figure, kind: Kind, value: f64, largest: f64, hover: Optio
     Figure { hover: hover.unwrap_or_default(), ..figure }
 }
 
-fn largest(rows: &[&UsedRow], of: fn(&Used) -> f64) -> f64 {
+fn largest(rows: &[&UseRow], of: fn(&ServiceUse) -> f64) -> f64 {
     let services = rows.iter().filter(|row| row.kind == Kind::Service);
     services.flat_map(|row| row.variants.iter().flatten()).map(of).fold(0.0, f64::max)
 }
@@ -161,7 +161,7 @@ fn columns(outcome: &Outcome, first: &str, short: &str) -> Vec<Column> {
     std::iter::once(Column::left(first).short(short)).chain(variants).collect()
 }
 
-fn cells(row: &UsedRow, figure: &dyn Fn(&Used, Kind) -> Figure) -> Row {
+fn cells(row: &UseRow, figure: &dyn Fn(&ServiceUse, Kind) -> Figure) -> Row {
     let figures = row.variants.iter().take(VARIANTS_MAX);
     let figures = figures.map(|used| used.as_ref().map_or_else(Figure::unknown, |used| figure(used, row.kind)));
     Row::new(std::iter::once(Figure::new(&row.name)).chain(figures))
@@ -170,7 +170,7 @@ fn cells(row: &UsedRow, figure: &dyn Fn(&Used, Kind) -> Figure) -> Row {
 /// The replicas of each service that has several; `None` without such a service.
 fn replicas(outcome: &Outcome) -> Option<Table> {
     let all = replicated(outcome);
-    let row = |one: &Replicated<'_>| {
+    let row = |one: &ReplicaGroup<'_>| {
         let rates = one.rates().map_or_else(|| "–".to_owned(), |rates| together(&rates));
         Row::new([one.service.to_owned(), one.variant.to_owned(), rates, together(&one.cpu()), together(&one.memory())])
     };

@@ -9,7 +9,7 @@ use narrows_model::units;
 
 use super::{Context, changes};
 use crate::bottleneck::bottlenecks;
-use crate::section::{Block, Column, Figure, Phrase, Row, Section, Small, Table};
+use crate::section::{Block, Column, Figure, Phrase, Row, Section, SmallPrint, Table};
 
 /// Changed parameters that are named at most.
 const PARAMETERS_MAX: usize = 2;
@@ -32,7 +32,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let found: BTreeMap<&str, String> = bottlenecks(outcome).into_iter().map(|one| (one.variant, one.what)).collect();
     let steps: Vec<Step<'_>> = (0..variants.len()).map(|at| Step::new(outcome, at)).collect();
     let rows = steps.iter().map(|step| step.row(variants, &found)).collect();
-    let mut blocks = vec![Block::Table(Table::new(columns, rows).small(Small::Below(String::new())))];
+    let mut blocks = vec![Block::Table(Table::new(columns, rows).small(SmallPrint::Below(String::new())))];
     if steps.iter().any(|step| step.predicted.is_some()) {
         let note = "Predicted from the variant before; ✓ if the 90 % interval holds the measured figure.";
         blocks.push(Block::Note(Phrase::from(note)));

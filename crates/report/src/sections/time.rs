@@ -10,7 +10,7 @@ use narrows_model::units;
 use super::Context;
 use crate::html::Palette;
 use crate::section::{Bar, BarPart, Bars, Block, Medium, Phrase, Section};
-use crate::spent::{Spent, name, spent};
+use crate::spent::{OperationTime, name, spent};
 
 /// Operations at most.
 const OPERATIONS_MAX: usize = 12;
@@ -48,9 +48,9 @@ struct Colours<'a> {
 }
 
 impl<'a> Colours<'a> {
-    fn new(all: &'a [Spent<'_>], palette: &'a Palette) -> Self {
+    fn new(all: &'a [OperationTime<'_>], palette: &'a Palette) -> Self {
         let mut others: Vec<&str> = Vec::new();
-        for category in all.iter().flat_map(Spent::categories) {
+        for category in all.iter().flat_map(OperationTime::categories) {
             let TimeCategory::Dependency(name) = category else { continue };
             if !palette.has(name) && !others.contains(&name.as_str()) {
                 others.push(name);
@@ -59,7 +59,7 @@ impl<'a> Colours<'a> {
         Self { palette, others }
     }
 
-    fn bars(&self, spent: &Spent<'_>) -> Bars {
+    fn bars(&self, spent: &OperationTime<'_>) -> Bars {
         let categories = spent.categories();
         let legend = categories.iter().map(|category| (self.class(category, spent.service), name(category)));
         let variants = spent.variants.iter().take(VARIANTS_MAX);

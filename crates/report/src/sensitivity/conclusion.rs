@@ -3,7 +3,7 @@
 use narrows_model::sensitivity::{Examined, Scaled, Sensitivity};
 use narrows_model::units;
 
-use super::judged::{Changed, bottlenecks_of, changed};
+use super::judged::{Difference, bottlenecks_of, changed};
 use crate::figures::plural;
 
 /// Whether the conclusions hold.
@@ -26,7 +26,7 @@ pub(super) fn conclusion(sensitivity: &Sensitivity) -> Conclusion {
     let judged = |run: &Run<'_>| changed(run.examined, run.scaled.point.as_ref()?);
     let (known, missing): (Vec<&Run<'_>>, Vec<&Run<'_>>) = runs.iter().partition(|run| judged(run).is_some());
     let broken = known.iter().filter_map(|run| Some((run.name.clone(), judged(run).filter(|one| !one.is_nothing())?)));
-    let broken: Vec<(String, Changed)> = broken.collect();
+    let broken: Vec<(String, Difference)> = broken.collect();
     let mut places: Vec<String> = broken.iter().map(|(name, changed)| format!("{name}: {}", words(changed))).collect();
     places.extend(missing.iter().map(|run| format!("{}: not measured", run.name)));
     places.extend(sensitivity.experiments.iter().flat_map(unstable));
@@ -63,7 +63,7 @@ fn sentence(sensitivity: &Sensitivity, known: usize, broken: usize) -> String {
     }
 }
 
-fn words(changed: &Changed) -> String {
+fn words(changed: &Difference) -> String {
     let bottleneck = |[variant, before, now]: &[String; 3]| format!("{variant} has {now} in place of {before}");
     changed.bottlenecks.iter().map(bottleneck).chain(changed.order.iter().cloned()).collect::<Vec<_>>().join("; ")
 }

@@ -1,4 +1,4 @@
-//! What of an experiment's conclusions holds in a run with a scaled parameter.
+//! Conclusions of an experiment that hold, and those that do not, in a run with a scaled parameter.
 //!
 //! Single short runs are compared here, so the rules have room for noise: variants are in an order only where every run
 //! without a change sets them well apart, and a bottleneck that any of those runs names is no other one.
@@ -16,21 +16,21 @@ const MOVED: f64 = 0.05;
 
 /// The conclusions that do not hold.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changed {
+pub(super) struct Difference {
     /// Variants with another bottleneck: variant, the one without a change, the one now.
     pub(super) bottlenecks: Vec<[String; 3]>,
     /// Of each figure, the pairs of variants that changed places or are no longer apart, in words.
     pub(super) order: Vec<String>,
 }
 
-impl Changed {
+impl Difference {
     pub(super) fn is_nothing(&self) -> bool {
         self.bottlenecks.is_empty() && self.order.is_empty()
     }
 }
 
 /// Conclusions of an experiment that do not hold at a point; `None` if there is nothing to compare with.
-pub(super) fn changed(examined: &Examined, point: &Point) -> Option<Changed> {
+pub(super) fn changed(examined: &Examined, point: &Point) -> Option<Difference> {
     let first = examined.as_is.first()?;
     let bottlenecks = point.variants.iter().filter_map(|now| {
         let before = bottlenecks_of(examined, &now.variant);
@@ -39,7 +39,7 @@ pub(super) fn changed(examined: &Examined, point: &Point) -> Option<Changed> {
     });
     let order = first.figures.iter().filter_map(|figure| Some((figure, point.figure(&figure.name)?)));
     let order = order.filter_map(|(figure, now)| lost(examined, first, figure, now));
-    Some(Changed { bottlenecks: bottlenecks.collect(), order: order.collect() })
+    Some(Difference { bottlenecks: bottlenecks.collect(), order: order.collect() })
 }
 
 /// The bottlenecks that the runs without a change name for a variant, each once.
@@ -100,7 +100,7 @@ pub(super) fn are_near(least: f64, largest: f64) -> bool {
 }
 
 /// Direction of a ratio relative to the runs without a change: `↑`, `↓` or empty.
-pub(super) fn moved(ratio: f64, (least, largest): (f64, f64)) -> &'static str {
+pub(super) fn moved(ratio: f64, least: f64, largest: f64) -> &'static str {
     if ratio > largest * (1.0 + MOVED) {
         "↑"
     } else if ratio * (1.0 + MOVED) < least {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_ratio_moves_when_it_leaves_the_range_of_the_runs_without_a_change() {
         for (ratio, expected) in [(1.30, ""), (1.40, ""), (1.49, "↑"), (1.20, "↓"), (1.25, "")] {
-            assert_eq!(moved(ratio, (1.30, 1.40)), expected, "{ratio}");
+            assert_eq!(moved(ratio, 1.30, 1.40), expected, "{ratio}");
         }
         assert_eq!(as_is(&examined(), "throughput", 2), Some((2.3, 2.4)));
         assert_eq!(as_is(&examined(), "p95", 2), None);

@@ -1,4 +1,4 @@
-//! What scaled parameters do to the figures and bottlenecks of experiments: one table, and whether the conclusions hold.
+//! Effects of scaled parameters on the figures and bottlenecks of experiments: one table, and whether the conclusions hold.
 //!
 //! The conclusions of an experiment are the bottleneck of each variant and the order of the variants. They are those of its
 //! runs without a change, of which there are two: what differs between those is noise, and no effect of a parameter.

@@ -1,4 +1,4 @@
-//! What of a run is compared with runs that have another value of a parameter.
+//! Figures of a run that are compared with those of runs with another value of a parameter.
 
 use narrows_model::comparison::{Outcome, VariantSummary};
 use narrows_model::published::{Beside, Measure};

@@ -4,7 +4,7 @@
 use narrows_model::sensitivity::{Examined, Point, PointFigure, ScaledParameter, Sensitivity};
 use narrows_model::units;
 
-use super::judged::{self, Changed, changed};
+use super::judged::{self, Difference, changed};
 
 /// Meaning of the marks in cells.
 pub(super) const MARKS: &str = "Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a \
@@ -102,8 +102,9 @@ fn of_parameter(examined: &Examined, first: &Point, parameter: &ScaledParameter)
             points.map(|point| point.map_or_else(|| NOTHING.to_owned(), |point| moved(examined, figure, point)));
         rows.push(row(&figure.name, cells, as_is(examined, figure)));
     }
-    let words =
-        |of: fn(&Changed) -> String| [0, 1].map(|side| changes[side].as_ref().map_or_else(|| NOTHING.to_owned(), of));
+    let words = |of: fn(&Difference) -> String| {
+        [0, 1].map(|side| changes[side].as_ref().map_or_else(|| NOTHING.to_owned(), of))
+    };
     rows.push(row("order", words(order_now), String::new()));
     rows.push(row("bottlenecks", words(bottlenecks_now), String::new()));
     rows[0].subject.clone_from(&parameter.name);
@@ -129,7 +130,8 @@ fn moved(examined: &Examined, figure: &PointFigure, point: &Point) -> String {
     let now = point.figure(&figure.name);
     ratios(figure, |at| {
         let ratio = now?.ratio_to_base(at)?;
-        let mark = judged::as_is(examined, &figure.name, at).map_or("", |range| judged::moved(ratio, range));
+        let mark = judged::as_is(examined, &figure.name, at)
+            .map_or("", |(least, largest)| judged::moved(ratio, least, largest));
         Some(format!("×{}{mark}", units::three(ratio)))
     })
 }
@@ -140,11 +142,11 @@ fn ratios(figure: &PointFigure, of: impl Fn(usize) -> Option<String>) -> String 
     all.collect::<Vec<_>>().join(" ")
 }
 
-fn order_now(changed: &Changed) -> String {
+fn order_now(changed: &Difference) -> String {
     if changed.order.is_empty() { SAME.to_owned() } else { changed.order.join("; ") }
 }
 
-fn bottlenecks_now(changed: &Changed) -> String {
+fn bottlenecks_now(changed: &Difference) -> String {
     let other = |[variant, _, now]: &[String; 3]| format!("{variant}: {now}");
     let all: Vec<String> = changed.bottlenecks.iter().map(other).collect();
     if all.is_empty() { SAME.to_owned() } else { all.join("; ") }

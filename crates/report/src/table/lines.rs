@@ -1,6 +1,6 @@
 //! A table as aligned text for a terminal.
 //!
-//! What is too wide is made to fit: long texts are shortened first, then columns at the end are left out and named below.
+//! A table too wide is made to fit: long texts are shortened first, then columns at the end are left out and named below.
 //! Numbers and instants are never shortened, for what is left of one is another.
 //! One row alone, when it does not fit, is written downwards instead, a line for each column, in full.
 
@@ -72,7 +72,7 @@ fn fit(mut widths: Vec<usize>, is_elastic: &[bool], room: usize) -> (Vec<usize>,
     };
     while total(&widths) > room {
         let Some(widest) = elastic(&widths).filter(|at| widths[*at] > COLUMN_MIN) else { break };
-        // What no terminal shows needs no counting down.
+        // A width beyond that of any terminal needs no counting down.
         widths[widest] = (widths[widest] - 1).min(room.max(COLUMN_MIN));
     }
     let fitting = (1..=widths.len()).rev().find(|count| total(&widths[..*count]) <= room);

@@ -6,7 +6,7 @@ use super::cells::{is_numeric, shown};
 use crate::markdown::table as written;
 use crate::section::{Column, Row, Table as Shown};
 
-/// Numbers stand right. What Markdown would take for its own is escaped; a line break becomes `<br>`.
+/// Numbers stand right. Text that would be markup is escaped; a line break becomes `<br>`.
 pub fn markdown(table: &Table) -> String {
     let column = |at: usize, name: &str| if is_numeric(table, at) { Column::right(name) } else { Column::left(name) };
     let columns = table.columns.iter().enumerate().map(|(at, one)| column(at, &one.name)).collect();

@@ -1,6 +1,6 @@
 //! Two variants beside each other as text: services, operations, their calls, findings, what may be doubted, the sentence.
 //!
-//! What is the same on both sides is counted, not listed.
+//! Items that are the same on both sides are counted, not listed.
 
 use narrows_diagnose::words::InWords;
 use narrows_model::diff::{
@@ -70,9 +70,8 @@ fn services(services: &[ServiceDiff]) -> Vec<Block> {
         shown.iter().map(|service| Row::new(columns.iter().map(|column| (column.cell)(service)))).collect();
     let same = unchanged(services.len() - rows.len(), "service", "services");
     let examples = shown.iter().filter_map(|service| Some((&service.service, service.example.as_ref()?)));
-    let examples = examples
-        .map(|(service, trace)| Phrase::from(format!("Example of {service}: trace {trace}.")))
-        .map(|text| Block::Paragraph(text, Tone::Plain));
+    let examples =
+        examples.map(|(service, trace)| Phrase::from(format!("Example of {service}: trace {trace}."))).map(Block::Note);
     table(&header, rows).into_iter().chain(same).chain(examples).collect()
 }
 
@@ -125,8 +124,8 @@ fn absent() -> String {
 }
 
 /// Both sides, or one where they read the same.
-fn pair((before, after): (f64, f64), shown: fn(f64) -> String) -> String {
-    match (shown(before), shown(after)) {
+fn pair(sides: (f64, f64), shown: fn(f64) -> String) -> String {
+    match (shown(sides.0), shown(sides.1)) {
         (before, after) if before == after => after,
         (before, after) => format!("{before} → {after}"),
     }
@@ -261,11 +260,11 @@ mod tests {
         }
     }
 
-    fn kind(template: &str, fate: Fate, (before, after): (u64, u64), growth: Option<f64>) -> LogDiff {
-        LogDiff { template: template.into(), fate, before, after, growth }
+    fn kind(template: &str, fate: Fate, counts: [u64; 2], growth: Option<f64>) -> LogDiff {
+        LogDiff { template: template.into(), fate, before: counts[0], after: counts[1], growth }
     }
 
-    fn service(name: &str, role: ServiceRole, (before_ns, after_ns): (f64, f64)) -> ServiceDiff {
+    fn service(name: &str, role: ServiceRole, before_ns: f64, after_ns: f64) -> ServiceDiff {
         ServiceDiff {
             service: name.into(),
             role,
@@ -280,8 +279,8 @@ mod tests {
             cpu: (role == ServiceRole::Slower).then_some((2e6, 9e6)),
             cpu_limit: (role == ServiceRole::Slower).then_some((2.0, 0.5)),
             logs: match role {
-                ServiceRole::Slower => vec![kind("pool * is empty", Fate::Appeared, (0, 12), None)],
-                ServiceRole::Waiting => vec![kind("no response in * ms", Fate::Changed, (10, 41), Some(4.1))],
+                ServiceRole::Slower => vec![kind("pool * is empty", Fate::Appeared, [0, 12], None)],
+                ServiceRole::Waiting => vec![kind("no response in * ms", Fate::Changed, [10, 41], Some(4.1))],
                 _ => Vec::new(),
             },
             example: (role == ServiceRole::Slower).then(|| "4bf92f3577b34da6a3ce929d0e0e4736".into()),
@@ -307,9 +306,9 @@ mod tests {
                 operation("GET /health", Fate::Same, (Some(1e6), Some(1e6))),
             ],
             services: vec![
-                service("stock", ServiceRole::Slower, (5e6, 22e6)),
-                service("orders", ServiceRole::Waiting, (12e6, 12.1e6)),
-                service("prices", ServiceRole::Unchanged, (2e6, 2e6)),
+                service("stock", ServiceRole::Slower, 5e6, 22e6),
+                service("orders", ServiceRole::Waiting, 12e6, 12.1e6),
+                service("prices", ServiceRole::Unchanged, 2e6, 2e6),
             ],
             findings: vec![
                 finding(Fate::Vanished, Some(cause("n-plus-one", 0.84)), None),

@@ -6,7 +6,7 @@ use comfy_table::{Cell as GridCell, CellAlignment, ContentArrangement, LineStyle
 
 use super::Color;
 use super::paint::{Paint, clean, hanging, wrap};
-use crate::section::{Align, Cell, Column, Figure, Group, Row, Small, Table};
+use crate::section::{Align, Cell, Column, Figure, Group, Row, SmallPrint, Table};
 
 /// Character of the line under the header.
 const RULE: char = '─';
@@ -48,7 +48,7 @@ fn marks(text: &str, paint: Paint) -> String {
 fn remarks(table: &Table, paint: Paint, width: usize) -> String {
     let rows = table.groups.iter().flat_map(|group| &group.rows).filter(|row| !row.remark.is_empty());
     let line = |row: &Row| {
-        let name = row.cells.first().map_or(String::new(), |cell| cell_text(cell, &Small::Dropped));
+        let name = row.cells.first().map_or(String::new(), |cell| cell_text(cell, &SmallPrint::Dropped));
         hanging("remark", &paint.dim("remark"), &format!("{name}: {}", row.remark), 0, width)
     };
     rows.map(line).collect()
@@ -203,7 +203,7 @@ fn grid_rows(row: &Row, table: &Table) -> Vec<GridRow> {
     let cells = row.cells.iter().map(|cell| cell_text(cell, &table.small)).collect();
     let bars = row.cells.iter().map(bar_of).collect();
     let mut rows = vec![GridRow { cells, bars, title: None }];
-    if let Small::Below(label) = &table.small {
+    if let SmallPrint::Below(label) = &table.small {
         let small: Vec<String> = row.cells.iter().map(small_text).collect();
         if small.iter().any(|cell| !cell.is_empty()) {
             let label = if small[0].is_empty() { clean(label) } else { small[0].clone() };
@@ -214,17 +214,17 @@ fn grid_rows(row: &Row, table: &Table) -> Vec<GridRow> {
     rows
 }
 
-fn cell_text(cell: &Cell, small: &Small) -> String {
+fn cell_text(cell: &Cell, small: &SmallPrint) -> String {
     match cell {
         Cell::One(figure) => figure_text(figure, small),
         Cell::Pair(first, second) => format!("{} → {}", figure_text(first, small), figure_text(second, small)),
     }
 }
 
-fn figure_text(figure: &Figure, small: &Small) -> String {
+fn figure_text(figure: &Figure, small: &SmallPrint) -> String {
     let mark = if figure.fitted.is_some() { "*" } else { "" };
     let text = format!("{}{mark}", clean(&figure.text));
-    if *small == Small::Behind && !figure.small.is_empty() {
+    if *small == SmallPrint::Behind && !figure.small.is_empty() {
         return format!("{text} ({})", clean(&figure.small));
     }
     text

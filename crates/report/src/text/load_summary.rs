@@ -178,8 +178,8 @@ fn seconds(ns: f64, decimals: usize) -> String {
     format!("{:.decimals$}", ns / 1e9)
 }
 
-/// Six decimals; a time too short for them is not zero. What comes in one piece takes no time from its first byte to its
-/// last.
+/// Six decimals; a time too short for them is not zero. A response in one piece takes no time from its first byte to
+/// its last.
 fn short_seconds(ns: f64) -> String {
     const SHOWN_FROM_NS: f64 = 500.0;
     if ns < SHOWN_FROM_NS { "<0.000001".to_owned() } else { seconds(ns, 6) }

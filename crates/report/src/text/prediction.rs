@@ -80,7 +80,7 @@ fn levels(predictions: &[Prediction]) -> Table {
 }
 
 /// A figure, predicted and measured.
-struct Compared {
+struct MeasuredFigure {
     name: String,
     figure: &'static str,
     predicted: Estimate,
@@ -95,7 +95,7 @@ fn measured(predictions: &[Prediction]) -> Table {
         let name = format!("{}{}", number(at, predictions.len()), measured.trial);
         let (after, figures) = (&one.after, &measured.figures);
         let figure = |name: String, figure, predicted, measured, written| {
-            Compared { name, figure, predicted, measured, written }.row()
+            MeasuredFigure { name, figure, predicted, measured, written }.row()
         };
         [
             figure(name, "rate", after.rate, figures.rate, units::rate),
@@ -109,7 +109,7 @@ fn measured(predictions: &[Prediction]) -> Table {
     Table::new(columns, rows.collect())
 }
 
-impl Compared {
+impl MeasuredFigure {
     fn row(self) -> Row {
         let written = self.written;
         Row::new([

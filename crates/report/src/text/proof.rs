@@ -63,7 +63,7 @@ fn figures(proof: &Proof) -> Table {
     ];
     let row = |change: &QuantityChange| {
         let shown = match change.interval {
-            Some(one) if (1.0 + one.high) / (1.0 + one.low) <= WIDE_FROM => range((one.low, one.high), change.ratio),
+            Some(one) if (1.0 + one.high) / (1.0 + one.low) <= WIDE_FROM => range(one.low, one.high, change.ratio),
             Some(_) => "too wide".to_owned(),
             None => "–".to_owned(),
         };

@@ -20,7 +20,7 @@ impl Canvas {
 
     /// Draws a line between two places, each 0 to 1 from the left and from the bottom.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
-        let (a, b) = (self.dot(from), self.dot(to));
+        let (a, b) = (self.dot(from.0, from.1), self.dot(to.0, to.1));
         let steps = (b.0 - a.0).abs().max((b.1 - a.1).abs()).max(1.0);
         for step in 0..=steps as usize {
             let share = step as f64 / steps;
@@ -29,7 +29,7 @@ impl Canvas {
     }
 
     /// The dot of a place, counted from the top left.
-    fn dot(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn dot(&self, x: f64, y: f64) -> (f64, f64) {
         let (across, down) = ((self.columns * 2 - 1) as f64, (self.rows * 4 - 1) as f64);
         ((x.clamp(0.0, 1.0) * across).round(), ((1.0 - y.clamp(0.0, 1.0)) * down).round())
     }

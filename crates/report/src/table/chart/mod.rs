@@ -20,7 +20,7 @@ const WIDTH_MIN: usize = 40;
 /// Wider than this nothing becomes clearer.
 const WIDTH_MAX: usize = 200;
 
-/// The chart that the query requests. Ends with a line feed. None when it requests none, and when the table has no
+/// The chart that the query requests. Ends with a line feed. `None` without such a request, and if the table has no
 /// numbers, or nothing to put them over. `style.width` is filled, from 40 to 200 columns.
 pub fn chart(table: &Table, style: Style) -> Option<String> {
     let style = Style { width: style.width.clamp(WIDTH_MIN, WIDTH_MAX), ..style };

@@ -13,6 +13,15 @@ const HEIGHTS: [usize; 3] = [12, 8, 5];
 /// Columns between two words on the bottom axis, at least.
 const GAP: usize = 3;
 
+/// Size of a panel, in characters.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Room for labels at the left.
+    gutter: usize,
+    columns: usize,
+    height: usize,
+}
+
 /// The panels with their axes.
 pub(super) fn draw(table: &Table, style: Style) -> Option<String> {
     let lines = lines(table)?;
@@ -28,7 +37,7 @@ pub(super) fn draw(table: &Table, style: Style) -> Option<String> {
     let mut out = String::new();
     for ((series, scale), labels) in lines.series.iter().zip(scales).zip(&labels) {
         out += &format!("{}\n", paint.bold(&series.name));
-        out += &panel(series, bottom, scale, labels, (gutter, columns, height), paint);
+        out += &panel(series, bottom, scale, labels, Size { gutter, columns, height }, paint);
     }
     out += &format!("{}{}\n", " ".repeat(gutter + 1), paint.dim(&format!("└{}", "─".repeat(columns))));
     out += &format!("{}{}\n", " ".repeat(gutter + 2), bottom_words(&lines, bottom, columns).trim_end());
@@ -43,14 +52,8 @@ fn labels(series: &Series, scale: Scale) -> [String; 3] {
     [1.0, 0.5, 0.0].map(|share| scale.label(scale.at(share), series.unit))
 }
 
-fn panel(
-    series: &Series,
-    bottom: Scale,
-    scale: Scale,
-    labels: &[String; 3],
-    (gutter, columns, height): (usize, usize, usize),
-    paint: Paint,
-) -> String {
+fn panel(series: &Series, bottom: Scale, scale: Scale, labels: &[String; 3], size: Size, paint: Paint) -> String {
+    let Size { gutter, columns, height } = size;
     let mut canvas = Canvas::new(columns, height);
     let place = |&(x, y): &(f64, f64)| (bottom.position(x), scale.position(y));
     for pair in series.points.windows(2) {

@@ -1,4 +1,4 @@
-//! What is drawn: the table's columns sorted into what lies along the bottom, what distinguishes series, and values.
+//! Drawn columns: the table's columns sorted into what lies along the bottom, what distinguishes series, and values.
 
 use narrows_model::table::{Cell, Chart, ColumnType, Table};
 
