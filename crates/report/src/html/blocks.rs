@@ -58,7 +58,7 @@ pub(super) fn class(tone: Tone) -> Option<&'static str> {
     }
 }
 
-pub(super) fn inline(phrase: &Phrase) -> Markup {
+pub(crate) fn inline(phrase: &Phrase) -> Markup {
     html! {
         @for (face, text) in &phrase.parts {
             @match face {

@@ -30,6 +30,7 @@ use narrows_model::printable;
 use crate::section::{Section, Tone};
 use crate::sections::{self, Context, Head};
 
+pub(crate) use blocks::inline;
 pub(crate) use palette::Palette;
 pub(crate) use requests::Request;
 pub(crate) use waterfall::anchor as waterfall_anchor;

@@ -10,7 +10,7 @@ use narrows_model::prediction::Scored;
 use self::agreement::Agreement;
 use crate::bottleneck::bottlenecks;
 use crate::figures::{self, instant, plural};
-use crate::html::document;
+use crate::html::{document, inline};
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table, Tone};
 use crate::sections::{changes, compared, published};
 use crate::{markdown as writer, measures};
@@ -40,7 +40,7 @@ pub fn html(source: &Source<'_>) -> String {
     let header = markup! {
         header.top {
             h1 { (TITLE) }
-            p.note { (marks().text()) }
+            p.note { (inline(&marks())) }
             p.note { (machine(source.outcomes)) " · made by " code { (source.command) } }
         }
         "\n"

@@ -68,12 +68,17 @@ fn sentence(text: &str) -> String {
     format!("{}.", text.trim_end_matches('.'))
 }
 
-/// The step from one variant to the next that lowers the mean latency by the largest factor.
+/// The step from one variant to the next that lowers the mean latency by the largest factor, among those that lead below all
+/// variants before.
 fn best_step(variants: &[VariantSummary]) -> Option<String> {
-    let factor = |pair: &[VariantSummary]| Some(pair[0].mean_ns? / pair[1].mean_ns?);
-    let steps = variants.windows(2).filter_map(|pair| Some((pair, factor(pair)?)));
-    let (best, _) = steps.filter(|(_, factor)| *factor >= GAIN_MIN).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let [before, after] = best else { return None };
+    let factor = |at: usize| {
+        let mean = variants[at].mean_ns?;
+        let lowest = variants[..at].iter().filter_map(|variant| variant.mean_ns).fold(f64::INFINITY, f64::min);
+        Some(variants[at - 1].mean_ns? / mean).filter(|factor| mean < lowest && *factor >= GAIN_MIN)
+    };
+    let steps = (1..variants.len()).filter_map(|at| Some((at, factor(at)?)));
+    let (at, _) = steps.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (before, after) = (&variants[at - 1], &variants[at]);
     let mean = format!("mean latency {} → {}", units::duration(before.mean_ns?), units::duration(after.mean_ns?));
     let rate = match (before.rate, after.rate) {
         (Some(old), Some(new)) if new / old >= RATE_NOTABLE => {

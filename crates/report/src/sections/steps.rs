@@ -9,10 +9,8 @@ use narrows_model::units;
 
 use super::{Context, changes};
 use crate::bottleneck::bottlenecks;
-use crate::section::{Block, Column, Figure, Phrase, Row, Section, SmallPrint, Table};
+use crate::section::{Block, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
 
-/// Changed parameters that are named at most.
-const PARAMETERS_MAX: usize = 2;
 /// Characters of a value at most.
 const VALUE_CHARS_MAX: usize = 24;
 
@@ -31,10 +29,12 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     ];
     let found: BTreeMap<&str, String> = bottlenecks(outcome).into_iter().map(|one| (one.variant, one.what)).collect();
     let steps: Vec<Step<'_>> = (0..variants.len()).map(|at| Step::new(outcome, at)).collect();
-    let rows = steps.iter().map(|step| step.row(variants, &found)).collect();
+    let lead = if context.medium == Medium::Page { "predicted " } else { "" };
+    let rows = steps.iter().map(|step| step.row(variants, &found, lead)).collect();
     let mut blocks = vec![Block::Table(Table::new(columns, rows).small(SmallPrint::Below(String::new())))];
     if steps.iter().any(|step| step.predicted.is_some()) {
-        let note = "Predicted from the variant before; ✓ if the 90 % interval holds the measured figure.";
+        let note =
+            "Below a figure: its prediction from the variant before; ✓ if the 90 % interval holds the measured one.";
         blocks.push(Block::Note(Phrase::from(note)));
     }
     Section::new("steps", "", blocks)
@@ -63,16 +63,21 @@ impl<'a> Step<'a> {
         Self { variant, change, predicted }
     }
 
-    fn row(&self, variants: &[VariantSummary], found: &BTreeMap<&str, String>) -> Row {
+    fn row(&self, variants: &[VariantSummary], found: &BTreeMap<&str, String>, lead: &str) -> Row {
         let largest = |of: fn(&VariantSummary) -> Option<f64>| variants.iter().filter_map(of).fold(0.0, f64::max);
         let predicted = self.predicted.filter(|scored| scored.prediction.is_trusted()).map(|scored| &scored.prediction);
         let rate = self.variant.rate.map_or_else(Figure::unknown, |rate| {
             let figure = Figure::new(units::rate(rate)).bar(rate, largest(|variant| variant.rate));
-            figure.small(predicted.map_or(String::new(), |one| forecast(one.after.rate, rate, units::rate)))
+            figure.small(
+                predicted.map_or(String::new(), |one| lead.to_owned() + &forecast(one.after.rate, rate, units::rate)),
+            )
         });
         let mean = self.variant.mean_ns.map_or_else(Figure::unknown, |mean| {
             let figure = Figure::new(units::duration(mean)).bar(mean, largest(|variant| variant.mean_ns));
-            figure.small(predicted.map_or(String::new(), |one| forecast(one.after.mean_ns, mean, units::duration)))
+            figure.small(
+                predicted
+                    .map_or(String::new(), |one| lead.to_owned() + &forecast(one.after.mean_ns, mean, units::duration)),
+            )
         });
         let name = self.variant.variant.as_str();
         let bottleneck = found.get(name).map_or("", String::as_str);
@@ -84,10 +89,10 @@ impl<'a> Step<'a> {
 /// A predicted figure, and whether its interval holds the measured one.
 fn forecast(predicted: Estimate, measured: f64, written: fn(f64) -> String) -> String {
     let mark = if predicted.holds(measured) { "✓" } else { "✗" };
-    format!("predicted {} {mark}", written(predicted.value))
+    format!("{} {mark}", written(predicted.value))
 }
 
-/// Parameters that differ between two variants: `pool 5 → 50`.
+/// Parameters that differ between two variants: `pool 5 → 50, 2 more`.
 fn changed_parameters(outcome: &Outcome, before: &str, after: &str) -> String {
     let parameters = |variant: &str| {
         let trial = outcome.evidence.trials.iter().map(|evidence| &evidence.trial).find(|one| one.variant == variant);
@@ -102,9 +107,11 @@ fn changed_parameters(outcome: &Outcome, before: &str, after: &str) -> String {
         .filter(|name| old.get(*name) != new.get(*name))
         .map(|name| format!("{name} {} → {}", value(old, name), value(new, name)))
         .collect();
-    let more = changed.len().saturating_sub(PARAMETERS_MAX);
-    let named = changed[..changed.len() - more].join(", ");
-    if more > 0 { format!("{named} and {more} more") } else { named }
+    match &changed[..] {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, more @ ..] => format!("{first}, {} more", more.len()),
+    }
 }
 
 #[cfg(test)]
@@ -116,17 +123,16 @@ mod tests {
     #[test]
     fn each_variant_has_its_change_and_its_bottleneck() {
         insta::assert_snapshot!(plain(&section(&Context::for_terminal(&drones::outcome())), 100), @r"
-        variant                  throughput         mean                bottleneck
+        variant                  throughput       mean              bottleneck
         ────────────────────────────────────────────────────────────────────────────────────────────────────
-        baseline                 26.0/s ██▋          672 ms ██████████  azure.cosmosdb rejects 15 % of the
-                                                                        calls of GET
-                                                                        /api/dronedeliveries/utilization,
-                                                                        which then wait and retry
-        more-throughput          45.0/s ████▌        572 ms ████████▌   –
+        baseline                 26.0/s ██▏        672 ms ████████  azure.cosmosdb rejects 15 % of the calls
+                                                                    of GET /api/dronedeliveries/utilization,
+                                                                    which then wait and retry
+        more-throughput          45.0/s ███▋       572 ms ██████▊   –
           throughput 900 → 2500
-        parallel                 74.0/s ███████▌     218 ms ███▎        –
-        partition-key            99.0/s ██████████  40.0 ms ▋           drone-scheduler uses up its CPU
-                                                                        limit: 92 % of 1 core
+        parallel                 74.0/s ██████     218 ms ██▋       –
+        partition-key            99.0/s ████████  40.0 ms ▌         drone-scheduler uses up its CPU limit:
+                                                                    92 % of 1 core
         ");
     }
 
@@ -145,14 +151,14 @@ mod tests {
         let Some(Block::Table(Table { groups, .. })) = section.blocks.first() else { panic!("no table") };
         assert_eq!(groups[0].rows.len(), 2);
         insta::assert_snapshot!(plain(&section, 100), @r"
-        variant                throughput          mean                 bottleneck
-        ─────────────────────────────────────────────────────────────────────────────────────────────────
-        as-is                    245/s ██▍         32.1 ms ██████████   GET /orders fetches rows one at a
-                                                                        time: 24 similar queries in each
-                                                                        request
-        fixed                  1,020/s ██████████  7.89 ms ██▌          –
-          joined false → true  predicted 700/s ✗   predicted 9.00 ms ✗
-        Predicted from the variant before; ✓ if the 90 % interval holds the measured figure.
+        variant                throughput        mean              bottleneck
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        as-is                    245/s █▉        32.1 ms ████████  GET /orders fetches rows one at a time:
+                                                                   24 similar queries in each request
+        fixed                  1,020/s ████████  7.89 ms ██        –
+          joined false → true  700/s ✗           9.00 ms ✗
+        Below a figure: its prediction from the variant before; ✓ if the 90 % interval holds the measured
+        one.
         ");
     }
 }

@@ -17,7 +17,7 @@ const UNBOUND: usize = u16::MAX as usize;
 /// Begins the first row of a group while the table is laid out; it has no width.
 const GROUP_MARK: char = '\u{2060}';
 /// Characters of the longest bar.
-const BAR_WIDTH: usize = 10;
+const BAR_WIDTH: usize = 8;
 /// Blocks of one to seven eighths of a character.
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 

@@ -126,12 +126,11 @@ mod tests {
 
         doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
 
-        variant                throughput          mean                bottleneck
-        ────────────────────────────────────────────────────────────────────────────────────────────────
-        as-is                    245/s ██▍         32.1 ms ██████████  GET /orders fetches rows one at a
-                                                                       time: 24 similar queries in each
-                                                                       request
-        fixed                  1,020/s ██████████  7.89 ms ██▌         –
+        variant                throughput        mean              bottleneck
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        as-is                    245/s █▉        32.1 ms ████████  GET /orders fetches rows one at a time:
+                                                                   24 similar queries in each request
+        fixed                  1,020/s ████████  7.89 ms ██        –
           joined false → true
 
         variant     rate     mean      p50      p95      p99      errors  CPU/req
@@ -228,17 +227,16 @@ mod tests {
         4 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
         AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
 
-        variant                  throughput         mean                bottleneck
+        variant                  throughput       mean              bottleneck
         ────────────────────────────────────────────────────────────────────────────────────────────────────
-        baseline                 26.0/s ██▋          672 ms ██████████  azure.cosmosdb rejects 15 % of the
-                                                                        calls of GET
-                                                                        /api/dronedeliveries/utilization,
-                                                                        which then wait and retry
-        more-throughput          45.0/s ████▌        572 ms ████████▌   –
+        baseline                 26.0/s ██▏        672 ms ████████  azure.cosmosdb rejects 15 % of the calls
+                                                                    of GET /api/dronedeliveries/utilization,
+                                                                    which then wait and retry
+        more-throughput          45.0/s ███▋       572 ms ██████▊   –
           throughput 900 → 2500
-        parallel                 74.0/s ███████▌     218 ms ███▎        –
-        partition-key            99.0/s ██████████  40.0 ms ▋           drone-scheduler uses up its CPU
-                                                                        limit: 92 % of 1 core
+        parallel                 74.0/s ██████     218 ms ██▋       –
+        partition-key            99.0/s ████████  40.0 ms ▌         drone-scheduler uses up its CPU limit:
+                                                                    92 % of 1 core
 
         variant            rate     mean      p50      p95     p99  errors  CPU/req
         ───────────────────────────────────────────────────────────────────────────
