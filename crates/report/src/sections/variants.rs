@@ -5,7 +5,7 @@ use narrows_model::units;
 
 use super::Context;
 use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, measured_once};
-use crate::section::{Block, Column, Figure, Phrase, Row, Section, Table, Tone};
+use crate::section::{Block, Column, Figure, Medium, Phrase, Row, Section, Table, Tone};
 
 /// A figure of a variant; `None` if it was not measured.
 type Measured = fn(&VariantSummary) -> Option<f64>;
@@ -26,14 +26,15 @@ pub(super) fn section(context: &Context<'_>) -> Section {
         columns.push(Column::left(format!("throughput vs {first}")).short(format!("rate vs {first}")).beginning_part());
         columns.push(Column::left(format!("mean latency vs {first}")).short(format!("mean vs {first}")));
     }
-    let rows = comparison.variants.iter().map(|variant| row(variant, comparison, has_repetitions)).collect();
+    let rows = comparison.variants.iter().map(|variant| row(variant, context, has_repetitions)).collect();
     let mut blocks = vec![Block::Table(Table::new(columns, rows).continued())];
     blocks.extend(once(comparison).map(Block::Note));
     blocks.extend(comparison.noise.map(|noise| Block::Note(noise_line(noise))));
     Section::new("variants", "Variants", blocks)
 }
 
-fn row(variant: &VariantSummary, comparison: &Comparison, has_repetitions: bool) -> Row {
+fn row(variant: &VariantSummary, context: &Context<'_>, has_repetitions: bool) -> Row {
+    let comparison = &context.outcome.comparison;
     let mut cells = vec![Figure::new(&variant.variant)];
     if has_repetitions {
         cells.push(Figure::new(variant.repetitions.to_string()));
@@ -48,7 +49,7 @@ fn row(variant: &VariantSummary, comparison: &Comparison, has_repetitions: bool)
     cells.push(figure(|v| v.rate, units::rate));
     let latencies: [Measured; 4] = [|v| v.mean_ns, |v| v.p50_ns, |v| v.p95_ns, |v| v.p99_ns];
     cells.extend(latencies.map(|of| figure(of, units::duration)));
-    cells.push(if is_measured { errors(variant) } else { Figure::unknown() });
+    cells.push(if is_measured { errors(variant, context.medium) } else { Figure::unknown() });
     cells.push(figure(|v| v.cpu_seconds_per_request, |seconds| cpu_per_request(Some(seconds))));
     if comparison.variants.len() > 1 {
         cells.push(compared(variant, |difference| &difference.rate, Meaning::Higher));
@@ -57,10 +58,13 @@ fn row(variant: &VariantSummary, comparison: &Comparison, has_repetitions: bool)
     Row::new(cells)
 }
 
-fn errors(variant: &VariantSummary) -> Figure {
-    match variant.errors {
-        0 => Figure::new("0"),
-        n => Figure::new(units::count(n)).small(share_of_errors(variant.error_rate)).tone(Tone::Bad),
+/// Number of errors; their share has room in a page.
+fn errors(variant: &VariantSummary, medium: Medium) -> Figure {
+    let figure = Figure::new(units::count(variant.errors));
+    match (variant.errors, medium) {
+        (0, _) => figure,
+        (_, Medium::Page) => figure.small(share_of_errors(variant.error_rate)).tone(Tone::Bad),
+        (_, Medium::Terminal) => figure.tone(Tone::Bad),
     }
 }
 
@@ -108,8 +112,9 @@ mod tests {
 
     #[test]
     fn a_variant_without_a_finished_trial_has_no_numbers() {
-        let comparison = Comparison { variants: vec![VariantSummary::default()], ..Comparison::default() };
-        let row = row(&comparison.variants[0], &comparison, false);
+        let mut outcome = fixture::outcome();
+        outcome.comparison.variants = vec![VariantSummary::default()];
+        let row = row(&outcome.comparison.variants[0], &Context::for_page(&outcome), false);
         assert!(row.cells[1..].iter().all(|cell| *cell == Figure::unknown().into()), "{row:?}");
     }
 
@@ -152,10 +157,10 @@ mod tests {
             variant.against_first.iter_mut().for_each(|difference| difference.basis = Basis::Repeated);
         }
         insta::assert_snapshot!(in_terminal(section, &outcome, 140), @r"
-        variant  reps     rate     mean      p50      p95      p99      errors  CPU/req  rate vs as-is            mean vs as-is
-        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-        as-is       3    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms  8 (0.05 %)  7.43 ms
-        fixed       3  1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms           0  1.49 ms  +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
+        variant  reps     rate     mean      p50      p95      p99  errors  CPU/req  rate vs as-is            mean vs as-is
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        as-is       3    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
+        fixed       3  1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms       0  1.49 ms  +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
         noise floor: repetitions of one variant lie apart by up to rate 2.1 %, mean 3.4 %, p95 5.0 %, p99 11 %
         ");
     }

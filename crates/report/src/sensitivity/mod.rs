@@ -28,7 +28,7 @@ const LEAD: &str = "Fitted parameters were chosen so that figures come out as pu
 pub fn text(sensitivity: &Sensitivity, style: Style) -> String {
     let marks = Block::Note(Phrase::coded(MARKS));
     let mut all = vec![Section::untitled(vec![Block::Table(table(sensitivity)), marks])];
-    all.extend(left_out(sensitivity).map(|items| Section::untitled(vec![Block::Items(items)])));
+    all[0].blocks.extend(left_out(sensitivity, "not scaled in ").into_iter().map(Block::Note));
     all.push(Section::untitled(verdict(&conclusion(sensitivity))));
     sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
@@ -42,11 +42,10 @@ pub fn markdown(sensitivity: &Sensitivity, command: &str) -> String {
     blocks.extend([Block::Note(Phrase::coded(MARKS)), Block::Table(table(sensitivity))]);
     let measured = sensitivity.experiments.iter().map(|one| Phrase::from(format!("{}: {}", one.experiment, ran(one))));
     blocks.extend([Block::Note(Phrase::from("Measured:")), Block::Items(measured.collect())]);
-    blocks.extend(
-        left_out(sensitivity)
-            .into_iter()
-            .flat_map(|items| [Block::Note(Phrase::from("Not scaled:")), Block::Items(items)]),
-    );
+    let left_out = left_out(sensitivity, "");
+    if !left_out.is_empty() {
+        blocks.extend([Block::Note(Phrase::from("Not scaled:")), Block::Items(left_out)]);
+    }
     crate::markdown::sections(&[Section::new("", "Sensitivity", blocks)], 1)
 }
 
@@ -66,45 +65,12 @@ fn table(sensitivity: &Sensitivity) -> Table {
     Table::new(columns, rows(sensitivity).into_iter().map(row).collect())
 }
 
-/// Parameters that were not scaled, with the reason; `None` if all were.
-fn left_out(sensitivity: &Sensitivity) -> Option<Vec<Phrase>> {
+/// Parameters that were not scaled, with the reason; `lead` begins each line.
+fn left_out(sensitivity: &Sensitivity, lead: &str) -> Vec<Phrase> {
     let line = |examined: &Examined, left: &LeftOut| {
-        Phrase::from(format!("{}: {} ({})", examined.experiment, left.what, left.reason))
+        Phrase::from(format!("{lead}{}: {} ({})", examined.experiment, left.what, left.reason))
     };
-    let all = sensitivity.experiments.iter().flat_map(|one| one.left_out.iter().map(move |left| line(one, left)));
-    let all: Vec<Phrase> = all.collect();
-    (!all.is_empty()).then_some(all)
-}
-
-/// `−20 %`, `+20 %`.
-fn changes(sensitivity: &Sensitivity) -> [String; 2] {
-    [-sensitivity.change, sensitivity.change].map(crate::figures::ratio)
-}
-
-/// When the experiment ran, and how long its load was beside the experiment's.
-fn ran(examined: &Examined) -> String {
-    let Some(first) = examined.as_is.first() else { return "did not run as it is".to_owned() };
-    let length = match examined.time_scale {
-        1.0 => String::new(),
-        scale => format!(", load × {scale} of its length"),
-    };
-    format!("{}{length}", crate::figures::instant(first.started_ns))
-}
-
-/// The machines of all runs, each once.
-fn machines(sensitivity: &Sensitivity) -> String {
-    let scaled = |one: &Examined| {
-        let sides = one.parameters.iter().flat_map(|parameter| [&parameter.lower, &parameter.higher]);
-        one.as_is.iter().chain(sides.filter_map(|side| side.point.as_ref())).cloned().collect::<Vec<_>>()
-    };
-    let mut all: Vec<String> = Vec::new();
-    for point in sensitivity.experiments.iter().flat_map(scaled) {
-        let machine = crate::figures::machine(&point.machine);
-        if !all.contains(&machine) {
-            all.push(machine);
-        }
-    }
-    all.join("; ")
+    sensitivity.experiments.iter().flat_map(|one| one.left_out.iter().map(move |left| line(one, left))).collect()
 }
 
 #[cfg(test)]
