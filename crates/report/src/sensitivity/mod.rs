@@ -73,6 +73,37 @@ fn left_out(sensitivity: &Sensitivity, lead: &str) -> Vec<Phrase> {
     sensitivity.experiments.iter().flat_map(|one| one.left_out.iter().map(move |left| line(one, left))).collect()
 }
 
+/// `−20 %`, `+20 %`.
+fn changes(sensitivity: &Sensitivity) -> [String; 2] {
+    [-sensitivity.change, sensitivity.change].map(crate::figures::ratio)
+}
+
+/// When the experiment ran, and how long its load was beside the experiment's.
+fn ran(examined: &Examined) -> String {
+    let Some(first) = examined.as_is.first() else { return "did not run as it is".to_owned() };
+    let length = match examined.time_scale {
+        1.0 => String::new(),
+        scale => format!(", load × {scale} of its length"),
+    };
+    format!("{}{length}", crate::figures::instant(first.started_ns))
+}
+
+/// The machines of all runs, each once.
+fn machines(sensitivity: &Sensitivity) -> String {
+    let scaled = |one: &Examined| {
+        let sides = one.parameters.iter().flat_map(|parameter| [&parameter.lower, &parameter.higher]);
+        one.as_is.iter().chain(sides.filter_map(|side| side.point.as_ref())).cloned().collect::<Vec<_>>()
+    };
+    let mut all: Vec<String> = Vec::new();
+    for point in sensitivity.experiments.iter().flat_map(scaled) {
+        let machine = crate::figures::machine(&point.machine);
+        if !all.contains(&machine) {
+            all.push(machine);
+        }
+    }
+    all.join("; ")
+}
+
 #[cfg(test)]
 mod fixture;
 
@@ -108,8 +139,7 @@ mod text_tests {
         ratio that is more than 5 % above or below both. > stands between variants that both of these runs
         set more than 10 % apart, ≈ between others; an order is lost where less than 5 % is left. Several
         values of a parameter are those of the variants.
-
-        - shop: prices of the store (names no parameter)
+        not scaled in shop: prices of the store (names no parameter)
 
         The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is
         listed here.
