@@ -4,7 +4,6 @@ mod args;
 mod commands;
 mod complete;
 mod exit;
-mod fitted;
 mod live;
 mod page;
 mod run_address;
@@ -14,6 +13,7 @@ mod signals;
 mod stderr;
 #[cfg(feature = "reference-systems")]
 mod systems;
+mod wrapping;
 
 use clap::Parser;
 

@@ -21,7 +21,7 @@ use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::experiment::RecordedExperiment;
-use crate::{Error, comparing, judging};
+use crate::{Error, comparison, judgement};
 
 /// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,9 +129,9 @@ pub fn diff(before: RunPart<'_>, after: RunPart<'_>) -> Result<Diff, Error> {
 pub fn compare(before: RunPart<'_>, after: RunPart<'_>, question: Question) -> Result<Proof, Error> {
     let (old, new) = (of_one_variant(before)?, of_one_variant(after)?);
     let is_one_run = old.run.id == new.run.id;
-    let comparison = if is_one_run { comparing::kept_plan(before.path)? } else { None };
+    let comparison = if is_one_run { comparison::kept_plan(before.path)? } else { None };
     let names = |evidence: &RunEvidence| evidence.trials.first().map(|trial| trial.trial.variant.clone());
-    let is_meant = |plan: &&comparing::KeptPlan| {
+    let is_meant = |plan: &&comparison::KeptPlan| {
         let pair = [names(&old), names(&new)];
         pair.iter().flatten().all(|name| *name == plan.before || *name == plan.after)
     };
@@ -212,7 +212,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
 
 fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
-        evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
+        evidence.trials.iter().map(|trial| judgement::of_trial(&experiment.objectives, trial)).collect();
     let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
     for (trial, findings) in outcome.evidence.trials.iter().zip(&mut outcome.findings) {
         narrows_predict::add_gains(trial, findings);

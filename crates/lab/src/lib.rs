@@ -4,11 +4,11 @@
 //! must live as long as the run (a service is killed by the kernel when the thread that started it dies). The lab
 //! prints nothing: what happens is told to a [`progress::Progress`].
 
-mod adopted;
+mod adoption;
 pub mod attach;
 pub mod capacity;
 mod cgroup;
-pub mod comparing;
+pub mod comparison;
 mod components;
 pub mod conclude;
 mod counting;
@@ -18,7 +18,7 @@ pub mod error;
 pub mod experiment;
 pub mod guard;
 mod held;
-mod judging;
+mod judgement;
 mod leftovers;
 pub mod outlook;
 mod plan;

@@ -9,9 +9,9 @@ use narrows_model::run::RunState;
 use narrows_model::units;
 
 use crate::exit::{Exit, Failure};
-use crate::fitted::fitted_to;
 use crate::live::Live;
 use crate::running::{guard_command, unfinished};
+use crate::wrapping::wrapped_to;
 use crate::{Outcome, complete, runs_folder};
 
 /// Where a table has nothing to say.
@@ -113,7 +113,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.json {
         super::print_json(json(&capacities))?;
     } else {
-        super::print(&fitted_to(&text(&capacities), super::stdout_width()))?;
+        super::print(&wrapped_to(&text(&capacities), super::stdout_width()))?;
     }
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, "a search cannot be resumed: start a new one with another `--out`"));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_lab::comparing::{self, ComparisonEnd};
+use narrows_lab::comparison::{self, ComparisonEnd};
 use narrows_lab::experiment::Experiment;
 use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
@@ -127,7 +127,7 @@ fn compare(
         return Err(Failure::new("`--compare` needs at least 2 trials of each variant, found `--repeat 1`")
             .hint("with `--repeat 10` it ends as soon as the verdict is clear"));
     }
-    let wanted = comparing::ComparisonRequest {
+    let wanted = comparison::ComparisonRequest {
         experiment,
         before: before.clone(),
         after: after.clone(),
@@ -140,7 +140,7 @@ fn compare(
     };
     let stop = stop_flag()?;
     let mut live = Live::new();
-    let compared = comparing::compare(&wanted, &stop, &mut live);
+    let compared = comparison::compare(&wanted, &stop, &mut live);
     live.finish();
     let ComparisonEnd { ended, proof } = compared?;
     if ended.state != RunState::Complete {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use narrows_model::printable::is_obeyed;
 
-use crate::fitted::fitted;
 use crate::stderr;
+use crate::wrapping::wrapped;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
 const UP_TO_START: &str = "\x1b[F";
@@ -75,7 +75,7 @@ impl Screen {
     pub(crate) fn keep(&mut self, line: &str) {
         self.clear();
         match self.width() {
-            Some(width) => stderr::write(&fitted(line, width)),
+            Some(width) => stderr::write(&wrapped(line, width)),
             None => stderr::say(line),
         }
         self.last_plain = None;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::capacity::search::Fate;
 use crate::experiment::{Metric, Objective};
-use crate::judging;
+use crate::judgement;
 
 /// A share of requests that may have no response at the end, and how many may always be.
 const BEHIND: f64 = 0.05;
@@ -171,7 +171,7 @@ fn broken(rows: &[(LoadSecond, Phase)], totals: &LoadTotals, objectives: &[Objec
         return vec![Reason { what, text: "no request succeeded".to_owned() }];
     }
     let missed = objectives.iter().filter_map(|objective| {
-        let result = judging::judged(objective, by_reference(rows));
+        let result = judgement::judged(objective, by_reference(rows));
         let what = result.text.split(['<', '>', '=']).next().unwrap_or_default().trim().to_owned();
         (result.kept != Kept::Yes).then(|| Reason { what, text: format!("{}: {}", result.text, result.measured) })
     });

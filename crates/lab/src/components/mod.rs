@@ -21,7 +21,7 @@ pub(crate) mod output;
 mod place;
 pub(crate) mod process;
 mod proxy;
-pub(crate) mod ready;
+pub(crate) mod readiness;
 mod server_settings;
 pub(crate) mod sidecar;
 mod sql;

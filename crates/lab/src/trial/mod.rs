@@ -29,7 +29,7 @@ use narrows_telemetry::run_file::Recorder;
 use narrows_telemetry::sampler::Sampler;
 
 use crate::Error;
-use crate::adopted::AdoptedChildren;
+use crate::adoption::AdoptedChildren;
 use crate::components::gauges::Poller;
 use crate::components::sidecar;
 use crate::experiment::{

@@ -14,7 +14,7 @@ use crate::cgroup::{Cgroup, Limits};
 use crate::components::gauges::Poller;
 use crate::components::process::{Process, ProcessEnd, Spec};
 use crate::components::workshop::Workshop;
-use crate::components::{Launch, Place, ready, sidecar};
+use crate::components::{Launch, Place, readiness, sidecar};
 use crate::experiment::{BoundService, Ready, Start};
 use crate::leftovers::PREFIX;
 use crate::processes::name_of;
@@ -266,11 +266,11 @@ impl Bench<'_> {
         let (service, launch) = (&last.service, &last.launch);
         let place = Place::of(service, folder);
         let probe = |process: &Process| {
-            ready::probe(process, &launch.ready, service.port)?;
+            readiness::probe(process, &launch.ready, service.port)?;
             place.as_ref().map_or(Ok(()), |place| place.component.settings().is_usable(place))
         };
         let port = matches!(service.start, Start::Run { .. }).then_some(service.port);
-        ready::wait(&mut last.process, port, &probe, service.ready_timeout, &mut meanwhile)
+        readiness::wait(&mut last.process, port, &probe, service.ready_timeout, &mut meanwhile)
     }
 
     pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! out.
 
 use super::conversions::text;
-use super::made::constant_number;
+use super::typed::constant_number;
 use crate::error::{Fault, TextRange};
 use crate::sql::Value;
 use crate::types::Type;

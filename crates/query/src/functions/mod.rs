@@ -6,8 +6,8 @@ pub(crate) mod aggregates;
 mod bags;
 pub(crate) mod call;
 mod conversions;
-mod made;
 mod scalars;
+mod typed;
 
 use crate::error::Fault;
 use crate::parser::is_known_function;
@@ -16,7 +16,7 @@ use call::Function;
 
 pub(crate) use bags::bag;
 pub(crate) use conversions::{json, of_text, text};
-pub(crate) use made::bin_shift;
+pub(crate) use typed::bin_shift;
 
 /// Functions that the lowering itself understands.
 const BUILT_IN: [&str; 9] =

@@ -1,6 +1,6 @@
 //! Expressions, from the loosest binding to the tightest: `or`, `and`, comparisons, sums, products, signs, members.
 
-use super::{Parser, TERMS_MAX, refused};
+use super::{Parser, TERMS_MAX, unsupported};
 use crate::error::{Fault, TextRange};
 use crate::lexer::{Kind, Raw};
 use crate::literal;
@@ -57,9 +57,9 @@ fn worded(word: &str, is_negated: bool, place: TextRange) -> Result<Option<Compa
         "has_any" if !is_negated => Ok(Some(Comparison::List(Members::HasAny, false))),
         "has_all" if !is_negated => Ok(Some(Comparison::List(Members::HasAll, false))),
         "between" => Ok(Some(Comparison::Between(is_negated))),
-        other if refused::is_string_operator(other) => {
+        other if unsupported::is_string_operator(other) => {
             let mark = if is_negated { "!" } else { "" };
-            Err(refused::word("the operator", &format!("{mark}{other}"), place))
+            Err(unsupported::word("the operator", &format!("{mark}{other}"), place))
         }
         _ if is_negated => {
             let known = MATCHES.iter().map(|(name, _)| *name).chain(["in", "between"]);
@@ -263,7 +263,7 @@ impl Parser {
         self.at += 1;
         let (kind, read, form) = match raw {
             Raw::Dynamic => return dynamic(text, place),
-            Raw::Guid => return Err(refused::word("the type", "guid", place)),
+            Raw::Guid => return Err(unsupported::word("the type", "guid", place)),
             Raw::Datetime => {
                 (Type::Datetime, literal::datetime(text).map(Literal::Datetime), "datetime(2020-06-18T20:59:00Z)")
             }
@@ -295,7 +295,7 @@ impl Parser {
             return self.typed(kind, &name);
         }
         if name.text == "decimal" {
-            return Err(refused::word("the type", &name.text, name.place));
+            return Err(unsupported::word("the type", &name.text, name.place));
         }
         let arguments = self.arguments()?;
         self.made(name.place.to(self.before()), Shape::Call(name, arguments))

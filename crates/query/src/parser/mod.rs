@@ -11,16 +11,16 @@ mod make_series;
 mod mv_expand;
 mod operator;
 mod parse;
-mod refused;
 mod render;
 mod source;
 mod top_nested;
+mod unsupported;
 
 use crate::error::{Fault, TextRange};
 use crate::lexer::{Kind, Token, tokens};
 use crate::syntax::{Expression, Let, Name, Query, Shape};
 
-pub(crate) use refused::is_known_function;
+pub(crate) use unsupported::is_known_function;
 
 /// How deep parentheses, calls and signs may nest, in steps of the parser: a pair of parentheses is two.
 const DEPTH_MAX: usize = 100;
@@ -93,7 +93,7 @@ impl Parser {
             self.peek_name().filter(|word| ["set", "declare", "alias", "restrict", "pattern"].contains(word))
             && matches!(self.kind_at(1), Kind::Name(_))
         {
-            return Err(refused::statement(word, self.place()));
+            return Err(unsupported::statement(word, self.place()));
         }
         if !(self.is_name("let") && (matches!(self.kind_at(1), Kind::Name(_)) || self.kind_at(1) == &Kind::Symbol("[")))
         {

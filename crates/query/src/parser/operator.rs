@@ -1,6 +1,6 @@
 //! Operators behind a bar.
 
-use super::{OPERATORS_MAX, Parser, refused};
+use super::{OPERATORS_MAX, Parser, unsupported};
 use crate::error::{Fault, TextRange};
 use crate::lexer::Kind;
 use crate::syntax::{Expression, Item, Name, Operator, Pattern, Pipeline, Shape, SortKey, Source, Step};
@@ -127,7 +127,7 @@ impl Parser {
             "print" | "range" | "datatable" => {
                 return Err(Fault::new(place, format!("`{name}` begins a table and cannot follow a bar")));
             }
-            other if refused::is_operator(other) => return Err(refused::word("the operator", other, place)),
+            other if unsupported::is_operator(other) => return Err(unsupported::word("the operator", other, place)),
             other => return Err(Fault::new(place, format!("`{other}` is no operator")).near(other, OPERATORS)),
         })
     }
@@ -192,7 +192,7 @@ impl Parser {
         let pattern = self.pattern()?;
         match self.peek_name() {
             Some(word @ ("asc" | "desc" | "granny-asc" | "granny-desc")) => {
-                Err(refused::word("the order of columns", word, self.place()))
+                Err(unsupported::word("the order of columns", word, self.place()))
             }
             _ => Ok(pattern),
         }

@@ -2,7 +2,7 @@
 
 use narrows_model::table::Chart;
 
-use super::{Parser, refused};
+use super::{Parser, unsupported};
 use crate::error::Fault;
 use crate::lexer::Kind;
 use crate::syntax::Step;
@@ -71,7 +71,7 @@ impl Parser {
     fn chart_label(&mut self) -> Result<(), Fault> {
         let label = self.name("a property of the chart")?;
         if !CHART_LABELS.contains(&label.text.as_str()) {
-            return Err(refused::word("the property of `render`", &label.text, label.place));
+            return Err(unsupported::word("the property of `render`", &label.text, label.place));
         }
         self.expect("=")?;
         self.label()

@@ -1,6 +1,6 @@
 //! Where a table comes from other than by its name: `union`, `print`, `datatable`, `range`.
 
-use super::{Parser, refused};
+use super::{Parser, unsupported};
 use crate::error::Fault;
 use crate::lexer::Kind;
 use crate::syntax::{Expression, Item, Name, Pipeline, Shape, Source, Union};
@@ -22,7 +22,7 @@ impl Parser {
             "search" | "find" | "externaldata"
                 if !matches!(self.kind_at(1), Kind::Symbol("|" | "=" | ")" | ";") | Kind::End) =>
             {
-                return Err(refused::word("the operator", word, self.place()));
+                return Err(unsupported::word("the operator", word, self.place()));
             }
             _ => return Ok(None),
         };
@@ -98,7 +98,7 @@ impl Parser {
                         self.expect_name("false")?;
                     }
                 }
-                other => return Err(refused::word("the option", other, self.place())),
+                other => return Err(unsupported::word("the option", other, self.place())),
             }
         }
         self.skip_hints()?;
@@ -167,7 +167,7 @@ impl Parser {
     pub(super) fn type_name(&mut self) -> Result<Type, Fault> {
         let word = self.name("a type")?;
         Type::named(&word.text).ok_or_else(|| match word.text.as_str() {
-            "guid" | "decimal" => refused::word("the type", &word.text, word.place),
+            "guid" | "decimal" => unsupported::word("the type", &word.text, word.place),
             _ => Fault::new(word.place, format!("`{}` is no type", word.text))
                 .near(&word.text, ["bool", "int", "long", "real", "string", "datetime", "timespan", "dynamic"]),
         })

@@ -1,6 +1,6 @@
 //! `top-nested`.
 
-use super::{Parser, refused};
+use super::{Parser, unsupported};
 use crate::error::Fault;
 use crate::syntax::NestedLevel;
 
@@ -25,7 +25,7 @@ impl Parser {
         self.expect_name("of")?;
         let value = self.item()?;
         if self.is_name("with") {
-            return Err(refused::word("the part of `top-nested`", "with others", self.place()));
+            return Err(unsupported::word("the part of `top-nested`", "with others", self.place()));
         }
         self.expect_name("by")?;
         let by = self.item()?;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Places;
-use super::apart::{Role, role};
 use super::keys::is_secret_key;
+use super::separate_names::{Role, role};
 
 /// The longest tag with its attributes, and the longest header of a form part, in bytes.
 const TAG_BYTES_MAX: usize = 1 << 10;

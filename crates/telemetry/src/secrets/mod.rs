@@ -2,7 +2,7 @@
 //!
 //! The name of a value decides, never its form: a pattern that guesses secrets would be wrong both ways. `keys` is the
 //! table of names. `url`, `text`, `statement` and `arguments` find the values of such names, each in its kind of text,
-//! in the text as written and decoded (`decoded`). They only return places; `blank` writes. `marks` decides for most
+//! in the text as written and decoded (`decoding`). They only return places; `blank` writes. `marks` decides for most
 //! texts that they need no search. `known` finds values that an experiment's keys declare as secrets, wherever they
 //! occur.
 //!
@@ -11,27 +11,27 @@
 
 use std::ops::Range;
 
-mod apart;
 mod arguments;
 mod attributes;
-mod decoded;
+mod decoding;
 mod dsn;
 mod keys;
 mod known;
 mod marks;
 mod markup;
 mod programs;
+mod separate_names;
 mod statement;
 mod text;
 mod url;
 
-pub(crate) use apart::secret_field;
 pub(crate) use arguments::redact_argument_list;
 pub use arguments::{Argument, find_in_arguments, is_program, redact_arguments};
 pub(crate) use attributes::{TextKind, are_public};
 pub(crate) use keys::is_count;
 pub use keys::is_secret_key;
 pub use known::Known;
+pub(crate) use separate_names::secret_field;
 pub(crate) use statement::is_plain_statement;
 pub(crate) use text::is_plain_text;
 

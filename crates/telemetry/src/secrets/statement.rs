@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::decoded::DecodedText;
+use super::decoding::DecodedText;
 use super::keys::{ends_in, is_secret_key};
 use super::{Places, marks, text};
 

@@ -1,7 +1,7 @@
 //! Where addresses hold secrets: the user part, and the values of secret parameters in the query part and after a `#`.
 
 use super::keys::is_secret_parameter;
-use super::{Places, decoded::DecodedText};
+use super::{Places, decoding::DecodedText};
 
 /// Characters that end a URL in a text, besides white space.
 const ADDRESS_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];

@@ -11,7 +11,7 @@ use narrows_model::load::{LoadBatch, LoadModel, LoadPlan};
 
 use super::FinishedLoad;
 use super::arguments::Arguments;
-use super::goals::CountedTotals;
+use super::objectives::CountedTotals;
 use super::outputs::Outputs;
 use super::target::shown;
 use crate::exit::Failure;

@@ -6,8 +6,8 @@
 mod addresses;
 mod arguments;
 mod follow;
-mod goals;
 mod json;
+mod objectives;
 mod outputs;
 mod plan;
 mod summary;
@@ -24,7 +24,7 @@ use crate::Outcome;
 use crate::exit::{Exit, Failure, with_causes};
 pub(crate) use arguments::{Arguments, with_two_dashes};
 use follow::Follower;
-use goals::CountedTotals;
+use objectives::CountedTotals;
 use outputs::Outputs;
 use target::Target;
 

@@ -14,7 +14,7 @@ use super::FinishedLoad;
 use super::arguments::Arguments;
 use super::plan::in_words;
 use super::target::shown;
-use crate::fitted::fitted_to;
+use crate::wrapping::wrapped_to;
 
 /// The summary as text.
 pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) -> String {
@@ -22,7 +22,7 @@ pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) 
     if !sent.objectives.is_empty() {
         sections.push(objectives(&sent.objectives));
     }
-    fitted_to(&sections.join("\n"), super::super::stdout_width())
+    wrapped_to(&sections.join("\n"), super::super::stdout_width())
 }
 
 fn load(arguments: &Arguments, plan: &LoadPlan, sent: &FinishedLoad) -> String {

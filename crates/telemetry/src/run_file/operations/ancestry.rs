@@ -6,7 +6,7 @@
 
 use narrows_model::trace::SpanKind;
 
-use super::doubled::is_call;
+use super::repeated_spans::is_call;
 use super::spans::SpanRow;
 
 /// How many parents are followed; also what ends a circle.

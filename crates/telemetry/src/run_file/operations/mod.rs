@@ -8,8 +8,8 @@
 //! report it. Which traces are shown as samples is decided elsewhere, and nothing here depends on it.
 
 mod ancestry;
-mod doubled;
-mod smallest;
+mod bounded_map;
+mod repeated_spans;
 mod spans;
 mod tally;
 
@@ -18,7 +18,7 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::SpanKind;
 
 use self::ancestry::Ancestry;
-use self::doubled::Calls;
+use self::repeated_spans::Calls;
 use self::tally::Tally;
 use super::bounds::BoundedConnection;
 

@@ -12,7 +12,7 @@ use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, Oper
 use narrows_model::trace::SpanKind;
 
 use super::super::bounds::BoundedConnection;
-use super::smallest::Smallest;
+use super::bounded_map::Smallest;
 use super::spans::{Outcome, SpanRow, Target};
 
 /// Operations of one trial.

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use narrows_model::trace::Span;
 use serde_json::Value;
 
-use super::keyed::HashKeys;
+use super::key_hash::HashKeys;
 use super::slot::ATTRIBUTE_SLOTS;
 use crate::run_file::words::kind_number;
 

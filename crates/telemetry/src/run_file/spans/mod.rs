@@ -10,8 +10,8 @@
 //! Otherwise nothing is read here.
 
 mod digest;
-mod gone;
-mod keyed;
+mod dropped_traces;
+mod key_hash;
 mod layout;
 mod passes;
 mod request_name;
@@ -27,7 +27,7 @@ mod verdicts;
 use narrows_model::trace::Span;
 use rusqlite::{Connection, params};
 
-use self::gone::DroppedTraces;
+use self::dropped_traces::DroppedTraces;
 use self::passes::Passes;
 use self::row::Inserts;
 use self::shape::Shapes;

@@ -6,7 +6,7 @@
 //! pass begins, with four times fewer traces to stay. So the file stays as rich as it can.
 //!
 //! Old enough is a trace whose last span ended 15 seconds before the newest span that arrived: SDKs send what ended within
-//! 5 seconds. What comes later of a trace that went is counted, not kept (`gone.rs`); a trace that is not in the file and
+//! 5 seconds. What comes later of a trace that went is counted, not kept (`dropped_traces.rs`); a trace that is not in the file and
 //! began before the time through which there was judging is let in with the chance of that time, so that telemetry may
 //! come in any order.
 //!
@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Context;
 use super::digest::{Digest, Found, Shapes, read};
-use super::gone::DroppedTraces;
+use super::dropped_traces::DroppedTraces;
 use super::tally::{CountDelta, Tally};
 use super::thinning::ONE_IN_MAX;
 use super::traces::Traces;

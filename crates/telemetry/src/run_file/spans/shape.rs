@@ -12,7 +12,7 @@ use narrows_model::trace::{Span, SpanFacts};
 use rusqlite::{Connection, ToSql, params_from_iter};
 use serde_json::Value;
 
-use super::keyed::HashKeys;
+use super::key_hash::HashKeys;
 use super::layout::{Field, LAYOUTS_MAX, Layout, Layouts, Place, Role, push_text, push_value};
 use super::request_name::RequestName;
 use super::slot::{ATTRIBUTE_SLOTS, SLOTS, Slot, is_plain};

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use narrows_model::trace::Span;
 use rusqlite::{Connection, Row, params};
 
-use super::keyed::HashKeys;
+use super::key_hash::HashKeys;
 use crate::run_file::intern::Strings;
 use crate::run_file::words::{kind_number, signed, status_number};
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use narrows_model::trace::{TraceId, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::keyed::HashKeys;
+use super::key_hash::HashKeys;
 
 /// Most traces of one generation.
 const GENERATION_MAX: usize = 65_536;

@@ -7,13 +7,13 @@
 //!   word;
 //! - a secret header that may hold several words (`Authorization: Bearer X`): it ends with the line, or with the quote
 //!   that began before the name;
-//! - a secret name separate from its value, see `apart`, or in a tag or a form part, see `markup`;
+//! - a secret name separate from its value, see `separate_names`, or in a tag or a form part, see `markup`;
 //! - a secret flag: `--password X`, `"--token", "X"`, and an option of a known program, see `programs`;
 //! - `Bearer` or `Basic` before anything but a plain word;
 //! - an address, see `url`, or a data source name, see `dsn`;
 //! - a keyword of SQL, see `statement`.
 //!
-//! The decoded form of the text, without colours, is also searched, see `decoded`.
+//! The decoded form of the text, without colours, is also searched, see `decoding`.
 //!
 //! Prose is kept where it can be distinguished from secrets: a plain word after `bad token:`, `unexpected token:` and
 //! the like is kept, because parsers print such messages. So are placeholders (`?`, `$1`, `${name}`, `***`). In a lone
@@ -21,11 +21,11 @@
 
 use std::ops::Range;
 
-use super::apart::{PendingHalf, Role, role};
 use super::arguments::password_of_user;
-use super::decoded::DecodedText;
+use super::decoding::DecodedText;
 use super::keys::{ends_in, is_count, is_secret_key};
 use super::programs::{self, OptionValue, Program};
+use super::separate_names::{PendingHalf, Role, role};
 use super::{Places, REDACTED, dsn, marks, markup, statement, url};
 
 mod value;

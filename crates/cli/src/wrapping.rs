@@ -1,15 +1,15 @@
 //! Lines as wide as a terminal: broken at spaces rather than within words, which is what terminals do.
 
-/// A text with its lines fitted, as [`fitted`] does; as it is where there is no width.
-pub(crate) fn fitted_to(text: &str, width: Option<usize>) -> String {
+/// A text with each line wrapped by [`wrapped`]; unchanged without a width.
+pub(crate) fn wrapped_to(text: &str, width: Option<usize>) -> String {
     match width {
-        Some(width) => text.lines().map(|line| fitted(line, width)).collect(),
+        Some(width) => text.lines().map(|line| wrapped(line, width)).collect(),
         None => text.to_owned(),
     }
 }
 
 /// A line and a line feed; where it is wider than `width`, broken at spaces, the rest below the first word after a label.
-pub(crate) fn fitted(line: &str, width: usize) -> String {
+pub(crate) fn wrapped(line: &str, width: usize) -> String {
     const INDENT: usize = 2;
     let led = line.len() - line.trim_start().len();
     let label = line.find(":  ").map_or(led.max(INDENT), |at| {
@@ -36,13 +36,13 @@ mod tests {
 
     #[test]
     fn long_lines_are_broken_at_spaces_below_their_first_word() {
-        assert_eq!(fitted("short", 10), "short\n");
-        assert_eq!(fitted("Validity: one two three", 15), "Validity: one\n  two three\n");
-        assert_eq!(fitted("  Model:   one two three", 17), "  Model:   one\n           two\n           three\n");
-        assert_eq!(fitted("  Model:   http://127.0.0.1/", 17), "  Model:   http://127.0.0.1/\n");
-        assert_eq!(fitted("     ab cd", 8), "     ab\n     cd\n");
-        assert_eq!(fitted("ab cd", 5), "ab cd\n");
-        assert_eq!(fitted("ab cd", 0), "ab cd\n");
-        assert_eq!(fitted("■ ■ ■ ■", 4), "■ ■\n  ■\n  ■\n");
+        assert_eq!(wrapped("short", 10), "short\n");
+        assert_eq!(wrapped("Validity: one two three", 15), "Validity: one\n  two three\n");
+        assert_eq!(wrapped("  Model:   one two three", 17), "  Model:   one\n           two\n           three\n");
+        assert_eq!(wrapped("  Model:   http://127.0.0.1/", 17), "  Model:   http://127.0.0.1/\n");
+        assert_eq!(wrapped("     ab cd", 8), "     ab\n     cd\n");
+        assert_eq!(wrapped("ab cd", 5), "ab cd\n");
+        assert_eq!(wrapped("ab cd", 0), "ab cd\n");
+        assert_eq!(wrapped("■ ■ ■ ■", 4), "■ ■\n  ■\n  ■\n");
     }
 }
