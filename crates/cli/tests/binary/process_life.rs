@@ -249,7 +249,7 @@ fn what_the_first_variant_measured_is_shown_when_the_second_does_not_start() {
     assert!(row.contains("/s") && row.contains(" ms"), "{shown}");
     assert!(shown.contains("failed      second\n"), "{shown}");
     let page = std::fs::read_to_string(bench.path("run.html")).unwrap();
-    assert!(page.contains("<b>second</b> failed: late: exited with code 3"), "{page}");
+    assert!(page.contains("<b>second</b> late: exited with code 3"), "{page}");
 }
 
 /// A service that starts at the first level only.
