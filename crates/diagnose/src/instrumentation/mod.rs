@@ -16,6 +16,7 @@ pub(crate) mod missing_database_spans;
 pub(crate) mod missing_parents;
 pub(crate) mod nested_doubles;
 pub(crate) mod pool_spans;
+pub(crate) mod repeated_ids;
 pub(crate) mod sampled_traces;
 mod scene;
 pub(crate) mod start_up_spans;
@@ -39,6 +40,7 @@ trait Trap: Sync {
 const ALL: &[&dyn Trap] = &[
     &sampled_traces::SampledTraces,
     &missing_parents::MissingParents,
+    &repeated_ids::RepeatedIds,
     &traces_without_request::TracesWithoutRequest,
     &start_up_spans::StartUpSpans,
     &missing_database_spans::MissingDatabaseSpans,

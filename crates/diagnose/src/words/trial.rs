@@ -6,7 +6,7 @@ use narrows_model::units;
 
 use crate::instrumentation::{
     clock_skew, doubled_spans, impossible_durations, missing_database_spans, missing_parents, nested_doubles,
-    pool_spans, sampled_traces, start_up_spans, traces_without_request,
+    pool_spans, repeated_ids, sampled_traces, start_up_spans, traces_without_request,
 };
 
 /// Text of a limit.
@@ -301,6 +301,7 @@ pub fn trial_caveat(caveat: &C) -> String {
         C::SampledTraces(sampled) => sampled_traces::text(sampled),
         C::UnmarkedSample { seen, responses } => sampled_traces::unmarked_text(*seen, *responses),
         C::MissingParents(missing) => missing_parents::text(missing),
+        C::RepeatedIds(repeated) => repeated_ids::text(repeated),
         C::OwnParents(own) => missing_parents::own_parents_text(own),
         C::TracesWithoutRequest(traces) => traces_without_request::text(traces),
         C::StartUpSpans { outside, spans } => start_up_spans::text(*outside, *spans),

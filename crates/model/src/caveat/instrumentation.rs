@@ -56,6 +56,23 @@ pub struct OwnParents {
     pub example: SpanExample,
 }
 
+/// Spans with the id of an earlier span of their trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RepeatedIds {
+    /// These spans, at least 1.
+    pub repeated: usize,
+    /// All spans.
+    pub spans: usize,
+    /// Service of the first.
+    pub service: String,
+    /// Library that reports the first; empty if it is not named.
+    pub scope: String,
+    /// Name of the first span.
+    pub span: String,
+    /// Example.
+    pub example: SpanExample,
+}
+
 /// Traces of a service that hold no request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TracesWithoutRequest {

@@ -7,6 +7,6 @@ mod trial;
 pub use comparison::{ComparisonCaveat, Skew};
 pub use instrumentation::{
     DifferentClocks, DoubledSpans, EndlessCalls, MissingParents, NegativeDurations, NestedDoubles, OwnParents,
-    PoolSpans, SampledTraces, SpanExample, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
+    PoolSpans, RepeatedIds, SampledTraces, SpanExample, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
 };
 pub use trial::{EndpointFault, FaultAction, Law, RequestBasis, SpanSource, TrialCaveat};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::instrumentation::{
     DifferentClocks, DoubledSpans, EndlessCalls, MissingParents, NegativeDurations, NestedDoubles, OwnParents,
-    PoolSpans, SampledTraces, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
+    PoolSpans, RepeatedIds, SampledTraces, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
 };
 use crate::load::{Recovery, ReportedLoad};
 
@@ -413,6 +413,8 @@ pub enum TrialCaveat {
     },
     /// Spans whose parent is missing.
     MissingParents(MissingParents),
+    /// Spans with the id of another.
+    RepeatedIds(RepeatedIds),
     /// Spans that name themselves as their parents.
     OwnParents(OwnParents),
     /// Traces that no request began.
