@@ -41,7 +41,7 @@ pub const MISMATCHES_MAX: usize = 1_000;
 /// Feeds a history to the code registered for it, without running anything else, and says how the execution stands.
 ///
 /// Of an execution that the engine itself has ended (code that was missing or had changed, a step that was too large)
-/// only what came before is compared; of one that was terminated before it began, only that there is code for it.
+/// only the earlier part is compared; of one that was terminated before it began, only that there is code for it.
 ///
 /// # Errors
 /// A failure of kind `Nondeterminism` that names the first event where code and history part, what stands there and

@@ -36,7 +36,7 @@ mod tag {
 }
 
 /// Writes an event behind `out`. `previous` is the time of the event before it in its history, [`Time`]`(0)` for the
-/// first: what is written is the difference, which is negative after a clock was set back.
+/// first: the difference is written, which is negative after a clock was set back.
 pub fn put_event(out: &mut Vec<u8>, previous: Time, time: Time, kind: &EventKind, spill: &mut dyn Spill) {
     if kind.is_outside() {
         put_outside(out, difference(previous, time), kind, spill);

@@ -45,7 +45,7 @@ pub(crate) struct Task {
 
 /// Who waits for the result of an activity.
 pub(super) enum Whom {
-    /// A partition of this process, as it runs now: what it is when it runs next has nothing to do with this.
+    /// A partition of this process in its present run; a later run of it is another one.
     Partition(PartitionId, Arc<Inbox>, TaskKey),
     /// Another node.
     Node(Reply),

@@ -242,7 +242,7 @@ impl Steward {
         self.places[at] == Place::Elsewhere && now >= self.not_before[at]
     }
 
-    /// Gives up what is this node's by the store alone and is to go to another: the store had noted that this node has it,
+    /// Gives up partitions that are this node's by the store alone and are to go to another: the store had noted them for it,
     /// then taking it failed, and so did giving it back.
     fn disown(&mut self, wanted: &Allocation, now: Instant, moves: &mut Vec<Move>) {
         for at in 0..wanted.mine.len() {

@@ -1,4 +1,4 @@
-//! Looks and changes without the program, and what the program makes of them afterwards.
+//! Reads and changes without the program, and the program's work afterwards.
 
 use std::future::Future;
 use std::path::Path;

@@ -35,3 +35,19 @@ impl Generations {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_told_of_a_number_once_and_never_of_a_smaller_one() {
+        let mut generations = Generations::default();
+        generations.restore(5);
+        assert_eq!((generations.next(), generations.newly_raised()), (5, None), "it is from the log");
+        generations.raise(3);
+        assert_eq!(generations.newly_raised(), None);
+        generations.raise(7);
+        assert_eq!((generations.newly_raised(), generations.newly_raised()), (Some(7), None));
+    }
+}

@@ -53,3 +53,25 @@ impl Waits {
         self.replies.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn clients_that_have_gone_away_are_forgotten_and_new_ones_refused_after_a_stop() {
+        let mut waits = Waits::default();
+        let (gone, _) = oneshot::channel();
+        let (here, _response) = oneshot::channel();
+        waits.add(1, gone).expect("no partition has stopped");
+        waits.add(2, here).expect("no partition has stopped");
+        waits.forget_closed(1);
+        waits.forget_closed(2);
+        assert_eq!((waits.len(), waits.take(1).is_none()), (1, true));
+        waits.refuse(Error::Closed);
+        assert!(matches!(waits.add(3, oneshot::channel().0), Err((_, Error::Closed))));
+        assert_eq!(waits.drain().count(), 1);
+    }
+}

@@ -1,6 +1,6 @@
 //! A store in memory: for tests and simulations, which can make it forget data that was not durable yet.
 //!
-//! Nothing here survives the process. What survives a [`crash`](MemoryStore::crash) is what a disk would have kept.
+//! Nothing here survives the process. After a [`crash`](MemoryStore::crash) the data is as a disk would have kept it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

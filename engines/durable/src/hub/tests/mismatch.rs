@@ -1,4 +1,4 @@
-//! A bad deployment and its rollback: what was under way goes on as if nothing had happened.
+//! A bad deployment and its rollback: orchestrations under way go on as if nothing had happened.
 
 use std::sync::Arc;
 

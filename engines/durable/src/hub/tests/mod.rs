@@ -1,4 +1,4 @@
-//! A hub from outside: what is acknowledged stays, whatever happens in between.
+//! A hub from outside: everything acknowledged stays, whatever happens in between.
 
 mod faults;
 mod health;

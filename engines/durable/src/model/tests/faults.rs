@@ -1,4 +1,4 @@
-//! Code that does what it must not: it fails by name, and nothing hangs.
+//! Code that breaks the rules: it fails by name, and nothing hangs.
 
 use std::time::Duration;
 

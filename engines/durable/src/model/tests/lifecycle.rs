@@ -1,4 +1,4 @@
-//! Suspending, continuing as new, ending from outside, and what an execution knows of itself.
+//! Suspending, continuing as new, ending from outside, and an execution's knowledge of itself.
 
 use super::*;
 use crate::model::{Activity, Ctx, ExternalEvent, Orchestration};

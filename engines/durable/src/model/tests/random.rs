@@ -1,4 +1,4 @@
-//! Random programs on random events: what was decided live is decided again in replay, from every place on.
+//! Random programs on random events: replay repeats the live decisions, from every place on.
 
 use std::pin::Pin;
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub(super) struct Strays {
 impl Strays {
     pub(super) fn add(&mut self, frame: &[u8]) {
         self.frames += 1;
-        // One that cannot be read any further is left at that: what it said is lost in any case.
+        // One that cannot be read any further is left at that: its content is lost in any case.
         let _ = read_frame(frame, &mut Skip, &mut |_, entry| {
             if let crate::codec::Entry::Created { handle, id, .. } = &entry {
                 self.created.extend(InstanceId::parse(id).ok().map(|id| (*handle, id)));

@@ -1,6 +1,6 @@
 //! History of a hub by its disk, read frame by frame as it becomes durable, apart from the engine's own state.
 //!
-//! Everything that shows outside is held against it, and so is what the frames say of each other.
+//! Everything that shows outside is compared with it, and so are the frames with each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -207,7 +207,7 @@ impl Audit {
         self.book(partition).ran.insert((handle, generation, id));
     }
 
-    /// Holds something that leaves a partition against what is durable there.
+    /// Checks an effect that leaves a partition against the durable state there.
     pub(super) fn leaves(&mut self, from: PartitionId, effect: &Effect, may_run_ahead: impl Fn(&ActivityCall) -> bool) {
         match effect {
             Effect::Send { to, first, messages } => {

@@ -63,7 +63,7 @@ impl Disk {
         self.try_open().expect("what the disk holds is a hub");
     }
 
-    /// Takes into the archive what is in a log and was not acknowledged, and gives it. All that was is there.
+    /// Archives the frames of a log that were not acknowledged, and gives them. All acknowledged ones must be there.
     pub(super) fn take_up(&self, partition: PartitionId) -> Result<Vec<Vec<u8>>, StoreError> {
         let (known, mut found) = (self.end(partition), Vec::new());
         let end = self.files().read(partition, known, &mut |_, frame| {
@@ -124,7 +124,7 @@ impl Disk {
     }
 
     /// A copy on which the end of the log of a partition is lost, and which partition that is: its newest segment holds
-    /// nothing from some place on, as after a disk that forgets what it has confirmed.
+    /// nothing from some place on, as after a disk that forgets confirmed writes.
     pub(super) fn without_an_end(&self, chance: &mut Chance) -> (Self, PartitionId) {
         let partition = PartitionId(chance.below(self.shape.partitions.into()) as u16);
         let copy = self.copy();
@@ -140,7 +140,7 @@ impl Disk {
         (copy, partition)
     }
 
-    /// Whether another partition has taken what a log that ends here did not send, or was told that more was taken here.
+    /// Whether another partition has taken messages that a log ending here did not send, or knows of more taken here.
     pub(super) fn is_missed(&self, partition: PartitionId, end: Position) -> bool {
         let ends = usize::try_from(end.0).expect("a short log");
         let own = self.frames(partition).into_iter().take(ends);

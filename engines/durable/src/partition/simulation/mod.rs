@@ -8,7 +8,7 @@
 //! In some schedules partitions run on several nodes: messages between them are lost, and partitions move one by one.
 //!
 //! The engine's responses are compared with an [`audit`] of the durable log. In the end all comes to rest,
-//! and the [`verdict`] looks at what is there.
+//! and the [`verdict`] checks the final state.
 //!
 //! `NARROWS_SIM_SEEDS` says how many seeds are tried, `NARROWS_SIM_SEED` repeats one.
 

@@ -13,14 +13,14 @@ use crate::partition::simulation::world::World;
 use crate::store::Store;
 
 impl World {
-    /// Whether what is on this way is lost: only what goes from one node to another is.
+    /// Whether the next message on this way is lost: only messages between nodes are.
     pub(super) fn loses(&mut self, way: Way) -> bool {
         let is_lost = self.setting.is_shared && !self.is_calm && way.from != way.to && self.chance.one_in(6);
         self.tally.lost += u64::from(is_lost);
         is_lost
     }
 
-    /// Has a partition look for messages that were lost.
+    /// Makes a partition look for messages that were lost.
     pub(super) fn repeat(&mut self, at: usize) {
         if self.nodes[at].is_up {
             self.trace.step(format!("{at} looks for what was lost"));
@@ -28,7 +28,7 @@ impl World {
         }
     }
 
-    /// Has all partitions do so that have sent what is not acknowledged. Says whether there are any.
+    /// Makes all partitions with unacknowledged messages do so. Says whether there are any.
     pub(super) fn repeat_all(&mut self) -> bool {
         let has_open = |at: &usize| self.nodes[*at].partition.counts().outbox > 0;
         let all: Vec<usize> = (0..self.nodes.len()).filter(has_open).collect();

@@ -99,7 +99,7 @@ pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A partition and what is in memory beside it.
+/// A partition and the rest of its process's memory.
 pub(super) struct Node {
     pub(super) id: PartitionId,
     pub(super) partition: Partition,

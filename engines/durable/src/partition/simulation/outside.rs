@@ -47,7 +47,7 @@ pub(super) struct Way {
 }
 
 impl World {
-    /// Does what a partition wants done outside.
+    /// Carries out the effects of a partition.
     pub(super) fn carry_out(&mut self, at: usize) {
         let effects = std::mem::take(self.nodes[at].partition.effects());
         let from = self.nodes[at].id;
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Takes responses in. They are looked for at once, so what is durable now was durable as they were sent.
+    /// Takes responses in. They are looked for at once, so state that is durable now was durable as they were sent.
     pub(super) fn take_responses(&mut self) {
         for mut pending in std::mem::take(&mut self.pending) {
             match pending.response.try_recv() {
@@ -176,7 +176,7 @@ impl World {
         self.chores.push_back(Chore::Finish(of, Box::new(finished)));
     }
 
-    /// Does what the thread for snapshots does, which may fail.
+    /// Does a step of the thread for snapshots, which may fail.
     pub(super) fn chore(&mut self) -> bool {
         let Some(chore) = self.chores.pop_front() else { return false };
         self.trouble(30);

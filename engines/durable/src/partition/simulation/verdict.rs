@@ -1,4 +1,4 @@
-//! The end of a schedule: all is let come to rest, then what is there is held against what was promised.
+//! The end of a schedule: all comes to rest, then the state is compared with the promises.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::partition::simulation::workload::Wish;
 use crate::partition::simulation::world::World;
 use crate::partition::table::Instance;
 
-/// Rounds after which what has not come to rest never will.
+/// Rounds after which a hub that is not at rest never will be.
 const ROUNDS_MAX: usize = 20_000;
 
 /// Events that schedules met.
@@ -137,11 +137,11 @@ impl World {
         while self.chore() {}
     }
 
-    /// Goes to the next moment at which something happens by itself, or resumes what is suspended. Says whether there is
+    /// Goes to the next moment with a due timer, or resumes suspended orchestrations. Says whether there is
     /// any.
     fn wake(&mut self) -> bool {
         if let Some(due) = self.nodes.iter().filter_map(|node| node.partition.next_due()).min() {
-            // Clocks that are a little behind are so by less than this; one that does not believe what it sees waits.
+            // Clocks that are a little behind are so by less than this; one that does not believe its clock waits.
             let wait = if due <= self.now { Duration::from_secs(1) } else { Duration::from_millis(10) };
             self.now = self.now.max(due).plus(wait);
             return true;

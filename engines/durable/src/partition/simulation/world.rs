@@ -56,7 +56,7 @@ pub(super) struct World {
     /// Whether a call of the disk was to fail since the hub was opened.
     had_trouble: bool,
     pub(super) tally: Tally,
-    /// The code is not what the histories were made with.
+    /// The code differs from that of the histories.
     pub(super) has_misfit: bool,
     /// Nothing fails any more.
     pub(super) is_calm: bool,
@@ -232,7 +232,7 @@ impl World {
             .collect()
     }
 
-    /// Writes down what the partition holds, or holds it against what was written down: what changes nothing in the log
+    /// Records the partition's state, or compares it with the recorded one: steps that change nothing in the log
     /// changes nothing in memory.
     pub(super) fn note_state(&mut self, at: usize) {
         let node = &mut self.nodes[at];

@@ -1,4 +1,4 @@
-//! Two partitions between which packets are lost: what is sent again, and how often they have to look for it.
+//! Two partitions between which packets are lost: the messages sent again, and how often partitions look for lost ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::{FrameBatch, MemoryStore, Store};
 const IDS: [PartitionId; 2] = [PartitionId(0), PartitionId(1)];
 /// Sub-orchestrations, about half of which are on the other partition.
 const SUBS: u64 = 8_000;
-/// Rounds after which what has not arrived never will.
+/// Rounds after which a message that has not arrived never will.
 const ROUNDS_MAX: usize = 5_000;
 
 /// How messages go from one partition to the other.
@@ -118,7 +118,7 @@ impl Pair {
         (0..2).for_each(|at| self.turns(at, vec![Input::Repeat { to: None }]));
     }
 
-    /// How often the partitions have to look for what was lost until all has arrived.
+    /// How often the partitions have to look for lost messages until all have arrived.
     fn rounds(&mut self) -> usize {
         for round in 0..ROUNDS_MAX {
             self.deliver();

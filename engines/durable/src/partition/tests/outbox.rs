@@ -1,4 +1,4 @@
-//! A partition whose receiver does not respond: what it holds, and what it hands over, is bounded.
+//! A partition whose receiver does not respond: its memory and the messages it hands over are bounded.
 
 use std::sync::Arc;
 

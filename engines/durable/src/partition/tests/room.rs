@@ -47,7 +47,7 @@ fn take(partition: &mut Partition, inputs: impl IntoIterator<Item = Input>) -> V
     partition.effects().drain(..).collect()
 }
 
-/// The response to the only request among what was taken.
+/// The response to the only request among the effects.
 fn response(effects: Vec<Effect>) -> Result<(), Error> {
     let responses = effects.into_iter().filter_map(|effect| match effect {
         Effect::Respond(_, response) => Some(response.map(drop)),

@@ -16,7 +16,7 @@ use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
-/// `NRWd`: what the head of the database says it is.
+/// `NRWd`: kind of database, in its head.
 const APPLICATION: i64 = 0x4e52_5764;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 

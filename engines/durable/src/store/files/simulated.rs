@@ -1,4 +1,4 @@
-//! A disk in memory that does what real ones do: it keeps what is not synced for itself, loses it with the power, in
+//! A disk in memory that behaves like real ones: it keeps unsynced writes to itself, loses them with the power, in
 //! any part and order, fails calls, and after a sync that failed shows bytes that it does not have.
 //!
 //! Names are kept as journals keep them: after a loss of power a prefix of what was done to them is there. What is
@@ -39,7 +39,7 @@ struct State {
 /// Outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
-    /// It fails; what it was to write may be written in part, and what it was to sync is forgotten.
+    /// It fails; its write may be done in part, and its sync is forgotten.
     Fails,
     /// The power goes: it and all that follow fail, until [`SimulatedDisk::lose_power`].
     PowerGoes,
@@ -213,7 +213,7 @@ impl SimulatedDisk {
         state.trouble = Some((state.calls + calls + 1, trouble));
     }
 
-    /// Takes back what was to fail and has not.
+    /// Cancels planned failures that have not happened.
     pub(crate) fn no_trouble(&self) {
         self.state().trouble = None;
     }
@@ -223,7 +223,7 @@ impl SimulatedDisk {
         self.state().is_off
     }
 
-    /// The power goes, and comes back: what was not synced is there in part.
+    /// The power goes, and comes back: unsynced writes are there in part.
     pub(crate) fn lose_power(&self) {
         let state = &mut *self.state();
         let kept = {
@@ -252,7 +252,7 @@ impl SimulatedDisk {
         state.names.iter().filter(|(_, entry)| matches!(entry, Entry::File(_))).map(|(path, _)| path.clone()).collect()
     }
 
-    /// Changes the bytes of a file behind the back of everybody. Gives what the change gives.
+    /// Changes the bytes of a file unnoticed. Gives the result of `change`.
     pub(crate) fn damage<T>(&self, path: &Path, damage: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let state = &mut *self.state();
         let file = state.file(path).expect("a file");

@@ -1,4 +1,4 @@
-//! Files kept ready to become segments: full of zeros, or of what an older segment held, and with room on the disk.
+//! Files kept ready to become segments: full of zeros or of an older segment's bytes, and with room on the disk.
 //!
 //! To overwrite bytes that the disk has is several times faster than to append to a file that grows. A thread of its
 //! own fills files ahead, so that no append waits for it; if none is ready, the append makes do with an empty one.

@@ -133,8 +133,13 @@ async fn single_sub_orchestrator_failed_retries(stage: Stage) {
 async fn is_replaying(mut stage: Stage) {
     // Its result says whether it is replayed, so it does not decide the same again.
     stage.mismatches = 1;
+    let seen = stage.run(REPLAYING, &()).await;
+    if stage.setting == Setting::Nodes {
+        // The partition may have moved to another node meanwhile, where the code is replayed.
+        return assert!(matches!(seen[..], [_, _, false]), "{seen:?}");
+    }
     let expected = stage.setting == Setting::Replayed;
-    assert_eq!(stage.run(REPLAYING, &()).await, [expected, expected, false]);
+    assert_eq!(seen, [expected, expected, false]);
 }
 
 scenarios!(

@@ -204,7 +204,7 @@ fn repaired(scene: &Scene) -> Outcome {
     Outcome { findings, lost }
 }
 
-/// Orchestrations that are left end, those that wait for what is lost are reported, and new ones run.
+/// Remaining orchestrations end, those that wait for lost instances are reported, and new ones run.
 fn everything_goes_on(folder: &Path, findings: &Findings) {
     let hub = open(folder, NEVER).expect("it opens");
     let client = hub.client();

@@ -432,7 +432,7 @@ impl Cluster {
         self.carry_out(n, id);
     }
 
-    /// Does what a partition wants done outside, if its node may act.
+    /// Carries out the effects of a partition, if its node may act.
     pub(super) fn carry_out(&mut self, n: usize, id: PartitionId) {
         let may_act = self.nodes[n].may_act_for(id, self.now);
         let host = self.nodes[n].hosts.get_mut(&id).expect("it runs here");
@@ -544,7 +544,7 @@ impl Cluster {
         true
     }
 
-    /// Does what the thread for snapshots does. It does not look at the lease.
+    /// Does a step of the thread for snapshots. It does not look at the lease.
     pub(super) fn chore(&mut self, n: usize) -> bool {
         let Some(chore) = self.nodes[n].chores.pop_front() else { return false };
         match chore {

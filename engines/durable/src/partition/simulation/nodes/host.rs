@@ -195,7 +195,7 @@ impl Process {
         }
     }
 
-    /// Has all its partitions probe a receiver, or look for what was lost.
+    /// Makes all its partitions probe a receiver, or look for lost messages.
     pub(super) fn repeat(&mut self, to: Option<PartitionId>) {
         let ids: Vec<PartitionId> = self.hosts.keys().copied().collect();
         for id in ids {

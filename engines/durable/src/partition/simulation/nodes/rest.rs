@@ -10,7 +10,7 @@ use crate::partition::Partition;
 use crate::partition::simulation::verdict::Verdict;
 use crate::store::Batching;
 
-/// Rounds after which what has not come to rest never will.
+/// Rounds after which a hub that is not at rest never will be.
 const ROUNDS_MAX: usize = 3_000;
 /// Less than a beat: nodes that are awake keep their leases.
 const ROUND: Duration = Duration::from_millis(40);
@@ -96,7 +96,7 @@ impl Cluster {
         self.nodes.iter().map(of).collect()
     }
 
-    /// Resumes what is suspended. Says whether anything will still happen.
+    /// Resumes suspended orchestrations. Says whether anything will still happen.
     fn wake(&mut self) -> bool {
         let hosts = || self.nodes.iter().flat_map(|node| node.hosts.values());
         if hosts().any(|host| host.node.partition.next_due().is_some()) {
