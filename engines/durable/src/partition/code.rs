@@ -53,19 +53,21 @@ impl Code {
         EventKind::Started { name, version, generation, input, parent }
     }
 
-    /// Makes the cursor of an instance ready for an event: a new cursor for a beginning, else one that has replayed the
-    /// history.
-    pub(super) fn ready(
+    /// Whether the cursor of an instance is in memory, which is counted.
+    pub(super) fn is_ready(&mut self, handle: u64) -> bool {
+        let is_ready = self.cursors.get(handle).is_some();
+        self.cursors.hits += u64::from(is_ready);
+        is_ready
+    }
+
+    /// Makes a cursor of an instance for an event: a new one for a beginning, else one that has replayed the history.
+    pub(super) fn make_ready(
         &mut self,
         handle: u64,
         instance: &Instance,
         next: &EventKind,
         spiller: &Spiller,
     ) -> Result<(), Failure> {
-        if self.cursors.get(handle).is_some() {
-            self.cursors.hits += 1;
-            return Ok(());
-        }
         let execution = instance.orchestration();
         let mut cursor = self.program.cursor(&instance.id, execution.name.as_str(), execution.version)?;
         if !matches!(next, EventKind::Started { .. }) {

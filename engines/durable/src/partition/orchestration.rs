@@ -127,7 +127,10 @@ impl Partition {
     }
 
     fn ready(&mut self, handle: u64, next: &EventKind) -> Result<(), Failure> {
-        self.code.ready(handle, self.table.known(handle), next, &self.log.spiller)
+        if self.code.is_ready(handle) {
+            return Ok(());
+        }
+        self.code.make_ready(handle, self.table.known(handle), next, &self.log.spiller)
     }
 
     /// Whether the code of a parked orchestration fits its history.
