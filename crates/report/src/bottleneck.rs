@@ -4,8 +4,8 @@ use narrows_diagnose::words::InWords;
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::Role;
 
-use crate::limits;
 use crate::recurring::{self, VariantFindings};
+use crate::sections::limit_sentence;
 
 /// The bottleneck of a variant.
 pub(crate) struct Bottleneck<'a> {
@@ -39,7 +39,7 @@ fn of_limit<'a>(variant: &'a str, outcome: &Outcome) -> Bottleneck<'a> {
     let trials = outcome.evidence.trials.iter().zip(&outcome.limits);
     let limit = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant).map(|(_, limit)| limit);
     let name = limit.map_or("", |limit| limit.headline.trim_start_matches("limited by ")).to_owned();
-    Bottleneck { variant, what: limit.map_or(String::new(), limits::sentence), name }
+    Bottleneck { variant, what: limit.map_or(String::new(), limit_sentence), name }
 }
 
 #[cfg(test)]

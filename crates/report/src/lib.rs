@@ -14,7 +14,6 @@ mod figures;
 mod fixture;
 pub mod html;
 pub mod json;
-mod limits;
 mod load;
 mod markdown;
 mod measures;
@@ -28,7 +27,6 @@ pub mod sensitivity;
 mod spent;
 pub mod table;
 pub mod text;
-mod threads;
 mod unfinished;
 mod used;
 
