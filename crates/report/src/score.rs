@@ -7,7 +7,7 @@ use narrows_model::units;
 use crate::figures::plural;
 use crate::markdown;
 use crate::section::{Block, Cell, Column, Figure, Phrase, Row, Section, Table, Tone};
-use crate::sections::{changes, compared};
+use crate::sections::{changes, prediction_cells};
 
 /// Every prediction beside what was measured, each with the name of its run, and the accuracy of all. Ends with a line feed.
 pub fn score(scored: &[(String, Scored)]) -> String {
@@ -28,13 +28,13 @@ pub fn score(scored: &[(String, Scored)]) -> String {
 }
 
 fn columns() -> Vec<Column> {
-    [vec![Column::left("run"), Column::left("change")], compared::columns()].concat()
+    [vec![Column::left("run"), Column::left("change")], prediction_cells::columns()].concat()
 }
 
 fn row(run: &str, scored: &Scored) -> Option<Row> {
     let name = Figure::new(format!("{run} {} → {}", scored.before, scored.after));
     let cells: Vec<Cell> = vec![name.into(), changes(scored).into()];
-    Some(Row::new([cells, compared::cells(scored)?.map(compared::in_brief).to_vec()].concat()))
+    Some(Row::new([cells, prediction_cells::cells(scored)?.map(prediction_cells::in_brief).to_vec()].concat()))
 }
 
 fn summary(card: &ScoreCard) -> Table {

@@ -12,7 +12,7 @@ use crate::bottleneck::bottlenecks;
 use crate::figures::{self, instant, plural};
 use crate::html::{document, inline};
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table, Tone};
-use crate::sections::{changes, compared, published};
+use crate::sections::{changes, prediction_cells, published};
 use crate::{markdown as writer, measures};
 
 const TITLE: &str = "Published and measured";
@@ -124,14 +124,14 @@ fn predictions(outcome: &Outcome) -> Vec<Block> {
     let (trusted, others): (Vec<&Scored>, Vec<&Scored>) =
         outcome.scored.iter().partition(|scored| scored.prediction.is_trusted());
     let row = |scored: &&Scored| {
-        let [rate, _, mean, _] = compared::cells(scored)?.map(compared::in_brief);
+        let [rate, _, mean, _] = prediction_cells::cells(scored)?.map(prediction_cells::in_brief);
         let names = Cell::from(format!("{} → {}", scored.before, scored.after));
         Some(Row::new([names, changes(scored).into(), rate, mean]))
     };
     let rows: Vec<Row> = trusted.iter().filter_map(row).collect();
     let mut blocks = Vec::new();
     if !rows.is_empty() {
-        let [rate, _, mean, _] = &compared::columns()[..] else { return blocks };
+        let [rate, _, mean, _] = &prediction_cells::columns()[..] else { return blocks };
         let columns = vec![
             Column::left("predicted from the earlier variant"),
             Column::left("change"),

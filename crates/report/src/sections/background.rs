@@ -18,7 +18,6 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let outcome = context.outcome;
     let source = Block::Source(outcome.evidence.run.experiment_source.clone());
     let blocks = vec![
-        Block::Paragraph(Phrase::from(outcome.sentence.clone()), crate::section::Tone::Plain),
         Block::Heading(Phrase::from("Parameters")),
         parameters(outcome),
         Block::Heading(Phrase::from("Measured")),

@@ -6,7 +6,7 @@ use super::Context;
 use crate::figures::{figure, plural};
 use crate::html::waterfall_anchor;
 use crate::recurring::{self, RecurringFinding, VariantFindings, effect, gains};
-use crate::section::{Block, Card, Detail, Medium, Phrase, Section, TraceLink};
+use crate::section::{Block, Card, Detail, Medium, Phrase, Section, Tone, TraceLink};
 
 /// Of more variants than this, the terminal reports findings in brief.
 const WHOLE_VARIANTS_MAX: usize = 2;
@@ -29,6 +29,10 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let traces = context.requests.iter().map(|request| request.trace_id()).collect();
     let source = Source { detail, most, traces };
     let mut blocks: Vec<Block> = variants.iter().flat_map(|variant| source.of_variant(variant)).collect();
+    if !blocks.is_empty() {
+        let sentence = Block::Paragraph(Phrase::from(&context.outcome.sentence), Tone::Plain);
+        blocks.insert(0, Block::Only(Medium::Page, vec![sentence]));
+    }
     if detail == Detail::Brief && has_findings(context.outcome) {
         let rest = "Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.";
         blocks.push(Block::Only(Medium::Terminal, vec![Block::Note(Phrase::from(rest))]));

@@ -5,7 +5,6 @@
 
 mod background;
 mod caveats;
-pub(crate) mod compared;
 mod findings;
 mod head;
 mod limits;
@@ -13,6 +12,7 @@ mod load;
 mod objectives;
 mod operations;
 mod predicted;
+pub(crate) mod prediction_cells;
 pub(crate) mod published;
 mod reasons;
 mod services;

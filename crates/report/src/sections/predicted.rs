@@ -2,7 +2,7 @@
 
 use narrows_model::prediction::{Prediction, Scored};
 
-use super::{Context, compared};
+use super::{Context, prediction_cells};
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
 
 /// Changes at most.
@@ -16,7 +16,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     if rows.is_empty() {
         return Section::default();
     }
-    let columns = [vec![Column::left("variants"), Column::left("change")], compared::columns()].concat();
+    let columns = [vec![Column::left("variants"), Column::left("change")], prediction_cells::columns()].concat();
     let note = Phrase::default()
         .slanted("Predicted")
         .plain(" from the first variant alone, with its 90 % interval; ✗ if a figure is outside of it. ")
@@ -30,7 +30,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 fn row(scored: &Scored) -> Option<Row> {
     let name = Figure::new(format!("{} → {}", scored.before, scored.after));
     let cells: Vec<Cell> = vec![name.into(), changes(scored).into()];
-    Some(Row::new([cells, compared::cells(scored)?.to_vec()].concat()))
+    Some(Row::new([cells, prediction_cells::cells(scored)?.to_vec()].concat()))
 }
 
 /// The names of the changes, and whether the model should be trusted.

@@ -114,8 +114,7 @@ fn cpu(outcome: &Outcome, rows: &[&UseRow]) -> Table {
         let figure = Figure::new(text).small(format!("{:.2}", used.cores));
         with_scale(figure, kind, value, largest, used.cores_max.map(|cores| format!("at most {cores:.2} cores")))
     };
-    let mut table = vec![];
-    table.extend(rows.iter().map(|row| cells(row, &figure)));
+    let mut table: Vec<Row> = rows.iter().map(|row| cells(row, &figure)).collect();
     let sidecars = sidecars(outcome);
     if !sidecars.is_empty() {
         let figures = sidecars.into_iter().take(VARIANTS_MAX).map(|one| one.map_or_else(Figure::unknown, sidecar));
