@@ -60,12 +60,13 @@ fn trials(outcome: &Outcome) -> String {
 
 fn headline(outcome: &Outcome) -> String {
     let last = bottlenecks(outcome).pop().filter(|last| !last.what.is_empty());
-    let limit = last.map(|last| sentence(&format!("{}: {}", last.variant, last.what)));
+    let limit = last.map(|last| format!("{}: {}.", last.variant, first_sentence(&last.what)));
     limit.into_iter().chain(best_step(&outcome.comparison.variants)).collect::<Vec<_>>().join(" ")
 }
 
-fn sentence(text: &str) -> String {
-    format!("{}.", text.trim_end_matches('.'))
+/// The first sentence without its full stop; advice that follows has no place in a headline.
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
 }
 
 /// The step from one variant to the next that lowers the mean latency by the largest factor, among those that lead below all
