@@ -120,9 +120,23 @@ pub(crate) fn plural(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", units::count(n as u64), if n == 1 { one } else { many })
 }
 
+/// At most `chars_max` characters, the last an ellipsis when something was cut.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cutting_counts_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
 
     #[test]
     fn changes_say_what_they_amount_to() {

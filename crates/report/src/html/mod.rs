@@ -27,6 +27,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use narrows_model::comparison::Outcome;
 use narrows_model::printable;
 
+use crate::figures::cut;
 use crate::section::{Section, Tone};
 use crate::sections::{self, Context, Head};
 
@@ -90,14 +91,6 @@ fn unbroken(text: &str) -> String {
     text
 }
 
-/// At most `chars_max` characters, the last an ellipsis when something was cut.
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
-    }
-}
-
 /// A section alone.
 #[cfg(test)]
 pub(crate) fn plain(section: &Section) -> String {
@@ -121,12 +114,6 @@ mod tests {
             assert!(!page.contains(outside), "the page asks for {outside}");
         }
         assert_eq!(page.matches("<em>× 24</em>").count(), 1);
-    }
-
-    #[test]
-    fn cutting_counts_characters() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
     }
 
     #[test]

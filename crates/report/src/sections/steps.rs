@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use narrows_model::comparison::{Outcome, VariantSummary};
-use narrows_model::prediction::{Estimate, Scored};
+use narrows_model::prediction::{Estimate, Prediction, Scored};
 use narrows_model::units;
 
 use super::{Context, changes};
 use crate::bottleneck::bottlenecks;
+use crate::figures::cut;
 use crate::section::{Block, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
 
 /// Characters of a value at most.
@@ -45,8 +46,8 @@ struct Step<'a> {
     variant: &'a VariantSummary,
     /// Changes that lead to it.
     change: String,
-    /// Prediction of the change, if it was recognised.
-    predicted: Option<&'a Scored>,
+    /// Prediction of the change, if it was recognised and is to be trusted.
+    predicted: Option<&'a Prediction>,
 }
 
 impl<'a> Step<'a> {
@@ -57,40 +58,42 @@ impl<'a> Step<'a> {
             return Self { variant, change: String::new(), predicted: None };
         };
         let is_step = |scored: &&Scored| scored.before == *before && scored.after == variant.variant;
-        let predicted = outcome.scored.iter().find(is_step);
+        let scored = outcome.scored.iter().find(is_step);
         let parameters = changed_parameters(outcome, before, &variant.variant);
-        let change = if parameters.is_empty() { predicted.map_or(String::new(), changes) } else { parameters };
+        let change = if parameters.is_empty() { scored.map_or(String::new(), changes) } else { parameters };
+        let predicted = scored.map(|scored| &scored.prediction).filter(|one| one.is_trusted());
         Self { variant, change, predicted }
     }
 
     fn row(&self, variants: &[VariantSummary], found: &BTreeMap<&str, String>, lead: &str) -> Row {
-        let largest = |of: fn(&VariantSummary) -> Option<f64>| variants.iter().filter_map(of).fold(0.0, f64::max);
-        let predicted = self.predicted.filter(|scored| scored.prediction.is_trusted()).map(|scored| &scored.prediction);
-        let rate = self.variant.rate.map_or_else(Figure::unknown, |rate| {
-            let figure = Figure::new(units::rate(rate)).bar(rate, largest(|variant| variant.rate));
-            figure.small(
-                predicted.map_or(String::new(), |one| lead.to_owned() + &forecast(one.after.rate, rate, units::rate)),
-            )
-        });
-        let mean = self.variant.mean_ns.map_or_else(Figure::unknown, |mean| {
-            let figure = Figure::new(units::duration(mean)).bar(mean, largest(|variant| variant.mean_ns));
-            figure.small(
-                predicted
-                    .map_or(String::new(), |one| lead.to_owned() + &forecast(one.after.mean_ns, mean, units::duration)),
-            )
-        });
         let name = self.variant.variant.as_str();
-        let bottleneck = found.get(name).map_or("", String::as_str);
-        let bottleneck = if bottleneck.is_empty() { Figure::unknown() } else { Figure::new(bottleneck) };
+        let bottleneck = found.get(name).filter(|bottleneck| !bottleneck.is_empty());
+        let bottleneck = bottleneck.map_or_else(Figure::unknown, Figure::new);
+        let [rate, mean] = [RATE, MEAN].map(|quantity| self.figure(quantity, variants, lead));
         Row::new([Figure::new(name).small(&self.change), rate, mean, bottleneck])
+    }
+
+    /// A figure with its bar, and in small print its prediction behind `lead`.
+    fn figure(&self, quantity: Quantity, variants: &[VariantSummary], lead: &str) -> Figure {
+        let Some(measured) = (quantity.of)(self.variant) else { return Figure::unknown() };
+        let largest = variants.iter().filter_map(quantity.of).fold(0.0, f64::max);
+        let figure = Figure::new((quantity.written)(measured)).bar(measured, largest);
+        let Some(predicted) = self.predicted.map(quantity.predicted) else { return figure };
+        let mark = if predicted.holds(measured) { "✓" } else { "✗" };
+        figure.small(format!("{lead}{} {mark}", (quantity.written)(predicted.value)))
     }
 }
 
-/// A predicted figure, and whether its interval holds the measured one.
-fn forecast(predicted: Estimate, measured: f64, written: fn(f64) -> String) -> String {
-    let mark = if predicted.holds(measured) { "✓" } else { "✗" };
-    format!("{} {mark}", written(predicted.value))
+/// A measured quantity that is predicted too.
+#[derive(Clone, Copy)]
+struct Quantity {
+    of: fn(&VariantSummary) -> Option<f64>,
+    predicted: fn(&Prediction) -> Estimate,
+    written: fn(f64) -> String,
 }
+
+const RATE: Quantity = Quantity { of: |one| one.rate, predicted: |one| one.after.rate, written: units::rate };
+const MEAN: Quantity = Quantity { of: |one| one.mean_ns, predicted: |one| one.after.mean_ns, written: units::duration };
 
 /// Parameters that differ between two variants: `pool 5 → 50, 2 more`.
 fn changed_parameters(outcome: &Outcome, before: &str, after: &str) -> String {
@@ -100,7 +103,7 @@ fn changed_parameters(outcome: &Outcome, before: &str, after: &str) -> String {
     };
     let (Some(old), Some(new)) = (parameters(before), parameters(after)) else { return String::new() };
     let value = |of: &BTreeMap<String, String>, name: &str| {
-        of.get(name).map_or_else(|| "–".to_owned(), |value| crate::html::cut(value, VALUE_CHARS_MAX))
+        of.get(name).map_or_else(|| "–".to_owned(), |value| cut(value, VALUE_CHARS_MAX))
     };
     let names = new.keys().chain(old.keys().filter(|name| !new.contains_key(*name)));
     let changed: Vec<String> = names
