@@ -62,20 +62,23 @@ pub struct ColumnShape {
 
 /// Every table that a query can name.
 pub fn tables() -> Vec<TableShape> {
-    let column = |field: &catalog::Field| ColumnShape {
+    let tables = catalog::all().iter().map(|table| TableShape {
+        name: table.name,
+        view: table.view,
+        columns: table.fields.iter().map(column_shape).collect(),
+    });
+    tables.collect()
+}
+
+fn column_shape(field: &catalog::Field) -> ColumnShape {
+    ColumnShape {
         name: field.name.clone(),
         kind: field.kind.column(),
         stored_as: match field.source {
             catalog::FieldSource::Column(column) | catalog::FieldSource::Expression { column, .. } => Some(column),
             catalog::FieldSource::Text(_) | catalog::FieldSource::Nothing => None,
         },
-    };
-    let shape = |table: &catalog::Table| TableShape {
-        name: table.name,
-        view: table.view,
-        columns: table.fields.iter().map(column).collect(),
-    };
-    catalog::all().iter().map(shape).collect()
+    }
 }
 
 /// Compiles a query.

@@ -143,6 +143,20 @@ struct Host {
     v2: Option<(PathBuf, PathBuf)>,
 }
 
+/// This process's group for a controller of version 1, or, without a name, of version 2, by `/proc/self/cgroup`.
+fn own_group(own: &str, controller: &str) -> Option<PathBuf> {
+    own.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let controllers = parts.next()?;
+        let path = parts.next()?.trim_start_matches('/');
+        let is_it = match controller {
+            "" => controllers.is_empty(),
+            _ => controllers.split(',').any(|listed| listed == controller),
+        };
+        is_it.then(|| PathBuf::from(path))
+    })
+}
+
 impl Host {
     fn read() -> Result<Self, CapError> {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|error| denied("read", Path::new(path), &error));
@@ -150,30 +164,17 @@ impl Host {
     }
 
     fn parse(mountinfo: &str, own: &str) -> Self {
-        let own_group = |controller: &str| {
-            own.lines().find_map(|line| {
-                let mut parts = line.splitn(3, ':').skip(1);
-                let controllers = parts.next()?;
-                let path = parts.next()?.trim_start_matches('/');
-                let is_it = if controller.is_empty() {
-                    controllers.is_empty()
-                } else {
-                    controllers.split(',').any(|c| c == controller)
-                };
-                is_it.then(|| PathBuf::from(path))
-            })
-        };
         let mut host = Host::default();
         for line in mountinfo.lines() {
             let Some((place, kind)) = line.split_once(" - ") else { continue };
             let Some(mount_point) = place.split(' ').nth(4) else { continue };
             let mut kind = kind.split(' ');
             match kind.next() {
-                Some("cgroup2") => host.v2 = own_group("").map(|group| (PathBuf::from(mount_point), group)),
+                Some("cgroup2") => host.v2 = own_group(own, "").map(|group| (PathBuf::from(mount_point), group)),
                 Some("cgroup") => {
                     let options = kind.nth(1).unwrap_or_default();
                     for controller in options.split(',').filter(|option| matches!(*option, "cpu" | "memory")) {
-                        let group = own_group(controller).unwrap_or_default();
+                        let group = own_group(own, controller).unwrap_or_default();
                         host.v1.push((controller.to_owned(), Path::new(mount_point).join(group)));
                     }
                 }

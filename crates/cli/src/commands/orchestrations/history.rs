@@ -170,20 +170,21 @@ fn as_table(events: &[Event], preview: usize) -> Table {
     }
 }
 
+fn event_json(event: &Event, preview: usize) -> Value {
+    let content = EventContent::new(&event.kind, preview);
+    json!({
+        "time": rfc3339(event.time),
+        "event": event.kind.name(),
+        "id": content.id,
+        "name": content.name,
+        "value": content.value,
+        "bytes": content.bytes,
+    })
+}
+
 fn as_json(view: &InstanceView, events: &[Event], preview: usize) -> Value {
-    let event = |event: &Event| {
-        let said = EventContent::new(&event.kind, preview);
-        json!({
-            "time": rfc3339(event.time),
-            "event": event.kind.name(),
-            "id": said.id,
-            "name": said.name,
-            "value": said.value,
-            "bytes": said.bytes,
-        })
-    };
     let mut whole = view_json(view);
-    whole["events"] = events.iter().map(event).collect();
+    whole["events"] = events.iter().map(|event| event_json(event, preview)).collect();
     whole
 }
 

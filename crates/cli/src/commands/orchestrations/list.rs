@@ -135,17 +135,18 @@ pub(super) fn stopped_line(stopped: &StoppedPartition) -> String {
     format!("partition {} stopped at {}: {}", stopped.partition, rfc3339(Time(stopped.at_us)), stopped.reason)
 }
 
+fn row(view: &InstanceView) -> Vec<Cell> {
+    vec![
+        Cell::Text(view.id.to_string()),
+        Cell::Text(view.name.to_string()),
+        Cell::Text(view.status.as_str().to_owned()),
+        Cell::Instant(nanoseconds(view.created)),
+        Cell::Instant(nanoseconds(view.updated)),
+    ]
+}
+
 pub(super) fn as_table(views: &[InstanceView], is_cut: bool) -> Table {
     let column = |name: &str, kind| Column { name: name.to_owned(), kind };
-    let row = |view: &InstanceView| {
-        vec![
-            Cell::Text(view.id.to_string()),
-            Cell::Text(view.name.to_string()),
-            Cell::Text(view.status.as_str().to_owned()),
-            Cell::Instant(nanoseconds(view.created)),
-            Cell::Instant(nanoseconds(view.updated)),
-        ]
-    };
     Table {
         columns: vec![
             column("id", ColumnType::Text),

@@ -113,21 +113,22 @@ fn columns(columns: &[(&str, ColumnType)]) -> Vec<Column> {
     columns.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: *kind }).collect()
 }
 
+fn node_row(node: &NodeView) -> Vec<Cell> {
+    let events: f64 = node.partitions.iter().filter_map(|owned| owned.load).map(|load| load.events_per_s).sum();
+    vec![
+        Cell::Text(node.name.clone()),
+        Cell::Text(node.version.clone()),
+        Cell::Text(state(node).to_owned()),
+        time(node.silent),
+        Cell::Text(numbers(node.partitions.iter().map(|owned| owned.partition))),
+        integer(sum(node, |owned| owned.load.map(|load| load.instances))),
+        integer(sum(node, |owned| owned.load.map(|load| load.pending))),
+        Cell::Integer(events.round() as i64),
+        longest_wait(&node.partitions),
+    ]
+}
+
 fn by_node(nodes: &[NodeView]) -> Table {
-    let row = |node: &NodeView| {
-        let events: f64 = node.partitions.iter().filter_map(|owned| owned.load).map(|load| load.events_per_s).sum();
-        vec![
-            Cell::Text(node.name.clone()),
-            Cell::Text(node.version.clone()),
-            Cell::Text(state(node).to_owned()),
-            time(node.silent),
-            Cell::Text(numbers(node.partitions.iter().map(|owned| owned.partition))),
-            integer(sum(node, |owned| owned.load.map(|load| load.instances))),
-            integer(sum(node, |owned| owned.load.map(|load| load.pending))),
-            Cell::Integer(events.round() as i64),
-            longest_wait(&node.partitions),
-        ]
-    };
     Table {
         columns: columns(&[
             ("node", ColumnType::Text),
@@ -140,35 +141,36 @@ fn by_node(nodes: &[NodeView]) -> Table {
             ("events/s", ColumnType::Integer),
             ("longest wait", ColumnType::Text),
         ]),
-        rows: nodes.iter().map(row).collect(),
+        rows: nodes.iter().map(node_row).collect(),
         is_cut: false,
         chart: None,
     }
 }
 
+fn partition_row(node: &NodeView, owned: &OwnedPartition) -> Vec<Cell> {
+    let load = owned.load.unwrap_or_default();
+    vec![
+        integer(u64::from(owned.partition.0)),
+        Cell::Text(if is_silent(node) { format!("{} (silent)", node.name) } else { node.name.clone() }),
+        integer(owned.epoch.0),
+        integer(load.instances),
+        integer(load.pending),
+        Cell::Integer(load.events_per_s.round() as i64),
+        longest_wait(std::slice::from_ref(owned)),
+    ]
+}
+
+/// The row of a partition that no node owns.
+fn free_row(partition: PartitionId) -> Vec<Cell> {
+    let mut cells = vec![integer(u64::from(partition.0))];
+    cells.resize(7, Cell::Null);
+    cells
+}
+
 fn by_partition(nodes: &[NodeView], free: &[PartitionId]) -> Table {
-    let of_node = |node: &NodeView| {
-        let row = |owned: &OwnedPartition| {
-            let load = owned.load.unwrap_or_default();
-            let cells = vec![
-                integer(u64::from(owned.partition.0)),
-                Cell::Text(if is_silent(node) { format!("{} (silent)", node.name) } else { node.name.clone() }),
-                integer(owned.epoch.0),
-                integer(load.instances),
-                integer(load.pending),
-                Cell::Integer(load.events_per_s.round() as i64),
-                longest_wait(std::slice::from_ref(owned)),
-            ];
-            (owned.partition, cells)
-        };
-        node.partitions.iter().map(row).collect::<Vec<_>>()
-    };
-    let none = |partition: &PartitionId| {
-        let mut cells = vec![integer(u64::from(partition.0))];
-        cells.resize(7, Cell::Null);
-        (*partition, cells)
-    };
-    let mut rows: Vec<_> = nodes.iter().flat_map(of_node).chain(free.iter().map(none)).collect();
+    let owned = nodes.iter().flat_map(|node| node.partitions.iter().map(move |owned| (node, owned)));
+    let owned = owned.map(|(node, owned)| (owned.partition, partition_row(node, owned)));
+    let mut rows: Vec<_> = owned.chain(free.iter().map(|partition| (*partition, free_row(*partition)))).collect();
     rows.sort_by_key(|(partition, _)| *partition);
     Table {
         columns: columns(&[
@@ -231,31 +233,33 @@ fn named(partitions: &[PartitionId]) -> String {
     format!("{noun} {}", numbers(partitions.iter().copied()))
 }
 
-fn as_json(watch: &NodeWatch, nodes: &[NodeView], advice: &Advice) -> Value {
-    let partition = |owned: &OwnedPartition| {
-        let load = owned.load;
-        json!({
-            "partition": owned.partition.0,
-            "epoch": owned.epoch.0,
-            "instances": load.map(|load| load.instances),
-            "pending": load.map(|load| load.pending),
-            "events_per_s": load.map(|load| load.events_per_s),
-            "waited_ms": load.map(|load| load.waited_ms),
-        })
-    };
-    let node = |node: &NodeView| {
-        json!({
-            "name": node.name,
-            "incarnation": node.incarnation,
-            "version": node.version,
-            "address": node.address,
-            "state": state(node),
-            "lease_ms": u64::try_from(node.lease.as_millis()).unwrap_or(u64::MAX),
-            "partitions": node.partitions.iter().map(partition).collect::<Vec<_>>(),
-        })
-    };
+fn partition_json(owned: &OwnedPartition) -> Value {
+    let load = owned.load;
     json!({
-        "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
+        "partition": owned.partition.0,
+        "epoch": owned.epoch.0,
+        "instances": load.map(|load| load.instances),
+        "pending": load.map(|load| load.pending),
+        "events_per_s": load.map(|load| load.events_per_s),
+        "waited_ms": load.map(|load| load.waited_ms),
+    })
+}
+
+fn node_json(node: &NodeView) -> Value {
+    json!({
+        "name": node.name,
+        "incarnation": node.incarnation,
+        "version": node.version,
+        "address": node.address,
+        "state": state(node),
+        "lease_ms": u64::try_from(node.lease.as_millis()).unwrap_or(u64::MAX),
+        "partitions": node.partitions.iter().map(partition_json).collect::<Vec<_>>(),
+    })
+}
+
+fn as_json(watch: &NodeWatch, nodes: &[NodeView], advice: &Advice) -> Value {
+    json!({
+        "nodes": nodes.iter().map(node_json).collect::<Vec<_>>(),
         "free": watch.free().iter().map(|partition| partition.0).collect::<Vec<_>>(),
         "stopped": watch.stopped().iter().map(stopped_json).collect::<Vec<_>>(),
         "advised": { "nodes": advice.nodes, "reason": reason(&advice.reason) },

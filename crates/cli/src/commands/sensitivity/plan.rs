@@ -94,7 +94,13 @@ fn scaled(experiment: &Experiment, name: &str, by: f64) -> Result<Parameter, Str
     if !experiment.parameters.contains_key(name) {
         return Err("it names no parameter".to_owned());
     }
-    let side = |factor: f64| match experiment.scaled(name, factor) {
+    let lower = side(experiment, name, by, 1.0 - by)?;
+    Ok(Parameter { name: name.to_owned(), sides: [lower, side(experiment, name, by, 1.0 + by)?] })
+}
+
+/// The experiment with a parameter's value times a factor, which changes it by the share `by`.
+fn side(experiment: &Experiment, name: &str, by: f64, factor: f64) -> Result<Experiment, String> {
+    match experiment.scaled(name, factor) {
         Ok(scaled) if scaled.parameters == experiment.parameters && scaled.variants == experiment.variants => {
             Err(format!("a whole number that {} does not change", units::percent(by)))
         }
@@ -105,8 +111,7 @@ fn scaled(experiment: &Experiment, name: &str, by: f64) -> Result<Parameter, Str
         }
         // It may quote a value.
         Err(error) => Err(experiment.known_secrets().hidden(error.to_string())),
-    };
-    Ok(Parameter { name: name.to_owned(), sides: [side(1.0 - by)?, side(1.0 + by)?] })
+    }
 }
 
 /// Fitted parameters that are not scaled: those of variants that do not run here, and those whose reason is no figure.

@@ -153,8 +153,8 @@ fn by_number(text: &str) -> Option<(&str, u32)> {
 
 /// `store`, `store[1]` (from 0) or `store-2` (from 1).
 fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Problem> {
-    let candidates = [Some((text, 0)), by_index(text), by_number(text)].into_iter().flatten();
-    let found = candidates.filter_map(|(name, replica)| Some((name, replica, network.count(name)?))).next();
+    let mut candidates = [Some((text, 0)), by_index(text), by_number(text)].into_iter().flatten();
+    let found = candidates.find_map(|(name, replica)| Some((name, replica, network.count(name)?)));
     match found {
         Some((name, replica, count)) if replica < count => Ok((name.to_owned(), replica)),
         Some((name, _, count)) => {

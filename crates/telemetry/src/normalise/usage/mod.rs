@@ -107,22 +107,25 @@ fn limit(limits: &BTreeMap<String, Vec<Point>>, replica: &str, trial: &TrialEvid
     all.all(|other| other == first).then_some(first)
 }
 
+/// Reports of the replicas of a service by one source.
+fn of_source(trial: &TrialEvidence, service: &str, source: &Source) -> BTreeMap<String, Vec<Vec<Point>>> {
+    let is_its = |series: &&Series| series.key.service == service && source.is_of(&series.key);
+    let mut replicas: BTreeMap<String, Vec<Vec<Point>>> = BTreeMap::new();
+    for series in trial.series.iter().filter(is_its).filter(|series| !is_idle(&series.key)) {
+        let points = match source.kind {
+            Kind::Counter => series.rates(),
+            Kind::Gauge => series.points.clone(),
+        };
+        let scaled = points.into_iter().map(|point| Point { value: point.value * source.factor, ..point });
+        replicas.entry(replica_of(&series.key)).or_default().push(scaled.filter(|p| p.value.is_finite()).collect());
+    }
+    replicas
+}
+
 /// Reports of the replicas of a service by the first of these sources that it has.
 fn by_replica(trial: &TrialEvidence, service: &str, sources: &[Source]) -> BTreeMap<String, Vec<Point>> {
-    let of_source = |source: &Source| {
-        let is_its = |series: &&Series| series.key.service == service && source.is_of(&series.key);
-        let mut replicas: BTreeMap<String, Vec<Vec<Point>>> = BTreeMap::new();
-        for series in trial.series.iter().filter(is_its).filter(|series| !is_idle(&series.key)) {
-            let points = match source.kind {
-                Kind::Counter => series.rates(),
-                Kind::Gauge => series.points.clone(),
-            };
-            let scaled = points.into_iter().map(|point| Point { value: point.value * source.factor, ..point });
-            replicas.entry(replica_of(&series.key)).or_default().push(scaled.filter(|p| p.value.is_finite()).collect());
-        }
-        replicas
-    };
-    let Some(replicas) = sources.iter().map(of_source).find(|replicas| !replicas.is_empty()) else {
+    let mut reports = sources.iter().map(|source| of_source(trial, service, source));
+    let Some(replicas) = reports.find(|replicas| !replicas.is_empty()) else {
         return BTreeMap::new();
     };
     let grid = Grid::of(replicas.values().flatten());
