@@ -8,12 +8,12 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use narrows_model::printable;
-use narrows_telemetry::secrets::{Known, redact_addresses};
+use narrows_telemetry::secrets::{KnownSecrets, redact_addresses};
 
-static SECRETS: OnceLock<Known> = OnceLock::new();
+static SECRETS: OnceLock<KnownSecrets> = OnceLock::new();
 
 /// Has these values blanked from now on. Only the first call counts: a process reads one experiment.
-pub(crate) fn hide(secrets: Known) {
+pub(crate) fn hide(secrets: KnownSecrets) {
     SECRETS.get_or_init(|| secrets);
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{BoundCommand, Experiment};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Options, Order, RunEnd, run_with};
-use crate::trial::{Bench, Next, Running, Work};
+use crate::trial::{Bench, Next, RunningReplica, Work};
 use crate::{Error, environment, plan};
 
 /// The name under which a run file keeps the verdict.
@@ -151,7 +151,7 @@ impl Work for ComparisonWork {
         bench: &mut Bench<'_>,
         load: LoadPlan,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         bench.recorder.put_conclusion(PLAN, &serde_json::json!(self.plan))?;
@@ -163,7 +163,7 @@ impl Work for ComparisonWork {
         bench: &mut Bench<'_>,
         command: &BoundCommand,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         bench.recorder.put_conclusion(PLAN, &serde_json::json!(self.plan))?;

@@ -1,6 +1,6 @@
 //! Requests counted from spans as they pass: what a span counts as, and that it counts once.
 //!
-//! For a trial whose load another program sends (`trial/roots.rs`) and for a system that others started
+//! For a trial whose load another program sends (`trial/root_spans.rs`) and for a system that others started
 //! (`attach/requests.rs`), which decide what spans are requests. A sampled span stands for as many as its weight says;
 //! fractions are carried from one to the next. A span that comes twice, from a sender that tried again or in two files, is
 //! one request, as it is one span in the run file.
@@ -176,7 +176,7 @@ pub(crate) fn hand_on(inner: &dyn Store, spans: Vec<Span>) -> (Receipt, bool) {
 }
 
 /// A receipt that is there already.
-pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::Refused>) -> Receipt {
+pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::StoreError>) -> Receipt {
     let (tell, receipt) = tokio::sync::oneshot::channel();
     // The receipt is right here to be told.
     let _ = tell.send(result);
@@ -190,7 +190,7 @@ pub(crate) mod testing {
 
     use narrows_model::series::{LogLine, Point, SeriesKey};
     use narrows_model::trace::{SpanFacts, SpanKind, SpanStatus};
-    use narrows_telemetry::{Kept, Refused};
+    use narrows_telemetry::{Kept, StoreError};
 
     use super::*;
 
@@ -199,7 +199,7 @@ pub(crate) mod testing {
 
     impl Store for Door {
         fn spans(&self, _: Vec<Span>) -> Receipt {
-            resolved(if self.0 { Ok(Kept::default()) } else { Err(Refused::Busy) })
+            resolved(if self.0 { Ok(Kept::default()) } else { Err(StoreError::Busy) })
         }
         fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
             resolved(Ok(Kept::default()))

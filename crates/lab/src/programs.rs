@@ -24,14 +24,14 @@ pub(crate) struct Program {
 
 /// A program that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundProgram {
     /// Its path.
     pub(crate) path: PathBuf,
     /// Its tools and their paths.
     tools: Vec<(&'static str, PathBuf)>,
 }
 
-impl Found {
+impl FoundProgram {
     /// The path of one of the program's tools, or its bare name for whoever asks for another.
     pub(crate) fn tool(&self, name: &str) -> PathBuf {
         let tool = self.tools.iter().find(|(known, _)| *known == name);
@@ -50,11 +50,11 @@ pub(crate) struct MissingPart {
 
 impl Program {
     /// Looks for it and its tools in `PATH` and in its folders.
-    pub(crate) fn find(&'static self) -> Result<Found, MissingPart> {
+    pub(crate) fn find(&'static self) -> Result<FoundProgram, MissingPart> {
         self.find_in(std::env::var_os("PATH"))
     }
 
-    fn find_in(&'static self, path: Option<OsString>) -> Result<Found, MissingPart> {
+    fn find_in(&'static self, path: Option<OsString>) -> Result<FoundProgram, MissingPart> {
         let folders: Vec<PathBuf> = std::env::split_paths(&path.unwrap_or_default())
             .chain(self.folders.iter().flat_map(|folder| with_versions(Path::new(folder))))
             .collect();
@@ -63,7 +63,7 @@ impl Program {
         let beside = path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()));
         let near: Vec<PathBuf> = beside.into_iter().chain(folders).collect();
         let tool = |name: &&'static str| first_with(name, &near).map(|path| (*name, path)).ok_or_else(|| missing(name));
-        Ok(Found { path, tools: self.tools.iter().map(tool).collect::<Result<_, _>>()? })
+        Ok(FoundProgram { path, tools: self.tools.iter().map(tool).collect::<Result<_, _>>()? })
     }
 
     fn places(&self) -> String {

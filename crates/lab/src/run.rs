@@ -19,7 +19,7 @@ use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
 use crate::trial::{Bench, Faults, Next, PlannedLoad, Roots, Work};
-use crate::{Error, comparison, conclude, environment, held, plan};
+use crate::{Error, comparison, conclude, environment, fallback_rates, plan};
 
 pub use crate::plan::Order;
 
@@ -258,7 +258,7 @@ fn one_trial(
         file.restart_trial(trial.id)?;
     }
     *trial = plan::begun(trial, environment::now_ns());
-    held::adapt(bench.experiment, path, &mut variant, trial)?;
+    fallback_rates::adapt(bench.experiment, path, &mut variant, trial)?;
     conclude::put_trial(&recorder, trial)?;
     recorder.set_trial(Some(trial.id));
     let result = bench.trial(&variant, trial, work, progress);

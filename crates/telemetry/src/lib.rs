@@ -20,7 +20,7 @@ mod unicode;
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 
-use crate::otlp::convert::Packed;
+use crate::otlp::convert::PackedSpans;
 
 /// Where telemetry is kept. Calls never block for long: they queue, and the receipt resolves once the records are
 /// committed, so that a sender gets "accepted" only for what survives a crash.
@@ -29,7 +29,7 @@ pub trait Store: Send + Sync + 'static {
     fn spans(&self, spans: Vec<Span>) -> Receipt;
     /// Keeps packed spans and others with them, in the trial that is under way. A store that has no better way keeps
     /// them as it keeps others.
-    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+    fn packed(&self, packed: PackedSpans, mut others: Vec<Span>) -> Receipt {
         match packed.unpack() {
             Ok(mut spans) => {
                 spans.append(&mut others);
@@ -38,7 +38,7 @@ pub trait Store: Send + Sync + 'static {
             Err(error) => {
                 let (tell, receipt) = tokio::sync::oneshot::channel();
                 // The receipt's receiver is right here.
-                let _ = tell.send(Err(Refused::Broken(error.to_string())));
+                let _ = tell.send(Err(StoreError::Broken(error.to_string())));
                 receipt
             }
         }
@@ -55,7 +55,7 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Resolves when the records are committed or refused. Dropping it does not undo anything.
-pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, Refused>>;
+pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, StoreError>>;
 
 /// How many records of a call were kept, and how many were refused because a limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,7 +88,7 @@ pub(crate) fn now_ns() -> i64 {
 
 /// Why records were not kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum StoreError {
     /// The queue is full: who can should try again later, for nobody else will.
     #[error("the run file's queue is full")]
     Busy,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use narrows_diagnose::words::trial_caveat;
-use narrows_lab::attach::{Arrived, Event, Options, attach};
+use narrows_lab::attach::{ArrivalCounts, Event, Options, attach};
 use narrows_model::units;
 use narrows_telemetry::otlp::{NotAToken, Token};
 use narrows_telemetry::scrape::Endpoint;
@@ -201,7 +201,7 @@ fn tell(screen: &mut Screen, event: &Event<'_>) {
 }
 
 /// `  12s of 60s: 1,204 spans, 36 metric points, 0 log records; 480 points scraped`
-fn progress(elapsed: Duration, duration: Duration, arrived: &Arrived) -> String {
+fn progress(elapsed: Duration, duration: Duration, arrived: &ArrivalCounts) -> String {
     let count = units::count;
     let scraped = match (arrived.scraped, arrived.missing_pages) {
         (0, 0) => String::new(),
@@ -306,7 +306,8 @@ mod tests {
 
     #[test]
     fn progress_says_what_came() {
-        let arrived = Arrived { spans: 1204, points: 36, logs: 0, unauthenticated: 1, scraped: 480, missing_pages: 2 };
+        let arrived =
+            ArrivalCounts { spans: 1204, points: 36, logs: 0, unauthenticated: 1, scraped: 480, missing_pages: 2 };
         let line = progress(Duration::from_millis(12_300), Duration::from_secs(60), &arrived);
         assert!(
             line.contains(

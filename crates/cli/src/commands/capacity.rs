@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_diagnose::words::misfit;
-use narrows_lab::capacity::{Capacity, Fate, Probe, Searched, Verdict, Wanted, search};
+use narrows_lab::capacity::{Capacity, Fate, Probe, SearchEnd, SearchRequest, Verdict, search};
 use narrows_model::run::RunState;
 use narrows_model::units;
 
@@ -92,7 +92,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     }
     let experiment = super::read_experiment(&arguments.file)?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
-    let wanted = Wanted {
+    let wanted = SearchRequest {
         experiment: &experiment,
         variants: arguments.variant.clone(),
         from: arguments.from,
@@ -109,7 +109,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let mut live = Live::new();
     let searched = search(&wanted, &stop, &mut live);
     live.finish();
-    let Searched { ended, capacities } = searched?;
+    let SearchEnd { ended, capacities } = searched?;
     if arguments.json {
         super::print_json(json(&capacities))?;
     } else {

@@ -21,7 +21,7 @@ use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::scrape::{Endpoint, EndpointStats, Scraper};
 
 use crate::Error;
-use crate::attach::processes::Watched;
+use crate::attach::processes::ObservedProcess;
 use crate::attach::requests::Requests;
 use crate::attach::{Observation, TRIAL};
 use crate::counting::RecentRequests;
@@ -58,7 +58,7 @@ pub struct Options {
 
 /// Counts so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Arrived {
+pub struct ArrivalCounts {
     /// Spans, by OTLP.
     pub spans: u64,
     /// Metric points, by OTLP.
@@ -90,7 +90,7 @@ pub enum Event<'a> {
         /// How long it will last.
         duration: Duration,
         /// Counts since the beginning.
-        arrived: &'a Arrived,
+        arrived: &'a ArrivalCounts,
     },
     /// The window is over; the last spans are waited for.
     Settling(Duration),
@@ -140,10 +140,10 @@ pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<
 }
 
 /// The processes, replicas of one service numbered in their order.
-fn find(processes: &[(String, u32)]) -> Result<Vec<Watched>, Error> {
+fn find(processes: &[(String, u32)]) -> Result<Vec<ObservedProcess>, Error> {
     let replica = |at: usize| processes[..at].iter().filter(|(service, _)| *service == processes[at].0).count() as u32;
     let found = processes.iter().enumerate().map(|(at, (service, pid))| {
-        Watched::find(service, replica(at), *pid)
+        ObservedProcess::find(service, replica(at), *pid)
             .ok_or_else(|| Error::NoProcess { service: service.clone(), pid: *pid })
     });
     found.collect()
@@ -181,7 +181,7 @@ fn follow(
     options: &Options,
     sources: &Sources,
     recorder: &Recorder,
-    mut watched: Vec<Watched>,
+    mut watched: Vec<ObservedProcess>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Event<'_>),
 ) -> Vec<TrialCaveat> {
@@ -222,7 +222,7 @@ struct Sources {
 impl Sources {
     fn open(
         options: &Options,
-        watched: &[Watched],
+        watched: &[ObservedProcess],
         recorder: &Recorder,
         store: &Arc<dyn Store>,
     ) -> Result<Self, Error> {
@@ -259,10 +259,10 @@ impl Sources {
         self.receiver.as_ref().map(Receiver::local_addrs).unwrap_or_default()
     }
 
-    fn arrived(&self) -> Arrived {
+    fn arrived(&self) -> ArrivalCounts {
         let otlp = self.receiver.as_ref().map(Receiver::stats).unwrap_or_default();
         let pages = self.scraper.as_ref().map(Scraper::stats).unwrap_or_default();
-        Arrived {
+        ArrivalCounts {
             spans: otlp.spans,
             points: otlp.points,
             logs: otlp.logs,

@@ -18,7 +18,7 @@ use narrows_telemetry::run_file::RunFile;
 
 use crate::{Error, conclude, environment};
 
-pub use collect::{Arrived, Event, Options, attach};
+pub use collect::{ArrivalCounts, Event, Options, attach};
 pub use import::{ImportCounts, Options as ImportOptions, import};
 
 /// The only trial's number.

@@ -6,14 +6,14 @@ use std::fs;
 
 /// A process to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Watched {
+pub(super) struct ObservedProcess {
     pub(super) service: String,
     pub(super) replica: u32,
     pub(super) pid: u32,
     start_ticks: u64,
 }
 
-impl Watched {
+impl ObservedProcess {
     /// `None` if there is no such process.
     pub(super) fn find(service: &str, replica: u32, pid: u32) -> Option<Self> {
         Some(Self { service: service.to_owned(), replica, pid, start_ticks: start_ticks(pid)? })
@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn a_process_is_known_until_it_ends() {
-        let own = Watched::find("web", 0, std::process::id()).unwrap();
+        let own = ObservedProcess::find("web", 0, std::process::id()).unwrap();
         assert!(own.is_alive());
         assert_eq!(own.program().len(), 1);
-        let other = Watched { start_ticks: own.start_ticks + 1, ..own };
+        let other = ObservedProcess { start_ticks: own.start_ticks + 1, ..own };
         assert!(!other.is_alive(), "another process of the same id");
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        assert_eq!(Watched::find("web", 0, pid), None);
+        assert_eq!(ObservedProcess::find("web", 0, pid), None);
     }
 }

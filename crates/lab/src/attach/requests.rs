@@ -67,7 +67,7 @@ struct Tally {
 
 /// Counts.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct RequestCounts {
     /// Rows of the windows' seconds; those without requests too.
     pub(super) seconds: Vec<LoadSecond>,
     /// The spans that they are counted from.
@@ -100,7 +100,7 @@ impl Requests {
     }
 
     /// The requests in these windows.
-    pub(super) fn counted(&self, windows: &[Window]) -> Counted {
+    pub(super) fn counted(&self, windows: &[Window]) -> RequestCounts {
         self.lock().counted(windows)
     }
 
@@ -171,7 +171,7 @@ impl Tally {
         }
     }
 
-    fn counted(&mut self, windows: &[Window]) -> Counted {
+    fn counted(&mut self, windows: &[Window]) -> RequestCounts {
         let lanes = std::mem::take(&mut self.lanes);
         let has = |basis| lanes.keys().any(|(of, ..)| *of == basis);
         let basis = match self.servers {
@@ -191,7 +191,7 @@ impl Tally {
         }
         let requests: u64 = rows.values().map(|row| row.sent).sum();
         self.fill_silence(windows, &mut rows);
-        Counted { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
+        RequestCounts { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
     }
 
     /// Start and length of the part of a row's time that lies in a window. The length is 0 in a momentary window: a
@@ -300,7 +300,7 @@ fn without_details(span: &Span) -> Span {
 mod tests {
     use narrows_diagnose::words::trial_caveat;
     use narrows_model::run::WindowKind;
-    use narrows_telemetry::Refused;
+    use narrows_telemetry::StoreError;
 
     use super::*;
     use crate::counting::testing::{Door, server_span};
@@ -323,13 +323,13 @@ mod tests {
         }
     }
 
-    fn count(target: Option<&str>, spans: Vec<Span>) -> Counted {
+    fn count(target: Option<&str>, spans: Vec<Span>) -> RequestCounts {
         let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned), RecentRequests::default());
         drop(requests.spans(spans));
         requests.counted(&[window(10, 14)])
     }
 
-    fn sums(counted: &Counted) -> Vec<(i64, &str, &str, u64)> {
+    fn sums(counted: &RequestCounts) -> Vec<(i64, &str, &str, u64)> {
         counted
             .seconds
             .iter()
@@ -463,7 +463,7 @@ mod tests {
     fn what_is_turned_away_does_not_count_for_it_comes_again() {
         let requests = Requests::before(Arc::new(Door(false)), 0, None, RecentRequests::default());
         let mut receipt = requests.spans(vec![span("web", Server, None, 10.2)]);
-        assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
+        assert!(matches!(receipt.try_recv(), Ok(Err(StoreError::Busy))));
         assert_eq!(sums(&requests.counted(&[window(10, 14)])), []);
         assert!(requests.intervals().is_empty());
     }

@@ -32,9 +32,9 @@ use crate::Error;
 use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Options, Order, RunEnd, run_with};
-use crate::trial::{Bench, Onward, Running, Sent, Work};
+use crate::trial::{Bench, FinishedLoad, Onward, RunningReplica, Work};
 use scalability::Level;
-use search::{Bounds, Found, Search};
+use search::{Bounds, Search, SearchResult};
 
 /// The name under which a run file keeps what was found.
 pub const CONCLUSION: &str = "capacity";
@@ -53,7 +53,7 @@ const SETTLING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_s
 
 /// Subject and rules of a search.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct SearchRequest<'a> {
     /// The experiment; its objectives say what is to be kept.
     pub experiment: &'a Experiment,
     /// The variants to search; all when empty.
@@ -79,7 +79,7 @@ pub struct Wanted<'a> {
 
 /// How a search ended.
 #[derive(Debug)]
-pub struct Searched {
+pub struct SearchEnd {
     /// How the run did.
     pub ended: RunEnd,
     /// Results of each variant that was searched to its end.
@@ -90,8 +90,8 @@ pub struct Searched {
 ///
 /// # Errors
 /// When it could not begin: [`Error::Capacity`] when the experiment has nothing to judge by, or another program makes its
-/// load. What happens later is in [`Searched`].
-pub fn search(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Searched, Error> {
+/// load. What happens later is in [`SearchEnd`].
+pub fn search(wanted: &SearchRequest<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<SearchEnd, Error> {
     if wanted.experiment.load.maker == LoadMaker::Command {
         return Err(other_program());
     }
@@ -110,26 +110,26 @@ pub fn search(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progres
         begin: Begin::Fresh,
         guard_command: wanted.guard_command.clone(),
     };
-    let mut searching = Searching { wanted, objectives, left_out, capacities: Vec::new() };
+    let mut searching = SearchWork { wanted, objectives, left_out, capacities: Vec::new() };
     let ended = run_with(&options, &mut searching, stop, progress)?;
-    Ok(Searched { ended, capacities: searching.capacities })
+    Ok(SearchEnd { ended, capacities: searching.capacities })
 }
 
 /// The work of every trial of a search.
-struct Searching<'a> {
-    wanted: &'a Wanted<'a>,
+struct SearchWork<'a> {
+    wanted: &'a SearchRequest<'a>,
     objectives: Vec<Objective>,
     left_out: Vec<Objective>,
     capacities: Vec<Capacity>,
 }
 
-impl Work for Searching<'_> {
+impl Work for SearchWork<'_> {
     fn work(
         &mut self,
         bench: &mut Bench<'_>,
         load: LoadPlan,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let mut course = Course { bench, load, running, progress, windows: Vec::new(), sent: 0 };
@@ -163,7 +163,7 @@ impl Work for Searching<'_> {
         _: &mut Bench<'_>,
         _: &BoundCommand,
         _: &mut Trial,
-        _: &mut [Running],
+        _: &mut [RunningReplica],
         _: &mut dyn Progress,
     ) -> Result<(), Error> {
         Err(other_program())
@@ -186,14 +186,14 @@ fn other_program() -> Error {
     Error::Capacity(why.to_owned())
 }
 
-impl Searching<'_> {
+impl SearchWork<'_> {
     fn concluded(&self, trial: &Trial, search: &Search, probes: Vec<Probe>) -> Result<Capacity, Error> {
         let mut notes = Vec::new();
         let verdict = match search.found() {
-            Some(Found::Edges(edges)) => Interval::from_edges(edges).map(Verdict::Found),
-            Some(Found::AtLeast(rate, ceiling)) => Some(Verdict::AtLeast { rate: *rate, ceiling: *ceiling }),
-            Some(Found::Nowhere(rate)) => Some(Verdict::Nowhere { rate: *rate }),
-            Some(Found::GeneratorEverywhere(_)) | None => None,
+            Some(SearchResult::Edges(edges)) => Interval::from_edges(edges).map(Verdict::Found),
+            Some(SearchResult::AtLeast(rate, ceiling)) => Some(Verdict::AtLeast { rate: *rate, ceiling: *ceiling }),
+            Some(SearchResult::Nowhere(rate)) => Some(Verdict::Nowhere { rate: *rate }),
+            Some(SearchResult::GeneratorEverywhere(_)) | None => None,
         };
         let Some(verdict) = verdict else { return Err(generator_gave_out(&probes)) };
         if search.repetitions_lost() > 0 {
@@ -267,7 +267,7 @@ fn caveat(capacity: &Capacity) -> TrialCaveat {
 struct Course<'a, 'b> {
     bench: &'a mut Bench<'b>,
     load: LoadPlan,
-    running: &'a mut [Running],
+    running: &'a mut [RunningReplica],
     progress: &'a mut dyn Progress,
     windows: Vec<Window>,
     /// Loads sent so far.
@@ -309,7 +309,11 @@ impl Course<'_, '_> {
     }
 
     /// Sends a load and returns its counted rows.
-    fn send(&mut self, mut plan: LoadPlan, trial: &mut Trial) -> Result<(Sent, Vec<(LoadSecond, Phase)>), Error> {
+    fn send(
+        &mut self,
+        mut plan: LoadPlan,
+        trial: &mut Trial,
+    ) -> Result<(FinishedLoad, Vec<(LoadSecond, Phase)>), Error> {
         plan.seed = plan.seed.wrapping_add(self.sent);
         self.sent += 1;
         let mut rows: Vec<LoadSecond> = Vec::new();
@@ -324,7 +328,7 @@ impl Course<'_, '_> {
     }
 
     /// Writes the windows down; errors when the load was cut short.
-    fn keep(&mut self, sent: Sent, trial: &Trial) -> Result<(), Error> {
+    fn keep(&mut self, sent: FinishedLoad, trial: &Trial) -> Result<(), Error> {
         self.windows.extend(sent.windows);
         self.bench.recorder.put_windows(trial.id, &self.windows)?;
         sent.fate.and_then(|()| self.bench.go_on())
@@ -332,7 +336,7 @@ impl Course<'_, '_> {
 }
 
 /// The worst verdict on the generator among the probes that were kept stands for the trial.
-fn worst(trial: &mut Trial, sent: &Sent, rate: f64) {
+fn worst(trial: &mut Trial, sent: &FinishedLoad, rate: f64) {
     let validity = &sent.outcome.validity;
     if validity.verdict > trial.validity.verdict {
         trial.validity = validity.clone();

@@ -50,7 +50,7 @@ pub struct Edge {
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Found {
+pub(crate) enum SearchResult {
     /// The edge, as often as it was found; at least once.
     Edges(Vec<Edge>),
     /// The objectives were kept at this rate, and no higher one could be tried.
@@ -100,7 +100,7 @@ enum State {
         rate: f64,
     },
     Walking(Walk),
-    Over(Found),
+    Over(SearchResult),
 }
 
 /// A repetition on the grid `kept · ratio^n` of the first edge.
@@ -129,7 +129,7 @@ impl Search {
     }
 
     /// Result of the search; none while there is a rate to try.
-    pub(crate) fn found(&self) -> Option<&Found> {
+    pub(crate) fn found(&self) -> Option<&SearchResult> {
         if let State::Over(found) = &self.state { Some(found) } else { None }
     }
 
@@ -156,7 +156,7 @@ impl Search {
 
     fn doubled(&self, kept: Option<f64>, rate: f64, fate: Fate) -> State {
         match (fate, kept) {
-            (Fate::Kept, _) if rate >= self.bounds.to => State::Over(Found::AtLeast(rate, Ceiling::Highest)),
+            (Fate::Kept, _) if rate >= self.bounds.to => State::Over(SearchResult::AtLeast(rate, Ceiling::Highest)),
             (Fate::Kept, _) => {
                 let next = rounded(rate * 2.0, self.bounds.precision).min(self.bounds.to);
                 State::Doubling { kept: Some(rate), rate: next }
@@ -186,7 +186,7 @@ impl Search {
             return next;
         }
         if fate == Fate::GeneratorLimited {
-            return State::Over(Found::AtLeast(kept, Ceiling::Generator));
+            return State::Over(SearchResult::AtLeast(kept, Ceiling::Generator));
         }
         self.edges.push(Edge { kept, broken: above });
         self.walk_again()
@@ -194,7 +194,7 @@ impl Search {
 
     fn walk_again(&mut self) -> State {
         if self.walks == self.bounds.repeats {
-            return State::Over(Found::Edges(self.edges.clone()));
+            return State::Over(SearchResult::Edges(self.edges.clone()));
         }
         self.walks += 1;
         State::Walking(Walk { at: 0, kept: None, broken: None, steps: 0 })
@@ -235,14 +235,14 @@ impl Search {
 
     fn given_up(&self) -> State {
         State::Over(match &self.state {
-            _ if !self.edges.is_empty() => Found::Edges(self.edges.clone()),
+            _ if !self.edges.is_empty() => SearchResult::Edges(self.edges.clone()),
             State::Bisecting { kept, above, fate: Fate::Broken, .. } => {
-                Found::Edges(vec![Edge { kept: *kept, broken: *above }])
+                SearchResult::Edges(vec![Edge { kept: *kept, broken: *above }])
             }
-            State::Bisecting { kept, .. } => Found::AtLeast(*kept, Ceiling::Generator),
-            State::Doubling { kept, rate } => Found::AtLeast(kept.unwrap_or(*rate), Ceiling::Highest),
+            State::Bisecting { kept, .. } => SearchResult::AtLeast(*kept, Ceiling::Generator),
+            State::Doubling { kept, rate } => SearchResult::AtLeast(kept.unwrap_or(*rate), Ceiling::Highest),
             State::Halving { above, fate, .. } => nothing_kept(*above, *fate),
-            State::Walking(_) | State::Over(_) => Found::Nowhere(self.bounds.from),
+            State::Walking(_) | State::Over(_) => SearchResult::Nowhere(self.bounds.from),
         })
     }
 
@@ -253,8 +253,8 @@ impl Search {
 }
 
 /// The result when a rate was not kept and no lower one is tried.
-fn nothing_kept(rate: f64, fate: Fate) -> Found {
-    if fate == Fate::GeneratorLimited { Found::GeneratorEverywhere(rate) } else { Found::Nowhere(rate) }
+fn nothing_kept(rate: f64, fate: Fate) -> SearchResult {
+    if fate == Fate::GeneratorLimited { SearchResult::GeneratorEverywhere(rate) } else { SearchResult::Nowhere(rate) }
 }
 
 /// A rate with as many digits as the precision is worth: three, four below 2 %.
@@ -292,20 +292,20 @@ mod tests {
     fn rates_double_until_they_break_and_are_bisected_then() {
         let (rates, search) = search(BOUNDS, edge_at(590.0));
         assert_eq!(rates, [100.0, 200.0, 400.0, 800.0, 600.0, 500.0, 550.0, 575.0]);
-        assert_eq!(search.found(), Some(&Found::Edges(vec![Edge { kept: 575.0, broken: 600.0 }])));
+        assert_eq!(search.found(), Some(&SearchResult::Edges(vec![Edge { kept: 575.0, broken: 600.0 }])));
     }
 
     #[test]
     fn what_could_not_be_tried_is_not_said_to_break() {
         type System = fn(f64) -> Fate;
-        let cases: [(Bounds, System, Found); 4] = [
-            (BOUNDS, |_| Fate::Broken, Found::Nowhere(10.0)),
-            (BOUNDS, |_| Fate::GeneratorLimited, Found::GeneratorEverywhere(10.0)),
-            (Bounds { to: 350.0, ..BOUNDS }, |_| Fate::Kept, Found::AtLeast(350.0, Ceiling::Highest)),
+        let cases: [(Bounds, System, SearchResult); 4] = [
+            (BOUNDS, |_| Fate::Broken, SearchResult::Nowhere(10.0)),
+            (BOUNDS, |_| Fate::GeneratorLimited, SearchResult::GeneratorEverywhere(10.0)),
+            (Bounds { to: 350.0, ..BOUNDS }, |_| Fate::Kept, SearchResult::AtLeast(350.0, Ceiling::Highest)),
             (
                 BOUNDS,
                 |rate| if rate < 300.0 { Fate::Kept } else { Fate::GeneratorLimited },
-                Found::AtLeast(288.0, Ceiling::Generator),
+                SearchResult::AtLeast(288.0, Ceiling::Generator),
             ),
         ];
         for (bounds, fate, expected) in cases {
@@ -317,12 +317,12 @@ mod tests {
     fn rates_are_halved_down_to_the_floor_where_the_first_one_breaks() {
         let (rates, found) = search(BOUNDS, edge_at(33.0));
         assert_eq!(rates, [100.0, 50.0, 25.0, 37.5, 31.3, 34.4, 32.9]);
-        assert_eq!(found.found(), Some(&Found::Edges(vec![Edge { kept: 32.9, broken: 34.4 }])));
+        assert_eq!(found.found(), Some(&SearchResult::Edges(vec![Edge { kept: 32.9, broken: 34.4 }])));
         let (rates, found) = search(BOUNDS, edge_at(9.9));
         assert_eq!(rates, [100.0, 50.0, 25.0, 12.5, 10.0]);
-        assert_eq!(found.found(), Some(&Found::Nowhere(10.0)));
+        assert_eq!(found.found(), Some(&SearchResult::Nowhere(10.0)));
         let (rates, found) = search(Bounds { floor: 100.0, ..BOUNDS }, edge_at(1.0));
-        assert_eq!((rates.as_slice(), found.found()), (&[100.0][..], Some(&Found::Nowhere(100.0))));
+        assert_eq!((rates.as_slice(), found.found()), (&[100.0][..], Some(&SearchResult::Nowhere(100.0))));
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         let (rates, found) = search(BOUNDS, |rate| if rate <= 30.0 { Fate::Kept } else { Fate::GeneratorLimited });
         assert_eq!(rates[..4], [100.0, 50.0, 25.0, 37.5]);
         assert!(
-            matches!(found.found(), Some(Found::AtLeast(rate, Ceiling::Generator)) if (25.0..=30.0).contains(rate)),
+            matches!(found.found(), Some(SearchResult::AtLeast(rate, Ceiling::Generator)) if (25.0..=30.0).contains(rate)),
             "{:?}",
             found.found()
         );
@@ -340,7 +340,7 @@ mod tests {
     fn repetitions_try_both_sides_of_the_edge() {
         let (rates, search) = search(Bounds { repeats: 2, ..BOUNDS }, edge_at(590.0));
         assert_eq!(rates[8..], [575.0, 600.0, 575.0, 600.0]);
-        assert_eq!(search.found(), Some(&Found::Edges(vec![Edge { kept: 575.0, broken: 600.0 }; 3])));
+        assert_eq!(search.found(), Some(&SearchResult::Edges(vec![Edge { kept: 575.0, broken: 600.0 }; 3])));
         assert_eq!(search.repetitions_lost(), 0);
     }
 
@@ -353,7 +353,7 @@ mod tests {
         });
         assert_eq!(
             down.found(),
-            Some(&Found::Edges(vec![Edge { kept: 575.0, broken: 600.0 }, Edge { kept: 528.0, broken: 551.0 }]))
+            Some(&SearchResult::Edges(vec![Edge { kept: 575.0, broken: 600.0 }, Edge { kept: 528.0, broken: 551.0 }]))
         );
         let mut probes = 0;
         let (_, up) = search(Bounds { repeats: 1, ..BOUNDS }, |rate| {
@@ -362,7 +362,7 @@ mod tests {
         });
         assert_eq!(
             up.found(),
-            Some(&Found::Edges(vec![Edge { kept: 575.0, broken: 600.0 }, Edge { kept: 626.0, broken: 653.0 }]))
+            Some(&SearchResult::Edges(vec![Edge { kept: 575.0, broken: 600.0 }, Edge { kept: 626.0, broken: 653.0 }]))
         );
     }
 
@@ -373,7 +373,7 @@ mod tests {
             probes += 1;
             if probes <= 8 { edge_at(590.0)(rate) } else { Fate::Broken }
         });
-        assert_eq!(search.found(), Some(&Found::Edges(vec![Edge { kept: 575.0, broken: 600.0 }])));
+        assert_eq!(search.found(), Some(&SearchResult::Edges(vec![Edge { kept: 575.0, broken: 600.0 }])));
         assert_eq!(search.repetitions_lost(), 1);
     }
 
@@ -396,7 +396,7 @@ mod tests {
             let (rates, search) = search(bounds, edge_at(limit));
             prop_assert!(rates.iter().all(|rate| *rate >= bounds.floor * 0.99), "{rates:?}");
             prop_assert!(rates.len() < PROBES_MAX as usize);
-            let Some(Found::Edges(edges)) = search.found() else { panic!("{:?}", search.found()) };
+            let Some(SearchResult::Edges(edges)) = search.found() else { panic!("{:?}", search.found()) };
             prop_assert_eq!(edges.len() as u32, repeats + 1);
             for edge in edges {
                 prop_assert!(edge.kept <= limit && limit < edge.broken, "{edge:?} {limit}");

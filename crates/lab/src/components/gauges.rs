@@ -56,14 +56,14 @@ pub(crate) trait Gauges: Send {
 #[derive(Debug)]
 pub(crate) struct Poller {
     whose: String,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<GaugeReadings>>,
     /// Its end is the sign to stop.
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct GaugeReadings {
     times: u64,
     unanswered: u64,
     reason: String,
@@ -78,7 +78,7 @@ impl Poller {
         store: Arc<dyn Store>,
     ) -> std::io::Result<Self> {
         let (stop, asked_to_stop) = sync_channel(0);
-        let asked = Arc::new(Mutex::new(Asked::default()));
+        let asked = Arc::new(Mutex::new(GaugeReadings::default()));
         let (service, shared) = (service.to_owned(), Arc::clone(&asked));
         let whose = service.clone();
         let name = format!("gauges-{service}");
@@ -91,7 +91,7 @@ impl Poller {
     pub(crate) fn finish(mut self) -> Option<TrialCaveat> {
         self.end();
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let Asked { times, unanswered, reason } = &*asked;
+        let GaugeReadings { times, unanswered, reason } = &*asked;
         (*unanswered > 0).then(|| TrialCaveat::MetricsNotReported {
             replica: self.whose.clone(),
             failed: *unanswered,
@@ -119,7 +119,7 @@ fn ask(
     replica: u32,
     mut gauges: Box<dyn Gauges>,
     store: &dyn Store,
-    asked: &Mutex<Asked>,
+    asked: &Mutex<GaugeReadings>,
     stop: &Receiver<()>,
 ) {
     let mut due = Instant::now();

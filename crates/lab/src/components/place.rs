@@ -12,7 +12,7 @@ use narrows_telemetry::secrets::redact_arguments;
 
 use crate::Error;
 use crate::experiment::{BoundService, Settings, Sibling, Start};
-use crate::programs::{Found, Program};
+use crate::programs::{FoundProgram, Program};
 
 /// See the module.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<'a> Place<'a> {
     }
 
     /// A program of this machine. Errors, as the trial would have at its beginning, when it is not there.
-    pub(crate) fn find(&self, program: &'static Program) -> Result<Found, Error> {
+    pub(crate) fn find(&self, program: &'static Program) -> Result<FoundProgram, Error> {
         program.find().map_err(|missing| Error::NoProgram {
             service: self.service.name.clone(),
             program: missing.binary.to_owned(),

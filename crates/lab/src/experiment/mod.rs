@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use narrows_telemetry::secrets::Known;
+use narrows_telemetry::secrets::KnownSecrets;
 
 mod bound;
 mod declaration;
@@ -46,7 +46,7 @@ pub use objective::{Abort, Metric, Objective, Op};
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
 pub use variants::Variant;
-pub use variants::fallback::Held;
+pub use variants::fallback::Fallback;
 
 use document::at::At;
 use document::tree::{self, Node};
@@ -85,7 +85,7 @@ pub struct Experiment {
     /// The variants, at least one.
     pub variants: Vec<Variant>,
     /// The parameters whose value gives way to what variants were measured to reach.
-    pub held: Vec<Held>,
+    pub fallbacks: Vec<Fallback>,
     /// The seed of everything random in a run.
     pub seed: u64,
     file: String,
@@ -162,7 +162,7 @@ fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<FileError>> {
 
 /// Errors without the secrets that they quote.
 fn hidden(mut errors: Vec<FileError>, source: &str) -> Vec<FileError> {
-    let known = if source.len() > FILE_BYTES_MAX { Known::none() } else { Secrets::of(source).known() };
+    let known = if source.len() > FILE_BYTES_MAX { KnownSecrets::none() } else { Secrets::of(source).known() };
     for error in &mut errors {
         known.hide_in_message(&mut error.message);
         error.hint.iter_mut().for_each(|hint| known.hide_in_message(hint));
@@ -195,7 +195,7 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
         services: Names::of(&root, language).services()?.iter().map(|name| (*name).to_owned()).collect(),
         load: load_of(at.get(&load::LOAD)?),
         seed: seed(&root, language)?,
-        held: fallback::read(at),
+        fallbacks: fallback::read(at),
         dir,
         source: source.to_owned(),
         parameters,

@@ -16,8 +16,8 @@ use rustix::process::Signal;
 use crate::environment::now_ns;
 use crate::experiment::{Deed, Fault, Restart};
 use crate::trial::recovery::Seconds;
-use crate::trial::services::{Life, Running, Then};
-use crate::trial::standing::{Standing, note};
+use crate::trial::replica_state::{ReplicaState, note};
+use crate::trial::services::{Life, RunningReplica, Then};
 
 /// From a fault that kills a replica to its next start, where it is to be started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
@@ -27,14 +27,14 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Faults {
     /// Earliest first.
     to_do: VecDeque<Fault>,
-    paused: Vec<Paused>,
-    done: Vec<Done>,
+    paused: Vec<PausedReplica>,
+    done: Vec<FaultRecord>,
     began: Option<Instant>,
     seconds: Seconds,
 }
 
 #[derive(Debug)]
-struct Paused {
+struct PausedReplica {
     service: String,
     replica: u32,
     until: Instant,
@@ -42,7 +42,7 @@ struct Paused {
 
 /// A fault that has happened.
 #[derive(Debug)]
-struct Done {
+struct FaultRecord {
     replica: String,
     action: FaultAction,
     /// Time from the beginning of the load.
@@ -67,7 +67,7 @@ impl Faults {
     }
 
     /// Does what is due.
-    pub(super) fn tend(&mut self, running: &mut [Running], store: &dyn Store) {
+    pub(super) fn tend(&mut self, running: &mut [RunningReplica], store: &dyn Store) {
         let Some(began) = self.began else { return };
         let now = Instant::now();
         self.wake(running, store, |paused| paused.until <= now);
@@ -77,15 +77,15 @@ impl Faults {
             let was_up = matches!(replica.life, Life::Up);
             let action = self.befall(replica, fault.deed);
             if was_up {
-                note(replica, Standing::Down, store);
+                note(replica, ReplicaState::Down, store);
             }
             let (replica, after_ns) = (replica.process.name().to_owned(), began.elapsed().as_nanos() as f64);
             drop(store.logs(vec![line(&fault, &words::fault(&replica, action, after_ns))]));
-            self.done.push(Done { replica, action, after_ns, at_ns: now_ns(), recovery: None });
+            self.done.push(FaultRecord { replica, action, after_ns, at_ns: now_ns(), recovery: None });
         }
     }
 
-    fn befall(&mut self, replica: &mut Running, deed: Deed) -> FaultAction {
+    fn befall(&mut self, replica: &mut RunningReplica, deed: Deed) -> FaultAction {
         match (deed, &replica.life) {
             (Deed::Kill, Life::Up) => {
                 replica.process.signal_all(Signal::KILL);
@@ -109,7 +109,7 @@ impl Faults {
             (Deed::Pause(time), Life::Up) => {
                 replica.process.signal_all(Signal::STOP);
                 let (service, until) = (replica.service.name.clone(), Instant::now() + time);
-                self.paused.push(Paused { service, replica: replica.service.replica, until });
+                self.paused.push(PausedReplica { service, replica: replica.service.replica, until });
                 FaultAction::Paused(time.as_nanos() as f64)
             }
             (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => FaultAction::NotRunning,
@@ -117,18 +117,19 @@ impl Faults {
     }
 
     /// Lets those that stand still go on.
-    fn wake(&mut self, running: &[Running], store: &dyn Store, is_due: impl Fn(&Paused) -> bool) {
+    fn wake(&mut self, running: &[RunningReplica], store: &dyn Store, is_due: impl Fn(&PausedReplica) -> bool) {
         for paused in self.paused.extract_if(.., |paused| is_due(paused)) {
-            let is_it = |one: &&Running| one.service.name == paused.service && one.service.replica == paused.replica;
+            let is_it =
+                |one: &&RunningReplica| one.service.name == paused.service && one.service.replica == paused.replica;
             if let Some(replica) = running.iter().find(is_it) {
                 replica.process.signal_all(Signal::CONT);
-                note(replica, Standing::Up, store);
+                note(replica, ReplicaState::Up, store);
             }
         }
     }
 
     /// The load is over: nothing stands still any more.
-    pub(super) fn end(&mut self, running: &[Running], store: &dyn Store) {
+    pub(super) fn end(&mut self, running: &[RunningReplica], store: &dyn Store) {
         self.wake(running, store, |_| true);
     }
 
@@ -162,7 +163,7 @@ impl Faults {
     }
 }
 
-fn find<'a>(running: &'a mut [Running], service: &str, replica: u32) -> Option<&'a mut Running> {
+fn find<'a>(running: &'a mut [RunningReplica], service: &str, replica: u32) -> Option<&'a mut RunningReplica> {
     running.iter_mut().find(|one| one.service.name == service && one.service.replica == replica)
 }
 

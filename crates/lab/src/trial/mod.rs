@@ -4,15 +4,15 @@
 //! that ends by itself meanwhile. What is done while they are up is a [`Work`]: the experiment's load, or a search for
 //! the capacity. Everything runs on the thread of the run.
 
-mod by_command;
+mod command_load;
 mod early_end;
 mod faults;
 mod k6_summary;
-mod lives;
 mod recovery;
-mod roots;
+mod replica_end;
+mod replica_state;
+mod root_spans;
 mod services;
-mod standing;
 mod under_load;
 
 use std::path::{Path, PathBuf};
@@ -41,9 +41,9 @@ use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
 pub(crate) use faults::Faults;
-pub(crate) use roots::Roots;
-pub(crate) use services::Running;
-pub(crate) use under_load::{Onward, Sent};
+pub(crate) use root_spans::Roots;
+pub(crate) use services::RunningReplica;
+pub(crate) use under_load::{FinishedLoad, Onward};
 
 /// How long services are asked to collect spans before they send them.
 const SPAN_BATCH_DELAY: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub(crate) trait Work {
         bench: &mut Bench<'_>,
         load: LoadPlan,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error>;
 
@@ -68,7 +68,7 @@ pub(crate) trait Work {
         bench: &mut Bench<'_>,
         command: &BoundCommand,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error>;
 
@@ -102,7 +102,7 @@ impl Work for PlannedLoad {
         bench: &mut Bench<'_>,
         load: LoadPlan,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         bench.load(load, trial, running, progress)
@@ -113,7 +113,7 @@ impl Work for PlannedLoad {
         bench: &mut Bench<'_>,
         command: &BoundCommand,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         bench.load_by_command(command, trial, running, progress)
@@ -198,7 +198,7 @@ impl Bench<'_> {
         variant: &Variant,
         trial: &mut Trial,
         folder: &Path,
-        running: &mut Vec<Running>,
+        running: &mut Vec<RunningReplica>,
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
@@ -229,7 +229,7 @@ impl Bench<'_> {
         &mut self,
         load: BoundLoad,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {

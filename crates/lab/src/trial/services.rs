@@ -25,7 +25,7 @@ use crate::trial::{Bench, SPAN_BATCH_DELAY, signalled};
 const HURRIED_STOP: Duration = Duration::from_secs(2);
 
 /// A running replica and how to end it.
-pub(crate) struct Running {
+pub(crate) struct RunningReplica {
     pub(super) process: Process,
     pub(super) service: BoundService,
     /// How it was started.
@@ -41,7 +41,7 @@ pub(crate) enum Life {
     /// It was made to end, and is killed at the deadline.
     Leaving { deadline: Instant, then: Then },
     /// It has ended and is to be started again.
-    Starting(Pending),
+    Starting(PendingStart),
     /// It has ended and stays so.
     Down,
 }
@@ -56,7 +56,7 @@ pub(crate) enum Then {
 }
 
 /// A start that is due after a pause.
-pub(crate) struct Pending {
+pub(crate) struct PendingStart {
     pub(super) due: Instant,
     /// End of the replica that makes the start necessary; `None` if it was planned.
     pub(super) end: Option<UnplannedEnd>,
@@ -72,7 +72,7 @@ pub(crate) struct UnplannedEnd {
 
 impl UnplannedEnd {
     /// Caveat on the end of a replica.
-    pub(super) fn caveat(&self, replica: &Running, is_restarted: bool) -> TrialCaveat {
+    pub(super) fn caveat(&self, replica: &RunningReplica, is_restarted: bool) -> TrialCaveat {
         TrialCaveat::ReplicaEnded {
             replica: replica.process.name().to_owned(),
             end: self.how.clone(),
@@ -85,7 +85,7 @@ impl UnplannedEnd {
 impl Life {
     /// To be started again at a time.
     pub(super) fn starting(due: Instant, end: Option<UnplannedEnd>) -> Self {
-        Self::Starting(Pending { due, end })
+        Self::Starting(PendingStart { due, end })
     }
 }
 
@@ -107,7 +107,7 @@ impl Bench<'_> {
         folder: &Path,
         trial: &mut Trial,
         progress: &mut dyn Progress,
-    ) -> Result<Running, Error> {
+    ) -> Result<RunningReplica, Error> {
         let env = self.environment(&service);
         let mut workshop =
             Workshop { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
@@ -126,10 +126,10 @@ impl Bench<'_> {
     /// Starts a replica again that has ended: in the same folder, on the same port.
     pub(super) fn start_again(
         &mut self,
-        replica: &Running,
+        replica: &RunningReplica,
         trial: &mut Trial,
         progress: &mut dyn Progress,
-    ) -> Result<Running, Error> {
+    ) -> Result<RunningReplica, Error> {
         let folder = self.scratch_path(trial.id);
         let again = |place: Place<'_>| place.component.settings().again(&place, &replica.launch);
         let launch = Place::of(&replica.service, &folder).map_or_else(|| replica.launch.clone(), again);
@@ -143,7 +143,7 @@ impl Bench<'_> {
         launch: Launch,
         trial: &mut Trial,
         progress: &mut dyn Progress,
-    ) -> Result<Running, Error> {
+    ) -> Result<RunningReplica, Error> {
         let (cgroup, limits) = self.cap(&service, trial, progress);
         let own = self.environment(&service);
         let spec = Spec {
@@ -171,13 +171,13 @@ impl Bench<'_> {
             machine: Machine::Here,
         };
         self.recorder.put_service(trial.id, &instance)?;
-        Ok(Running { process, service, launch, life: Life::Up })
+        Ok(RunningReplica { process, service, launch, life: Life::Up })
     }
 
     /// Does what a component can only do now that the replica is ready.
     pub(super) fn once_ready(
         &mut self,
-        replica: &Running,
+        replica: &RunningReplica,
         folder: &Path,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
@@ -188,7 +188,7 @@ impl Bench<'_> {
     }
 
     /// Begins to ask the components about themselves.
-    pub(super) fn start_pollers(&self, running: &[Running], folder: &Path) -> Result<Vec<Poller>, Error> {
+    pub(super) fn start_pollers(&self, running: &[RunningReplica], folder: &Path) -> Result<Vec<Poller>, Error> {
         let mut pollers = Vec::new();
         for place in running.iter().filter_map(|replica| Place::of(&replica.service, folder)) {
             let Some(gauges) = place.component.settings().gauges(&place) else { continue };
@@ -255,7 +255,7 @@ impl Bench<'_> {
     }
 
     /// Waits for the replica that was started last, with an eye on the others. `folder` is the trial's.
-    pub(super) fn await_ready(&mut self, running: &mut [Running], folder: &Path) -> Result<(), Error> {
+    pub(super) fn await_ready(&mut self, running: &mut [RunningReplica], folder: &Path) -> Result<(), Error> {
         let started = pids(running);
         let Some((last, earlier)) = running.split_last_mut() else { return Ok(()) };
         let mut meanwhile = || {
@@ -273,16 +273,16 @@ impl Bench<'_> {
         readiness::wait(&mut last.process, port, &probe, service.ready_timeout, &mut meanwhile)
     }
 
-    pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {
+    pub(super) fn watch(&self, running: &[RunningReplica]) -> Result<(), Error> {
         running.iter().try_for_each(|replica| self.watch_one(replica))
     }
 
-    pub(super) fn watch_one(&self, replica: &Running) -> Result<(), Error> {
+    pub(super) fn watch_one(&self, replica: &RunningReplica) -> Result<(), Error> {
         Ok(self.sampler.watch(&replica.service.name, replica.service.replica, replica.process.pid())?)
     }
 
     /// The addresses of the target's replicas, or of the URL.
-    pub(super) fn targets(&self, load: &LoadPlan, running: &[Running]) -> Result<Vec<SocketAddr>, Error> {
+    pub(super) fn targets(&self, load: &LoadPlan, running: &[RunningReplica]) -> Result<Vec<SocketAddr>, Error> {
         if !load.targets.is_empty() {
             return Ok(load.targets.clone());
         }
@@ -303,7 +303,7 @@ impl Bench<'_> {
     }
 
     /// Stops the replicas, last started first, so that callers end before those they call.
-    pub(super) fn stop_all(&mut self, running: Vec<Running>, trial: &mut Trial) {
+    pub(super) fn stop_all(&mut self, running: Vec<RunningReplica>, trial: &mut Trial) {
         for replica in running.into_iter().rev() {
             let name = replica.process.name().to_owned();
             let service = &replica.service;
@@ -334,12 +334,12 @@ fn of_command(service: &BoundService, command: &[String], ready: &Ready) -> Laun
 }
 
 /// The root processes of replicas.
-pub(super) fn pids(running: &[Running]) -> Vec<u32> {
+pub(super) fn pids(running: &[RunningReplica]) -> Vec<u32> {
     running.iter().map(|replica| replica.process.pid()).collect()
 }
 
 /// Errors when a replica has ended by itself.
-pub(super) fn no_death(running: &mut [Running], when: &'static str) -> Result<(), Error> {
+pub(super) fn no_death(running: &mut [RunningReplica], when: &'static str) -> Result<(), Error> {
     for replica in running {
         if let Some(how) = replica.process.ended() {
             return Err(died(replica, how, when));
@@ -349,7 +349,7 @@ pub(super) fn no_death(running: &mut [Running], when: &'static str) -> Result<()
 }
 
 /// The error for a replica that has ended by itself.
-pub(super) fn died(replica: &Running, how: String, when: &'static str) -> Error {
+pub(super) fn died(replica: &RunningReplica, how: String, when: &'static str) -> Error {
     let last_lines = replica.process.last_lines().last_words();
     Error::Died { service: replica.process.name().to_owned(), how, when, last_lines }
 }

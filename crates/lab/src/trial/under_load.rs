@@ -13,8 +13,8 @@ use crate::Error;
 use crate::environment::cores;
 use crate::progress::{Event, Progress};
 use crate::trial::early_end::EarlyEnd;
-use crate::trial::lives::{Lives, note_the_ended};
-use crate::trial::services::{Running, pids};
+use crate::trial::replica_end::{Lives, note_the_ended};
+use crate::trial::services::{RunningReplica, pids};
 use crate::trial::{Bench, Faults, WATCH_INTERVAL};
 
 const BATCHES_IN_FLIGHT: usize = 64;
@@ -42,7 +42,7 @@ pub(crate) type Onlooker<'a> = dyn FnMut(&[LoadSecond]) -> Onward + 'a;
 
 /// A load that is over.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct FinishedLoad {
     pub(crate) outcome: LoadOutcome,
     /// Its windows on the wall clock, from this index on.
     pub(crate) windows: Vec<Window>,
@@ -56,7 +56,7 @@ impl Bench<'_> {
         &mut self,
         plan: LoadPlan,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let mut early = EarlyEnd::new(&self.experiment.objectives, &plan);
@@ -81,10 +81,10 @@ impl Bench<'_> {
         mut plan: LoadPlan,
         first_window: u32,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         onlooker: &mut Onlooker<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Sent, Error> {
+    ) -> Result<FinishedLoad, Error> {
         plan.threads = plan.threads.clamp(1, cores() as usize);
         self.weights.set(plan.tracing);
         let windows = narrows_load::planned_windows(&plan);
@@ -108,7 +108,7 @@ impl Bench<'_> {
         });
         let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let windows = placed(&windows, first_window, outcome.started_ns, Some(outcome.ended_ns));
-        Ok(Sent { outcome, windows, fate })
+        Ok(FinishedLoad { outcome, windows, fate })
     }
 }
 
@@ -136,7 +136,7 @@ impl Follower<'_, '_> {
     fn follow(
         &mut self,
         batches: Receiver<LoadBatch>,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         end_load: &AtomicBool,
     ) -> Result<(), Error> {
         let mut fate = Ok(());
@@ -196,7 +196,7 @@ impl Bench<'_> {
     pub(super) fn look_around(
         &mut self,
         lives: &mut Lives,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         beside: Option<u32>,
         trial: &mut Trial,
         progress: &mut dyn Progress,

@@ -17,7 +17,7 @@ use super::convert::{self, Conversion, cut};
 use super::request::Format;
 use super::stats::{Counter, Counters};
 use super::weights::Weights;
-use crate::{Kept, Receipt, Refused, Store};
+use crate::{Kept, Receipt, Store, StoreError};
 
 /// Requests in flight at once, those waiting for the store included.
 pub(super) const IN_FLIGHT_MAX: usize = 64;
@@ -216,8 +216,8 @@ fn unreadable(error: Unreadable) -> Refusal {
 async fn resolved(receipt: Receipt) -> Result<Kept, Refusal> {
     match receipt.await {
         Ok(Ok(kept)) => Ok(kept),
-        Ok(Err(refused @ Refused::Busy)) => Err(Refusal::new(Why::Busy, refused.to_string())),
-        Ok(Err(refused @ Refused::Broken(_))) => Err(Refusal::new(Why::Broken, refused.to_string())),
+        Ok(Err(refused @ StoreError::Busy)) => Err(Refusal::new(Why::Busy, refused.to_string())),
+        Ok(Err(refused @ StoreError::Broken(_))) => Err(Refusal::new(Why::Broken, refused.to_string())),
         Err(_) => Err(Refusal::new(Why::Broken, "the run file was left unwritten")),
     }
 }

@@ -11,7 +11,7 @@
 //! An existing file is not trusted: it must declare exactly the tables and views that Narrows creates (`verify.rs`)
 //! before anything in it is read, and reading is bounded (`bounds.rs`).
 //!
-//! During a load, spans are not unpacked: they wait in the file in packed form (`inbox.rs`), acknowledged, and become
+//! During a load, spans are not unpacked: they wait in the file in packed form (`packed_requests.rs`), acknowledged, and become
 //! rows when the trial ends.
 //!
 //! Data older than ten minutes is folded (`folding.rs`), so that a long run takes little more space than a short one.
@@ -22,22 +22,22 @@
 mod bounds;
 mod calls;
 mod counts;
-mod door;
 mod each;
 mod error;
 mod error_logs;
 mod evidence;
 mod file;
 mod folding;
-mod inbox;
 mod intern;
 mod open;
 mod operations;
 mod owner;
+mod packed_requests;
 mod query;
 mod queue;
 mod reader;
 mod recorder;
+mod redaction;
 mod rows;
 mod samples;
 mod schema;
@@ -85,7 +85,7 @@ struct Limits {
     /// Records that may wait to be written, all kinds together.
     queued: queue::Size,
     /// Spans that may wait in the file for their rows, and their bytes.
-    waiting: inbox::Size,
+    waiting: packed_requests::Size,
 }
 
 impl Default for Limits {
@@ -98,7 +98,7 @@ impl Default for Limits {
             logs: 100_000,
             samples: 1_000_000,
             queued: queue::Size { records: 65_536, bytes: 256 << 20 },
-            waiting: inbox::Size { spans: 1_000_000, bytes: 256 << 20 },
+            waiting: packed_requests::Size { spans: 1_000_000, bytes: 256 << 20 },
         }
     }
 }

@@ -51,12 +51,12 @@ impl SubAssign for Size {
 
 /// Records that were refused and are not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Lost {
+pub(super) struct Losses {
     pub(super) points: u64,
     pub(super) logs: u64,
 }
 
-impl AddAssign for Lost {
+impl AddAssign for Losses {
     fn add_assign(&mut self, more: Self) {
         self.points += more.points;
         self.logs += more.logs;
@@ -74,7 +74,7 @@ pub(super) struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     /// When the queue is full; a trial loses this much then.
-    IfThereIsRoom { trial: i64, or_lost: Lost },
+    IfThereIsRoom { trial: i64, or_lost: Losses },
     /// Never: its caller blocks until it is done.
     Always,
 }
@@ -98,7 +98,7 @@ struct State {
     jobs: VecDeque<Job>,
     fill: Size,
     /// By trial; of a trial without a loss there is no entry.
-    lost: BTreeMap<i64, Lost>,
+    lost: BTreeMap<i64, Losses>,
     failure: Option<Error>,
     closed: Option<QueueError>,
 }
@@ -156,12 +156,12 @@ impl Queue {
     }
 
     /// Losses since the last look, by trial.
-    pub(super) fn take_lost(&self) -> BTreeMap<i64, Lost> {
+    pub(super) fn take_lost(&self) -> BTreeMap<i64, Losses> {
         std::mem::take(&mut self.lock().lost)
     }
 
     /// Counts again what could not be written down.
-    pub(super) fn put_back_lost(&self, lost: BTreeMap<i64, Lost>) {
+    pub(super) fn put_back_lost(&self, lost: BTreeMap<i64, Losses>) {
         let mut state = self.lock();
         lost.into_iter().for_each(|(trial, lost)| state.lose(trial, lost));
     }
@@ -188,8 +188,8 @@ impl Queue {
 }
 
 impl State {
-    fn lose(&mut self, trial: i64, lost: Lost) {
-        if lost != Lost::default() {
+    fn lose(&mut self, trial: i64, lost: Losses) {
+        if lost != Losses::default() {
             *self.lost.entry(trial).or_default() += lost;
         }
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn if_there_is_room(logs: u64) -> Admission {
-        Admission::IfThereIsRoom { trial: 1, or_lost: Lost { points: 0, logs } }
+        Admission::IfThereIsRoom { trial: 1, or_lost: Losses { points: 0, logs } }
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             let _ = queue.push(job(10, 1), if_there_is_room(logs));
         }
         let _ = queue.push(job(10, 1), if_there_is_room(0));
-        let expected = BTreeMap::from([(1, Lost { points: 0, logs: 7 })]);
+        let expected = BTreeMap::from([(1, Losses { points: 0, logs: 7 })]);
         assert_eq!(queue.take_lost(), expected);
         assert_eq!(queue.take_lost(), BTreeMap::new());
         queue.put_back_lost(expected.clone());

@@ -15,9 +15,9 @@ use rusqlite::{Connection, Row, Transaction};
 use super::bounds::{BoundedConnection, Bounds, Call};
 use super::counts::Counts;
 use super::error::{Error, Result};
-use super::inbox::size_of;
 use super::open;
 use super::owner::Owner;
+use super::packed_requests::size_of;
 use super::settle::settle;
 use super::words::{ADDEND_MAX, Count, Finite, Instant, Json, Name, Word, signed};
 

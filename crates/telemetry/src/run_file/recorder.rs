@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::door::Record;
 use super::error::{Error, Result};
-use super::queue::{Admission, Job, Lost, Queue, QueueError, Size};
+use super::queue::{Admission, Job, Losses, Queue, QueueError, Size};
+use super::redaction::Record;
 use super::rows::Rows;
-use crate::otlp::convert::Packed;
-use crate::secrets::{Known, REDACTED, is_secret_key, redact_arguments, redact_text};
-use crate::{Kept, Receipt, Refused, Store};
+use crate::otlp::convert::PackedSpans;
+use crate::secrets::{KnownSecrets, REDACTED, is_secret_key, redact_arguments, redact_text};
+use crate::{Kept, Receipt, Store, StoreError};
 
 /// Writes into an open run file. Clones write into the same file.
 ///
@@ -29,30 +29,30 @@ use crate::{Kept, Receipt, Refused, Store};
 ///
 /// Secrets are blanked and long texts are cut at this door. Sampled points and lines of output that find the queue full
 /// are counted as refused for their trial, since nobody brings them again; what came by OTLP is not, since
-/// [`Refused::Busy`] makes its sender send it again.
+/// [`StoreError::Busy`] makes its sender send it again.
 #[derive(Clone)]
 pub struct Recorder {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
 }
 
-struct Shared {
+struct RecorderState {
     queue: Arc<Queue>,
     trial: Mutex<Option<i64>>,
-    known: OnceLock<Known>,
+    known: OnceLock<KnownSecrets>,
 }
 
 impl Recorder {
     pub(super) fn new(queue: Arc<Queue>) -> Self {
-        Self { shared: Arc::new(Shared { queue, trial: Mutex::new(None), known: OnceLock::new() }) }
+        Self { shared: Arc::new(RecorderState { queue, trial: Mutex::new(None), known: OnceLock::new() }) }
     }
 
     /// Has these values blanked in all that is written from now on, wherever they stand. Only the first call counts.
-    pub fn hide(&self, known: Known) {
+    pub fn hide(&self, known: KnownSecrets) {
         self.shared.known.get_or_init(|| known);
     }
 
-    fn known(&self) -> &Known {
-        static NONE: Known = Known::none();
+    fn known(&self) -> &KnownSecrets {
+        static NONE: KnownSecrets = KnownSecrets::none();
         self.shared.known.get().unwrap_or(&NONE)
     }
 
@@ -192,7 +192,7 @@ impl Recorder {
             let _ = tell.send(Ok(Kept { over_limit: (size.records + records.len()) as u64, ..Kept::default() }));
             return receipt;
         };
-        let mut or_lost = Lost::default();
+        let mut or_lost = Losses::default();
         for record in &mut records {
             record.clean(self.known());
             size += Size { records: 1, bytes: record.bytes() };
@@ -203,14 +203,14 @@ impl Recorder {
         let job = Job { size, apply: Box::new(move |rows| apply(rows, trial, records)), done: Box::new(done) };
         match self.shared.queue.push(job, Admission::IfThereIsRoom { trial, or_lost }) {
             Ok(()) => receipt,
-            Err(QueueError::Full) => resolved(Refused::Busy),
+            Err(QueueError::Full) => resolved(StoreError::Busy),
             Err(closed) => resolved(broken(&why_closed(closed))),
         }
     }
 }
 
 /// Errors are reported in words of programs, which may quote what they were given.
-fn clean_trial(trial: &mut Trial, known: &Known) {
+fn clean_trial(trial: &mut Trial, known: &KnownSecrets) {
     for (name, value) in &mut trial.parameters {
         if is_secret_key(name) {
             *value = REDACTED.to_owned();
@@ -226,7 +226,7 @@ fn clean_trial(trial: &mut Trial, known: &Known) {
 }
 
 /// Data and text of a caveat without secrets; `None` if what is left is no caveat.
-fn clean_caveat(caveat: &TrialCaveat, text: Option<&String>, known: &Known) -> Option<Value> {
+fn clean_caveat(caveat: &TrialCaveat, text: Option<&String>, known: &KnownSecrets) -> Option<Value> {
     let mut value = serde_json::to_value(caveat).ok()?;
     if let Some(text) = text {
         value["text"] = text.as_str().into();
@@ -252,11 +252,11 @@ fn why_closed(turned: QueueError) -> Error {
     }
 }
 
-fn broken(error: &Error) -> Refused {
-    Refused::Broken(error.to_string())
+fn broken(error: &Error) -> StoreError {
+    StoreError::Broken(error.to_string())
 }
 
-fn resolved(refused: Refused) -> Receipt {
+fn resolved(refused: StoreError) -> Receipt {
     let (tell, receipt) = oneshot::channel();
     let _ = tell.send(Err(refused));
     receipt
@@ -267,14 +267,14 @@ impl Store for Recorder {
         self.store(spans, |rows, trial, spans| rows.put_spans(trial, &spans))
     }
 
-    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+    fn packed(&self, packed: PackedSpans, mut others: Vec<Span>) -> Receipt {
         if self.known().is_in(packed.bytes()) {
             return match packed.unpack() {
                 Ok(mut spans) => {
                     spans.append(&mut others);
                     self.spans(spans)
                 }
-                Err(error) => resolved(Refused::Broken(error.to_string())),
+                Err(error) => resolved(StoreError::Broken(error.to_string())),
             };
         }
         let size = Size { records: packed.spans(), bytes: packed.bytes().len() };

@@ -12,16 +12,16 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Limits;
 use super::counts::{Count, Counts};
-use super::door::Record;
 use super::error::{Error, Result};
 use super::folding::{Folding, Step};
-use super::inbox::Inbox;
 use super::intern::Strings;
-use super::queue::Lost;
+use super::packed_requests::Inbox;
+use super::queue::Losses;
+use super::redaction::Record;
 use super::spans::{Ceiling, Context, Spans};
 use super::words::json;
 use crate::Kept;
-use crate::secrets::Known;
+use crate::secrets::KnownSecrets;
 
 /// The connection and what the writer knows of its content.
 pub(super) struct Rows {
@@ -135,7 +135,7 @@ impl Rows {
     }
 
     /// Counts what was refused before it came here, as refused. Of a trial that is not in the file nothing is said.
-    pub(super) fn count_lost(&mut self, lost: &BTreeMap<i64, Lost>) -> Result<()> {
+    pub(super) fn count_lost(&mut self, lost: &BTreeMap<i64, Losses>) -> Result<()> {
         for (trial, lost) in lost {
             match self.enter(*trial) {
                 Err(Error::UnknownTrial(_)) => continue,
@@ -192,7 +192,7 @@ impl Rows {
     /// Cleans spans as the door cleans those that come as such, and writes them.
     pub(super) fn put_cleaned(&mut self, trial: i64, mut spans: Vec<Span>) -> Result<Kept> {
         // Packed spans hold no known secret: those that do are not packed.
-        spans.iter_mut().for_each(|span| span.clean(&Known::default()));
+        spans.iter_mut().for_each(|span| span.clean(&KnownSecrets::default()));
         self.put_spans(trial, &spans)
     }
 

@@ -1,4 +1,4 @@
-//! Turns the spans that wait in a file ([`super::inbox`]) into rows.
+//! Turns the spans that wait in a file ([`super::packed_requests`]) into rows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use rusqlite::ErrorCode;
 
 use super::bounds::Bounds;
 use super::error::{Error, Result};
-use super::inbox::{SLICE_SPANS, Size};
+use super::packed_requests::{SLICE_SPANS, Size};
 use super::reader::run_of;
 use super::rows::Rows;
 use super::{Limits, open};
 use crate::Kept;
-use crate::otlp::convert::{Packed, unpack};
+use crate::otlp::convert::{PackedSpans, unpack};
 
 /// How long to wait for another process that does the same: a file holds a few seconds of it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Rows {
     /// Keeps spans packed, or as rows when they may not wait; the others as rows.
-    pub(super) fn put_packed(&mut self, trial: i64, packed: &Packed, others: &[Span]) -> Result<Kept> {
+    pub(super) fn put_packed(&mut self, trial: i64, packed: &PackedSpans, others: &[Span]) -> Result<Kept> {
         if self.may_wait(trial, Size::from_packed(packed), others.len() as u64)? {
             let wrap = self.wrap();
             self.inbox.put(&self.connection, trial, packed).map_err(wrap)?;

@@ -22,7 +22,7 @@ const HASHES: f64 = 18_446_744_073_709_551_616.0;
 
 /// A trace that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Chosen {
+pub(super) struct ChosenTrace {
     pub(super) id: TraceId,
     /// The position of its window among the counted ones.
     window: usize,
@@ -51,7 +51,7 @@ impl HasFailed {
 /// The chosen traces, the windows by turns: any first part of it is as even as the whole.
 #[derive(Debug, PartialEq)]
 pub(super) struct Selection {
-    chosen: Vec<Chosen>,
+    chosen: Vec<ChosenTrace>,
     windows: Vec<OfWindow>,
 }
 
@@ -65,7 +65,7 @@ struct OfWindow {
 }
 
 impl Selection {
-    pub(super) fn traces(&self) -> &[Chosen] {
+    pub(super) fn traces(&self) -> &[ChosenTrace] {
         &self.chosen
     }
 
@@ -81,11 +81,11 @@ impl Selection {
     ///
     /// Source: Duffield, Lund and Thorup, "Priority sampling for estimation of arbitrary subset sums"; made to add up.
     pub(super) fn stand_for(&self) -> Vec<f64> {
-        let threshold = |trace: &Chosen| self.windows[trace.window].next_rank * trace.has_failed.favour();
-        let estimate = |trace: &Chosen| trace.weight.max(1.0 / threshold(trace));
+        let threshold = |trace: &ChosenTrace| self.windows[trace.window].next_rank * trace.has_failed.favour();
+        let estimate = |trace: &ChosenTrace| trace.weight.max(1.0 / threshold(trace));
         let mut sums = vec![0.0; self.windows.len()];
         self.chosen.iter().for_each(|trace| sums[trace.window] += estimate(trace));
-        let ratio = |trace: &Chosen| match self.windows[trace.window] {
+        let ratio = |trace: &ChosenTrace| match self.windows[trace.window] {
             window if window.next_rank.is_infinite() => 1.0,
             window => estimate(trace) / trace.weight * window.weight / sums[trace.window],
         };
@@ -125,7 +125,7 @@ impl<'a> Choice<'a> {
     /// The chosen traces.
     pub(super) fn chosen(self) -> Selection {
         let windows = self.windows.iter().map(|(_, candidates)| candidates.summary()).collect();
-        let lists: Vec<Vec<Chosen>> =
+        let lists: Vec<Vec<ChosenTrace>> =
             self.windows.into_iter().enumerate().map(|(at, (_, candidates))| candidates.chosen(at)).collect();
         let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
         let turns = (0..longest).flat_map(|turn| lists.iter().filter_map(move |list| list.get(turn).copied()));
@@ -141,10 +141,10 @@ impl Candidates {
     }
 
     /// The chosen traces of a window, those with the lowest ranks first.
-    fn chosen(self, window: usize) -> Vec<Chosen> {
+    fn chosen(self, window: usize) -> Vec<ChosenTrace> {
         let chosen = self.smallest.into_sorted_vec().into_iter().map(|(rank, id, weight, has_failed)| {
             let (rank, weight) = (f64::from_bits(rank), f64::from_bits(weight));
-            Chosen { id, window, weight, has_failed, rank }
+            ChosenTrace { id, window, weight, has_failed, rank }
         });
         chosen.collect()
     }
@@ -264,7 +264,7 @@ mod tests {
         // Half of them are rare and were kept whole, the others stand for four each.
         let weight = |start: i64| if start % 2 == 0 { 1.0 } else { 4.0 };
         let selection = choose_weighed(&windows, 0..4_000, 1_000, weight);
-        let is_rare = |trace: &&Chosen| trace.weight == 1.0;
+        let is_rare = |trace: &&ChosenTrace| trace.weight == 1.0;
         let rare = selection.traces().iter().filter(is_rare).count();
         assert!((160..240).contains(&rare), "a fifth of what was sent: {rare}");
         let weighed = selection.traces().iter().zip(selection.stand_for());

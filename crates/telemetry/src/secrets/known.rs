@@ -57,7 +57,7 @@ const COMMON_WORDS: [&str; 18] = [
 
 /// Values that are blanked wherever they stand. Clones share them.
 #[derive(Clone, Default)]
-pub struct Known {
+pub struct KnownSecrets {
     /// `None` if there are no values, so that nothing is searched for.
     inner: Option<Arc<Inner>>,
 }
@@ -67,7 +67,7 @@ struct Inner {
     matcher: AhoCorasick,
 }
 
-impl Known {
+impl KnownSecrets {
     /// Of these values those that can be distinguished from other text: at least six bytes, and no short number nor
     /// common word.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
@@ -124,7 +124,7 @@ impl Known {
         super::blank(message, places);
     }
 
-    /// As [`Known::hide`], for a text that is handed on.
+    /// As [`KnownSecrets::hide`], for a text that is handed on.
     pub fn hidden(&self, text: impl Into<String>) -> String {
         let mut text = text.into();
         self.hide(&mut text);
@@ -179,7 +179,7 @@ impl Inner {
     }
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Known({} values)", self.inner.as_ref().map_or(0, |inner| inner.values.len()))
     }

@@ -30,7 +30,7 @@ pub use arguments::{Argument, find_in_arguments, is_program, redact_arguments};
 pub(crate) use attributes::{TextKind, are_public};
 pub(crate) use keys::is_count;
 pub use keys::is_secret_key;
-pub use known::Known;
+pub use known::KnownSecrets;
 pub(crate) use separate_names::secret_field;
 pub(crate) use statement::is_plain_statement;
 pub(crate) use text::is_plain_text;

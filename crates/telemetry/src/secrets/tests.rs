@@ -417,7 +417,7 @@ fn ordinary_texts_stay_as_they_are() {
 
 #[test]
 fn a_known_value_that_a_limit_cut_is_blanked_at_the_end_of_a_long_text() {
-    let known = Known::new(["Zk4711-qV-secret".to_owned()]);
+    let known = KnownSecrets::new(["Zk4711-qV-secret".to_owned()]);
     let long = "x ".repeat(300);
     assert_eq!(known.hidden(format!("{long}Zk4711-q")), format!("{long}REDACTED"));
     assert_eq!(known.hidden("short Zk4711-q"), "short Zk4711-q");
@@ -428,7 +428,7 @@ fn a_known_value_that_a_limit_cut_is_blanked_at_the_end_of_a_long_text() {
 fn known_values_are_blanked_wherever_they_stand() {
     let values =
         ["s3cr3t\"x", "correct", "s3cr3t\"x-longer", "12345678", "short", "true", "1234567", "postgres", "ünï€"];
-    let known = Known::new(values.map(str::to_owned));
+    let known = KnownSecrets::new(values.map(str::to_owned));
     for (text, expected) in [
         ("a s3cr3t\"x b", "a REDACTED b"),
         ("as3cr3t\"x-longerb", "aREDACTEDb"),
@@ -449,15 +449,15 @@ fn known_values_are_blanked_wherever_they_stand() {
     let mut message = "expected a rate, found \"s3cr3t…\"".to_owned();
     known.hide_in_message(&mut message);
     assert_eq!(message, "expected a rate, found \"REDACTED…\"");
-    assert!(Known::new(["short".to_owned()]).is_empty());
-    assert_eq!(Known::default().hidden("as it is"), "as it is");
+    assert!(KnownSecrets::new(["short".to_owned()]).is_empty());
+    assert_eq!(KnownSecrets::default().hidden("as it is"), "as it is");
 }
 
 #[test]
 fn known_values_are_bounded() {
-    let many = Known::new((0..5000).map(|n| format!("secret-{n:06}")));
+    let many = KnownSecrets::new((0..5000).map(|n| format!("secret-{n:06}")));
     assert!(format!("{many:?}").ends_with("(1000 values)"));
-    let long = Known::new(["x1".repeat(1 << 20)]);
+    let long = KnownSecrets::new(["x1".repeat(1 << 20)]);
     assert_eq!(long.hidden("x1".repeat(2 << 10)), REDACTED);
 }
 

@@ -23,7 +23,7 @@ use crate::components::workshop::Workshop;
 use crate::components::{Component, Entry, Launch, Place, sql};
 use crate::experiment::system::service::READY_TIMEOUT;
 use crate::experiment::{Declaration, Protocol, Ready};
-use crate::programs::{Found, Program};
+use crate::programs::{FoundProgram, Program};
 use psql::Psql;
 use settings::Postgres;
 
@@ -103,7 +103,7 @@ impl Component for Postgres {
 
 impl Postgres {
     /// Ours first: where a setting is given twice, PostgreSQL takes the last.
-    fn all_settings(&self, place: &Place<'_>, found: &Found) -> Vec<(String, String)> {
+    fn all_settings(&self, place: &Place<'_>, found: &FoundProgram) -> Vec<(String, String)> {
         let mut settings = vec![
             ("port", place.service.port.to_string()),
             ("listen_addresses", "127.0.0.1".to_owned()),
@@ -120,7 +120,7 @@ impl Postgres {
     }
 
     /// Whether `pg_stat_statements` is loaded: the machine has it, and the experiment does not say what to load.
-    fn preloads_statements(&self, found: &Found) -> bool {
+    fn preloads_statements(&self, found: &FoundProgram) -> bool {
         has_statements(&found.path) && !self.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(PRELOADED))
     }
 }
@@ -131,7 +131,7 @@ fn data(place: &Place<'_>) -> PathBuf {
 
 fn make_data(
     place: &Place<'_>,
-    found: &Found,
+    found: &FoundProgram,
     account: Option<Account>,
     workshop: &mut Workshop<'_>,
 ) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use crate::components::Place;
 use crate::components::postgres::OWNER;
 use crate::components::process::Spec;
 use crate::components::workshop::{CommandFailure, Workshop};
-use crate::programs::Found;
+use crate::programs::FoundProgram;
 
 /// How long a file may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -23,7 +23,7 @@ pub(super) struct Psql<'a> {
 
 impl<'a> Psql<'a> {
     /// To the server of this place.
-    pub(super) fn new(place: &'a Place<'a>, found: &Found) -> Self {
+    pub(super) fn new(place: &'a Place<'a>, found: &FoundProgram) -> Self {
         Self { place, program: found.tool("psql") }
     }
 

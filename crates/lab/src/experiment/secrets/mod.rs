@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_telemetry::secrets::{Known, REDACTED, is_secret_key};
+use narrows_telemetry::secrets::{KnownSecrets, REDACTED, is_secret_key};
 
 use super::{Experiment, Variant};
 use document::Document;
@@ -41,8 +41,8 @@ impl Secrets {
     }
 
     /// The values, to be found wherever they stand.
-    pub(super) fn known(&self) -> Known {
-        Known::new(self.values.iter().cloned())
+    pub(super) fn known(&self) -> KnownSecrets {
+        KnownSecrets::new(self.values.iter().cloned())
     }
 
     fn is_parameter(&self, name: &str) -> bool {
@@ -57,7 +57,7 @@ impl Experiment {
     }
 
     /// The values of the experiment that are secrets, to be found wherever they stand.
-    pub fn known_secrets(&self) -> Known {
+    pub fn known_secrets(&self) -> KnownSecrets {
         self.secrets.known()
     }
 

@@ -11,7 +11,7 @@ use crate::experiment::quantity;
 
 /// A parameter with a condition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct Fallback {
     /// The parameter.
     pub parameter: String,
     /// The variants that must have reached its value.
@@ -20,7 +20,7 @@ pub struct Held {
     pub otherwise: f64,
 }
 
-impl Held {
+impl Fallback {
     /// Rate of a later variant in place of `wanted`, after the variants reached `rates`; `None` if all of them reached
     /// it. Requests per second, rounded down to whole ones as long as there are any.
     pub fn instead(&self, wanted: &str, rates: &[f64]) -> Option<f64> {
@@ -32,11 +32,11 @@ impl Held {
 }
 
 /// The parameters with a condition.
-pub(crate) fn read(root: At<'_>) -> Vec<Held> {
+pub(crate) fn read(root: At<'_>) -> Vec<Fallback> {
     let parameters = root.get(&PARAMETERS);
     let held = |(name, at): (&str, At<'_>)| {
         let by = at.get(&HELD_BY)?.items().filter_map(|item| item.text().map(str::to_owned)).collect();
-        Some(Held { parameter: name.to_owned(), by, otherwise: at.read(&OTHERWISE)? })
+        Some(Fallback { parameter: name.to_owned(), by, otherwise: at.read(&OTHERWISE)? })
     };
     parameters.iter().flat_map(At::entries).filter_map(held).collect()
 }
@@ -81,7 +81,7 @@ variants: [{ name: a }, { name: b }, { name: c }]
 
     #[test]
     fn the_slowest_decides() {
-        let held = &crate::language().parse(HELD, "e.yaml", Path::new("/lab")).unwrap().held[0];
+        let held = &crate::language().parse(HELD, "e.yaml", Path::new("/lab")).unwrap().fallbacks[0];
         assert_eq!((held.parameter.as_str(), held.by.len(), held.otherwise), ("rate", 2, 0.6));
         for (wanted, rates, instead) in [
             ("100/s", &[100.0, 300.0][..], None),

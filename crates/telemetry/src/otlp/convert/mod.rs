@@ -19,7 +19,7 @@ pub use exceptions::{EXCEPTIONS, EXCEPTIONS_LEFT_OUT};
 pub use logs::logs;
 pub use metrics::{LABELS_MAX, points};
 pub(crate) use packed::unpack;
-pub use packed::{NotPacked, Packed};
+pub use packed::{NotPacked, PackedSpans};
 pub(crate) use spans::spans_to_keep;
 pub use spans::{ATTRIBUTES_MAX, spans};
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::packed::Packer;
 use super::plain::{self, Plain};
-use super::{Conversion, Origin, Packed, exceptions, id, instant, shortened, values, without_own_parent};
+use super::{Conversion, Origin, PackedSpans, exceptions, id, instant, shortened, values, without_own_parent};
 use crate::normalise;
 use crate::otlp::numbers;
 use crate::otlp::request::{Format, MalformedRequest, Record, TRACES, each_record};
@@ -43,7 +43,7 @@ pub(crate) fn spans_to_keep(
     request: &[u8],
     format: Format,
     weights: &Weights,
-) -> Result<(Packed, Conversion<Span>), MalformedRequest> {
+) -> Result<(PackedSpans, Conversion<Span>), MalformedRequest> {
     let rule = weights.rule();
     let (mut packer, mut converted) = (Packer::new(request.len()), Conversion::new());
     each_record(TRACES, format, request, |origin, record| match record {

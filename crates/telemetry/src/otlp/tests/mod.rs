@@ -21,19 +21,19 @@ use tokio::sync::oneshot;
 
 use super::rpc::Status;
 use super::*;
-use crate::{Kept, Receipt, Refused};
+use crate::{Kept, Receipt, StoreError};
 
 /// Keeps spans and returns `outcome`; holds its receipts back without one.
 #[derive(Default)]
 struct FakeStore {
     spans: Mutex<Vec<Span>>,
-    outcome: Option<Result<Kept, Refused>>,
-    held_back: Mutex<Vec<oneshot::Sender<Result<Kept, Refused>>>>,
+    outcome: Option<Result<Kept, StoreError>>,
+    held_back: Mutex<Vec<oneshot::Sender<Result<Kept, StoreError>>>>,
     reached: Option<mpsc::SyncSender<()>>,
 }
 
 impl FakeStore {
-    fn returning(outcome: Result<Kept, Refused>) -> Arc<Self> {
+    fn returning(outcome: Result<Kept, StoreError>) -> Arc<Self> {
         Arc::new(Self { outcome: Some(outcome), ..Self::default() })
     }
 

@@ -108,7 +108,7 @@ fn an_empty_request_of_each_service_is_accepted() {
 
 #[test]
 fn a_full_store_responds_with_when_to_try_again() {
-    let receiver = start(FakeStore::returning(Err(Refused::Busy)));
+    let receiver = start(FakeStore::returning(Err(StoreError::Busy)));
     let response = export(&receiver, &[], framed(0, &traces(1)));
     assert_eq!((response.http_status, response.code(), response.text()), (200, "14", "the run file's queue is full"));
     let details = response.field("grpc-status-details-bin").unwrap();
@@ -127,7 +127,7 @@ fn base64(text: &str) -> Vec<u8> {
 
 #[test]
 fn what_the_store_says_reaches_the_caller() {
-    let receiver = start(FakeStore::returning(Err(Refused::Broken("100 % full: é".to_owned()))));
+    let receiver = start(FakeStore::returning(Err(StoreError::Broken("100 % full: é".to_owned()))));
     let response = export(&receiver, &[], framed(0, &traces(1)));
     assert_eq!((response.code(), response.text()), ("13", "the run file cannot be written: 100 %25 full: %C3%A9"));
     assert_eq!(response.field("grpc-status-details-bin"), None);

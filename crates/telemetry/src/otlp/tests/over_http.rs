@@ -42,13 +42,13 @@ fn accepted_is_said_only_after_the_receipt() {
 
 #[test]
 fn what_the_store_says_reaches_the_sender() {
-    let receiver = start(FakeStore::returning(Err(Refused::Busy)));
+    let receiver = start(FakeStore::returning(Err(StoreError::Busy)));
     let response = post(&receiver, PROTOBUF, &traces(1));
     assert_eq!((response.status, response.message().as_str()), (503, "the run file's queue is full"));
     assert!(response.head.contains("retry-after: 1"));
     assert_eq!(receiver.stats().unserved_requests, 1);
 
-    let receiver = start(FakeStore::returning(Err(Refused::Broken("disk full".to_owned()))));
+    let receiver = start(FakeStore::returning(Err(StoreError::Broken("disk full".to_owned()))));
     let response = post(&receiver, PROTOBUF, &traces(1));
     assert_eq!((response.status, response.message().as_str()), (500, "the run file cannot be written: disk full"));
 

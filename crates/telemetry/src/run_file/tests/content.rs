@@ -128,13 +128,13 @@ fn what_finds_the_queue_full_is_counted_unless_it_comes_again() {
     let (release, held) = hold_up(&recorder);
     let queued = recorder.logs(vec![line("a"), line("b"), line("c")]);
     for _ in 0..2 {
-        assert_eq!(wait(recorder.logs(vec![line("d"), line("e")])), Err(Refused::Busy));
+        assert_eq!(wait(recorder.logs(vec![line("d"), line("e")])), Err(StoreError::Busy));
     }
-    assert_eq!(wait(recorder.logs(vec![by_otlp])), Err(Refused::Busy));
-    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(Refused::Busy));
-    assert_eq!(wait(recorder.points(vec![(key("a"), point), (reported, point)])), Err(Refused::Busy));
+    assert_eq!(wait(recorder.logs(vec![by_otlp])), Err(StoreError::Busy));
+    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(StoreError::Busy));
+    assert_eq!(wait(recorder.points(vec![(key("a"), point), (reported, point)])), Err(StoreError::Busy));
     recorder.set_trial(Some(2));
-    assert_eq!(wait(recorder.logs(vec![line("f")])), Err(Refused::Busy));
+    assert_eq!(wait(recorder.logs(vec![line("f")])), Err(StoreError::Busy));
     drop(release);
     held.join().unwrap();
     assert_eq!(wait(queued), kept(3));
@@ -178,7 +178,10 @@ fn an_unknown_trial_or_a_number_without_end_fails_alone() {
     let place = Place::new();
     let (_file, recorder) = started(&place.path(), Limits::default());
     recorder.set_trial(Some(7));
-    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(Refused::Broken("trial 7 is not in the run file".into())));
+    assert_eq!(
+        wait(recorder.spans(trace(1, T0).spans)),
+        Err(StoreError::Broken("trial 7 is not in the run file".into()))
+    );
     assert!(matches!(recorder.put_windows(7, &windows()), Err(Error::UnknownTrial(7))));
     let mut endless = finding("n-plus-one");
     endless.0.cost_share = f64::NAN;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_model::series::LogLine;
 
 use super::super::bounds::Bounds;
-use super::inbox::{packed, spans};
+use super::packed_requests::{packed, spans};
 use super::query::finished;
 use super::*;
 

@@ -48,7 +48,7 @@ fn write_until_killed(path: &Path) -> ! {
         let later = |span: Span| Span { start_ns: span.start_ns + later, end_ns: span.end_ns + later, ..span };
         let spans = spans.map(later).collect();
         let receipt = match are_packed {
-            true => recorder.packed(super::inbox::packed(spans), vec![]),
+            true => recorder.packed(super::packed_requests::packed(spans), vec![]),
             false => recorder.spans(spans),
         };
         receipts.push_back((call, receipt));

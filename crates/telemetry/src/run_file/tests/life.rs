@@ -72,7 +72,7 @@ fn a_finished_run_is_one_plain_file() {
     assert_eq!(row(&place.path(), "PRAGMA integrity_check"), "ok");
     assert_eq!(row(&place.path(), "SELECT count(*) FROM pragma_foreign_key_check"), "0");
     assert!(matches!(recorder.put_trial(&trial(3)), Err(Error::Closed)));
-    assert!(matches!(wait(recorder.spans(vec![])), Err(Refused::Broken(_))));
+    assert!(matches!(wait(recorder.spans(vec![])), Err(StoreError::Broken(_))));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_writer_that_panics_is_named_as_the_reason() {
     assert!(matches!(error, Error::WriterFailed), "{error}");
     let failed = "the run-file writer failed";
     assert_eq!(recorder.put_trial(&trial(1)).unwrap_err().to_string(), failed);
-    assert_eq!(wait(recorder.spans(vec![])), Err(Refused::Broken(failed.into())));
+    assert_eq!(wait(recorder.spans(vec![])), Err(StoreError::Broken(failed.into())));
     assert_eq!(file.finish(RunState::Complete).unwrap_err().to_string(), failed);
 }
 

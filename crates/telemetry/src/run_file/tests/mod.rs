@@ -1,15 +1,15 @@
 //! A run file from the outside. Here: one of everything to write, and ways to look at a file.
 
 mod content;
-mod door;
 mod folding;
 mod hostile;
-mod inbox;
 mod insights;
 mod kills;
 mod life;
 mod operations;
+mod packed_requests;
 mod query;
+mod redaction;
 mod spans;
 mod tail;
 
@@ -34,7 +34,7 @@ use rusqlite::types::Value as Cell;
 use serde_json::json;
 
 use super::*;
-use crate::{Kept, Receipt, Refused, Store};
+use crate::{Kept, Receipt, Store, StoreError};
 
 /// 2026-11-21T12:00:00Z.
 const T0: i64 = 1_795_262_400_000_000_000;
@@ -296,11 +296,11 @@ fn finding(detector: &str) -> (Finding, Wording) {
     (finding, wording)
 }
 
-fn wait(receipt: Receipt) -> std::result::Result<Kept, Refused> {
+fn wait(receipt: Receipt) -> std::result::Result<Kept, StoreError> {
     receipt.blocking_recv().expect("the writer responds to every call")
 }
 
-fn kept(kept: u64) -> std::result::Result<Kept, Refused> {
+fn kept(kept: u64) -> std::result::Result<Kept, StoreError> {
     Ok(Kept { kept, ..Kept::default() })
 }
 

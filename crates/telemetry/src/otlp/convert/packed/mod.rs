@@ -42,7 +42,7 @@ const KEYS_MAX: usize = 128;
 
 /// Spans of one request.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Packed {
+pub struct PackedSpans {
     bytes: Vec<u8>,
     spans: usize,
 }
@@ -56,7 +56,7 @@ pub struct NotPacked {
     length: usize,
 }
 
-impl Packed {
+impl PackedSpans {
     /// How many spans there are.
     pub fn spans(&self) -> usize {
         self.spans
@@ -119,7 +119,7 @@ mod tests {
         otlp::TracesData { resource_spans }.encode_to_vec()
     }
 
-    fn kept(request: &[u8]) -> (Packed, Conversion<Span>) {
+    fn kept(request: &[u8]) -> (PackedSpans, Conversion<Span>) {
         spans_to_keep(request, Format::Protobuf, &Weights::new()).unwrap()
     }
 

@@ -7,7 +7,7 @@ use super::super::plain::{Plain, Scalar};
 use super::super::spans::{Whose, unpacked};
 use super::*;
 
-/// Calls `take` for each span of [`Packed::bytes`].
+/// Calls `take` for each span of [`PackedSpans::bytes`].
 ///
 /// # Errors
 /// When the bytes are not packed spans; those before the mistake were taken.

@@ -13,7 +13,7 @@ const REQUEST_PART: usize = 2;
 /// Packs the spans of one request.
 #[derive(Debug)]
 pub(in crate::otlp::convert) struct Packer {
-    packed: Packed,
+    packed: PackedSpans,
     origin: Option<Origin>,
     weight: f64,
     keys: Keys,
@@ -25,12 +25,12 @@ impl Packer {
     /// For a request of so many bytes.
     pub(in crate::otlp::convert) fn new(request_bytes: usize) -> Self {
         let bytes = Vec::with_capacity((request_bytes / REQUEST_PART).min(BYTES_MAX));
-        let packed = Packed { bytes, spans: 0 };
+        let packed = PackedSpans { bytes, spans: 0 };
         Self { packed, origin: None, weight: 0.0, keys: Keys::default(), attributes: Vec::new() }
     }
 
     /// Packed bytes. They takes no more room than its length, or twice of it: it may wait in a queue.
-    pub(in crate::otlp::convert) fn done(mut self) -> Packed {
+    pub(in crate::otlp::convert) fn done(mut self) -> PackedSpans {
         if self.packed.bytes.len() < self.packed.bytes.capacity() / 2 {
             self.packed.bytes.shrink_to_fit();
         }

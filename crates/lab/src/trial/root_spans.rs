@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narrows_model::load::LoadSecond;
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind};
-use narrows_telemetry::otlp::convert::Packed;
+use narrows_telemetry::otlp::convert::PackedSpans;
 use narrows_telemetry::{Receipt, Store};
 
 use crate::counting::{Candidate, Lane, RecentRequests, hand_on};
@@ -28,7 +28,7 @@ pub(crate) struct Roots {
 
 /// Whose spans are requests, from when on.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Counting {
+pub(super) struct RootFilter {
     /// The target's service; any when it is none of the experiment's.
     pub(super) service: Option<String>,
     /// The load's scenario that they count for.
@@ -39,7 +39,7 @@ pub(super) struct Counting {
 
 /// Counts.
 #[derive(Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct RootCounts {
     /// Second by second, those without requests too.
     pub(super) seconds: Vec<LoadSecond>,
     /// Whether the requests had parents, which the load's program must have sent.
@@ -49,7 +49,7 @@ pub(super) struct Counted {
 
 #[derive(Debug)]
 struct Tally {
-    counting: Counting,
+    counting: RootFilter,
     /// End of the load, exclusive.
     end_ns: i64,
     roots: Lane,
@@ -64,7 +64,7 @@ impl Roots {
     }
 
     /// Counts from now on.
-    pub(super) fn start(&self, counting: Counting) {
+    pub(super) fn start(&self, counting: RootFilter) {
         let (roots, continued, known) = (Lane::default(), Lane::default(), RecentRequests::of_senders());
         *self.lock() = Some(Tally { counting, end_ns: i64::MAX, roots, continued, known });
     }
@@ -77,7 +77,7 @@ impl Roots {
     }
 
     /// Ends counting; `None` if it was never begun.
-    pub(super) fn finish(&self) -> Option<Counted> {
+    pub(super) fn finish(&self) -> Option<RootCounts> {
         self.lock().take().map(Tally::counted)
     }
 
@@ -103,10 +103,10 @@ impl Tally {
         }
     }
 
-    fn counted(self) -> Counted {
+    fn counted(self) -> RootCounts {
         let is_continued = self.roots.seconds.is_empty() && !self.continued.seconds.is_empty();
         let lane = if is_continued { self.continued } else { self.roots };
-        let Counting { service, scenario, start_ns } = self.counting;
+        let RootFilter { service, scenario, start_ns } = self.counting;
         let mut counted = lane.seconds;
         let begins_ns = |second: i64| start_ns + second * SECOND_NS;
         let last = counted.keys().next_back().map_or(0, |last| last + 1);
@@ -121,7 +121,7 @@ impl Tally {
                 ..counted.remove(&second).unwrap_or_default().into()
             })
             .collect();
-        Counted { seconds, is_continued, service }
+        RootCounts { seconds, is_continued, service }
     }
 }
 
@@ -135,7 +135,7 @@ impl Store for Roots {
         receipt
     }
 
-    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+    fn packed(&self, packed: PackedSpans, mut others: Vec<Span>) -> Receipt {
         if self.lock().is_none() {
             return self.inner.packed(packed, others);
         }
@@ -161,7 +161,7 @@ impl Store for Roots {
 #[cfg(test)]
 mod tests {
     use narrows_model::trace::{SpanFacts, SpanStatus};
-    use narrows_telemetry::Refused;
+    use narrows_telemetry::StoreError;
 
     use super::*;
     use crate::counting::testing::{Door, server_span};
@@ -175,11 +175,11 @@ mod tests {
 
     fn roots(takes: bool) -> Roots {
         let roots = Roots::before(Arc::new(Door(takes)));
-        roots.start(Counting { service: Some("web".into()), scenario: "k6".into(), start_ns: START_NS });
+        roots.start(RootFilter { service: Some("web".into()), scenario: "k6".into(), start_ns: START_NS });
         roots
     }
 
-    fn sums(counted: &Counted) -> Vec<(u64, u64, u64)> {
+    fn sums(counted: &RootCounts) -> Vec<(u64, u64, u64)> {
         counted.seconds.iter().map(|row| (row.sent, row.succeeded, row.errors.status)).collect()
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn what_is_turned_away_does_not_count_for_it_comes_again() {
         let roots = roots(false);
         let mut receipt = roots.spans(vec![span("web", None, 0.5, 200)]);
-        assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
+        assert!(matches!(receipt.try_recv(), Ok(Err(StoreError::Busy))));
         assert_eq!(sums(&roots.finish().unwrap()), []);
     }
 }

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 use narrows_model::caveat::TrialCaveat;
 
-use super::super::inbox;
+use super::super::packed_requests;
 use super::*;
-use crate::otlp::convert::{Packed, spans_to_keep};
+use crate::otlp::convert::{PackedSpans, spans_to_keep};
 use crate::otlp::{Format, Weights, encode};
-use crate::run_file::door::Record;
-use crate::secrets::Known;
+use crate::run_file::redaction::Record;
+use crate::secrets::KnownSecrets;
 
 /// These spans as an exporter sends them and the receiver packs them.
-pub(super) fn packed(spans: Vec<Span>) -> Packed {
+pub(super) fn packed(spans: Vec<Span>) -> PackedSpans {
     let count = spans.len();
     let (packed, others) = spans_to_keep(&encode::spans(spans, "1"), Format::Protobuf, &Weights::new()).unwrap();
     assert_eq!((packed.spans(), others.records.len()), (count, 0));
@@ -125,7 +125,10 @@ fn what_a_killed_process_left_is_there_for_whoever_opens_the_file() {
 #[test]
 fn no_more_wait_than_a_limit_allows() {
     let bytes = packed(spans(0..100)).bytes().len() as u64;
-    for max in [inbox::Size { spans: 1_000, bytes: u64::MAX }, inbox::Size { spans: u64::MAX, bytes: 10 * bytes }] {
+    for max in [
+        packed_requests::Size { spans: 1_000, bytes: u64::MAX },
+        packed_requests::Size { spans: u64::MAX, bytes: 10 * bytes },
+    ] {
         let place = Place::new();
         let (file, recorder) = with_windows(&place, Limits { waiting: max, ..Limits::default() });
         let mut most = 0;
@@ -145,7 +148,7 @@ fn no_more_wait_than_a_limit_allows() {
 fn a_file_is_no_larger_for_what_waited() {
     let (waited, direct) = (Place::new(), Place::new());
     for (place, waits) in [(&waited, 1_000_000), (&direct, 0)] {
-        let max = inbox::Size { spans: waits, bytes: u64::MAX };
+        let max = packed_requests::Size { spans: waits, bytes: u64::MAX };
         let (file, recorder) = with_windows(place, Limits { waiting: max, ..Limits::default() });
         send(&recorder, 0..20_000);
         file.finish(RunState::Complete).unwrap();
@@ -167,7 +170,7 @@ fn what_is_refused_is_said_before_it_waits() {
     assert_eq!(row(&place.path(), counts), "250|50|300");
     assert_eq!(
         wait(recorder.packed(packed(spans(0..1)), vec![])),
-        Err(Refused::Broken("the run file is closed".into()))
+        Err(StoreError::Broken("the run file is closed".into()))
     );
 }
 
@@ -239,7 +242,7 @@ proptest! {
         let (packed, _) = spans_to_keep(&bytes, Format::Protobuf, &Weights::new()).unwrap();
         for span in packed.unpack().unwrap() {
             let mut cleaned = span.clone();
-            cleaned.clean(&Known::default());
+            cleaned.clean(&KnownSecrets::default());
             prop_assert_eq!(cleaned.attributes, span.attributes);
             prop_assert_eq!((cleaned.name, cleaned.status_message), (span.name, span.status_message));
         }

@@ -11,7 +11,7 @@ use narrows_model::run::{Trial, TrialState};
 use narrows_telemetry::run_file::{Reader, TraceLimit};
 
 use crate::Error;
-use crate::experiment::{Experiment, Held, Variant};
+use crate::experiment::{Experiment, Fallback, Variant};
 
 /// Changes the parameters of `variant`, whose trial is about to begin, where variants that are done did not reach what
 /// they were to. Says so as a caveat of the trial.
@@ -21,7 +21,8 @@ pub(crate) fn adapt(
     variant: &mut Variant,
     trial: &mut Trial,
 ) -> Result<(), Error> {
-    let concerned: Vec<&Held> = experiment.held.iter().filter(|held| !held.by.contains(&variant.name)).collect();
+    let concerned: Vec<&Fallback> =
+        experiment.fallbacks.iter().filter(|held| !held.by.contains(&variant.name)).collect();
     if concerned.is_empty() {
         return Ok(());
     }
@@ -49,8 +50,8 @@ fn reached<'a>(trials: &'a [TrialEvidence], name: &str) -> Option<(&'a str, f64)
 }
 
 /// The parameter's value and the caveat that says why.
-fn decided(held: &Held, wanted: &str, reached: &[(&str, f64)]) -> (String, TrialCaveat) {
-    let Held { parameter, by, otherwise } = held;
+fn decided(held: &Fallback, wanted: &str, reached: &[(&str, f64)]) -> (String, TrialCaveat) {
+    let Fallback { parameter, by, otherwise } = held;
     let missing = by.iter().filter(|name| !reached.iter().any(|(done, _)| done == name)).cloned().collect();
     let rates: Vec<f64> = reached.iter().map(|(_, rate)| *rate).collect();
     let slowest = reached.iter().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_sentence_says_which_rate_it_is_and_why() {
-        let held = Held { parameter: "rate".into(), by: vec!["plain".into(), "sidecar".into()], otherwise: 0.6 };
+        let held = Fallback { parameter: "rate".into(), by: vec!["plain".into(), "sidecar".into()], otherwise: 0.6 };
         for (reached, value, said) in [
             (
                 &[("plain", 12_000.0), ("sidecar", 7_500.0)][..],

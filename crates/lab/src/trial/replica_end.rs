@@ -14,8 +14,8 @@ use crate::experiment::{Restart, Start};
 use crate::guard::{self, Guard};
 use crate::progress::Progress;
 use crate::trial::Bench;
-use crate::trial::services::{Life, Pending, Running, Then, UnplannedEnd, died};
-use crate::trial::standing::{self, Standing};
+use crate::trial::replica_state::{self, ReplicaState};
+use crate::trial::services::{Life, PendingStart, RunningReplica, Then, UnplannedEnd, died};
 
 /// So often replicas are started again in one trial, all of them together.
 const RESTARTS_MAX: u32 = 5;
@@ -41,7 +41,7 @@ impl Lives {
     /// Looks after a replica. Errors when it ended and is not to be started again.
     pub(super) fn tend(
         &mut self,
-        replica: &mut Running,
+        replica: &mut RunningReplica,
         bench: &mut Bench<'_>,
         trial: &mut Trial,
         progress: &mut dyn Progress,
@@ -60,19 +60,19 @@ impl Lives {
     }
 
     /// Looks whether a replica that should be up has ended.
-    fn look_at(&mut self, replica: &mut Running, bench: &mut Bench<'_>) -> Result<(), Error> {
+    fn look_at(&mut self, replica: &mut RunningReplica, bench: &mut Bench<'_>) -> Result<(), Error> {
         match replica.service.restart {
             Restart::Never => match replica.process.ended() {
                 Some(how) => {
-                    standing::note_kill(replica, &*bench.store);
+                    replica_state::note_kill(replica, &*bench.store);
                     Err(died(replica, how, WHEN))
                 }
                 None => Ok(()),
             },
             Restart::Always => match replica.process.ended_with_its_group() {
                 Some(how) => {
-                    standing::note(replica, Standing::Down, &*bench.store);
-                    standing::note_kill(replica, &*bench.store);
+                    replica_state::note(replica, ReplicaState::Down, &*bench.store);
+                    replica_state::note_kill(replica, &*bench.store);
                     self.lay_down(replica, how, &mut bench.guard)
                 }
                 None => Ok(()),
@@ -81,7 +81,7 @@ impl Lives {
     }
 
     /// Clears up after a replica that has ended and says when the next one is to start.
-    fn lay_down(&mut self, replica: &mut Running, how: String, guard: &mut Guard) -> Result<(), Error> {
+    fn lay_down(&mut self, replica: &mut RunningReplica, how: String, guard: &mut Guard) -> Result<(), Error> {
         if self.restarts == RESTARTS_MAX {
             return Err(died(replica, how, WHEN));
         }
@@ -94,7 +94,7 @@ impl Lives {
 }
 
 /// Looks whether a replica that was made to end has done so.
-fn see_off(replica: &mut Running, deadline: Instant, then: Then, guard: &mut Guard) {
+fn see_off(replica: &mut RunningReplica, deadline: Instant, then: Then, guard: &mut Guard) {
     if replica.process.ended_with_its_group().is_none() {
         if Instant::now() >= deadline {
             replica.process.signal_all(Signal::KILL);
@@ -109,7 +109,7 @@ fn see_off(replica: &mut Running, deadline: Instant, then: Then, guard: &mut Gua
 }
 
 /// Removes what a replica that has ended left.
-fn clear(replica: &mut Running, guard: &mut Guard) {
+fn clear(replica: &mut RunningReplica, guard: &mut Guard) {
     replica.process.clear(guard);
     if matches!(replica.service.start, Start::Component { .. }) {
         // Its workers may still hold what the next one needs.
@@ -118,7 +118,7 @@ fn clear(replica: &mut Running, guard: &mut Guard) {
 }
 
 fn start_again(
-    replica: &mut Running,
+    replica: &mut RunningReplica,
     bench: &mut Bench<'_>,
     trial: &mut Trial,
     progress: &mut dyn Progress,
@@ -128,7 +128,7 @@ fn start_again(
         _ => None,
     };
     *replica = bench.start_again(replica, trial, progress)?;
-    standing::note(replica, Standing::Up, &*bench.store);
+    replica_state::note(replica, ReplicaState::Up, &*bench.store);
     bench.watch_one(replica)?;
     if let Some(end) = end {
         progress.note(trial, end.caveat(replica, true));
@@ -137,9 +137,9 @@ fn start_again(
 }
 
 /// Notes the replicas for whose next start the load did not last long enough.
-pub(super) fn note_the_ended(running: &[Running], trial: &mut Trial, progress: &mut dyn Progress) {
+pub(super) fn note_the_ended(running: &[RunningReplica], trial: &mut Trial, progress: &mut dyn Progress) {
     for replica in running {
-        if let Life::Starting(Pending { end: Some(end), .. }) = &replica.life {
+        if let Life::Starting(PendingStart { end: Some(end), .. }) = &replica.life {
             progress.note(trial, end.caveat(replica, false));
         }
     }

@@ -10,9 +10,9 @@ use narrows_model::series::{LogLine, LogStream, Point, SeriesKey, names};
 use narrows_model::trace::Span;
 use serde_json::{Map, Value};
 
-use super::queue::Lost;
+use super::queue::Losses;
 use crate::secrets::{
-    Known, REDACTED, TextKind, is_count, is_plain_text, is_secret_key, redact_argument_list, redact_statement,
+    KnownSecrets, REDACTED, TextKind, is_count, is_plain_text, is_secret_key, redact_argument_list, redact_statement,
     redact_text, redact_url, secret_field,
 };
 
@@ -39,17 +39,17 @@ const ENTRY_BYTES: usize = 48;
 /// A record of telemetry at the door.
 pub(super) trait Record: Send + 'static {
     /// Blanks secrets, those that are known wherever they stand, and cuts texts.
-    fn clean(&mut self, known: &Known);
+    fn clean(&mut self, known: &KnownSecrets);
 
     /// Bytes in memory, roughly.
     fn bytes(&self) -> usize;
 
     /// Records lost for good when it is refused: none of OTLP, because its sender sends them again.
-    fn lost(&self) -> Lost;
+    fn lost(&self) -> Losses;
 }
 
 impl Record for Span {
-    fn clean(&mut self, known: &Known) {
+    fn clean(&mut self, known: &KnownSecrets) {
         clean_attributes(&mut self.attributes, known);
         without_nul(&mut self.status_message);
         let facts = &mut self.facts;
@@ -93,13 +93,13 @@ impl Record for Span {
         size_of::<Self>() + texts.map(str::len).sum::<usize>() + attributes_bytes(&self.attributes)
     }
 
-    fn lost(&self) -> Lost {
-        Lost::default()
+    fn lost(&self) -> Losses {
+        Losses::default()
     }
 }
 
 impl Record for (SeriesKey, Point) {
-    fn clean(&mut self, known: &Known) {
+    fn clean(&mut self, known: &KnownSecrets) {
         let key = &mut self.0;
         for text in [&mut key.name, &mut key.unit, &mut key.service] {
             clean_name(text, known);
@@ -119,14 +119,14 @@ impl Record for (SeriesKey, Point) {
         size_of::<Self>() + key.name.len() + key.unit.len() + key.service.len() + labels.sum::<usize>()
     }
 
-    fn lost(&self) -> Lost {
+    fn lost(&self) -> Losses {
         let sampled = names::SAMPLED.contains(&(self.0.name.as_str(), self.0.unit.as_str()));
-        Lost { points: u64::from(sampled), logs: 0 }
+        Losses { points: u64::from(sampled), logs: 0 }
     }
 }
 
 impl Record for LogLine {
-    fn clean(&mut self, known: &Known) {
+    fn clean(&mut self, known: &KnownSecrets) {
         // First: an object that is cut is none.
         clean_line(&mut self.text, known);
         truncate(&mut self.text, LOG_BYTES_MAX);
@@ -138,14 +138,14 @@ impl Record for LogLine {
         size_of::<Self>() + self.text.len() + self.service.len() + self.severity.len()
     }
 
-    fn lost(&self) -> Lost {
-        Lost { points: 0, logs: u64::from(self.stream != LogStream::Otlp) }
+    fn lost(&self) -> Losses {
+        Losses { points: 0, logs: u64::from(self.stream != LogStream::Otlp) }
     }
 }
 
 /// A line of output or the body of a log record. A JSON object at its beginning, alone or before the lines of an
 /// exception, is cleaned as attributes are.
-fn clean_line(text: &mut String, known: &Known) {
+fn clean_line(text: &mut String, known: &KnownSecrets) {
     known.hide(text);
     let body_end = text.find(EXCEPTION_LINES).unwrap_or(text.len());
     let mut exception = text.split_off(body_end);
@@ -179,28 +179,28 @@ fn without_nul(text: &mut String) {
 }
 
 /// Redacts a name, or another short text without specific rules.
-fn clean_name(name: &mut String, known: &Known) {
+fn clean_name(name: &mut String, known: &KnownSecrets) {
     redact_text(name);
     known.hide(name);
     truncate(name, TEXT_BYTES_MAX);
 }
 
-fn cleaned_name(mut name: String, known: &Known) -> String {
+fn cleaned_name(mut name: String, known: &KnownSecrets) -> String {
     clean_name(&mut name, known);
     name
 }
 
 /// Whether there is a secret in a name.
-fn has_secret(name: &str, known: &Known) -> bool {
+fn has_secret(name: &str, known: &KnownSecrets) -> bool {
     !is_plain_text(name) || known.is_in(name.as_bytes())
 }
 
-fn clean_attributes(attributes: &mut Map<String, Value>, known: &Known) {
+fn clean_attributes(attributes: &mut Map<String, Value>, known: &KnownSecrets) {
     clean_fields(attributes, known, NESTING_MAX);
 }
 
 /// Redacts the values and keys of fields, down to `levels` levels of nesting.
-fn clean_fields(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
+fn clean_fields(fields: &mut Map<String, Value>, known: &KnownSecrets, levels: usize) {
     let mut is_open = false;
     for (key, value) in &mut *fields {
         clean_value(key, value, known, levels);
@@ -212,7 +212,7 @@ fn clean_fields(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
 }
 
 /// Redacts an object inside an attribute or a log line. A secret's name and value may be separate members.
-fn clean_object(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
+fn clean_object(fields: &mut Map<String, Value>, known: &KnownSecrets, levels: usize) {
     if let Some(key) = secret_field(fields) {
         fields.insert(key, REDACTED.into());
     }
@@ -220,7 +220,7 @@ fn clean_object(fields: &mut Map<String, Value>, known: &Known, levels: usize) {
 }
 
 /// Cleans a value in which there may be as many more levels.
-fn clean_value(key: &str, value: &mut Value, known: &Known, levels: usize) {
+fn clean_value(key: &str, value: &mut Value, known: &KnownSecrets, levels: usize) {
     match value {
         Value::String(text) => clean_text(key, text, known),
         _ if is_secret_key(key) => {
@@ -238,7 +238,7 @@ fn clean_value(key: &str, value: &mut Value, known: &Known, levels: usize) {
     }
 }
 
-fn clean_text(key: &str, text: &mut String, known: &Known) {
+fn clean_text(key: &str, text: &mut String, known: &KnownSecrets) {
     if is_secret_key(key) {
         *text = REDACTED.into();
         return;
@@ -259,7 +259,7 @@ fn clean_text(key: &str, text: &mut String, known: &Known) {
 }
 
 /// Cut before it is blanked: each password that is moves all that follows. One that is cut off is blanked to the end.
-fn clean_statement(statement: &mut String, known: &Known) {
+fn clean_statement(statement: &mut String, known: &KnownSecrets) {
     known.hide(statement);
     truncate(statement, QUERY_BYTES_MAX);
     redact_statement(statement);
@@ -309,7 +309,7 @@ mod tests {
         }) else {
             unreachable!()
         };
-        clean_attributes(&mut attributes, &Known::default());
+        clean_attributes(&mut attributes, &KnownSecrets::default());
         let expected = json!({
             "http.request.header.authorization": REDACTED,
             "http.response.header.set-cookie": REDACTED,
@@ -329,11 +329,11 @@ mod tests {
     fn addresses_are_cleaned_in_every_attribute_that_holds_one() {
         for key in ["http.request.header.referer", "http.target", "url.full", "url.template"] {
             let mut address = "/a?x=1&API-Key=abc&y=2".to_owned();
-            clean_text(key, &mut address, &Known::default());
+            clean_text(key, &mut address, &KnownSecrets::default());
             assert_eq!(address, "/a?x=1&API-Key=REDACTED&y=2", "{key}");
         }
         let mut query = "password=p&a=b".to_owned();
-        clean_text("url.query", &mut query, &Known::default());
+        clean_text("url.query", &mut query, &KnownSecrets::default());
         assert_eq!(query, "password=REDACTED&a=b");
     }
 
@@ -353,14 +353,14 @@ mod tests {
         ];
         for (text, expected) in cases {
             let mut got = text.to_owned();
-            clean_line(&mut got, &Known::default());
+            clean_line(&mut got, &KnownSecrets::default());
             assert_eq!(got, expected);
         }
     }
 
     #[test]
     fn a_known_value_that_was_cut_before_an_exception_is_blanked() {
-        let known = Known::new(["Zk4711-qV-secret".to_owned()]);
+        let known = KnownSecrets::new(["Zk4711-qV-secret".to_owned()]);
         let long = "x ".repeat(300);
         let mut line =
             format!("{long}Zk4711\nexception.type=E\nexception.message={long}Zk471\nexception.stacktrace=at a");
@@ -384,7 +384,7 @@ mod tests {
         }) else {
             unreachable!()
         };
-        clean_attributes(&mut attributes, &Known::default());
+        clean_attributes(&mut attributes, &KnownSecrets::default());
         let expected = json!({
             "of token=REDACTED": 1,
             "process.command_args": ["mysql", "-pREDACTED", "--token", REDACTED, 3],
@@ -401,13 +401,13 @@ mod tests {
     #[test]
     fn long_text_is_cut_at_a_character_and_weighs_no_more() {
         let mut text = "é".repeat(TEXT_BYTES_MAX);
-        clean_text("note", &mut text, &Known::default());
+        clean_text("note", &mut text, &KnownSecrets::default());
         assert_eq!(text.len(), TEXT_BYTES_MAX);
         let mut odd = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        clean_text("note", &mut odd, &Known::default());
+        clean_text("note", &mut odd, &KnownSecrets::default());
         assert_eq!((odd.len(), odd.capacity()), (TEXT_BYTES_MAX - 1, TEXT_BYTES_MAX - 1));
         let mut query = "x".repeat(TEXT_BYTES_MAX + 1);
-        clean_text("db.statement", &mut query, &Known::default());
+        clean_text("db.statement", &mut query, &KnownSecrets::default());
         assert_eq!(query.len(), TEXT_BYTES_MAX + 1);
     }
 

@@ -19,9 +19,9 @@ use crate::components::process::{Process, Spec};
 use crate::environment::now_ns;
 use crate::experiment::{BoundCommand, Results};
 use crate::progress::{Event, Progress};
-use crate::trial::lives::{Lives, note_the_ended};
-use crate::trial::roots::Counting;
-use crate::trial::services::{Running, resolve_own_name};
+use crate::trial::replica_end::{Lives, note_the_ended};
+use crate::trial::root_spans::RootFilter;
+use crate::trial::services::{RunningReplica, resolve_own_name};
 use crate::trial::{Bench, k6_summary};
 
 /// As which the program's output and its use of the machine are kept. A service's name has no space.
@@ -47,7 +47,7 @@ impl Bench<'_> {
         &mut self,
         command: &BoundCommand,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let program = program(command);
@@ -57,7 +57,7 @@ impl Bench<'_> {
         let service = self.experiment.load.target.as_ref().filter(is_service).cloned();
         let summary = summary_path(command, &self.scratch_path(trial.id));
         self.recorder.fold_between(trial.id, &[start_ns])?;
-        self.roots.start(Counting { service, scenario: program.clone(), start_ns });
+        self.roots.start(RootFilter { service, scenario: program.clone(), start_ns });
         let spec = Spec {
             service: NAME.to_owned(),
             replica: 0,
@@ -117,7 +117,7 @@ impl Bench<'_> {
         process: &mut Process,
         limit: Option<Duration>,
         trial: &mut Trial,
-        running: &mut [Running],
+        running: &mut [RunningReplica],
         progress: &mut dyn Progress,
     ) -> Result<End, Error> {
         let mut lives = Lives::new();

@@ -12,7 +12,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::words::{Count, signed};
-use crate::otlp::convert::Packed;
+use crate::otlp::convert::PackedSpans;
 
 /// Spans that become rows in one transaction, about; it delays a response by no more than a tenth of a second.
 pub(super) const SLICE_SPANS: u64 = 20_000;
@@ -25,7 +25,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn from_packed(packed: &Packed) -> Self {
+    pub(super) fn from_packed(packed: &PackedSpans) -> Self {
         Self { spans: packed.spans() as u64, bytes: packed.bytes().len() as u64 }
     }
 
@@ -84,7 +84,7 @@ impl Inbox {
         Ok(size)
     }
 
-    pub(super) fn put(&mut self, connection: &Connection, trial: i64, packed: &Packed) -> rusqlite::Result<()> {
+    pub(super) fn put(&mut self, connection: &Connection, trial: i64, packed: &PackedSpans) -> rusqlite::Result<()> {
         let (size, more) = (self.size(connection)?, Size::from_packed(packed));
         let sql = "INSERT INTO inbox_rows (trial, spans, packed) VALUES (?1, ?2, ?3)";
         connection.prepare_cached(sql)?.execute(params![trial, signed(more.spans), packed.bytes()])?;
