@@ -176,7 +176,7 @@ pub(crate) fn hand_on(inner: &dyn Store, spans: Vec<Span>) -> (Receipt, bool) {
 }
 
 /// A receipt that is there already.
-pub(crate) fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::StoreError>) -> Receipt {
+pub(crate) fn resolved(result: Result<narrows_telemetry::KeptCounts, narrows_telemetry::StoreError>) -> Receipt {
     let (tell, receipt) = tokio::sync::oneshot::channel();
     // The receipt is right here to be told.
     let _ = tell.send(result);
@@ -190,7 +190,7 @@ pub(crate) mod testing {
 
     use narrows_model::series::{LogLine, Point, SeriesKey};
     use narrows_model::trace::{SpanFacts, SpanKind, SpanStatus};
-    use narrows_telemetry::{Kept, StoreError};
+    use narrows_telemetry::{KeptCounts, StoreError};
 
     use super::*;
 
@@ -199,13 +199,13 @@ pub(crate) mod testing {
 
     impl Store for Door {
         fn spans(&self, _: Vec<Span>) -> Receipt {
-            resolved(if self.0 { Ok(Kept::default()) } else { Err(StoreError::Busy) })
+            resolved(if self.0 { Ok(KeptCounts::default()) } else { Err(StoreError::Busy) })
         }
         fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
-            resolved(Ok(Kept::default()))
+            resolved(Ok(KeptCounts::default()))
         }
         fn logs(&self, _: Vec<LogLine>) -> Receipt {
-            resolved(Ok(Kept::default()))
+            resolved(Ok(KeptCounts::default()))
         }
     }
 

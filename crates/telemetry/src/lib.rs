@@ -55,11 +55,11 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Resolves when the records are committed or refused. Dropping it does not undo anything.
-pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, StoreError>>;
+pub type Receipt = tokio::sync::oneshot::Receiver<Result<KeptCounts, StoreError>>;
 
 /// How many records of a call were kept, and how many were refused because a limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct KeptCounts {
     /// Committed; or, of a span, counted and stood for by others.
     pub kept: u64,
     /// Number of spans that were already stored, as far as is known immediately.
@@ -68,7 +68,7 @@ pub struct Kept {
     pub over_limit: u64,
 }
 
-impl std::ops::Add for Kept {
+impl std::ops::Add for KeptCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

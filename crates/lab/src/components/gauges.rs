@@ -157,7 +157,7 @@ fn points(service: &str, replica: u32, gauges: Vec<Gauge>) -> Vec<(SeriesKey, Po
 #[cfg(test)]
 mod tests {
     use narrows_model::trace::Span;
-    use narrows_telemetry::{Kept, Receipt};
+    use narrows_telemetry::{KeptCounts, Receipt};
 
     use super::*;
 
@@ -167,7 +167,7 @@ mod tests {
 
     fn kept() -> Receipt {
         let (sender, receipt) = tokio::sync::oneshot::channel();
-        let _ = sender.send(Ok(Kept::default()));
+        let _ = sender.send(Ok(KeptCounts::default()));
         receipt
     }
 

@@ -209,9 +209,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Kept(Mutex<Vec<String>>);
+    struct Lines(Mutex<Vec<String>>);
 
-    impl Store for Kept {
+    impl Store for Lines {
         fn spans(&self, _: Vec<narrows_model::trace::Span>) -> narrows_telemetry::Receipt {
             unreachable!("no spans are printed")
         }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_secret_is_found_before_its_line_is_cut() {
         let source = Source { service: "web".to_owned(), replica: 0, stream: LogStream::Stdout };
-        let kept = Kept::default();
+        let kept = Lines::default();
         // The first part would end after the name, and the second begin with the value.
         let long = format!("{}password=hunter2-{} end", "é ".repeat(LINE_MAX / 3 - 3), "x".repeat(3 * LINE_MAX));
         read_lines(format!("short\n\n{long}\n").as_bytes(), &source, &kept, &LastLines::default());

@@ -340,7 +340,7 @@ fn bind_to_parent(command: &mut Command, doors: Vec<File>, account: Option<Accou
 mod tests {
     use narrows_model::series::{LogLine, Point, SeriesKey};
     use narrows_model::trace::Span;
-    use narrows_telemetry::{Kept, Receipt};
+    use narrows_telemetry::{KeptCounts, Receipt};
 
     use super::*;
     use crate::cgroup::Limits;
@@ -350,7 +350,7 @@ mod tests {
     impl Nowhere {
         fn kept() -> Receipt {
             let (sender, receipt) = tokio::sync::oneshot::channel();
-            let _ = sender.send(Ok(Kept::default()));
+            let _ = sender.send(Ok(KeptCounts::default()));
             receipt
         }
     }

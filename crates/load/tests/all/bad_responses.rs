@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::running::{Ran, die_and_return, iterations, plan, run_whole, step};
+use crate::running::{LoadRun, die_and_return, iterations, plan, run_whole, step};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use narrows_model::load::{Check, Cookies, ErrorKind, Extract, LoadPlan, Place};
@@ -95,7 +95,7 @@ fn plain(server: &Bad, count: u64) -> LoadPlan {
     plan(server.address, iterations(2, count), vec![step("GET", "/")])
 }
 
-fn assert_all(ran: &Ran, kind: ErrorKind, count: u64, text: &str) {
+fn assert_all(ran: &LoadRun, kind: ErrorKind, count: u64, text: &str) {
     assert_eq!((ran.ended(), ran.outcome.totals.errors.of(kind)), ((0, count), count), "{:?}", ran.causes());
     let other: Vec<_> = ran.causes().into_iter().filter(|cause| cause.0 != kind || !cause.1.contains(text)).collect();
     assert_eq!(other, []);

@@ -13,7 +13,7 @@ use narrows_model::load::{
     Template, Tracing,
 };
 
-struct Ran {
+struct LoadRun {
     outcome: LoadOutcome,
     seconds: Vec<LoadSecond>,
     samples: Vec<Sample>,
@@ -57,7 +57,7 @@ fn iterations(vus: u32, iterations: u64) -> LoadModel {
     LoadModel::Iterations { vus, iterations: Iterations::Shared(iterations), max_duration: None }
 }
 
-fn run_with(plan: &LoadPlan, stop: &AtomicBool) -> Ran {
+fn run_with(plan: &LoadPlan, stop: &AtomicBool) -> LoadRun {
     let (out, batches) = sync_channel::<LoadBatch>(1);
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || batches.into_iter().collect::<Vec<_>>());
@@ -66,18 +66,18 @@ fn run_with(plan: &LoadPlan, stop: &AtomicBool) -> Ran {
         let batches = reader.join().unwrap();
         let seconds = batches.iter().flat_map(|batch| batch.seconds.clone()).collect();
         let samples = batches.into_iter().flat_map(|batch| batch.samples).collect();
-        Ran { outcome, seconds, samples }
+        LoadRun { outcome, seconds, samples }
     })
 }
 
 /// Runs a plan and checks what holds for every load.
-fn run_whole(plan: &LoadPlan) -> Ran {
+fn run_whole(plan: &LoadPlan) -> LoadRun {
     let ran = run_with(plan, &AtomicBool::new(false));
     assert_consistent(plan, &ran);
     ran
 }
 
-fn assert_consistent(plan: &LoadPlan, ran: &Ran) {
+fn assert_consistent(plan: &LoadPlan, ran: &LoadRun) {
     let totals = &ran.outcome.totals;
     let ended = totals.succeeded + totals.errors.total();
     let sum = |of: fn(&LoadSecond) -> u64| ran.seconds.iter().map(of).sum::<u64>();
@@ -128,12 +128,12 @@ fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
 }
 
 /// The time from sending to the complete response, over all requests of a load so small that all are in the sample.
-fn service_ns(ran: &Ran) -> u64 {
+fn service_ns(ran: &LoadRun) -> u64 {
     assert_eq!(ran.samples.len() as u64, ran.outcome.totals.succeeded);
     ran.samples.iter().map(|sample| (sample.done_ns - sample.sent_ns) as u64).sum()
 }
 
-fn phases_ns(ran: &Ran) -> u64 {
+fn phases_ns(ran: &LoadRun) -> u64 {
     let phases = &ran.outcome.phases;
     phases.write.sum_ns + phases.wait.sum_ns + phases.read.sum_ns
 }

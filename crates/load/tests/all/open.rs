@@ -15,7 +15,7 @@ use narrows_model::load::{
 
 const MS: i64 = 1_000_000;
 
-struct Ran {
+struct LoadRun {
     outcome: LoadOutcome,
     seconds: Vec<LoadSecond>,
     samples: Vec<Sample>,
@@ -67,7 +67,7 @@ fn arriving(rate: f64, ms: u64, vus_max: u32, arrivals: Arrivals) -> LoadModel {
 }
 
 /// Runs a plan and checks what holds for every load with one request per iteration.
-fn run_single(plan: &LoadPlan) -> Ran {
+fn run_single(plan: &LoadPlan) -> LoadRun {
     let ran = run_any(plan);
     let totals = &ran.outcome.totals;
     let begun = totals.succeeded + totals.errors.total();
@@ -76,7 +76,7 @@ fn run_single(plan: &LoadPlan) -> Ran {
     ran
 }
 
-fn run_any(plan: &LoadPlan) -> Ran {
+fn run_any(plan: &LoadPlan) -> LoadRun {
     let (out, batches) = sync_channel::<LoadBatch>(1);
     let ran = std::thread::scope(|scope| {
         let reader = scope.spawn(move || batches.into_iter().collect::<Vec<_>>());
@@ -85,7 +85,7 @@ fn run_any(plan: &LoadPlan) -> Ran {
         let batches = reader.join().unwrap();
         let seconds = batches.iter().flat_map(|batch| batch.seconds.clone()).collect();
         let samples = batches.into_iter().flat_map(|batch| batch.samples).collect();
-        Ran { outcome, seconds, samples }
+        LoadRun { outcome, seconds, samples }
     });
     let sum = |of: fn(&LoadSecond) -> u64| ran.seconds.iter().map(of).sum::<u64>();
     let totals = &ran.outcome.totals;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use crate::running::{Ran, die_and_return, iterations, run_whole, step, template};
+use crate::running::{LoadRun, die_and_return, iterations, run_whole, step, template};
 use crate::secure::{Authority, Goodbye, ReceivedRequest, Reply, Server, Speaks, Validity, ok, raw};
 use narrows_load::{Clock, run};
 use narrows_model::load::{
@@ -46,7 +46,7 @@ fn request(plan: &mut LoadPlan) -> &mut RequestTemplate {
 }
 
 /// The only cause of all failures, of which there are so many.
-fn cause(ran: &Ran, count: u64) -> (ErrorKind, String) {
+fn cause(ran: &LoadRun, count: u64) -> (ErrorKind, String) {
     assert_eq!(ran.ended().1, count, "{:?}", ran.causes());
     match ran.causes()[..] {
         [(kind, text, all)] if all == count => (kind, text.to_owned()),

@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 3;
 
 /// Items of a file, in order.
 #[derive(Debug)]
-pub(super) enum Found<'t> {
+pub(super) enum Item<'t> {
     /// Text that holds records.
     Part { read: Read, path: &'t str, text: &'t str, place: Place },
     /// A document without any such part, and a description of it.
@@ -51,7 +51,7 @@ impl fmt::Display for Place {
     }
 }
 
-pub(super) type Visit<'v> = &'v mut dyn FnMut(Found<'_>) -> Result<(), String>;
+pub(super) type Visit<'v> = &'v mut dyn FnMut(Item<'_>) -> Result<(), String>;
 
 /// See the module.
 pub(super) struct Document<'d> {
@@ -71,7 +71,7 @@ impl Document<'_> {
         json.deserialize_any(Top { document: self, path: "", depth: 0 })
     }
 
-    fn tell<E: serde::de::Error>(&mut self, found: Found<'_>) -> Result<(), E> {
+    fn tell<E: serde::de::Error>(&mut self, found: Item<'_>) -> Result<(), E> {
         (self.visit)(found).map_err(|failed| {
             self.failed = Some(failed);
             E::custom("the visitor wants no more")
@@ -93,7 +93,7 @@ impl Top<'_, '_> {
         let place = document.place;
         if !text.starts_with(['{', '[']) || *depth >= DEPTH_MAX {
             let what = "a value that is neither an object nor a list".to_owned();
-            return document.tell(Found::Unknown { what, path, place });
+            return document.tell(Item::Unknown { what, path, place });
         }
         let mut json = serde_json::Deserializer::from_str(text);
         let top = Top { document, path, depth: *depth + 1 };
@@ -173,12 +173,12 @@ impl Top<'_, '_> {
         let place = document.place;
         let record = formats::record(|name| kept.iter().any(|(known, _)| known == name));
         let Some(record) = record else {
-            return document.tell(Found::Unknown { what: formats::described(members), path, place });
+            return document.tell(Item::Unknown { what: formats::described(members), path, place });
         };
         let members = kept.iter().filter(|(name, _)| record.members.contains(&name.as_str()));
         let members: Vec<String> = members.map(|(name, value)| format!("\"{name}\":{}", value.get())).collect();
         let text = format!("{{{}}}", members.join(","));
-        document.tell(Found::Part { read: record.read, path, text: &text, place })
+        document.tell(Item::Part { read: record.read, path, text: &text, place })
     }
 }
 
@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for Elements<'_, '_> {
         let mut index = 0_usize;
         while let Some(element) = seq.next_element::<Box<RawValue>>()? {
             let (path, place) = (format!("{path}[{index}]"), document.place);
-            document.tell::<A::Error>(Found::Part { read, path: &path, text: element.get(), place })?;
+            document.tell::<A::Error>(Item::Part { read, path: &path, text: element.get(), place })?;
             (document.passed)();
             index += 1;
         }

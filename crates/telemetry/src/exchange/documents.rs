@@ -14,7 +14,7 @@ use std::rc::Rc;
 use serde::de::IgnoredAny;
 
 use super::document::Document;
-pub(super) use super::document::{Found, Place, Visit};
+pub(super) use super::document::{Item, Place, Visit};
 use crate::unicode::{self, BYTE_ORDER_MARK, Unicode};
 
 /// The largest line, and the largest element of a list, in bytes.
@@ -88,7 +88,7 @@ fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(
         if line.len() >= ELEMENT_BYTES_MAX && !ended(&line) {
             skip_line(reader)?;
             let what = format!("longer than {} MiB, the most that is read at once", ELEMENT_BYTES_MAX >> 20);
-            visit(Found::Broken { what, place }).map_err(Interruption::Visitor)?;
+            visit(Item::Broken { what, place }).map_err(Interruption::Visitor)?;
         } else if !line.trim_ascii().is_empty() {
             let text = unicode::text(&line);
             let mut json = serde_json::Deserializer::from_str(&text);
@@ -98,7 +98,7 @@ fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(
                 return Err(Interruption::Visitor(failed));
             }
             if let Err(error) = read {
-                visit(Found::Broken { what: what_of(&error), place }).map_err(Interruption::Visitor)?;
+                visit(Item::Broken { what: what_of(&error), place }).map_err(Interruption::Visitor)?;
             }
         }
         line.clear();
@@ -152,7 +152,7 @@ fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Interruption> {
             ),
             false => format!("line {}, column {}: {}", error.line(), error.column(), what_of(&error)),
         };
-        return visit(Found::Broken { what, place: Place::Anywhere }).map_err(Interruption::Visitor);
+        return visit(Item::Broken { what, place: Place::Anywhere }).map_err(Interruption::Visitor);
     }
     Ok(())
 }
@@ -210,11 +210,11 @@ mod tests {
 
     fn found(text: &[u8]) -> (bool, Vec<String>) {
         let mut all = Vec::new();
-        let mut visit = |found: Found<'_>| {
+        let mut visit = |found: Item<'_>| {
             all.push(match found {
-                Found::Part { path, text, place, .. } => format!("{place}{path} {text}"),
-                Found::Unknown { what, path, place } => format!("{place}{path}unknown: {what}"),
-                Found::Broken { what, place } => format!("{place}broken: {what}"),
+                Item::Part { path, text, place, .. } => format!("{place}{path} {text}"),
+                Item::Unknown { what, path, place } => format!("{place}{path}unknown: {what}"),
+                Item::Broken { what, place } => format!("{place}broken: {what}"),
             });
             Ok(())
         };
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn an_element_without_end_is_given_up() {
         let mut said = Vec::new();
-        let mut visit = |found: Found<'_>| {
+        let mut visit = |found: Item<'_>| {
             said.push(format!("{found:?}"));
             Ok(())
         };
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_the_visitor_says_ends_it() {
-        let mut visit = |_: Found<'_>| Err("full".to_owned());
+        let mut visit = |_: Item<'_>| Err("full".to_owned());
         let stopped = each(&mut io::Cursor::new(b"{\"data\":[1,2]}"), &mut visit).unwrap_err();
         assert!(matches!(stopped, Interruption::Visitor(what) if what == "full"));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::documents::{self, Found, Interruption, Place};
+use super::documents::{self, Interruption, Item, Place};
 use super::feed::{Feed, ImportCounts};
 use super::formats;
 use crate::Store;
@@ -132,9 +132,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(&mut self, found: Found<'_>, feed: &mut Feed<'_>) -> Result<(), String> {
+    fn take(&mut self, found: Item<'_>, feed: &mut Feed<'_>) -> Result<(), String> {
         match found {
-            Found::Part { read, path, text, place } => {
+            Item::Part { read, path, text, place } => {
                 let mut records = read(text, &self.weights);
                 if let Some(complaint) = records.complaint.take() {
                     let complaint = || self.complaint(place, &format!("{path}{}", complaint.place), &complaint.what);
@@ -142,12 +142,12 @@ impl Reading {
                 }
                 feed.take(records)
             }
-            Found::Unknown { what, path, place } => {
+            Item::Unknown { what, path, place } => {
                 feed.imported.complain(1, || self.complaint(place, path, &format!("{what}, which is not imported")));
                 self.unknown.get_or_insert(what);
                 Ok(())
             }
-            Found::Broken { what, place } => {
+            Item::Broken { what, place } => {
                 feed.imported.complain(1, || self.complaint(place, "", &what));
                 self.broken.get_or_insert_with(|| format!("{place}{what}"));
                 Ok(())

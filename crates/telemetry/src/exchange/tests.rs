@@ -18,7 +18,7 @@ use super::*;
 use crate::http::Url;
 use crate::otlp::{Receiver, Weights};
 use crate::run_file::{Reader, Recorder, RunFile};
-use crate::{Kept, Receipt, Store, normalise};
+use crate::{KeptCounts, Receipt, Store, normalise};
 
 /// Remembers everything.
 #[derive(Debug, Default, Clone)]
@@ -35,7 +35,7 @@ impl Memory {
     fn keep(&self, records: usize, add: impl FnOnce(&mut Telemetry)) -> Receipt {
         add(&mut self.0.lock().unwrap());
         let (tell, receipt) = tokio::sync::oneshot::channel();
-        let _ = tell.send(Ok(Kept { kept: records as u64, ..Kept::default() }));
+        let _ = tell.send(Ok(KeptCounts { kept: records as u64, ..KeptCounts::default() }));
         receipt
     }
 

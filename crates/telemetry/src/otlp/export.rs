@@ -17,7 +17,7 @@ use super::convert::{self, Conversion, cut};
 use super::request::Format;
 use super::stats::{Counter, Counters};
 use super::weights::Weights;
-use crate::{Kept, Receipt, Store, StoreError};
+use crate::{KeptCounts, Receipt, Store, StoreError};
 
 /// Requests in flight at once, those waiting for the store included.
 pub(super) const IN_FLIGHT_MAX: usize = 64;
@@ -132,7 +132,7 @@ impl Exporter {
         drop(body);
         let kept = match stored.receipt {
             Some(receipt) => resolved(receipt).await?,
-            None => Kept::default(),
+            None => KeptCounts::default(),
         };
         let over_limit = kept.over_limit + stored.over_limit;
         self.counters.refused.add(over_limit);
@@ -213,7 +213,7 @@ fn unreadable(error: Unreadable) -> Refusal {
     }
 }
 
-async fn resolved(receipt: Receipt) -> Result<Kept, Refusal> {
+async fn resolved(receipt: Receipt) -> Result<KeptCounts, Refusal> {
     match receipt.await {
         Ok(Ok(kept)) => Ok(kept),
         Ok(Err(refused @ StoreError::Busy)) => Err(Refusal::new(Why::Busy, refused.to_string())),
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_receipt_is_waited_for_however_late_it_comes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let kept = Kept { kept: 1, ..Kept::default() };
+        let kept = KeptCounts { kept: 1, ..KeptCounts::default() };
         let outcome = runtime.block_on(async {
             let (tell, receipt) = tokio::sync::oneshot::channel();
             let waiting = tokio::spawn(resolved(receipt));

@@ -12,7 +12,7 @@ use super::folding::SECOND_NS;
 use super::intern::Strings;
 use super::rows::Rows;
 use super::words::{json, signed, word};
-use crate::Kept;
+use crate::KeptCounts;
 
 /// Statements that delete every row of a trial, children before parents.
 const DELETE_TRIAL: [&str; 14] = [
@@ -87,7 +87,7 @@ impl Rows {
         Ok(())
     }
 
-    pub(super) fn put_load(&mut self, trial: i64, batch: &LoadBatch) -> Result<Kept> {
+    pub(super) fn put_load(&mut self, trial: i64, batch: &LoadBatch) -> Result<KeptCounts> {
         self.enter(trial)?;
         for second in &batch.seconds {
             insert_second(&self.connection, &mut self.strings, trial, second).map_err(self.wrap())?;

@@ -11,13 +11,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::error::{Error, Result};
 use super::rows::Rows;
-use crate::Kept;
+use crate::KeptCounts;
 
 /// Most that goes into one transaction, as far as calls are not larger.
 const BATCH_MAX: Size = Size { records: 10_000, bytes: 32 << 20 };
 
-type Apply = Box<dyn FnOnce(&mut Rows) -> Result<Kept> + Send>;
-type Done = Box<dyn FnOnce(Result<Kept>) + Send>;
+type Apply = Box<dyn FnOnce(&mut Rows) -> Result<KeptCounts> + Send>;
+type Done = Box<dyn FnOnce(Result<KeptCounts>) + Send>;
 
 /// How much a call brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,7 +202,7 @@ mod tests {
     const MAX: Size = Size { records: 10, bytes: 1000 };
 
     fn job(records: usize, bytes: usize) -> Job {
-        Job { size: Size { records, bytes }, apply: Box::new(|_| Ok(Kept::default())), done: Box::new(|_| {}) }
+        Job { size: Size { records, bytes }, apply: Box::new(|_| Ok(KeptCounts::default())), done: Box::new(|_| {}) }
     }
 
     fn if_there_is_room(logs: u64) -> Admission {

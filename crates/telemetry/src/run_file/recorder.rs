@@ -19,7 +19,7 @@ use super::redaction::Record;
 use super::rows::Rows;
 use crate::otlp::convert::PackedSpans;
 use crate::secrets::{KnownSecrets, REDACTED, is_secret_key, redact_arguments, redact_text};
-use crate::{Kept, Receipt, Store, StoreError};
+use crate::{KeptCounts, Receipt, Store, StoreError};
 
 /// Writes into an open run file. Clones write into the same file.
 ///
@@ -113,7 +113,7 @@ impl Recorder {
     }
 
     /// Adds seconds and samples of the load. Every second is kept; says how many samples were.
-    pub fn put_load(&self, trial: i64, batch: LoadBatch) -> Result<Kept> {
+    pub fn put_load(&self, trial: i64, batch: LoadBatch) -> Result<KeptCounts> {
         let records = batch.seconds.len() + batch.samples.len();
         self.call_counted(records, move |rows| rows.put_load(trial, &batch))
     }
@@ -135,7 +135,7 @@ impl Recorder {
 
     /// Turns all spans that wait into rows.
     pub(super) fn settle(&self) -> Result<()> {
-        let some = |rows: &mut Rows| rows.settle_some().map(|kept| Kept { kept, ..Kept::default() });
+        let some = |rows: &mut Rows| rows.settle_some().map(|kept| KeptCounts { kept, ..KeptCounts::default() });
         while self.call_counted(0, some)?.kept > 0 {}
         Ok(())
     }
@@ -153,14 +153,14 @@ impl Recorder {
         records: usize,
         apply: impl FnOnce(&mut Rows) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        self.call_counted(records, move |rows| apply(rows).map(|()| Kept::default())).map(drop)
+        self.call_counted(records, move |rows| apply(rows).map(|()| KeptCounts::default())).map(drop)
     }
 
     fn call_counted(
         &self,
         records: usize,
-        apply: impl FnOnce(&mut Rows) -> Result<Kept> + Send + 'static,
-    ) -> Result<Kept> {
+        apply: impl FnOnce(&mut Rows) -> Result<KeptCounts> + Send + 'static,
+    ) -> Result<KeptCounts> {
         let (report, done) = sync_channel(1);
         // The caller waits for the result below, so its receiver is always there.
         let report = move |result| drop(report.send(result));
@@ -174,7 +174,7 @@ impl Recorder {
     fn store<R: Record>(
         &self,
         records: Vec<R>,
-        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<Kept> + Send + 'static,
+        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<KeptCounts> + Send + 'static,
     ) -> Receipt {
         self.store_with(Size::default(), records, apply)
     }
@@ -184,12 +184,13 @@ impl Recorder {
         &self,
         mut size: Size,
         mut records: Vec<R>,
-        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<Kept> + Send + 'static,
+        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<KeptCounts> + Send + 'static,
     ) -> Receipt {
         let (tell, receipt) = oneshot::channel();
         let trial = *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(trial) = trial else {
-            let _ = tell.send(Ok(Kept { over_limit: (size.records + records.len()) as u64, ..Kept::default() }));
+            let _ = tell
+                .send(Ok(KeptCounts { over_limit: (size.records + records.len()) as u64, ..KeptCounts::default() }));
             return receipt;
         };
         let mut or_lost = Losses::default();
@@ -199,7 +200,7 @@ impl Recorder {
             or_lost += record.lost();
         }
         // A sender may drop its receipt; what it sent is kept all the same.
-        let done = move |result: Result<Kept>| drop(tell.send(result.map_err(|error| broken(&error))));
+        let done = move |result: Result<KeptCounts>| drop(tell.send(result.map_err(|error| broken(&error))));
         let job = Job { size, apply: Box::new(move |rows| apply(rows, trial, records)), done: Box::new(done) };
         match self.shared.queue.push(job, Admission::IfThereIsRoom { trial, or_lost }) {
             Ok(()) => receipt,

@@ -20,7 +20,7 @@ use super::queue::Losses;
 use super::redaction::Record;
 use super::spans::{Ceiling, Context, Spans};
 use super::words::json;
-use crate::Kept;
+use crate::KeptCounts;
 use crate::secrets::KnownSecrets;
 
 /// The connection and what the writer knows of its content.
@@ -157,11 +157,11 @@ impl Rows {
         ceiling: impl Fn(&Limits) -> u64,
         count: impl Fn(&mut Counts) -> &mut Count,
         mut write: impl FnMut(&Connection, &mut Strings, T) -> rusqlite::Result<usize>,
-    ) -> Result<Kept> {
+    ) -> Result<KeptCounts> {
         self.enter(trial)?;
         let wrap = self.wrap();
         let ceiling = ceiling(&self.limits);
-        let mut kept = Kept::default();
+        let mut kept = KeptCounts::default();
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
         let count = count(&mut current.counts);
         for item in items {
@@ -176,7 +176,7 @@ impl Rows {
         Ok(kept)
     }
 
-    pub(super) fn put_spans(&mut self, trial: i64, spans: &[Span]) -> Result<Kept> {
+    pub(super) fn put_spans(&mut self, trial: i64, spans: &[Span]) -> Result<KeptCounts> {
         self.enter(trial)?;
         let wrap = self.wrap();
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
@@ -190,7 +190,7 @@ impl Rows {
     }
 
     /// Cleans spans as the door cleans those that come as such, and writes them.
-    pub(super) fn put_cleaned(&mut self, trial: i64, mut spans: Vec<Span>) -> Result<Kept> {
+    pub(super) fn put_cleaned(&mut self, trial: i64, mut spans: Vec<Span>) -> Result<KeptCounts> {
         // Packed spans hold no known secret: those that do are not packed.
         spans.iter_mut().for_each(|span| span.clean(&KnownSecrets::default()));
         self.put_spans(trial, &spans)
@@ -264,7 +264,7 @@ impl Rows {
         self.spans.thin(&mut context).map_err(wrap)
     }
 
-    pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<Kept> {
+    pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<KeptCounts> {
         let sql = "INSERT INTO log_rows (trial, time_ns, service, replica, stream, severity, text, trace_id) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         self.keep(
@@ -287,11 +287,11 @@ impl Rows {
         )
     }
 
-    pub(super) fn put_points(&mut self, trial: i64, points: Vec<(SeriesKey, Point)>) -> Result<Kept> {
+    pub(super) fn put_points(&mut self, trial: i64, points: Vec<(SeriesKey, Point)>) -> Result<KeptCounts> {
         self.enter(trial)?;
         let wrap = self.wrap();
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
-        let mut kept = Kept::default();
+        let mut kept = KeptCounts::default();
         for (key, point) in points {
             self.folding.see_point(trial, &key, point.time_ns);
             let has_room = current.counts.points.stored < self.limits.points;

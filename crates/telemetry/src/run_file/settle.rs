@@ -13,7 +13,7 @@ use super::packed_requests::{SLICE_SPANS, Size};
 use super::reader::run_of;
 use super::rows::Rows;
 use super::{Limits, open};
-use crate::Kept;
+use crate::KeptCounts;
 use crate::otlp::convert::{PackedSpans, unpack};
 
 /// How long to wait for another process that does the same: a file holds a few seconds of it.
@@ -21,12 +21,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Rows {
     /// Keeps spans packed, or as rows when they may not wait; the others as rows.
-    pub(super) fn put_packed(&mut self, trial: i64, packed: &PackedSpans, others: &[Span]) -> Result<Kept> {
+    pub(super) fn put_packed(&mut self, trial: i64, packed: &PackedSpans, others: &[Span]) -> Result<KeptCounts> {
         if self.may_wait(trial, Size::from_packed(packed), others.len() as u64)? {
             let wrap = self.wrap();
             self.inbox.put(&self.connection, trial, packed).map_err(wrap)?;
-            let kept = if others.is_empty() { Kept::default() } else { self.put_spans(trial, others)? };
-            return Ok(Kept { kept: kept.kept + packed.spans() as u64, ..kept });
+            let kept = if others.is_empty() { KeptCounts::default() } else { self.put_spans(trial, others)? };
+            return Ok(KeptCounts { kept: kept.kept + packed.spans() as u64, ..kept });
         }
         let spans = packed.unpack().map_err(|error| Error::damaged(self.path(), error.to_string()))?;
         let (first, second) = (self.put_cleaned(trial, spans)?, self.put_spans(trial, others)?);

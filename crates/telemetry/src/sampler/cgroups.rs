@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::ReplicaKey;
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::limits::{Budget, Depth};
 use super::mounts::{self, Controller, Mount, Version};
 use super::stat::TaskId;
@@ -60,12 +60,12 @@ pub(super) struct Memory {
 struct Group {
     folder: PathBuf,
     version: Version,
-    files: [Kept; 3],
+    files: [KeptFile; 3],
 }
 
 /// The groups of one replica that are of interest.
 #[derive(Debug)]
-struct Found {
+struct ReplicaGroups {
     oldest: TaskId,
     cpu: Option<Group>,
     memory: Option<Group>,
@@ -78,7 +78,7 @@ pub(super) struct Cgroups {
     mounts: Vec<Mount>,
     /// The groups that the sampler itself is in.
     own: Vec<Option<PathBuf>>,
-    found: BTreeMap<ReplicaKey, Found>,
+    found: BTreeMap<ReplicaKey, ReplicaGroups>,
 }
 
 impl Cgroups {
@@ -108,8 +108,8 @@ impl Cgroups {
         self.found.get_mut(key).map_or_else(Figures::default, |found| found.read(files))
     }
 
-    fn find(&self, files: &mut Files, oldest: TaskId, watched: Option<&Path>) -> Found {
-        let mut found = Found { oldest, cpu: None, memory: None, pressure: None };
+    fn find(&self, files: &mut Files, oldest: TaskId, watched: Option<&Path>) -> ReplicaGroups {
+        let mut found = ReplicaGroups { oldest, cpu: None, memory: None, pressure: None };
         let Ok(text) = files.once(format_args!("{}/cgroup", oldest.id)) else { return found };
         let text = text.to_vec();
         for (mount, own) in self.mounts.iter().zip(&self.own) {
@@ -146,7 +146,7 @@ fn has_limit(files: &mut Files, folder: &Path, version: Version, controller: Con
     }
 }
 
-impl Found {
+impl ReplicaGroups {
     fn read(&mut self, files: &mut Files) -> Figures {
         let pressure = self.pressure.as_mut();
         Figures {

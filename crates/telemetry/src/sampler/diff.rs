@@ -14,7 +14,7 @@ use narrows_model::series::{Point, SeriesKey, names};
 use super::points::Points;
 use super::scan::{Group, Reading, Units};
 use super::stat::{Cpu, HostStat, TaskId};
-use super::threads::Ran;
+use super::threads::SchedulerCounts;
 
 /// The points of a reading: memory, and rates since the reading before. Without one, memory only.
 pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -> Vec<(SeriesKey, Point)> {
@@ -32,7 +32,7 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
             if let Some(wait_ns) = waited_ns(earlier, group, since.began_ticks) {
                 points.push(names::CPU_WAIT, since.per_second(wait_ns as f64 / 1e9));
             }
-            if let Some(Ran { run_ns, wait_ns }) = busiest(earlier, group, since.began_ticks) {
+            if let Some(SchedulerCounts { run_ns, wait_ns }) = busiest(earlier, group, since.began_ticks) {
                 let share = |ns: u64| since.per_second(ns as f64 / 1e9).min(1.0);
                 points.push(names::BUSIEST_THREAD_CORES, share(run_ns));
                 if let Some(wait_ns) = wait_ns {
@@ -88,7 +88,7 @@ fn used(before: &Group, after: &Group, began_ticks: u64) -> Cpu {
 }
 
 /// Work since of the thread that ran longest; none without threads.
-fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<Ran> {
+fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<SchedulerCounts> {
     ran(before, after, began_ticks).max()
 }
 
@@ -100,10 +100,10 @@ fn waited_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
 }
 
 /// Work of each thread since.
-fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = Ran> {
+fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = SchedulerCounts> {
     after.threads.iter().map(move |(id, now)| {
         let then = earlier(&before.threads, id, began_ticks).unwrap_or(*now);
-        Ran {
+        SchedulerCounts {
             run_ns: now.run_ns.saturating_sub(then.run_ns),
             wait_ns: now.wait_ns.map(|wait_ns| wait_ns.saturating_sub(then.wait_ns.unwrap_or(0))),
         }
@@ -232,7 +232,7 @@ mod tests {
         let with = |threads: &[(TaskId, u64)]| Group {
             threads: threads
                 .iter()
-                .map(|(id, cs)| (*id, Ran { run_ns: cs * 10_000_000, wait_ns: Some(cs * 1_000_000) }))
+                .map(|(id, cs)| (*id, SchedulerCounts { run_ns: cs * 10_000_000, wait_ns: Some(cs * 1_000_000) }))
                 .collect(),
             ..processes(&[(id(1, 5), 0, 0)])
         };

@@ -26,9 +26,9 @@ const ENTRIES_BYTES: usize = 32 << 10;
 
 /// A file that may be kept open. Belongs to one path.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Option<(File, Arc<()>)>);
+pub(super) struct KeptFile(Option<(File, Arc<()>)>);
 
-impl Kept {
+impl KeptFile {
     pub(super) fn is_open(&self) -> bool {
         self.0.is_some()
     }
@@ -63,7 +63,7 @@ impl Files {
     }
 
     /// A file of one record, which the kernel hands out in one piece.
-    pub(super) fn record(&mut self, kept: &mut Kept, path: fmt::Arguments<'_>) -> io::Result<&[u8]> {
+    pub(super) fn record(&mut self, kept: &mut KeptFile, path: fmt::Arguments<'_>) -> io::Result<&[u8]> {
         self.open(kept, path)?;
         let Some((file, _)) = &kept.0 else { return Ok(&[]) };
         let read = file.read_at(&mut self.record, 0);
@@ -75,7 +75,7 @@ impl Files {
 
     /// A file of one record that is not kept.
     pub(super) fn once(&mut self, path: fmt::Arguments<'_>) -> io::Result<&[u8]> {
-        self.record(&mut Kept::default(), path)
+        self.record(&mut KeptFile::default(), path)
     }
 
     /// All of a file of many records, to the last whole one that fits.
@@ -96,7 +96,7 @@ impl Files {
     }
 
     /// Size of a directory by `stat`.
-    pub(super) fn size(&mut self, kept: &mut Kept, path: fmt::Arguments<'_>) -> io::Result<u64> {
+    pub(super) fn size(&mut self, kept: &mut KeptFile, path: fmt::Arguments<'_>) -> io::Result<u64> {
         self.open(kept, path)?;
         let Some((file, _)) = &kept.0 else { return Ok(0) };
         let size = rustix::fs::fstat(file).map(|stat| u64::try_from(stat.st_size).unwrap_or(0));
@@ -151,7 +151,7 @@ impl Files {
         Ok(target.to_string_lossy().into_owned())
     }
 
-    fn open(&mut self, kept: &mut Kept, path: fmt::Arguments<'_>) -> io::Result<()> {
+    fn open(&mut self, kept: &mut KeptFile, path: fmt::Arguments<'_>) -> io::Result<()> {
         if kept.0.is_none() {
             self.set_path(path);
             kept.0 = Some((File::open(&self.path)?, Arc::clone(&self.kept)));
@@ -191,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Files::new(folder.path().to_str().unwrap());
         files.kept_max = 2;
-        let mut kept: Vec<Kept> = (0..4).map(|_| Kept::default()).collect();
+        let mut kept: Vec<KeptFile> = (0..4).map(|_| KeptFile::default()).collect();
         for round in 0..3 {
             for (at, kept) in kept.iter_mut().enumerate() {
                 std::fs::write(folder.path().join(at.to_string()), format!("{at} {round}")).unwrap();
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(kept.iter().filter(|kept| kept.is_open()).count(), 2);
         }
         kept.clear();
-        let mut last = Kept::default();
+        let mut last = KeptFile::default();
         files.record(&mut last, format_args!("3")).unwrap();
         assert!(last.is_open());
     }
@@ -237,7 +237,7 @@ mod tests {
     fn a_kept_file_of_a_process_that_ended_cannot_be_read() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut files = Files::new("/proc");
-        let mut kept = Kept::default();
+        let mut kept = KeptFile::default();
         assert!(files.record(&mut kept, format_args!("{}/stat", child.id())).is_ok());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,7 +1,7 @@
 //! Figures of the host and of networks besides CPU.
 
 use super::cgroups::RESOURCES;
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::limits::{Absence, Budget};
 use super::listeners;
 use super::text::{self, Interface, Pressure};
@@ -31,9 +31,9 @@ pub(super) struct Network {
 /// The host's files.
 #[derive(Debug, Default)]
 pub(super) struct Host {
-    pressure: [Kept; 3],
-    memory: Kept,
-    load: Kept,
+    pressure: [KeptFile; 3],
+    memory: KeptFile,
+    load: KeptFile,
 }
 
 impl Host {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::limits::{Absence, Budget, Depth};
 use super::stat::{TaskId, TaskStat};
 use super::text::{self, Disk, Switches};
-use super::threads::{At, Clock, Ran, Threads};
+use super::threads::{At, Clock, SchedulerCounts, Threads};
 
 /// Features of the kernel that `/proc` has no word for: kernels that count descriptors say so by the size of
 /// `/proc/PID/fd` (Linux 6.2).
@@ -20,8 +20,8 @@ pub(super) struct Kernel {
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) id: TaskId,
-    disk_file: Kept,
-    descriptors_folder: Kept,
+    disk_file: KeptFile,
+    descriptors_folder: KeptFile,
     descriptors_limit: Option<u64>,
     pub(super) threads: Threads,
 }
@@ -30,7 +30,7 @@ pub(super) struct Process {
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
     /// Counts so far of threads which count towards the busiest.
-    pub(super) threads: Vec<(TaskId, Ran)>,
+    pub(super) threads: Vec<(TaskId, SchedulerCounts)>,
     /// None in a quick reading.
     pub(super) details: Option<Details>,
 }
@@ -51,8 +51,8 @@ impl Process {
     pub(super) fn new(id: TaskId) -> Self {
         Self {
             id,
-            disk_file: Kept::default(),
-            descriptors_folder: Kept::default(),
+            disk_file: KeptFile::default(),
+            descriptors_folder: KeptFile::default(),
             descriptors_limit: None,
             threads: Threads::default(),
         }

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::cgroups::{self, Cgroups};
 use super::details::{Details, GroupDetails};
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::host::{self, Host};
 use super::limits::{Budget, DETAILS_INTERVAL, DeniedFigures, Depth, LeftOut, RARE_INTERVAL};
 use super::listeners::{self, Listeners};
@@ -20,7 +20,7 @@ use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
 use super::states::States;
 use super::table::Table;
 use super::text;
-use super::threads::{Clock, Ran};
+use super::threads::{Clock, SchedulerCounts};
 use super::{ReplicaKey, Target, Watched};
 use narrows_model::series::names::GENERATOR;
 
@@ -44,7 +44,7 @@ pub(super) struct Reading {
 pub(super) struct Group {
     pub(super) processes: HashMap<TaskId, Usage>,
     /// The threads that count towards the busiest.
-    pub(super) threads: HashMap<TaskId, Ran>,
+    pub(super) threads: HashMap<TaskId, SchedulerCounts>,
     pub(super) resident_pages: u64,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Scanner {
     kernel: Kernel,
     budget: Budget,
     schedule: Due,
-    host_stat: Kept,
+    host_stat: KeptFile,
     host: Host,
     cgroups: Cgroups,
     listeners: Listeners,
@@ -95,7 +95,7 @@ impl Scanner {
             units,
             budget: Budget::default(),
             schedule: Due::default(),
-            host_stat: Kept::default(),
+            host_stat: KeptFile::default(),
             host: Host::default(),
             cgroups: Cgroups::default(),
             listeners: Listeners::default(),
@@ -331,7 +331,7 @@ impl Due {
 /// Features of this kernel, tried on this process.
 fn kernel(files: &mut Files, units: Units) -> Kernel {
     let schedule = files.once(format_args!("self/schedstat")).ok().and_then(text::schedule);
-    let mut folder = Kept::default();
+    let mut folder = KeptFile::default();
     let counts_descriptors = files.size(&mut folder, format_args!("self/fd")).is_ok_and(|size| size > 0)
         && files.is_in_procfs(format_args!("self/fd"));
     let clock = Clock {

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::limits::HOST_PROCESSES_MAX;
 use super::stat::{self, TaskStat};
 
@@ -26,7 +26,7 @@ struct KnownTask {
     inode: u64,
     /// None once it could not be read.
     stat: Option<TaskStat>,
-    file: Kept,
+    file: KeptFile,
     is_member: bool,
 }
 
@@ -66,7 +66,7 @@ impl Table {
         for (pid, known) in &mut self.known {
             known.is_member = is_member(*pid);
             if !known.is_member {
-                known.file = Kept::default();
+                known.file = KeptFile::default();
             }
         }
     }
@@ -98,11 +98,11 @@ impl Table {
 
 impl KnownTask {
     fn new(inode: u64) -> Self {
-        Self { inode, stat: None, file: Kept::default(), is_member: false }
+        Self { inode, stat: None, file: KeptFile::default(), is_member: false }
     }
 
     fn read(&mut self, files: &mut Files, pid: u32) {
-        let mut passing = Kept::default();
+        let mut passing = KeptFile::default();
         let file = if self.is_member { &mut self.file } else { &mut passing };
         let line = files.record(file, format_args!("{pid}/stat"));
         self.stat = line.ok().and_then(stat::task).map(|(_, stat)| stat);

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::files::{Files, Kept};
+use super::files::{Files, KeptFile};
 use super::limits::{Budget, Depth};
 use super::stat::{self, TaskId};
 use super::text::{self, Switches};
@@ -22,7 +22,7 @@ pub(super) struct Clock {
 
 /// Counts of a thread so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Ran {
+pub(super) struct SchedulerCounts {
     /// Nanoseconds on a processor.
     pub(super) run_ns: u64,
     /// Nanoseconds ready to run and waiting for one; `None` where the kernel does not say.
@@ -43,11 +43,11 @@ pub(super) struct Threads {
 struct Thread {
     id: TaskId,
     /// `schedstat` or `stat`.
-    run_file: Kept,
-    status_file: Kept,
-    name_file: Kept,
-    call_file: Kept,
-    ran: Ran,
+    run_file: KeptFile,
+    status_file: KeptFile,
+    name_file: KeptFile,
+    call_file: KeptFile,
+    ran: SchedulerCounts,
     /// How often it had been put on a processor; `None` where that is not known.
     times_run: Option<u64>,
     /// Its switches, and `times_run` before they were read.
@@ -87,7 +87,7 @@ impl Threads {
     }
 
     /// Counts of each so far; with a prefix, of those whose name begins with it now.
-    pub(super) fn ran(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, Ran)> {
+    pub(super) fn ran(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, SchedulerCounts)> {
         let mut has_name = |thread: &mut Thread| {
             let path = format_args!("{pid}/task/{}/comm", thread.id.id);
             let name = files.record(&mut thread.name_file, path);
@@ -136,11 +136,11 @@ impl Thread {
         let (_, stat) = stat::task(at.files.once(format_args!("{}/task/{id}/stat", at.pid)).ok()?)?;
         let mut thread = Self {
             id: stat.id(id),
-            run_file: Kept::default(),
-            status_file: Kept::default(),
-            name_file: Kept::default(),
-            call_file: Kept::default(),
-            ran: Ran { run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns), wait_ns: None },
+            run_file: KeptFile::default(),
+            status_file: KeptFile::default(),
+            name_file: KeptFile::default(),
+            call_file: KeptFile::default(),
+            ran: SchedulerCounts { run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns), wait_ns: None },
             times_run: None,
             switches: None,
         };
@@ -161,7 +161,7 @@ impl Thread {
         let path = format_args!("{}/task/{}/schedstat", at.pid, self.id.id);
         let schedule = at.files.record(&mut self.run_file, path).ok().and_then(text::schedule);
         let Some(schedule) = schedule else { return false };
-        self.ran = Ran { run_ns: schedule.run_ns, wait_ns: Some(schedule.wait_ns) };
+        self.ran = SchedulerCounts { run_ns: schedule.run_ns, wait_ns: Some(schedule.wait_ns) };
         self.times_run = Some(schedule.times_run);
         // A file opened just now may be that of a later thread with the same number.
         was_open || self.is_same(at)
@@ -177,7 +177,7 @@ impl Thread {
         let stat = at.files.record(&mut self.run_file, path).ok().and_then(stat::task).map(|(_, stat)| stat);
         let stat = stat.filter(|stat| stat.id(self.id.id) == self.id);
         let run_ns = stat.map_or(0, |stat| stat.own.ticks().saturating_mul(at.clock.tick_ns));
-        self.ran = Ran { run_ns, wait_ns: None };
+        self.ran = SchedulerCounts { run_ns, wait_ns: None };
         stat.is_some()
     }
 

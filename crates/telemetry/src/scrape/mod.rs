@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::http::{Bounds, Client, NotAUrl, Response, Url};
-use crate::{Kept, Store};
+use crate::{KeptCounts, Store};
 
 /// The most endpoints.
 pub const ENDPOINTS_MAX: usize = 64;
@@ -223,7 +223,7 @@ impl Task {
         // A busy store gets no second call: the next page reports the same, a second later.
         let kept = match self.store.points(page.points).await {
             Ok(Ok(kept)) => kept,
-            Ok(Err(_)) | Err(_) => Kept { over_limit: points, ..Kept::default() },
+            Ok(Err(_)) | Err(_) => KeptCounts { over_limit: points, ..KeptCounts::default() },
         };
         self.note(|stats| {
             stats.pages += 1;

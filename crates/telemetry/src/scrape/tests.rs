@@ -20,7 +20,7 @@ impl Store for PointChannel {
     }
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
         let (tell, receipt) = tokio::sync::oneshot::channel();
-        let _ = tell.send(Ok(Kept { kept: points.len() as u64, ..Kept::default() }));
+        let _ = tell.send(Ok(KeptCounts { kept: points.len() as u64, ..KeptCounts::default() }));
         // The test may have seen enough.
         let _ = self.0.try_send(points);
         receipt

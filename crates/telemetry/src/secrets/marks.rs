@@ -86,7 +86,7 @@ enum Byte {
 
 /// Reasons to search a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Found {
+pub(super) struct SearchReasons {
     /// It may hold a secret in plain form.
     pub(super) is_marked: bool,
     /// It may hold an encoding.
@@ -95,7 +95,7 @@ pub(super) struct Found {
 
 /// Reasons to search a free text.
 #[inline]
-pub(super) fn in_text(text: &str) -> Found {
+pub(super) fn in_text(text: &str) -> SearchReasons {
     let (mut before, mut is_separated, mut is_encoded) = (0, false, false);
     for byte in text.bytes() {
         match BYTES[usize::from(byte)] {
@@ -106,7 +106,7 @@ pub(super) fn in_text(text: &str) -> Found {
         }
         before = byte;
     }
-    Found { is_marked: is_separated && OF_TEXT.is_match(text), is_encoded }
+    SearchReasons { is_marked: is_separated && OF_TEXT.is_match(text), is_encoded }
 }
 
 /// Whether a statement may hold a password that it sets, in SQL or MongoDB.

@@ -2,7 +2,7 @@
 
 use narrows_durable::{Change, ChangeResults, InstanceId};
 
-use super::store::{Found, unknown};
+use super::store::{StorePath, unknown};
 use super::{HubArgument, instance};
 use crate::Outcome;
 use crate::commands::{plural, print};
@@ -40,7 +40,7 @@ impl Sort {
 }
 
 pub(super) fn execute(arguments: &Arguments, sort: Sort) -> Outcome {
-    let found = Found::at(&arguments.hub.hub)?;
+    let found = StorePath::at(&arguments.hub.hub)?;
     check_known(&found, &arguments.ids)?;
     let changes = arguments.ids.iter().map(|id| sort.change(id.clone(), arguments.reason.clone()));
     let applied = found.change(|hub| hub.apply(changes))?;
@@ -49,7 +49,7 @@ pub(super) fn execute(arguments: &Arguments, sort: Sort) -> Outcome {
 }
 
 /// A mistaken name changes nothing at all.
-pub(super) fn check_known(found: &Found, ids: &[InstanceId]) -> Result<(), crate::exit::Failure> {
+pub(super) fn check_known(found: &StorePath, ids: &[InstanceId]) -> Result<(), crate::exit::Failure> {
     let missing = found.read(|reader| {
         for id in ids {
             if reader.get(id)?.is_none() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::list::view_json;
 use super::moment::{nanoseconds, rfc3339};
-use super::store::{Found, unknown};
+use super::store::{StorePath, unknown};
 use super::{HubArgument, instance, table_style};
 use crate::Outcome;
 use crate::commands::{print_json, print_painted};
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
-    let found = Found::at(&arguments.hub.hub)?;
+    let found = StorePath::at(&arguments.hub.hub)?;
     let id = &arguments.id;
     let read = found.read(|reader| Ok((reader.get(id)?, reader.history(id)?)))?;
     let (Some(view), events) = read else { return Err(unknown(&found, id)) };

@@ -7,7 +7,7 @@ use narrows_report::table;
 use serde_json::{Value, json};
 
 use super::moment::{moment, nanoseconds, rfc3339};
-use super::store::{Found, unknown};
+use super::store::{StorePath, unknown};
 use super::{HubArgument, instance, table_style};
 use crate::Outcome;
 use crate::commands::{print_json, print_painted};
@@ -93,7 +93,7 @@ struct Listing {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
-    let found = Found::at(&arguments.hub.hub)?;
+    let found = StorePath::at(&arguments.hub.hub)?;
     let listing = found.read(|reader| match listing(reader, arguments) {
         Err(Error::NotFound(after)) => Ok(Err(after)),
         listing => listing.map(Ok),

@@ -10,7 +10,7 @@ use narrows_report::table;
 use super::change::{check_known, refused};
 use super::list::{Selection, as_table};
 use super::moment::{age, before};
-use super::store::Found;
+use super::store::StorePath;
 use super::{HubArgument, instance, table_style};
 use crate::Outcome;
 use crate::commands::{plural, print};
@@ -58,7 +58,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
         return Err(Failure::new("no orchestrations selected")
             .hint("give identifiers, or a filter such as `--status completed --older-than 7d`"));
     }
-    let found = Found::at(&arguments.hub.hub)?;
+    let found = StorePath::at(&arguments.hub.hub)?;
     check_known(&found, &arguments.ids)?;
     let chosen = chosen(&found, arguments)?;
     if arguments.dry_run {
@@ -73,7 +73,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
 }
 
 /// All instances given by name, so that those that cannot be purged are reported; else those that have ended and pass.
-fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Failure> {
+fn chosen(found: &StorePath, arguments: &Arguments) -> Result<Vec<InstanceView>, Failure> {
     if !arguments.ids.is_empty() {
         return found.read(|reader| {
             let views = arguments.ids.iter().map(|id| reader.get(id));
@@ -95,7 +95,7 @@ fn preview(chosen: &[InstanceView]) -> String {
     format!("{listed}{} would be purged, with their sub-orchestrations\n", plural(chosen.len(), "orchestration"))
 }
 
-fn purge(found: &Found, chosen: Vec<InstanceView>) -> Outcome {
+fn purge(found: &StorePath, chosen: Vec<InstanceView>) -> Outcome {
     if chosen.is_empty() {
         return print("purged nothing: no orchestration matches\n");
     }

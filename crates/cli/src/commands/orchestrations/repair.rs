@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use narrows_durable::{Damage, Error, Findings, HubRepair};
 use narrows_durable_servers::open_shared;
 
-use super::store::{DATABASE, Found};
+use super::store::{DATABASE, StorePath};
 use crate::Outcome;
 use crate::commands::{plural, print};
 use crate::exit::{Exit, Failure, with_causes};
@@ -33,7 +33,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
 }
 
 fn files(folder: &Path, accept_loss: bool) -> Outcome {
-    let failed = |error: &Error| Found::Files(folder.to_owned()).explain(error);
+    let failed = |error: &Error| StorePath::Files(folder.to_owned()).explain(error);
     let repair = HubRepair::open(folder).map_err(|error| failed(&error))?;
     outcome(repair, &folder.display().to_string(), accept_loss, failed)
 }

@@ -18,12 +18,12 @@ const HINTED_MAX: usize = 3;
 
 /// A store that a path means.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum StorePath {
     Files(PathBuf),
     Classic(PathBuf),
 }
 
-impl Found {
+impl StorePath {
     pub(super) fn at(path: &Path) -> Result<Self, Failure> {
         if path.is_file() {
             return Ok(Self::Classic(path.to_owned()));
@@ -105,7 +105,7 @@ impl Found {
 }
 
 /// Reports that there is no such instance, and which ones have similar names.
-pub(super) fn unknown(found: &Found, id: &InstanceId) -> Failure {
+pub(super) fn unknown(found: &StorePath, id: &InstanceId) -> Failure {
     let failure = Failure::new(Error::NotFound(id.clone()));
     let near = found.read(|reader| near(reader, id.as_str())).unwrap_or_default();
     if near.is_empty() {

@@ -24,7 +24,7 @@ pub(super) struct Step<'a> {
 
 /// How the runs ended.
 #[derive(Default)]
-pub(super) struct Ran {
+pub(super) struct RunEndings {
     /// Those that did not come to their end.
     pub(super) failed: Vec<String>,
     pub(super) is_interrupted: bool,
@@ -90,9 +90,9 @@ pub(super) fn distinct(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Makes the runs that are not complete, until `stop` is set. One that fails is reported, and the others go on.
-pub(super) fn run(steps: &[Step<'_>], stop: &AtomicBool) -> Result<Ran, Failure> {
+pub(super) fn run(steps: &[Step<'_>], stop: &AtomicBool) -> Result<RunEndings, Failure> {
     let states: Vec<Option<RunState>> = steps.iter().map(state).collect::<Result<_, Failure>>()?;
-    let mut ran = Ran::default();
+    let mut ran = RunEndings::default();
     for (n, (step, state)) in (1..).zip(steps.iter().zip(states)) {
         let position = format!("run {n} of {}: {}", steps.len(), step.label);
         if state == Some(RunState::Complete) {

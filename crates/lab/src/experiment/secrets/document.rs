@@ -9,7 +9,7 @@ use saphyr_parser::ScalarStyle;
 use super::Secrets;
 use super::credentials::{credentials, is_open, parts};
 use super::keys::is_naming;
-use super::scalar::Found;
+use super::scalar::SecretPart;
 use crate::experiment::document::scalars::{Role, Scalar, Scalars};
 
 /// The scalars of a text, in its order.
@@ -37,8 +37,8 @@ impl<'a> Document<'a> {
         let names = self.names();
         for scalar in self.values() {
             let texts = match scalar.found(&secrets) {
-                Found::Whole => credentials(&scalar.text),
-                Found::Parts(places, _) => parts(&scalar.text, &places),
+                SecretPart::Whole => credentials(&scalar.text),
+                SecretPart::Parts(places, _) => parts(&scalar.text, &places),
             };
             secrets.values.extend(texts.into_iter().filter(|text| !names.contains(text.as_str()) && !is_open(text)));
         }
@@ -75,8 +75,8 @@ impl<'a> Document<'a> {
         let written = &self.source[scalar.place.clone()];
         let is_block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         match scalar.found(secrets) {
-            Found::Whole if scalar.text.is_empty() || is_open(&scalar.text) => Vec::new(),
-            Found::Whole => {
+            SecretPart::Whole if scalar.text.is_empty() || is_open(&scalar.text) => Vec::new(),
+            SecretPart::Whole => {
                 let instead = match scalar.style {
                     ScalarStyle::SingleQuoted => format!("'{REDACTED}'"),
                     ScalarStyle::DoubleQuoted => format!("\"{REDACTED}\""),
@@ -86,8 +86,8 @@ impl<'a> Document<'a> {
                 };
                 vec![(scalar.place.clone(), instead)]
             }
-            Found::Parts(..) if is_block => blanks(written, scalar.place.start).collect(),
-            Found::Parts(mut places, perhaps) => {
+            SecretPart::Parts(..) if is_block => blanks(written, scalar.place.start).collect(),
+            SecretPart::Parts(mut places, perhaps) => {
                 places.extend(perhaps);
                 if places.is_empty() {
                     return Vec::new();

@@ -10,33 +10,33 @@ use crate::experiment::document::scalars::{Role, Scalar};
 use crate::experiment::placeholders::syntax::{self, TrialPiece};
 
 /// Secret part of a value.
-pub(super) enum Found {
+pub(super) enum SecretPart {
     Whole,
     /// At these places of the value's text. Those of the second kind may be something else.
     Parts(Vec<Range<usize>>, Vec<Range<usize>>),
 }
 
 impl Scalar {
-    pub(super) fn found(&self, secrets: &Secrets) -> Found {
+    pub(super) fn found(&self, secrets: &Secrets) -> SecretPart {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         if is_secret_place(&path, |name| secrets.is_parameter(name)) {
-            return Found::Whole;
+            return SecretPart::Whole;
         }
         self.found_in(&self.text)
     }
 
     /// Secret part of a text in this place, whatever its key.
-    fn found_in(&self, text: &str) -> Found {
+    fn found_in(&self, text: &str) -> SecretPart {
         let before = match &self.role {
             Role::Value(before) if !before.is_empty() => before.iter().map(String::as_str),
-            _ => return Found::Parts(find_in_text(text), Vec::new()),
+            _ => return SecretPart::Parts(find_in_text(text), Vec::new()),
         };
         let arguments: Vec<&str> = before.chain([text]).collect();
         match find_in_arguments(&arguments).pop() {
-            Some(Argument::Secret) => Found::Whole,
-            Some(Argument::Parts(places)) => Found::Parts(places, Vec::new()),
-            Some(Argument::Perhaps(place)) => Found::Parts(Vec::new(), vec![place]),
-            None => Found::Parts(Vec::new(), Vec::new()),
+            Some(Argument::Secret) => SecretPart::Whole,
+            Some(Argument::Parts(places)) => SecretPart::Parts(places, Vec::new()),
+            Some(Argument::Perhaps(place)) => SecretPart::Parts(Vec::new(), vec![place]),
+            None => SecretPart::Parts(Vec::new(), Vec::new()),
         }
     }
 
@@ -69,8 +69,8 @@ impl Scalar {
             })
             .collect();
         let is_marked = |at: usize| match self.found_in(&marked) {
-            Found::Whole => true,
-            Found::Parts(places, _) => places.into_iter().any(|place| marked[place].contains(&marker(at))),
+            SecretPart::Whole => true,
+            SecretPart::Parts(places, _) => places.into_iter().any(|place| marked[place].contains(&marker(at))),
         };
         names.iter().enumerate().filter(|(at, _)| is_marked(*at)).map(|(_, name)| (*name).to_owned()).collect()
     }

@@ -33,12 +33,12 @@ struct Reading {
 }
 
 #[derive(Default)]
-struct Kept {
+struct CapturedBytes {
     head: Vec<u8>,
     body: Vec<u8>,
 }
 
-impl Sink for Kept {
+impl Sink for CapturedBytes {
     fn head(&mut self, bytes: &[u8]) {
         self.head.extend_from_slice(bytes);
     }
@@ -49,7 +49,7 @@ impl Sink for Kept {
 }
 
 fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Reading {
-    let mut kept = Kept::default();
+    let mut kept = CapturedBytes::default();
     parser.expect(form);
     let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
     assert!(parser.held_bytes() <= HELD_BYTES_MAX, "{} bytes are held", parser.held_bytes());

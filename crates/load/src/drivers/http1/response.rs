@@ -397,7 +397,7 @@ mod tests {
 
     /// Reads a response that arrives in these pieces, and captures its parts.
     fn seen(pieces: &[&[u8]]) -> Seen {
-        let (mut parser, mut kept) = (ResponseParser::new(), Kept::default());
+        let (mut parser, mut kept) = (ResponseParser::new(), CapturedBytes::default());
         parser.expect(ResponseForm::WithBody);
         let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
         let result = match fed {
@@ -411,12 +411,12 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Kept {
+    struct CapturedBytes {
         head: Vec<u8>,
         body: Vec<u8>,
     }
 
-    impl Sink for Kept {
+    impl Sink for CapturedBytes {
         fn head(&mut self, bytes: &[u8]) {
             self.head.extend_from_slice(bytes);
         }

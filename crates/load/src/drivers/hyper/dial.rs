@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::events::{Events, Flight, Report};
-use super::failure::{Heard, broken_by};
+use super::failure::{Progress, broken_by};
 use super::meter::{Meter, MeteredStream};
 use crate::clock::Clock;
 use crate::drivers::socket;
@@ -127,7 +127,7 @@ impl Dialer {
                 let mut builder = http1::Builder::new();
                 builder.max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
                 let (sender, connection) =
-                    builder.handshake(stream).await.map_err(|error| broken_by(&error, Heard::Nothing))?;
+                    builder.handshake(stream).await.map_err(|error| broken_by(&error, Progress::Nothing))?;
                 let engine = spawn_local(async move { connection.await.is_ok() });
                 (Sender::Http1(sender), engine)
             }
@@ -135,7 +135,7 @@ impl Dialer {
                 let mut builder = http2::Builder::new(Here);
                 builder.max_header_list_size(HEAD_BYTES_MAX as u32);
                 let (sender, connection) =
-                    builder.handshake(stream).await.map_err(|error| broken_by(&error, Heard::Nothing))?;
+                    builder.handshake(stream).await.map_err(|error| broken_by(&error, Progress::Nothing))?;
                 let engine = spawn_local(async move { connection.await.is_ok() });
                 (Sender::Http2(sender), engine)
             }

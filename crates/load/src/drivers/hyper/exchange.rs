@@ -12,7 +12,7 @@ use narrows_model::load::{ErrorKind, Protocol};
 
 use super::dial::{Dialer, Link};
 use super::events::{Flight, Report};
-use super::failure::{Heard, broken_by};
+use super::failure::{Progress, broken_by};
 use super::translate;
 use crate::drivers::transport::{Event, Failure, Order, Repeat, Response, Reuse};
 use crate::recorder::Cause;
@@ -73,7 +73,7 @@ impl Errand {
         Ok(response)
     }
 
-    fn broken(&self, link: &Link, error: &hyper::Error, heard: Heard) -> Failure {
+    fn broken(&self, link: &Link, error: &hyper::Error, heard: Progress) -> Failure {
         let received = link.meter.read();
         if self.dialer.protocol == Protocol::Http2 && link.meter.hears_http1() {
             let cause = Cause::Text("it speaks HTTP/1, expected HTTP/2");
@@ -89,7 +89,7 @@ impl Errand {
         let response = response.map_err(|error| {
             // Over HTTP/2 other frames come too, and a head comes as a whole.
             let is_part = self.dialer.protocol == Protocol::Http1 && link.meter.read() > 0;
-            self.broken(link, &error, if is_part { Heard::Part } else { Heard::Nothing })
+            self.broken(link, &error, if is_part { Progress::Part } else { Progress::Nothing })
         })?;
         // The end of the head, as the library does not report its first byte.
         let first_byte_ns = clock.now_ns();
@@ -106,7 +106,7 @@ impl Errand {
         let mut body = response.into_body();
         let mut body_bytes = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| self.broken(link, &error, Heard::Part))?;
+            let frame = frame.map_err(|error| self.broken(link, &error, Progress::Part))?;
             if let Some(data) = frame.data_ref() {
                 body_bytes += data.len() as u64;
                 if let Some(capture) = &mut self.capture {

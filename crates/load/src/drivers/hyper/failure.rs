@@ -18,16 +18,16 @@ const SAID_CHARS_MAX: usize = 200;
 
 /// How much of a response had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Progress {
     Nothing,
     Part,
 }
 
 /// Meaning of an error.
-pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Failure {
+pub(super) fn broken_by(error: &hyper::Error, heard: Progress) -> Failure {
     let (kind, cause) = meaning(error, heard);
     let repeat = match find::<h2::Error>(error) {
-        _ if heard == Heard::Part => Repeat::Never,
+        _ if heard == Progress::Part => Repeat::Never,
         Some(error) if !error.is_io() && is_turned_away(error) => Repeat::Unprocessed,
         Some(error) if !error.is_io() => Repeat::Never,
         _ if kind == ErrorKind::Reset => Repeat::IfIdempotent,
@@ -46,7 +46,7 @@ fn is_turned_away(error: &h2::Error) -> bool {
         }
 }
 
-fn meaning(error: &hyper::Error, heard: Heard) -> (ErrorKind, Cause) {
+fn meaning(error: &hyper::Error, heard: Progress) -> (ErrorKind, Cause) {
     if let Some(error) = find::<h2::Error>(error) {
         return meaning_of_http2(error, heard);
     }
@@ -62,7 +62,7 @@ fn meaning(error: &hyper::Error, heard: Heard) -> (ErrorKind, Cause) {
     (ErrorKind::Protocol, said("HTTP", error))
 }
 
-fn meaning_of_http2(error: &h2::Error, heard: Heard) -> (ErrorKind, Cause) {
+fn meaning_of_http2(error: &h2::Error, heard: Progress) -> (ErrorKind, Cause) {
     if let Some(error) = error.get_io() {
         return meaning_of_io(error, heard);
     }
@@ -80,7 +80,7 @@ fn meaning_of_http2(error: &h2::Error, heard: Heard) -> (ErrorKind, Cause) {
     }
 }
 
-fn meaning_of_io(error: &io::Error, heard: Heard) -> (ErrorKind, Cause) {
+fn meaning_of_io(error: &io::Error, heard: Progress) -> (ErrorKind, Cause) {
     match tls::rustls_error(error) {
         Some(error @ rustls::Error::AlertReceived(_)) => (ErrorKind::Reset, tls::cause(error)),
         Some(error) => (ErrorKind::Protocol, tls::cause(error)),
@@ -91,10 +91,10 @@ fn meaning_of_io(error: &io::Error, heard: Heard) -> (ErrorKind, Cause) {
     }
 }
 
-fn closed(heard: Heard) -> Cause {
+fn closed(heard: Progress) -> Cause {
     Cause::Text(match heard {
-        Heard::Nothing => "the server closed the connection without a response",
-        Heard::Part => "the server closed the connection during a response",
+        Progress::Nothing => "the server closed the connection without a response",
+        Progress::Part => "the server closed the connection during a response",
     })
 }
 

@@ -11,13 +11,13 @@ use narrows_model::load::{
     RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
 };
 
-pub(crate) struct Ran {
+pub(crate) struct LoadRun {
     pub(crate) outcome: LoadOutcome,
     pub(crate) seconds: Vec<LoadSecond>,
     pub(crate) samples: Vec<Sample>,
 }
 
-impl Ran {
+impl LoadRun {
     /// Successes and failures.
     pub(crate) fn ended(&self) -> (u64, u64) {
         (self.outcome.totals.succeeded, self.outcome.totals.errors.total())
@@ -95,7 +95,7 @@ pub(crate) fn plan(address: SocketAddr, model: LoadModel, steps: Vec<Step>) -> L
 }
 
 /// Runs a plan to its end and checks that every request is accounted for.
-pub(crate) fn run_whole(plan: &LoadPlan) -> Ran {
+pub(crate) fn run_whole(plan: &LoadPlan) -> LoadRun {
     let (out, batches) = sync_channel::<LoadBatch>(1);
     let ran = std::thread::scope(|scope| {
         let reader = scope.spawn(move || batches.into_iter().collect::<Vec<_>>());
@@ -104,7 +104,7 @@ pub(crate) fn run_whole(plan: &LoadPlan) -> Ran {
         let batches = reader.join().unwrap();
         let seconds = batches.iter().flat_map(|batch| batch.seconds.clone()).collect();
         let samples = batches.into_iter().flat_map(|batch| batch.samples).collect();
-        Ran { outcome, seconds, samples }
+        LoadRun { outcome, seconds, samples }
     });
     let sum = |of: fn(&LoadSecond) -> u64| ran.seconds.iter().map(of).sum::<u64>();
     let (succeeded, failed) = ran.ended();

@@ -8,7 +8,7 @@ const TOKEN: &str = "a1b2-c3d4";
 
 #[test]
 fn requests_without_the_token_are_refused_and_counted() {
-    let store = FakeStore::returning(Ok(Kept::default()));
+    let store = FakeStore::returning(Ok(KeptCounts::default()));
     let token = Token::parse(TOKEN).unwrap();
     // All addresses are listened on, and loopback reaches that too.
     let guarded = [("0.0.0.0:0".parse().unwrap(), Some(token)), ("127.0.0.1:0".parse().unwrap(), None)];

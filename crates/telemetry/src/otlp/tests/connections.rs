@@ -28,7 +28,7 @@ fn half_open(receiver: &Receiver, part: &[u8]) -> TcpStream {
 }
 
 fn limited(limits: Limits) -> Receiver {
-    let store = FakeStore::returning(Ok(Kept::default()));
+    let store = FakeStore::returning(Ok(KeptCounts::default()));
     Receiver::start_within(limits, &[("127.0.0.1:0".parse().unwrap(), None)], store, Weights::new()).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn half_open_connections_keep_no_sender_out() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let mut sender = connect(&receiver);
     keeps(&mut sender);
     let half_open: Vec<TcpStream> =
@@ -100,10 +100,10 @@ fn requests_in_progress_are_not_cut_off_for_newcomers() {
     waiting.iter().for_each(|_| has_reached.recv().unwrap());
     let newcomer = request();
     for sender in store.held_back.lock().unwrap().drain(..) {
-        sender.send(Ok(Kept::default())).unwrap();
+        sender.send(Ok(KeptCounts::default())).unwrap();
     }
     assert!(waiting.into_iter().all(|stream| receive(stream).status == 200));
     has_reached.recv().unwrap();
-    store.held_back.lock().unwrap().remove(0).send(Ok(Kept::default())).unwrap();
+    store.held_back.lock().unwrap().remove(0).send(Ok(KeptCounts::default())).unwrap();
     assert_eq!(receive(newcomer).status, 200);
 }

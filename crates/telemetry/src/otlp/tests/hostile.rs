@@ -10,13 +10,13 @@ const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 
 /// The response that a sender gets.
 #[derive(Debug, Clone, Copy)]
-enum Expected {
+enum ExpectedResponse {
     /// The request is refused, by HTTP's and gRPC's code, with these words.
     Refused(u16, &'static str, &'static str),
     /// So many spans are rejected, with these words.
     InPart(i64, &'static str),
 }
-use Expected::{InPart, Refused};
+use ExpectedResponse::{InPart, Refused};
 
 fn edited(edit: impl Fn(&mut otlp::Span)) -> Vec<u8> {
     let mut span = span();
@@ -34,7 +34,7 @@ fn nested(levels: usize) -> AnyValue {
 const YEAR_1_NS: i128 = -62_135_596_800_000_000_000;
 const YEAR_2300_NS: u64 = 10_413_792_000_000_000_000;
 
-fn protobuf_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
+fn protobuf_cases() -> Vec<(&'static str, Vec<u8>, ExpectedResponse)> {
     let malformed = |words| Refused(400, "3", words);
     let whole = traces(3);
     let mut not_utf8 = whole.clone();
@@ -78,7 +78,7 @@ fn in_json(fields: &str) -> Vec<u8> {
     format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{{ids},{fields}}}]}}]}}]}}"#).into_bytes()
 }
 
-fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
+fn json_cases() -> Vec<(&'static str, Vec<u8>, ExpectedResponse)> {
     let malformed = |words| Refused(400, "3", words);
     let whole = in_json(r#""name":"x""#);
     let nested = |levels| format!("{}{}", r#"{"arrayValue":{"values":["#.repeat(levels), "]}}".repeat(levels));
@@ -161,7 +161,7 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
     ]
 }
 
-fn over_http(receiver: &Receiver, headers: &str, body: &[u8], expected: Expected, name: &str) {
+fn over_http(receiver: &Receiver, headers: &str, body: &[u8], expected: ExpectedResponse, name: &str) {
     let response = post(receiver, headers, body);
     let text = String::from_utf8_lossy(&response.body).replace("\\\"", "\"");
     match expected {
@@ -187,7 +187,7 @@ fn goes_on(receiver: &Receiver, name: &str) {
 
 #[test]
 fn protobuf_over_http() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     for (name, body, expected) in protobuf_cases() {
         over_http(&receiver, PROTOBUF, &body, expected, name);
         goes_on(&receiver, name);
@@ -196,7 +196,7 @@ fn protobuf_over_http() {
 
 #[test]
 fn json_over_http() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     for (name, body, expected) in json_cases() {
         over_http(&receiver, JSON, &body, expected, name);
         goes_on(&receiver, name);
@@ -205,7 +205,7 @@ fn json_over_http() {
 
 #[test]
 fn protobuf_over_grpc() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     for (name, body, expected) in protobuf_cases() {
         let response = call(receiver.local_addr(), TRACES, &[], framed(0, &body));
         match expected {
@@ -226,7 +226,7 @@ fn protobuf_over_grpc() {
 
 #[test]
 fn bombs() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let bomb = gzip(&vec![b' '; body::INFLATED_BYTES_MAX + 1]);
     let words = "body inflates to more than 67108864 bytes";
     let json = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
@@ -242,7 +242,7 @@ fn bombs() {
 
 #[test]
 fn what_is_no_http_at_all() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let noise: Vec<u8> = (0..4096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let half = b"POST /v1/traces HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";

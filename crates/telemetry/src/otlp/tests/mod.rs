@@ -21,19 +21,19 @@ use tokio::sync::oneshot;
 
 use super::rpc::Status;
 use super::*;
-use crate::{Kept, Receipt, StoreError};
+use crate::{KeptCounts, Receipt, StoreError};
 
 /// Keeps spans and returns `outcome`; holds its receipts back without one.
 #[derive(Default)]
 struct FakeStore {
     spans: Mutex<Vec<Span>>,
-    outcome: Option<Result<Kept, StoreError>>,
-    held_back: Mutex<Vec<oneshot::Sender<Result<Kept, StoreError>>>>,
+    outcome: Option<Result<KeptCounts, StoreError>>,
+    held_back: Mutex<Vec<oneshot::Sender<Result<KeptCounts, StoreError>>>>,
     reached: Option<mpsc::SyncSender<()>>,
 }
 
 impl FakeStore {
-    fn returning(outcome: Result<Kept, StoreError>) -> Arc<Self> {
+    fn returning(outcome: Result<KeptCounts, StoreError>) -> Arc<Self> {
         Arc::new(Self { outcome: Some(outcome), ..Self::default() })
     }
 

@@ -80,7 +80,7 @@ fn export(receiver: &Receiver, headers: Headers<'_>, body: Vec<u8>) -> GrpcRespo
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped_on_the_port_of_http() {
-    let store = FakeStore::returning(Ok(Kept { kept: 3, ..Kept::default() }));
+    let store = FakeStore::returning(Ok(KeptCounts { kept: 3, ..KeptCounts::default() }));
     let receiver = start(Arc::clone(&store));
     let gzipped: &[(&str, &str)] = &[("grpc-encoding", "gzip")];
     let cases =
@@ -132,14 +132,14 @@ fn what_the_store_says_reaches_the_caller() {
     assert_eq!((response.code(), response.text()), ("13", "the run file cannot be written: 100 %25 full: %C3%A9"));
     assert_eq!(response.field("grpc-status-details-bin"), None);
 
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2, ..Kept::default() })));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts { kept: 1, over_limit: 2, ..KeptCounts::default() })));
     let partial = export(&receiver, &[], framed(0, &traces(3))).decoded().partial_success.unwrap();
     assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }
 
 #[test]
 fn calls_that_are_wrong_are_refused_in_the_words_of_grpc() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let address = receiver.local_addr();
     let unknown = TRACES.replace("Export", "Import");
     let whole = || framed(0, &traces(1));
@@ -201,7 +201,7 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
 
 #[test]
 fn http_2_without_grpc_is_http() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let headers = [("content-type", "application/x-protobuf")];
     let response = call(receiver.local_addr(), "/v1/traces", &headers, traces(1));
     assert_eq!((response.http_status, response.field("grpc-status")), (200, None));

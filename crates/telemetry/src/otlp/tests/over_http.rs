@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped() {
-    let store = FakeStore::returning(Ok(Kept { kept: 3, ..Kept::default() }));
+    let store = FakeStore::returning(Ok(KeptCounts { kept: 3, ..KeptCounts::default() }));
     let receiver = start(Arc::clone(&store));
     for (headers, body) in [(PROTOBUF, traces(3)), (GZIPPED, gzip(&traces(3)))] {
         let response = post(&receiver, headers, &body);
@@ -36,7 +36,7 @@ fn accepted_is_said_only_after_the_receipt() {
     stream.set_nonblocking(true).unwrap();
     assert_eq!(stream.peek(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     stream.set_nonblocking(false).unwrap();
-    store.held_back.lock().unwrap().remove(0).send(Ok(Kept { kept: 1, ..Kept::default() })).unwrap();
+    store.held_back.lock().unwrap().remove(0).send(Ok(KeptCounts { kept: 1, ..KeptCounts::default() })).unwrap();
     assert_eq!(receive(stream).status, 200);
 }
 
@@ -52,7 +52,7 @@ fn what_the_store_says_reaches_the_sender() {
     let response = post(&receiver, PROTOBUF, &traces(1));
     assert_eq!((response.status, response.message().as_str()), (500, "the run file cannot be written: disk full"));
 
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2, ..Kept::default() })));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts { kept: 1, over_limit: 2, ..KeptCounts::default() })));
     let response = post(&receiver, PROTOBUF, &traces(3));
     assert_eq!((response.status, response.partial()), (200, (2, "2 over the storage limit".to_owned())));
     assert_eq!(receiver.stats().refused, 2);
@@ -60,7 +60,7 @@ fn what_the_store_says_reaches_the_sender() {
 
 #[test]
 fn malformed_spans_are_said_and_the_others_kept() {
-    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, ..Kept::default() })));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts { kept: 1, ..KeptCounts::default() })));
     let (rejected, why) = post(&receiver, PROTOBUF, &request_of(vec![otlp::Span::default()])).partial();
     assert_eq!(rejected, 1);
     assert!(why.contains("trace id"), "{why}");
@@ -69,7 +69,7 @@ fn malformed_spans_are_said_and_the_others_kept() {
 
 #[test]
 fn what_is_not_understood_is_refused_with_a_reason() {
-    let receiver = start(FakeStore::returning(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts::default())));
     let bomb = gzip(&vec![0; body::INFLATED_BYTES_MAX + 1]);
     let cases: [(&str, &[u8], u16, &str); 6] = [
         (PROTOBUF, &[0x0a, 0xff], 400, "request: a number is cut short, at or after byte 2"),
@@ -103,7 +103,7 @@ fn requests_in_flight_are_bounded() {
     waiting.iter().for_each(|_| has_reached.recv().unwrap());
     assert_eq!(receive(request()).status, 503);
     for sender in store.held_back.lock().unwrap().drain(..) {
-        sender.send(Ok(Kept::default())).unwrap();
+        sender.send(Ok(KeptCounts::default())).unwrap();
     }
     assert!(waiting.into_iter().all(|stream| receive(stream).status == 200));
 }
@@ -131,7 +131,7 @@ fn a_taken_address_is_an_error_that_names_it() {
 
 #[test]
 fn json_requests_get_json_responses() {
-    let store = FakeStore::returning(Ok(Kept { kept: 1, ..Kept::default() }));
+    let store = FakeStore::returning(Ok(KeptCounts { kept: 1, ..KeptCounts::default() }));
     let receiver = start(Arc::clone(&store));
     let span = r#"{"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","startTimeUnixNano":"1"}"#;
     let request = |span: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#);
@@ -157,7 +157,7 @@ fn json_requests_get_json_responses() {
 #[test]
 fn each_signal_names_what_it_rejected_in_json() {
     let nan = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{"dataPoints":[{"asDouble":"NaN"}]}}]}]}]}"#;
-    let receiver = start(FakeStore::returning(Ok(Kept { over_limit: 1, ..Kept::default() })));
+    let receiver = start(FakeStore::returning(Ok(KeptCounts { over_limit: 1, ..KeptCounts::default() })));
     let response = receive(send(receiver.local_addr(), "POST /v1/metrics", JSON, nan.as_bytes()));
     assert!(String::from_utf8(response.body).unwrap().contains(r#""rejectedDataPoints":"1""#));
     let line = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}"#;
@@ -168,7 +168,8 @@ fn each_signal_names_what_it_rejected_in_json() {
 #[test]
 fn several_addresses_serve_the_same() {
     let any = "127.0.0.1:0".parse().unwrap();
-    let receiver = Receiver::start(&[any, any], FakeStore::returning(Ok(Kept::default())), Weights::new()).unwrap();
+    let receiver =
+        Receiver::start(&[any, any], FakeStore::returning(Ok(KeptCounts::default())), Weights::new()).unwrap();
     let [first, second] = receiver.local_addrs() else { panic!("{:?}", receiver.local_addrs()) };
     assert_ne!(first, second);
     assert_eq!(receiver.local_addr(), *first);

@@ -47,7 +47,7 @@ struct Root {
 
 /// The parts that were read.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DigestBatch {
     pub(super) settled: Vec<Digest>,
     /// The last trace that needs not be read again.
     pub(super) through: i64,
@@ -110,13 +110,14 @@ pub(super) fn read(
     through: i64,
     settled_ns: i64,
     spans_max: u64,
-) -> rusqlite::Result<Found> {
+) -> rusqlite::Result<DigestBatch> {
     let sql = "SELECT t.id, t.trace_id, t.weight, s.shape, s.parent_span_id IS NOT NULL, s.start_ns, s.length_ns \
                FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id \
                WHERE t.id > ?1 AND t.trial = ?2 ORDER BY t.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((through, trial))?;
-    let mut reading = Reading { found: Found { through, ..Found::default() }, settled_ns, young: 0, young_spans: 0 };
+    let mut reading =
+        Reading { found: DigestBatch { through, ..DigestBatch::default() }, settled_ns, young: 0, young_spans: 0 };
     let mut trace: Option<Digest> = None;
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
@@ -144,7 +145,7 @@ pub(super) fn read(
 }
 
 struct Reading {
-    found: Found,
+    found: DigestBatch,
     settled_ns: i64,
     /// Traces in a row that are too young, and their spans.
     young: u32,

@@ -37,7 +37,7 @@ use self::traces::{KnownTrace, Traces};
 use super::counts::Counts;
 use super::intern::Strings;
 use super::trace_choice::hash;
-use crate::Kept;
+use crate::KeptCounts;
 
 /// Spans between two looks at the size of the file.
 const LOOK_EVERY: u64 = 1_000;
@@ -79,12 +79,17 @@ struct OfTrial {
 
 impl Spans {
     /// Writes spans of a trial and counts them. Those that are thinned out are said to be kept: others stand for them.
-    pub(super) fn put(&mut self, context: &mut Context<'_>, trial: i64, spans: &[Span]) -> rusqlite::Result<Kept> {
+    pub(super) fn put(
+        &mut self,
+        context: &mut Context<'_>,
+        trial: i64,
+        spans: &[Span],
+    ) -> rusqlite::Result<KeptCounts> {
         let connection = context.connection;
         self.enter(connection, context.ceiling.bytes, trial)?;
-        let Self { shapes, traces, gone, of_trial: Some(of_trial) } = self else { return Ok(Kept::default()) };
+        let Self { shapes, traces, gone, of_trial: Some(of_trial) } = self else { return Ok(KeptCounts::default()) };
         let mut inserts = Inserts::new(connection);
-        let mut kept = Kept::default();
+        let mut kept = KeptCounts::default();
         for span in spans {
             let fate = of_trial.fate(context, traces, gone, span)?;
             let is_new = of_trial.put_one(context, shapes, &mut inserts, fate, span)?;

@@ -19,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Context;
-use super::digest::{Digest, Found, Shapes, read};
+use super::digest::{Digest, DigestBatch, Shapes, read};
 use super::dropped_traces::DroppedTraces;
 use super::tally::{CountDelta, Tally};
 use super::thinning::ONE_IN_MAX;
@@ -146,7 +146,7 @@ impl Passes {
         Ok(is_end)
     }
 
-    fn take_in(&mut self, found: Found, budget: &mut u64) {
+    fn take_in(&mut self, found: DigestBatch, budget: &mut u64) {
         *budget = budget.saturating_sub(found.spans_read.max(1));
         self.through = self.through.max(found.through);
         self.spans_left += found.spans_passed_by;

@@ -61,28 +61,41 @@ fn ceilings_hold_and_counts_are_exact() {
     let limits = Limits { spans: 5, points: 4, series: 2, logs: 1, samples: 3, ..Limits::default() };
     let (file, recorder) = started(&place.path(), limits);
     let spans = (1..=4).flat_map(|number| trace(number, T0).spans).collect();
-    assert_eq!(wait(recorder.spans(spans)), Ok(Kept { kept: 5, over_limit: 3, ..Kept::default() }));
-    assert_eq!(wait(recorder.spans(trace(9, T0).spans)), Ok(Kept { over_limit: 2, ..Kept::default() }));
+    assert_eq!(wait(recorder.spans(spans)), Ok(KeptCounts { kept: 5, over_limit: 3, ..KeptCounts::default() }));
+    assert_eq!(wait(recorder.spans(trace(9, T0).spans)), Ok(KeptCounts { over_limit: 2, ..KeptCounts::default() }));
     let points = |service: &str, count: i64| -> Vec<(SeriesKey, Point)> {
         (0..count).map(|at| (key(service), Point { time_ns: T0 + at, value: 1.0 })).collect()
     };
     assert_eq!(wait(recorder.points(points("a", 1))), kept(1));
     assert_eq!(wait(recorder.points(points("b", 1))), kept(1));
-    assert_eq!(wait(recorder.points(points("c", 7))), Ok(Kept { over_limit: 7, ..Kept::default() }), "a third series");
-    assert_eq!(wait(recorder.points(points("a", 3))), Ok(Kept { kept: 2, over_limit: 1, ..Kept::default() }));
-    assert_eq!(wait(recorder.logs(vec![line("a"), line("b")])), Ok(Kept { kept: 1, over_limit: 1, ..Kept::default() }));
+    assert_eq!(
+        wait(recorder.points(points("c", 7))),
+        Ok(KeptCounts { over_limit: 7, ..KeptCounts::default() }),
+        "a third series"
+    );
+    assert_eq!(
+        wait(recorder.points(points("a", 3))),
+        Ok(KeptCounts { kept: 2, over_limit: 1, ..KeptCounts::default() })
+    );
+    assert_eq!(
+        wait(recorder.logs(vec![line("a"), line("b")])),
+        Ok(KeptCounts { kept: 1, over_limit: 1, ..KeptCounts::default() })
+    );
     let batch = LoadBatch { seconds: vec![second(0)], samples: (0..5).map(sample).collect() };
-    assert_eq!(recorder.put_load(1, batch).unwrap(), Kept { kept: 3, over_limit: 2, ..Kept::default() });
+    assert_eq!(recorder.put_load(1, batch).unwrap(), KeptCounts { kept: 3, over_limit: 2, ..KeptCounts::default() });
 
     recorder.set_trial(None);
-    assert_eq!(wait(recorder.logs(vec![line("a"), line("b")])), Ok(Kept { over_limit: 2, ..Kept::default() }));
+    assert_eq!(
+        wait(recorder.logs(vec![line("a"), line("b")])),
+        Ok(KeptCounts { over_limit: 2, ..KeptCounts::default() })
+    );
     recorder.put_trial(&trial(2)).unwrap();
     recorder.set_trial(Some(2));
     assert_eq!(wait(recorder.spans(trace(1, T0).spans)), kept(2), "each trial has its own ceiling");
     recorder.set_trial(Some(1));
     assert_eq!(
         wait(recorder.spans(trace(8, T0).spans)),
-        Ok(Kept { over_limit: 2, ..Kept::default() }),
+        Ok(KeptCounts { over_limit: 2, ..KeptCounts::default() }),
         "and keeps its count"
     );
     file.finish(RunState::Interrupted).unwrap();
@@ -167,7 +180,7 @@ fn a_batch_that_is_sent_again_is_kept_once() {
     let place = Place::new();
     let (_file, recorder) = started(&place.path(), Limits::default());
     for repeated in [0, 2] {
-        let expected = Kept { kept: 2, repeated, ..Kept::default() };
+        let expected = KeptCounts { kept: 2, repeated, ..KeptCounts::default() };
         assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Ok(expected));
     }
     assert_eq!(row(&place.path(), "SELECT count(*), (SELECT spans_stored FROM trials) FROM spans"), "2|2");

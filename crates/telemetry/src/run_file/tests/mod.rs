@@ -34,7 +34,7 @@ use rusqlite::types::Value as Cell;
 use serde_json::json;
 
 use super::*;
-use crate::{Kept, Receipt, Store, StoreError};
+use crate::{KeptCounts, Receipt, Store, StoreError};
 
 /// 2026-11-21T12:00:00Z.
 const T0: i64 = 1_795_262_400_000_000_000;
@@ -296,12 +296,12 @@ fn finding(detector: &str) -> (Finding, Wording) {
     (finding, wording)
 }
 
-fn wait(receipt: Receipt) -> std::result::Result<Kept, StoreError> {
+fn wait(receipt: Receipt) -> std::result::Result<KeptCounts, StoreError> {
     receipt.blocking_recv().expect("the writer responds to every call")
 }
 
-fn kept(kept: u64) -> std::result::Result<Kept, StoreError> {
-    Ok(Kept { kept, ..Kept::default() })
+fn kept(kept: u64) -> std::result::Result<KeptCounts, StoreError> {
+    Ok(KeptCounts { kept, ..KeptCounts::default() })
 }
 
 /// A file with one running trial.
@@ -324,7 +324,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
     recorder.put_service(1, &service(0)).unwrap();
     recorder.put_service(1, &service(1)).unwrap();
     let batch = LoadBatch { seconds: seconds.clone(), samples: vec![sample(0), sample(1)] };
-    assert_eq!(recorder.put_load(1, batch).unwrap(), Kept { kept: 2, ..Kept::default() });
+    assert_eq!(recorder.put_load(1, batch).unwrap(), KeptCounts { kept: 2, ..KeptCounts::default() });
     for trace in traces.iter().chain([&trace(3, T0)]) {
         assert_eq!(wait(recorder.spans(trace.spans.clone())), kept(2));
     }

@@ -164,7 +164,7 @@ fn what_is_refused_is_said_before_it_waits() {
     send(&recorder, 0..200);
     assert_eq!(waiting(&place.path()), 200);
     let receipt = recorder.packed(packed(spans(200..300)), vec![]);
-    assert_eq!(wait(receipt), Ok(Kept { kept: 50, over_limit: 50, ..Kept::default() }));
+    assert_eq!(wait(receipt), Ok(KeptCounts { kept: 50, over_limit: 50, ..KeptCounts::default() }));
     file.finish(RunState::Complete).unwrap();
     let counts = "SELECT spans_stored, spans_refused, (SELECT sum(arrived) FROM span_counts) FROM trials";
     assert_eq!(row(&place.path(), counts), "250|50|300");

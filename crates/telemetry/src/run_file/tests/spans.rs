@@ -200,7 +200,7 @@ fn a_file_that_is_full_takes_no_more_spans_and_counts_them() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits { bytes: 1, ..Limits::default() });
     for number in 0..10 {
-        let Kept { kept, over_limit, .. } = wait(recorder.spans(half(number, "gateway"))).unwrap();
+        let KeptCounts { kept, over_limit, .. } = wait(recorder.spans(half(number, "gateway"))).unwrap();
         assert_eq!((kept + over_limit, kept), (5, u64::from(number == 0)), "a look at the size follows the first");
     }
     file.finish(RunState::Complete).unwrap();

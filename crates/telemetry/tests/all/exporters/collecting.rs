@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
-use narrows_telemetry::{Kept, Receipt, Store};
+use narrows_telemetry::{KeptCounts, Receipt, Store};
 use tokio::sync::oneshot;
 
 /// Telemetry that has arrived when the program has ended.
@@ -31,7 +31,7 @@ struct Memory {
 
 fn keep<T>(kept: &Mutex<Vec<T>>, records: Vec<T>) -> Receipt {
     let (tell, receipt) = oneshot::channel();
-    tell.send(Ok(Kept { kept: records.len() as u64, ..Kept::default() })).unwrap();
+    tell.send(Ok(KeptCounts { kept: records.len() as u64, ..KeptCounts::default() })).unwrap();
     kept.lock().unwrap().extend(records);
     receipt
 }
