@@ -21,6 +21,7 @@ use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
 use crate::detectors::generator_limited::{all_failed, is_held_back};
+use crate::detectors::words_of;
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
 use crate::words::InWords;
@@ -35,10 +36,6 @@ const STORY_STEPS_MIN: usize = 3;
 const STORY_STEPS_MAX: usize = 5;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
-/// Conclusion from a load that completed in full.
-const CANNOT_GAIN: &str = "the system completed the whole offered load, so throughput cannot show a gain";
-/// Conclusion from different rates.
-const UNEQUAL: &str = "the rates differ, so only CPU per request can be compared";
 
 /// The conclusion of a run. `findings` holds the findings of each trial, in order.
 pub fn sentence(
@@ -221,12 +218,7 @@ impl<'a> Story<'a> {
             }
         }
         let clause = |(finding, labels): (&Finding, Vec<String>)| {
-            let what = match finding.kind() {
-                FindingKind::OfferedLoadLimited => CANNOT_GAIN.to_owned(),
-                FindingKind::UnequalRates => UNEQUAL.to_owned(),
-                _ => finding.title(),
-            };
-            format!("; in {} {what}", few(&labels))
+            format!("; in {} {}", few(&labels), words_of(&finding.evidence).clause(finding))
         };
         limits.into_iter().map(clause).collect()
     }

@@ -158,7 +158,7 @@ fn mean_change<'a>(
     let trials = (having(before.0), having(after.0));
     let sides = [&trials.0[..], &trials.1[..]];
     let spread = Spread::new(assumed(sides, thresholds), sides, mean_ns);
-    let width = widths((&old, &new), Quantity::Latency, (&trials.0, &trials.1), (spread, mean_ns))?.whole;
+    let width = widths((&old, &new), Quantity::Latency, &trials.0, &trials.1, spread, mean_ns)?.whole;
     change(before.1.mean_ns, after.1.mean_ns, width, 0.0, thresholds.change_min)
 }
 

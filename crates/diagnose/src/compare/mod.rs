@@ -150,8 +150,8 @@ fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Diffe
     let cut = |trials: &Trials<'_>| strata(trials.iter().map(|trial| (*trial, load_blocks(trial))));
     let blocks = (cut(first.0), cut(other.0));
     let trials = (first.0, other.0);
-    let rates = widths((&blocks.0, &blocks.1), Quantity::Rate, trials, (noises.rate, rate))?;
-    let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials, (noises.mean, mean_ns))?;
+    let rates = widths((&blocks.0, &blocks.1), Quantity::Rate, trials.0, trials.1, noises.rate, rate)?;
+    let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials.0, trials.1, noises.mean, mean_ns)?;
     let (old_rate, new_rate) = first.1.rate.zip(other.1.rate)?;
     let (old_ns, new_ns) = first.1.mean_ns.zip(other.1.mean_ns)?;
     let rate = |width: f64| change(old_rate, new_rate, width, noises.floor.rate, noises.change_min);
@@ -182,8 +182,10 @@ pub(crate) struct Widths {
 pub(crate) fn widths(
     blocks: (&[Stratum], &[Stratum]),
     quantity: Quantity,
-    (old, new): (&Trials<'_>, &Trials<'_>),
-    (spread, value): (Spread, impl Fn(&TrialEvidence) -> f64),
+    old: &Trials<'_>,
+    new: &Trials<'_>,
+    spread: Spread,
+    value: impl Fn(&TrialEvidence) -> f64,
 ) -> Option<Widths> {
     let within = half_width(blocks.0, blocks.1, quantity)?;
     Some(match between_repetitions(old, new, value) {

@@ -57,7 +57,7 @@ pub(crate) fn spent(reading: &Reading<'_>) -> TimeUse {
             waits: waits(&tree, &requests, reading.thresholds),
             lost: OrphanSpans::new(&tree),
         };
-        add_requests(&view, (&requests, at), &busiest, (&mut sums, &mut own));
+        add_requests(&view, &requests, at, &busiest, &mut sums, &mut own);
     }
     let threads = own.threads();
     let breakdown =
@@ -79,9 +79,11 @@ fn busiest<'r>(reading: &Reading<'r>) -> HashSet<(&'r str, &'r str)> {
 
 fn add_requests<'r>(
     view: &TraceView<'_>,
-    (requests, at): (&InTrace<'r>, Option<usize>),
+    requests: &InTrace<'r>,
+    at: Option<usize>,
     busiest: &HashSet<(&str, &str)>,
-    (sums, own): (&mut BTreeMap<(&'r str, &'r str), Sum>, &mut OwnTimes<'r>),
+    sums: &mut BTreeMap<(&'r str, &'r str), Sum>,
+    own: &mut OwnTimes<'r>,
 ) {
     for (service, operation, handled) in
         requests.iter().filter(|(service, operation, _)| busiest.contains(&(*service, *operation)))
@@ -91,7 +93,7 @@ fn add_requests<'r>(
         sum.requests += handled.weight();
         let spent = view.spent(entry);
         if let Some(at) = at {
-            own.add(at, (service, handled), &spent, (view.tree, view.names));
+            own.add(at, service, handled, &spent, view.tree, view.names);
         }
         for (category, ns) in spent {
             *sum.spent.entry(category).or_default() += ns * handled.weight();

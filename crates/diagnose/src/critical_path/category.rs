@@ -111,7 +111,7 @@ pub(super) fn categories(tree: &TimedForest<'_>, path: &CriticalPath, names: &Na
     {
         let above = tree.parent(standing.span).and_then(|parent| Some((parent, known.get(&parent)?.clone())));
         let Some((parent, above)) = above else { continue };
-        let category = category(tree, standing.span, (parent, above), service, names);
+        let category = category(tree, standing.span, parent, above, service, names);
         known.insert(standing.span, category);
     }
     known
@@ -120,7 +120,8 @@ pub(super) fn categories(tree: &TimedForest<'_>, path: &CriticalPath, names: &Na
 fn category(
     tree: &TimedForest<'_>,
     at: usize,
-    (parent, above): (usize, TimeCategory),
+    parent: usize,
+    above: TimeCategory,
     service: &str,
     names: &Names,
 ) -> TimeCategory {

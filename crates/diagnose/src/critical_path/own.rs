@@ -43,9 +43,11 @@ impl<'r> OwnTimes<'r> {
     pub(super) fn add(
         &mut self,
         at: usize,
-        (service, handled): (&'r str, &Handled<'_>),
+        service: &'r str,
+        handled: &Handled<'_>,
         spent: &BTreeMap<TimeCategory, f64>,
-        (tree, names): (&TimedForest<'_>, &Names),
+        tree: &TimedForest<'_>,
+        names: &Names,
     ) {
         let shown = self.times.entry((at, service)).or_default();
         for (category, ns) in spent {

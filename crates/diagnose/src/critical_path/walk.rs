@@ -113,7 +113,7 @@ fn go_back(tree: &TimedForest<'_>, interval: &Interval, path: &mut CriticalPath,
                 (beside(interval.place, until_ns - placed.end_ns, instead), placed.end_ns)
             }
             _ => {
-                own_time(tree, interval, (end_ns.max(interval.floor_ns), at_ns), path, work);
+                own_time(tree, interval, end_ns.max(interval.floor_ns), at_ns, path, work);
                 let next_ns = end_before(tree, &children[..position]);
                 waited_for = Some((child, end_ns));
                 at_ns = at_ns.min(end_ns).min(start_ns).max(interval.floor_ns);
@@ -124,7 +124,7 @@ fn go_back(tree: &TimedForest<'_>, interval: &Interval, path: &mut CriticalPath,
         path.standings.push(PathSpan { span: child, place });
         work.intervals.push(Interval { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
     }
-    own_time(tree, interval, (interval.floor_ns, at_ns), path, work);
+    own_time(tree, interval, interval.floor_ns, at_ns, path, work);
 }
 
 /// The latest end among these, of those that can be waited for.
@@ -156,7 +156,8 @@ fn beside(parent: PathPosition, spare_ns: i64, waited_for: usize) -> PathPositio
 fn own_time(
     tree: &TimedForest<'_>,
     interval: &Interval,
-    (start_ns, end_ns): (i64, i64),
+    start_ns: i64,
+    end_ns: i64,
     path: &mut CriticalPath,
     work: &mut Work,
 ) {

@@ -13,6 +13,10 @@ use narrows_model::units;
 pub(crate) trait Words {
     /// The bottleneck or fault, in one line without a full stop.
     fn title(&self, finding: &Finding) -> String;
+    /// The finding as a clause of the closing sentence, after “in VARIANT”.
+    fn clause(&self, finding: &Finding) -> String {
+        self.title(finding)
+    }
     /// Reference of the cost share, such as `of the latency of GET /orders`.
     fn cost_of(&self, finding: &Finding) -> String;
     /// Reasons for the finding.

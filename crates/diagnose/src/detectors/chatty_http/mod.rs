@@ -80,7 +80,7 @@ impl Detector for ChattyHttp {
             let candidates = kinds.into_iter().map(|((host, _), seen)| {
                 let callee_calls = counts.get(&host).copied().unwrap_or(0.0);
                 let named = service_of(reading, seen[0].calls[0].last()).unwrap_or(host);
-                Candidate::new(service, operation, (named, callee_calls), seen, all)
+                Candidate::new(service, operation, named, callee_calls, seen, all)
             });
             findings.extend(candidates.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
         }
@@ -149,7 +149,8 @@ impl<'a> Candidate<'a> {
     fn new(
         service: &'a str,
         operation: &'a str,
-        (host, callee_calls): (String, f64),
+        host: String,
+        callee_calls: f64,
         mut seen: Vec<Sighting<'a>>,
         all: &[Handled<'_>],
     ) -> Self {

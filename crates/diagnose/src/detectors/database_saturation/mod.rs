@@ -96,7 +96,7 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
     Finding {
         cost_share: full.level.min(1.0),
         confidence: if proof.is_some() { Confidence::High } else { Confidence::Medium },
-        ..finding(cpu, (database, interval), sign, &dearest(database, interval))
+        ..finding(cpu, database, interval, sign, &dearest(database, interval))
     }
 }
 
@@ -118,14 +118,15 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         cost_share: 1.0 - 1.0 / grown.factor(),
         confidence: if grown.has_rows() { Confidence::Medium } else { Confidence::Low },
         caveats: caveats.into_iter().flatten().collect(),
-        ..finding(cpu, (database, grown.heavy), sign, &database.longest(grown.worst().shape, grown.heavy))
+        ..finding(cpu, database, grown.heavy, sign, &database.longest(grown.worst().shape, grown.heavy))
     }
 }
 
 /// The parts of a finding that both signs share. `shown` are example queries, the longest first.
 fn finding(
     cpu: &Cpu<'_>,
-    (database, interval): (&Database<'_>, &Interval),
+    database: &Database<'_>,
+    interval: &Interval,
     sign: evidence::SaturationSign,
     shown: &[SentQuery<'_>],
 ) -> Finding {

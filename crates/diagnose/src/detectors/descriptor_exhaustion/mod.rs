@@ -224,6 +224,12 @@ impl<'a> Replica<'a> {
     }
 }
 
+/// Replicas of a service, and those that are short of descriptors.
+struct ReplicaCounts {
+    affected: usize,
+    all: usize,
+}
+
 /// The finding for a service. The replica closest to its limit represents the service.
 fn of_service<'a>(
     detector: &DescriptorExhaustion,
@@ -239,7 +245,7 @@ fn of_service<'a>(
     } else {
         short
     };
-    let counts = (affected.len().max(1), replicas.len());
+    let counts = ReplicaCounts { affected: affected.len().max(1), all: replicas.len() };
     let used = |one: &AffectedReplica<'_>| one.descriptors.open / one.descriptors.limit;
     let worst = affected.into_iter().max_by(|a, b| used(a).total_cmp(&used(b)));
     match (worst, reported) {
@@ -280,7 +286,7 @@ fn only_reported(
 fn finding(
     detector: &DescriptorExhaustion,
     service: &str,
-    (affected_replicas, replicas): (usize, usize),
+    counts: ReplicaCounts,
     worst: AffectedReplica<'_>,
     reported: Option<&ErrorReports<'_>>,
 ) -> Finding {
@@ -288,8 +294,8 @@ fn finding(
     let failures = reported.map(failures).or_else(unexplained);
     let evidence = evidence::DescriptorExhaustion {
         replica: worst.replica.instance.replica,
-        affected_replicas,
-        replicas,
+        affected_replicas: counts.affected,
+        replicas: counts.all,
         interval: worst.interval.label.clone(),
         load: worst.interval.load_level(),
         descriptors: Some(worst.descriptors),

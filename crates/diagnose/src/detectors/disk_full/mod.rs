@@ -59,7 +59,7 @@ impl Detector for DiskFull {
             places.entry((origin.owner, origin.place)).or_default().push(origin);
         }
         let load = Load::of(&traces);
-        let cases = places.into_iter().map(|((owner, place), all)| Case::new(reading, load, (owner, place), all));
+        let cases = places.into_iter().map(|((owner, place), all)| Case::new(reading, load, owner, place, all));
         cases.filter(Case::is_worth_saying).map(|case| case.finding(self)).collect()
     }
 }
@@ -107,12 +107,7 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(
-        reading: &'a Reading<'a>,
-        load: Load,
-        (owner, place): (Owner, &'a str),
-        mut origins: Vec<Origin<'a>>,
-    ) -> Self {
+    fn new(reading: &'a Reading<'a>, load: Load, owner: Owner, place: &'a str, mut origins: Vec<Origin<'a>>) -> Self {
         origins.sort_by_key(|origin| origin.span.start_ns);
         let traces = origins.iter().map(|origin| (origin.trace.id, origin.trace)).collect();
         Self { reading, load, owner, place, origins, traces }

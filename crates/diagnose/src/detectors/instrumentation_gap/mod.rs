@@ -106,6 +106,13 @@ struct Scene<'r, 'a> {
 /// Function for the part of a request that counts, nanoseconds.
 type Part<'p> = &'p dyn Fn(&Request<'_>) -> f64;
 
+/// The requests of one operation.
+struct OfOperation<'a> {
+    service: &'a str,
+    operation: &'a str,
+    requests: &'a [Handled<'a>],
+}
+
 impl<'r, 'a> Scene<'r, 'a> {
     fn new(reading: &'r Reading<'a>) -> Self {
         let (silent, unseen) = (silent_services(reading), unseen_databases(reading));
@@ -135,7 +142,7 @@ impl<'r, 'a> Scene<'r, 'a> {
             let hidden = (!speaks(requests)).then(sign).flatten();
             let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy(service, operation))?;
             let work = self.work(service, (service, None))?;
-            self.gap((service, operation, requests), None, (hint, work), &part)
+            self.gap(OfOperation { service, operation, requests }, None, hint, work, &part)
         });
         longest(gaps)
     }
@@ -163,7 +170,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         let gaps = self.operations().filter_map(|(service, operation, requests)| {
             let sign = if is_silent { GapSign::SilentCallee } else { GapSign::SeparateTraces };
             let work = self.work(callee, (service, Some(operation)))?;
-            self.gap((service, operation, requests), Some(callee), (sign.into(), work), &part)
+            self.gap(OfOperation { service, operation, requests }, Some(callee), sign.into(), work, &part)
         });
         longest(gaps)
     }
@@ -178,11 +185,13 @@ impl<'r, 'a> Scene<'r, 'a> {
     /// grew with the load, only requests under the heaviest load count.
     fn gap(
         &self,
-        (service, operation, requests): (&'a str, &'a str, &'a [Handled<'a>]),
+        of: OfOperation<'a>,
         callee: Option<&'a str>,
-        (hint, work): (Hint<'a>, Work),
+        hint: Hint<'a>,
+        work: Work,
         part: Part<'_>,
     ) -> Option<Gap<'a>> {
+        let OfOperation { service, operation, requests } = of;
         let thresholds = self.reading.thresholds;
         let counted = hint.interval.map_or_else(|| requests.iter().collect(), |interval| under(requests, interval));
         let (time_ns, latency_ns) = (median(&counted, part), median(&counted, &whole));

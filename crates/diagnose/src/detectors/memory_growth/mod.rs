@@ -76,8 +76,10 @@ fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> 
     let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
     let replicas: Vec<Replica<'_>> = instances.map(|instance| Replica::new(reading, instance)).collect();
     let affected: Vec<AffectedReplica<'_>> = replicas.iter().filter_map(Replica::affected).collect();
-    let counts = (affected.len(), replicas.len());
-    let all = affected.into_iter().map(|one| (one.evidence(counts), one.growth.map(|(_, interval)| interval)));
+    let affected_replicas = affected.len();
+    let all = affected
+        .into_iter()
+        .map(|one| (one.evidence(affected_replicas, replicas.len()), one.growth.map(|(_, interval)| interval)));
     let (evidence, interval) = all.max_by(|(a, _), (b, _)| {
         a.kills.cmp(&b.kills).then(a.used_share().total_cmp(&b.used_share())).then(b.replica.cmp(&a.replica))
     })?;
@@ -95,7 +97,7 @@ fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> 
 }
 
 impl AffectedReplica<'_> {
-    fn evidence(&self, (affected_replicas, replicas): (usize, usize)) -> evidence::MemoryGrowth {
+    fn evidence(&self, affected_replicas: usize, replicas: usize) -> evidence::MemoryGrowth {
         let Replica { readings, instance, .. } = self.replica;
         let limit = self.growth.as_ref().and_then(|(growth, interval)| self.replica.limit(growth.end_bytes, interval));
         evidence::MemoryGrowth {

@@ -83,7 +83,7 @@ impl Detector for OfferedLoadLimited {
         let Some((first_at, room)) = finished(first).and_then(room_of) else { return Vec::new() };
         let of = |variant| {
             let (at, its) = finished(variant).and_then(room_of)?;
-            Some((at, of_later(self, (first, variant), least(room, its)?, thresholds)?, variant))
+            Some((at, of_later(self, first, variant, least(room, its)?, thresholds)?, variant))
         };
         let found: Vec<(usize, Finding, &VariantSummary)> = later.iter().filter_map(of).collect();
         let hidden: Vec<&VariantSummary> = found.iter().map(|(_, _, variant)| *variant).collect();
@@ -142,7 +142,8 @@ fn of_first(
 /// differs or nothing else does.
 fn of_later(
     detector: &OfferedLoadLimited,
-    (first, variant): (&VariantSummary, &VariantSummary),
+    first: &VariantSummary,
+    variant: &VariantSummary,
     room: Room,
     thresholds: &Thresholds,
 ) -> Option<Finding> {

@@ -90,6 +90,10 @@ impl Words for OfferedLoadLimited {
         }]
     }
 
+    fn clause(&self, _finding: &Finding) -> String {
+        "the system completed the whole offered load, so throughput cannot show a gain".to_owned()
+    }
+
     fn falsified_by(&self, _finding: &Finding) -> String {
         let same = |first: &str, others: &str| {
             format!("Under more load, {first} and {others} still have the same throughput.")

@@ -74,7 +74,7 @@ impl Detector for PoolWait {
                 let metrics = PoolMetrics::new(reading.trial, service, part);
                 let operations = operations.iter();
                 let candidates = operations.filter_map(|&(operation, all)| {
-                    Candidate::new(reading, (service, &metrics), (operation, all, part), &takings)
+                    Candidate::new(reading, service, &metrics, OfOperation { operation, all, part }, &takings)
                 });
                 candidates.filter(Candidate::is_worth_saying).collect::<Vec<_>>()
             });
@@ -102,6 +102,13 @@ struct Wait<'a> {
     shown: Vec<&'a Span>,
 }
 
+/// The requests of one operation, and the part of the trial in which they are judged.
+struct OfOperation<'a, 'p> {
+    operation: &'a str,
+    all: &'a [Handled<'a>],
+    part: &'p Within,
+}
+
 /// One operation of a service.
 struct Candidate<'a> {
     reading: &'a Reading<'a>,
@@ -116,10 +123,12 @@ struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
-        (service, metrics): (&'a str, &PoolMetrics),
-        (operation, all, part): (&'a str, &'a [Handled<'a>], &Within),
+        service: &'a str,
+        metrics: &PoolMetrics,
+        of: OfOperation<'a, '_>,
         takings: &Takings<'a>,
     ) -> Option<Self> {
+        let OfOperation { operation, all, part } = of;
         let thresholds = &reading.thresholds.pool_wait;
         let crowded = metrics.crowded(thresholds.pool_wait_readings, thresholds.pool_wait_reading_share);
         let is_long = metrics.wait_ns.is_some_and(|wait_ns| wait_ns >= thresholds.pool_wait_ns);

@@ -58,7 +58,7 @@ impl Detector for SerialFanOut {
             let mut kinds: BTreeMap<String, Vec<Sighting<'_>>> = BTreeMap::new();
             let chat = calls_of_chat(all, thresholds);
             for handled in all {
-                for sighting in sightings(handled, (&chat, &routes), thresholds) {
+                for sighting in sightings(handled, &chat, &routes, thresholds) {
                     kinds.entry(sighting.kind.clone()).or_default().push(sighting);
                 }
             }

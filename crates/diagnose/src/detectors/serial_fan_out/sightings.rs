@@ -40,7 +40,8 @@ impl Sighting<'_> {
 /// One sighting per kind of call in a request: the one with the largest saving.
 pub(super) fn sightings<'a>(
     handled: &'a Handled<'a>,
-    (chat, routes): (&HashSet<SpanId>, &Routes<'_>),
+    chat: &HashSet<SpanId>,
+    routes: &Routes<'_>,
     thresholds: &Thresholds,
 ) -> Vec<Sighting<'a>> {
     if handled.calls.len() < thresholds.serial_fan_out.fan_out_calls {

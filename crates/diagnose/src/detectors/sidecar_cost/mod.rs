@@ -59,7 +59,7 @@ impl Detector for SidecarCost {
     fn detect_run(&self, run: &RunEvidence, comparison: &Comparison, thresholds: &Thresholds) -> Vec<(usize, Finding)> {
         let of = |at: usize| {
             let other = counterpart(run, at).filter(|_| !with_sidecars(&run.trials[at]).is_empty())?;
-            let pair = Pair::new(run, comparison, (other, at), thresholds)?;
+            let pair = Pair::new(run, comparison, other, at, thresholds)?;
             pair.is_worth_saying().then(|| (at, pair.finding(self)))
         };
         first_of_variants(run).into_iter().filter_map(of).collect()
@@ -94,7 +94,8 @@ impl<'a> Pair<'a> {
     fn new(
         run: &RunEvidence,
         comparison: &'a Comparison,
-        (without, with): (usize, usize),
+        without: usize,
+        with: usize,
         thresholds: &'a Thresholds,
     ) -> Option<Self> {
         let summary = |at: usize| {

@@ -52,8 +52,7 @@ impl Detector for SlowQuery {
             let (part, all) = lightest(reading, all);
             let shapes: BTreeMap<&str, &Query<'_>> =
                 all.iter().flat_map(|one| &one.request.queries).map(|query| (&*query.shape.text, query)).collect();
-            let candidates =
-                shapes.into_iter().map(|(shape, query)| Candidate::new(reading, part, (shape, query), &all));
+            let candidates = shapes.into_iter().map(|(shape, query)| Candidate::new(reading, part, shape, query, &all));
             let worst = candidates.filter(Candidate::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
             Some(worst.finding(self, service, operation))
         });
@@ -98,7 +97,8 @@ impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         part: Option<&'a Interval>,
-        (shape, query): (&'a str, &'a Query<'a>),
+        shape: &'a str,
+        query: &'a Query<'a>,
         all: &[&'a Handled<'a>],
     ) -> Self {
         let mut requests: Vec<RequestQueries<'a>> =

@@ -68,7 +68,7 @@ impl Detector for Throttling {
             for refused in TargetCalls::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
                 let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
                 let candidate = of_service.find_map(|((_, name), all)| {
-                    Candidate::new(trial, thresholds, (operation, name), refused.clone(), all)
+                    Candidate::new(trial, thresholds, operation, name, refused.clone(), all)
                 });
                 candidates.extend(candidate.filter(Candidate::is_worth_saying));
             }
@@ -127,7 +127,8 @@ impl<'a> Candidate<'a> {
     fn new(
         trial: &'a TrialEvidence,
         thresholds: &'a Thresholds,
-        (evidence, operation): (&OperationEvidence, &str),
+        evidence: &OperationEvidence,
+        operation: &str,
         refused: TargetCalls<'a>,
         all: &'a [Handled<'a>],
     ) -> Option<Self> {

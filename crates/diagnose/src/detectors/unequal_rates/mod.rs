@@ -50,7 +50,7 @@ impl Detector for UnequalRates {
         let trials = first_of_variants(run);
         let of = |at: &usize| {
             let first = compared_with(run, &trials, *at)?;
-            let pair = Pair::new(run, comparison, (first, *at), thresholds)?;
+            let pair = Pair::new(run, comparison, first, *at, thresholds)?;
             pair.is_worth_saying().then(|| (*at, pair.finding(self)))
         };
         trials.iter().filter_map(of).collect()
@@ -87,7 +87,8 @@ impl<'a> Pair<'a> {
     fn new(
         run: &RunEvidence,
         comparison: &'a Comparison,
-        (first, other): (usize, usize),
+        first: usize,
+        other: usize,
         thresholds: &'a Thresholds,
     ) -> Option<Self> {
         let summary = |at: usize| {

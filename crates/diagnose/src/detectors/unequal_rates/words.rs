@@ -50,6 +50,10 @@ impl Words for UnequalRates {
         vec!["Noise: the throughputs are further apart than noise explains.".into()]
     }
 
+    fn clause(&self, _finding: &Finding) -> String {
+        "the rates differ, so only CPU per request can be compared".to_owned()
+    }
+
     fn falsified_by(&self, _finding: &Finding) -> String {
         format!(
             "With one rate for both, {} and {} differ as much in latency and in CPU.",

@@ -80,7 +80,8 @@ fn of_service(detector: &UnevenAssignment, cpu: &Cpu<'_>, service: &str) -> Opti
     let (at, replicas) = known.max_by(|(a, _), (b, _)| cpu.intervals[*a].by_demand(&cpu.intervals[*b]))?;
     let most = group(&replicas, replicas.iter().map(|replica| replica.partitions).max()?)?;
     let fewest = group(&replicas, replicas.iter().map(|replica| replica.partitions).min()?)?;
-    is_felt(cpu, most, fewest).then(|| finding(detector, cpu, (&assigned, service, at), (&replicas, most, fewest)))
+    is_felt(cpu, most, fewest)
+        .then(|| finding(detector, cpu, &Uneven { metric: assigned.metric, service, at, replicas, most, fewest }))
 }
 
 /// Returns `None` unless the partitions and the CPU of every replica are known.
@@ -137,18 +138,26 @@ fn is_felt(cpu: &Cpu<'_>, most: Group, fewest: Group) -> bool {
         && (fewest.partitions == 0 || most.busy * fewest.partitions as f64 <= explained)
 }
 
-fn finding(
-    detector: &UnevenAssignment,
-    cpu: &Cpu<'_>,
-    (assigned, service, at): (&Assignment<'_>, &str, usize),
-    (replicas, most, fewest): (&[Replica], Group, Group),
-) -> Finding {
+/// The replicas of a service with uneven partitions, in one interval.
+struct Uneven<'a> {
+    metric: &'a str,
+    service: &'a str,
+    /// The interval, by its place among all.
+    at: usize,
+    replicas: Vec<Replica>,
+    most: Group,
+    fewest: Group,
+}
+
+fn finding(detector: &UnevenAssignment, cpu: &Cpu<'_>, uneven: &Uneven<'_>) -> Finding {
+    let Uneven { metric, service, at, replicas, most, fewest } = uneven;
+    let (at, most, fewest) = (*at, *most, *fewest);
     let interval = &cpu.intervals[at];
     let partitions: usize = replicas.iter().map(|replica| replica.partitions).sum();
     let of_most = of_group(replicas, most.partitions).map(|replica| replica.limit).next();
     let idle_by_count = 1.0 - partitions as f64 / (replicas.len() * most.partitions).max(1) as f64;
     let evidence = evidence::UnevenAssignment {
-        metric: assigned.metric.to_owned(),
+        metric: (*metric).to_owned(),
         partitions,
         replicas: replicas.len(),
         most,
@@ -162,7 +171,7 @@ fn finding(
     };
     let is_sure = evidence.proof.is_some() && are_apart(replicas, most, fewest);
     Finding {
-        resource: service.into(),
+        resource: (*service).into(),
         cost_share: finite(idle(replicas, most).min(idle_by_count)),
         confidence: if is_sure { Confidence::High } else { Confidence::Medium },
         caveats: caveats(cpu, interval, fewest),
