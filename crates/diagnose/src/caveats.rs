@@ -19,7 +19,7 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::requests::{is_database, query_text};
-use crate::read::silence::{silent_services, unseen_databases};
+use crate::read::silent_services::{silent_services, unseen_databases};
 
 /// Limits of the reading of a trial; may be empty. What a finding of `instrumentation-gap` says is not said again.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<TrialCaveat> {

@@ -8,7 +8,8 @@ use narrows_model::units;
 const NAMED_MAX: usize = 3;
 
 pub(super) fn sentence(check: &Check) -> String {
-    let worse: Vec<String> = each(check).filter(|(_, figure)| figure.grade == Grade::Worse).map(worse).collect();
+    let worse = each(check).filter(|(_, figure)| figure.grade == Grade::Worse);
+    let worse: Vec<String> = worse.map(|(variant, figure)| clause_of(variant, figure)).collect();
     let unclear = each(check).filter(|(_, figure)| figure.grade == Grade::Unclear).count();
     let margin = units::percent(check.margin);
     if worse.is_empty() {
@@ -32,7 +33,8 @@ fn each(check: &Check) -> impl Iterator<Item = (&VariantCheck, &FigureCheck)> {
     check.variants.iter().flat_map(|variant| variant.figures.iter().map(move |figure| (variant, figure)))
 }
 
-fn worse((variant, figure): (&VariantCheck, &FigureCheck)) -> String {
+/// A worse figure as a clause.
+fn clause_of(variant: &VariantCheck, figure: &FigureCheck) -> String {
     let name = match &figure.measure {
         Measure::Load { quantity } => quantity.words().to_owned(),
         Measure::Errors => {

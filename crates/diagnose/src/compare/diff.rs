@@ -18,7 +18,7 @@ use narrows_model::units;
 use crate::compare::between::{Spread, assumed};
 use crate::compare::summaries::operations;
 use crate::compare::{basis, widths};
-use crate::culprit::{self, Ranking};
+use crate::culprit::{self, NamedTrials, Ranking};
 use crate::stats::blocks::{Quantity, Stratum, change, operation_blocks, strata};
 use crate::thresholds::Thresholds;
 
@@ -73,8 +73,9 @@ pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff 
     let trials = (before.done(), after.done());
     let operations = operation_diffs(&trials.0, &trials.1, thresholds);
     let findings = finding_diffs(&before.causes(), &after.causes(), thresholds);
-    let Ranking { requests, services, clocks } =
-        culprit::ranking((before.label, &trials.0), (after.label, &trials.1), thresholds);
+    let sides = [(before.label, &trials.0), (after.label, &trials.1)];
+    let [old, new] = sides.map(|(label, trials)| NamedTrials { label, trials });
+    let Ranking { requests, services, clocks } = culprit::ranking(old, new, thresholds);
     Diff {
         before: before.label.to_owned(),
         after: after.label.to_owned(),

@@ -49,16 +49,21 @@ pub(crate) struct Ranking {
     pub(crate) clocks: Vec<ComparisonCaveat>,
 }
 
-/// Ranks the services of two sides, each with its name.
-pub(crate) fn ranking(
-    (before_label, before): (&str, &[&TrialEvidence]),
-    (after_label, after): (&str, &[&TrialEvidence]),
-    thresholds: &Thresholds,
-) -> Ranking {
+/// The trials of one side and its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedTrials<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) trials: &'a [&'a TrialEvidence],
+}
+
+/// Ranks the services of two sides.
+pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, thresholds: &Thresholds) -> Ranking {
+    let sides = [before.label, after.label];
+    let (before, after) = (before.trials, after.trials);
     let spread = assumed([before, after], thresholds);
     let (old, new) = (Parts::of(before, thresholds), Parts::of(after, thresholds));
-    let sides = [(before_label, &old.skews), (after_label, &new.skews)];
-    let clocks = sides.into_iter().filter_map(|(side, skews)| clocks_apart(side, skews)).collect();
+    let clocks =
+        sides.into_iter().zip([&old.skews, &new.skews]).filter_map(|(side, skews)| clocks_apart(side, skews)).collect();
     let comparison = Comparison::new(old, new, spread);
     let mut services = match &comparison {
         Some(comparison) => changes(comparison, before, after, thresholds),

@@ -2,7 +2,6 @@
 
 pub(crate) mod calls;
 pub(crate) mod cpu;
-pub(crate) mod dark;
 pub(crate) mod databases;
 pub(crate) mod doubles;
 pub(crate) mod error_reports;
@@ -26,13 +25,14 @@ pub(crate) mod runtimes;
 pub(crate) mod seconds;
 pub(crate) mod shapes;
 pub(crate) mod sidecars;
-pub(crate) mod silence;
+pub(crate) mod silent_services;
 pub(crate) mod sql_shape;
 pub(crate) mod stores;
 pub(crate) mod thread_pools;
 pub(crate) mod threads;
 pub(crate) mod time_outside;
 pub(crate) mod trend;
+pub(crate) mod unexplained_time;
 pub(crate) mod worst_replica;
 
 use std::cell::OnceCell;

@@ -16,12 +16,12 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
-use crate::read::dark::{Dark, cpu_ns_per_request, cpu_wait_ns_per_request};
 use crate::read::intervals::Interval;
 use crate::read::machine::is_crowded_out;
 use crate::read::periods::period_of;
 use crate::read::requests::Request;
-use crate::read::silence::{Callers, silent_services, unseen_databases};
+use crate::read::silent_services::{Callers, silent_services, unseen_databases};
+use crate::read::unexplained_time::{UnexplainedTime, cpu_ns_per_request, cpu_wait_ns_per_request};
 use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
 
@@ -96,7 +96,7 @@ struct Gap<'a> {
 
 struct Scene<'r, 'a> {
     reading: &'r Reading<'a>,
-    dark: Dark<'a>,
+    unexplained: UnexplainedTime<'a>,
     callers: Callers<'a>,
     /// Services without spans (`silent`), and databases that no span shows (`unseen`).
     silent: Vec<&'a str>,
@@ -116,7 +116,7 @@ struct OfOperation<'a> {
 impl<'r, 'a> Scene<'r, 'a> {
     fn new(reading: &'r Reading<'a>) -> Self {
         let (silent, unseen) = (silent_services(reading), unseen_databases(reading));
-        Self { reading, dark: Dark::new(reading), callers: Callers::new(reading), silent, unseen }
+        Self { reading, unexplained: UnexplainedTime::new(reading), callers: Callers::new(reading), silent, unseen }
     }
 
     fn operations(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a [Handled<'a>])> {
@@ -137,7 +137,7 @@ impl<'r, 'a> Scene<'r, 'a> {
             let database = || self.unseen.first().map(|unseen| GapSign::Database { service: name(unseen) });
             other.or_else(metric).or_else(database).map(Hint::from)
         };
-        let part = |request: &Request<'_>| self.dark.time_ns(request);
+        let part = |request: &Request<'_>| self.unexplained.time_ns(request);
         let gaps = operations().filter_map(|(_, operation, requests)| {
             let hidden = (!speaks(requests)).then(sign).flatten();
             let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy(service, operation))?;

@@ -19,7 +19,7 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::programs::is_store_program;
-use crate::read::silence::Callers;
+use crate::read::silent_services::Callers;
 use crate::read::threads::mean;
 use crate::read::time_outside::{Front, Outside, front};
 use crate::stats::finite;

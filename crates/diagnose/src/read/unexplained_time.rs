@@ -24,11 +24,11 @@ const WHOLE_SHARE: f64 = 0.90;
 /// The spans within services, by what they lie below: a request, or a span that may stand for the whole of one. A
 /// trace's spans come in order of start, so parents come first.
 #[derive(Debug)]
-pub(crate) struct Dark<'a> {
+pub(crate) struct UnexplainedTime<'a> {
     below: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
 }
 
-impl<'a> Dark<'a> {
+impl<'a> UnexplainedTime<'a> {
     pub(crate) fn new(reading: &Reading<'a>) -> Self {
         let entries = reading.requests.iter().map(|request| ((request.trace.id, request.entry.span_id), Vec::new()));
         let mut below: HashMap<(TraceId, SpanId), Vec<&'a Span>> = entries.collect();
@@ -101,26 +101,26 @@ mod tests {
     use crate::thresholds::Thresholds;
 
     /// Milliseconds of 100 that nothing explains.
-    fn dark_ms(children: Vec<SpanBuilder>) -> f64 {
+    fn unexplained_ms(children: Vec<SpanBuilder>) -> f64 {
         let trial = TrialBuilder::new("a").traces([server("shop", "GET /").at(0.0, 100.0).children(children).trace(1)]);
         Reading::with(&trial.build(), &Thresholds::default(), |reading| {
-            Dark::new(reading).time_ns(&reading.requests[0]) / 1e6
+            UnexplainedTime::new(reading).time_ns(&reading.requests[0]) / 1e6
         })
     }
 
     #[test]
     fn calls_queries_and_parts_explain_their_time() {
-        assert_eq!(dark_ms(vec![]), 100.0);
-        assert_eq!(dark_ms(vec![client("GET").at(10.0, 30.0), query("SELECT 1").at(50.0, 20.0)]), 50.0);
-        assert_eq!(dark_ms(vec![internal("render").at(0.0, 40.0)]), 60.0);
-        assert_eq!(dark_ms(vec![database("pool.acquire").at(0.0, 70.0)]), 30.0);
+        assert_eq!(unexplained_ms(vec![]), 100.0);
+        assert_eq!(unexplained_ms(vec![client("GET").at(10.0, 30.0), query("SELECT 1").at(50.0, 20.0)]), 50.0);
+        assert_eq!(unexplained_ms(vec![internal("render").at(0.0, 40.0)]), 60.0);
+        assert_eq!(unexplained_ms(vec![database("pool.acquire").at(0.0, 70.0)]), 30.0);
     }
 
     #[test]
     fn a_span_for_the_whole_explains_only_what_lies_below_it() {
         let handler = internal("OrderController.show").at(1.0, 98.0);
-        assert_eq!(dark_ms(vec![handler.clone()]), 100.0);
-        assert_eq!(dark_ms(vec![handler.clone().child(query("SELECT 1").at(10.0, 30.0))]), 70.0);
-        assert_eq!(dark_ms(vec![handler.child(internal("render").at(10.0, 30.0))]), 70.0);
+        assert_eq!(unexplained_ms(vec![handler.clone()]), 100.0);
+        assert_eq!(unexplained_ms(vec![handler.clone().child(query("SELECT 1").at(10.0, 30.0))]), 70.0);
+        assert_eq!(unexplained_ms(vec![handler.child(internal("render").at(10.0, 30.0))]), 70.0);
     }
 }
