@@ -1,4 +1,5 @@
-//! Caveats on the trials, each once with all the trials it holds for.
+//! Caveats on the trials, each once with all the trials it holds for. Faults that the experiment specifies have a section of
+//! their own.
 //!
 //! If all repetitions of a variant have a caveat, only the variant is named. Caveats are neither judged nor shortened, but of
 //! several that are alike except for their numbers, the first is shown for all of them.
@@ -28,7 +29,8 @@ impl Caveat {
 pub(crate) fn caveats(outcome: &Outcome) -> Vec<Caveat> {
     let trials: Vec<&Trial> = outcome.evidence.trials.iter().map(|evidence| &evidence.trial).collect();
     let mut firsts: Vec<&TrialCaveat> = Vec::new();
-    for caveat in trials.iter().flat_map(|trial| &trial.caveats) {
+    let is_fault = |caveat: &TrialCaveat| matches!(caveat, TrialCaveat::Fault { .. });
+    for caveat in trials.iter().flat_map(|trial| &trial.caveats).filter(|caveat| !is_fault(caveat)) {
         if !firsts.iter().any(|first| first.is_alike(caveat)) {
             firsts.push(caveat);
         }

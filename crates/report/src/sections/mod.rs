@@ -5,6 +5,7 @@
 
 mod background;
 mod caveats;
+mod faults;
 mod findings;
 mod head;
 mod limits;
@@ -45,7 +46,7 @@ enum Chapter {
 /// Builds a section; without blocks if the outcome has nothing for it.
 type Build = fn(&Context<'_>) -> Section;
 
-const SECTIONS: [(Chapter, Build); 19] = [
+const SECTIONS: [(Chapter, Build); 20] = [
     (Chapter::Figures, warnings::section),
     (Chapter::Figures, steps::section),
     (Chapter::Figures, panels::overview),
@@ -54,6 +55,7 @@ const SECTIONS: [(Chapter, Build); 19] = [
     (Chapter::Figures, limits::section),
     (Chapter::Figures, reasons::section),
     (Chapter::Figures, objectives::section),
+    (Chapter::Figures, faults::section),
     (Chapter::Conclusions, published::section),
     (Chapter::Conclusions, predicted::section),
     (Chapter::Conclusions, findings::section),
