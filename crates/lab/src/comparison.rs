@@ -15,8 +15,8 @@ use narrows_model::load::LoadPlan;
 use narrows_model::proof::Proof;
 use narrows_model::run::Trial;
 use narrows_telemetry::run_file::{Reader, Recorder};
-use serde::{Deserialize, Serialize};
 
+use crate::comparison_plan::{ComparisonPlan, PLAN};
 use crate::experiment::{BoundCommand, Experiment};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Options, Order, RunEnd, run_with};
@@ -25,8 +25,6 @@ use crate::{Error, environment, plan};
 
 /// The name under which a run file keeps the verdict.
 pub const CONCLUSION: &str = "proof";
-/// The name under which it keeps the plan.
-const PLAN: &str = "comparison_plan";
 
 /// Subject and rules of a comparison.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ pub fn compare(
     };
     let mut comparing = ComparisonWork {
         rules: Rules::new(wanted.pairs),
-        plan: KeptPlan { before, after, planned: wanted.pairs, seed },
+        plan: ComparisonPlan { before, after, planned: wanted.pairs, seed },
         question: wanted.question,
         old: Vec::new(),
         new: Vec::new(),
@@ -98,47 +96,10 @@ pub fn compare(
     Ok(ComparisonEnd { ended, proof: comparing.proof })
 }
 
-/// The plan of a comparison, as a run file keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptPlan {
-    pub(crate) before: String,
-    pub(crate) after: String,
-    /// Pairs at most.
-    pub(crate) planned: u32,
-    pub(crate) seed: u64,
-}
-
-/// The plan that a run file keeps; none of a run that is no comparison.
-pub(crate) fn kept_plan(path: &Path) -> Result<Option<KeptPlan>, Error> {
-    if narrows_telemetry::exchange::is_evidence(path) {
-        return Ok(None);
-    }
-    Ok(plan_in(&Reader::open(path)?)?)
-}
-
-fn plan_in(reader: &Reader) -> Result<Option<KeptPlan>, narrows_telemetry::run_file::Error> {
-    const PAIRS: std::ops::RangeInclusive<u32> = 2..=narrows_model::proof::REPEATS_MAX;
-    let kept = reader.conclusion(PLAN)?;
-    Ok(kept.and_then(|plan| serde_json::from_value(plan).ok()).filter(|plan: &KeptPlan| PAIRS.contains(&plan.planned)))
-}
-
-/// A comparison's file holds the trials that were made only, and what was looked at decides how it may go on.
-pub(crate) fn refuse_to_resume(reader: &Reader, path: &Path) -> Result<(), Error> {
-    match plan_in(reader)? {
-        Some(plan) => Err(Error::Resume(format!(
-            "{} is a comparison; `narrows compare {0}:{} {0}:{}` shows what it measured",
-            path.display(),
-            plan.before,
-            plan.after
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// The work of every trial of a comparison.
 struct ComparisonWork {
     rules: Rules,
-    plan: KeptPlan,
+    plan: ComparisonPlan,
     question: Question,
     old: Vec<Measured>,
     new: Vec<Measured>,

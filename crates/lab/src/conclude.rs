@@ -20,8 +20,9 @@ use narrows_predict::{Order, score_run};
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
+use crate::comparison_plan::ComparisonPlan;
 use crate::experiment::RecordedExperiment;
-use crate::{Error, comparison, judgement};
+use crate::{Error, comparison_plan, judgement};
 
 /// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,9 +130,9 @@ pub fn diff(before: RunPart<'_>, after: RunPart<'_>) -> Result<Diff, Error> {
 pub fn compare(before: RunPart<'_>, after: RunPart<'_>, question: Question) -> Result<Proof, Error> {
     let (old, new) = (of_one_variant(before)?, of_one_variant(after)?);
     let is_one_run = old.run.id == new.run.id;
-    let comparison = if is_one_run { comparison::kept_plan(before.path)? } else { None };
+    let comparison = if is_one_run { comparison_plan::kept_plan(before.path)? } else { None };
     let names = |evidence: &RunEvidence| evidence.trials.first().map(|trial| trial.trial.variant.clone());
-    let is_meant = |plan: &&comparison::KeptPlan| {
+    let is_meant = |plan: &&ComparisonPlan| {
         let pair = [names(&old), names(&new)];
         pair.iter().flatten().all(|name| *name == plan.before || *name == plan.after)
     };

@@ -9,6 +9,7 @@ pub mod attach;
 pub mod capacity;
 mod cgroup;
 pub mod comparison;
+mod comparison_plan;
 mod components;
 pub mod conclude;
 mod counting;

@@ -19,7 +19,7 @@ use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
 use crate::trial::{Bench, Faults, Next, PlannedLoad, Roots, Work};
-use crate::{Error, comparison, conclude, environment, fallback_rates, plan};
+use crate::{Error, comparison_plan, conclude, environment, fallback_rates, plan};
 
 pub use crate::plan::Order;
 
@@ -127,7 +127,7 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             // Looked at before the file is taken over: a refusal leaves it as it was.
             let reader = Reader::open(&options.path)?;
             let kept = reader.run()?.experiment_source;
-            comparison::refuse_to_resume(&reader, &options.path)?;
+            comparison_plan::refuse_to_resume(&reader, &options.path)?;
             drop(reader);
             is_same_experiment(&kept, options.experiment, &options.path)?;
             let (file, run, trials) = RunFile::resume(&options.path)?;
