@@ -55,7 +55,7 @@ pub struct ServiceThreads {
     /// The service.
     pub service: String,
     /// Requests in its own time at any moment, a mean: rate × own time (Little's law). Of a service without spans, the
-    /// calls to it that are under way. None when neither is known.
+    /// calls to it that are under way. `None` if neither is known.
     pub requests: Option<f64>,
     /// Those requests by what they do, in the order of [`OwnTime`]; empty when their number is not known.
     pub own: Vec<OwnPart>,

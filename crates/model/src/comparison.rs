@@ -82,7 +82,7 @@ pub struct VariantSummary {
     pub against_first: Option<Difference>,
 }
 
-/// What one service used while the load counted, all replicas together; medians over repetitions, maxima over all.
+/// Resources that one service used while the load counted, all replicas together; medians over repetitions, maxima over all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServiceSummary {
     /// The service.

@@ -72,7 +72,7 @@ pub struct ServiceDiff {
     /// per request, nanoseconds.
     pub change_ns: f64,
     /// `change_ns` ÷ the change of the requests' mean latency: above 1 or below 0 where services change it in opposite
-    /// directions. None where the requests as a whole became neither notably slower nor faster.
+    /// directions. `None` if the requests as a whole became neither notably slower nor faster.
     pub share: Option<f64>,
     /// `change_ns` ÷ the mean latency of the requests on the slower side, -1 to 1.
     pub latency_share: f64,

@@ -362,7 +362,7 @@ impl TrialEvidence {
         Usage::from_values(at.into_values().collect())
     }
 
-    /// The replica that is called at a port: not a sidecar where it stands in for one. None when no replica of the trial
+    /// The replica that is called at a port: not a sidecar where it stands in for one. `None` if no replica of the trial
     /// listens there.
     pub fn reached_at(&self, port: Option<u16>) -> Option<&ServiceInstance> {
         let port = port?;

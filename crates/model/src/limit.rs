@@ -199,7 +199,7 @@ pub struct WaitingPlace {
     pub share: Option<f64>,
     /// CPU of the service, cores; `None` if it is not a service of the trial or was not sampled.
     pub cores: Option<f64>,
-    /// What most of the requests there wait for, and how many requests are there; `None` if its threads were not sampled
+    /// Wait of most of the requests there, and the number of requests there; `None` if its threads were not sampled
     /// or did not show it.
     pub waits: Option<(OwnPart, f64)>,
 }
@@ -214,7 +214,7 @@ pub enum Ask {
     OneUser {
         /// The load.
         at: LoadPoint,
-        /// What the requests that took most time wait for most, if that is a notable part of it.
+        /// Longest wait of the requests that took most time, if that is a notable part of it.
         wait: Option<TimePart>,
     },
 }

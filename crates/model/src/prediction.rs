@@ -99,7 +99,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What a trial measured, or a model of it computes.
+/// Figures of a trial, measured or computed by a model of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Successful responses per second.
@@ -317,7 +317,7 @@ pub enum Assumption {
         /// Its cores.
         cores: u32,
     },
-    /// What is not explained by a queue takes as long under every load.
+    /// Time outside of queues is the same under every load.
     RestIsDelay {
         /// How long, nanoseconds.
         delay_ns: f64,

@@ -57,7 +57,7 @@ pub struct PublishedFigure {
     /// the experiment, or a few words; see [`chosen`].
     #[serde(default)]
     pub fitted: Vec<(String, String)>,
-    /// What a reader must know to compare, such as why the measured value differs; may be empty.
+    /// Notes that a comparison needs, such as why the measured value differs; may be empty.
     pub remark: String,
 }
 

@@ -168,7 +168,7 @@ pub struct Environment {
     pub memory_bytes: u64,
 }
 
-/// What ends the name of the service that a service's sidecars are recorded under. Experiments cannot name a service so.
+/// End of the name of the service that a service's sidecars are recorded under. Experiments cannot name a service so.
 const SIDECAR: &str = ".sidecar";
 
 /// The name that the sidecars of a service are recorded under.

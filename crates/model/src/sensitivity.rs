@@ -1,4 +1,4 @@
-//! What the figures and bottlenecks of experiments do when their parameters are a little lower or higher.
+//! Figures and bottlenecks of experiments whose parameters are a little lower or higher.
 //!
 //! Recorded as far as conclusions are drawn from it, so that a table of dozens of runs can be made again from one small file.
 
@@ -31,7 +31,7 @@ pub struct Examined {
     pub as_is: Vec<Point>,
     /// The parameters that were scaled.
     pub parameters: Vec<ScaledParameter>,
-    /// What else was chosen for the experiment, and why it was not scaled.
+    /// Other choices of the experiment, and why they were not scaled.
     pub left_out: Vec<LeftOut>,
 }
 

@@ -13,7 +13,7 @@ macro_rules! span_facts {
         amounts { $($(#[$amount_doc:meta])* $amount:ident,)* }
     ) => {
         /// Meaning of a span's attributes, in the names of OpenTelemetry's stable semantic conventions.
-        /// A field is none when no generation's attribute for it was there.
+        /// A field is `None` if no generation's attribute for it was there.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
         pub struct SpanFacts {
             $($(#[$text_doc])* pub $text: Option<String>,)*

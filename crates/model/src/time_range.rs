@@ -39,7 +39,7 @@ impl TimeRange {
         self.from.map_or(i64::MIN, instant)..self.until.map_or(i64::MAX, instant)
     }
 
-    /// What of windows lies in the range. Windows keep their positions.
+    /// Parts of windows that lie in the range. Windows keep their positions.
     pub fn cut(&self, windows: Vec<Window>, started_ns: i64) -> Vec<Window> {
         let within = self.of_trial(started_ns);
         let cut = windows.into_iter().map(|window| Window {

@@ -18,7 +18,7 @@ const BEFORE: usize = 5;
 /// The share of the successes before that a second needs to be well.
 const WELL: f64 = 0.9;
 
-/// What came of it.
+/// Recovery of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
     /// Successes per second before; `None` if no whole second came before.
@@ -119,7 +119,7 @@ fn recovered_at(after: &[(i64, Counted)], before: Before) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What came of something half a second into the fourth second of a load with these successes and failed
+    /// Recovery from a fault half a second into the fourth second of a load with these successes and failed
     /// connections: how it ended, after how many milliseconds, how many failed and ended, and silent seconds.
     fn came(counts: &[(u64, u64)]) -> (RecoveryEnd, i64, u64, u64, usize) {
         let mut rows = Vec::new();

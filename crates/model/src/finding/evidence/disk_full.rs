@@ -48,7 +48,7 @@ pub enum Owner {
 pub struct Report {
     /// The code, the type of error or the words, such as `ENOSPC` or `53100`.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     pub cause: DiskCause,
     /// Sampled operations that failed with it.
     pub operations: usize,

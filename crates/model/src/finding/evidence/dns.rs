@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Dns {
     /// Sign of it.
     pub sign: DnsSign,
-    /// The names that are looked up, the most frequent first, a few; none when they are not recorded.
+    /// The names that are looked up, the most frequent first, a few; empty if they are not recorded.
     pub names: Vec<String>,
     /// Look-ups per request, mean.
     pub per_request: f64,

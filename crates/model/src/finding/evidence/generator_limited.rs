@@ -7,7 +7,7 @@ use crate::run::Verdict;
 /// Signs against the load generator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GeneratorLimited {
-    /// What was seen.
+    /// The sign of it.
     pub signs: Vec<Sign>,
     /// Whether virtual users ran out while the generator had CPU to spare, so that more of them are what it needs.
     pub needs_users: bool,

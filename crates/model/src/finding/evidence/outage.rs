@@ -29,7 +29,7 @@ pub struct Spell {
     pub start_ns: i64,
     /// When it was up again; `None` if it stayed down.
     pub end_ns: Option<i64>,
-    /// What came of it.
+    /// Recovery of the load.
     pub recovery: Recovery,
 }
 

@@ -8,7 +8,7 @@ use crate::comparison::SidecarSummary;
 /// Cost of the sidecars of a trial or of a variant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SidecarCost {
-    /// What they came to.
+    /// Their cost.
     pub sidecars: SidecarSummary,
     /// The time of one hop without the time behind it, median, nanoseconds; `None` if sidecars send no spans.
     pub hop_ns: Option<f64>,
