@@ -24,7 +24,7 @@ use crate::detectors::generator_limited::{all_failed, is_held_back};
 use crate::detectors::words_of;
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
-use crate::words::InWords;
+use crate::words::{InWords, limit_headline, limit_reason};
 
 /// From this ratio on a change is reported as a factor.
 const FACTOR_FROM: f64 = 3.0;
@@ -172,8 +172,11 @@ impl<'a> Story<'a> {
         let is_none = self.finished().all(|(_, findings)| findings.is_empty());
         let begin = if is_none { "no finding" } else { "no bottleneck was found" };
         let of_trials = self.verdicts().into_iter().map(|(labels, limits)| match limits[..] {
-            [only] => format!("; {} is {}: {}", few(&labels), only.headline, only.reason),
-            _ => format!("; {} are {}", few(&labels), limits[0].headline),
+            [only] => {
+                let (headline, reason) = (limit_headline(&only.verdict), limit_reason(&only.verdict));
+                format!("; {} is {headline}: {reason}", few(&labels))
+            }
+            _ => format!("; {} are {}", few(&labels), limit_headline(&limits[0].verdict)),
         });
         std::iter::once(begin.to_owned()).chain(of_trials).collect()
     }
@@ -184,7 +187,8 @@ impl<'a> Story<'a> {
         let trials = self.evidence.trials.iter().zip(self.limits);
         for (trial, limit) in trials.filter(|(trial, _)| trial.trial.state == TrialState::Done) {
             let label = trial.trial.label();
-            match verdicts.iter_mut().find(|(_, known)| known[0].headline == limit.headline) {
+            let headline = limit_headline(&limit.verdict);
+            match verdicts.iter_mut().find(|(_, known)| limit_headline(&known[0].verdict) == headline) {
                 Some((labels, known)) => {
                     labels.push(label);
                     known.push(limit);

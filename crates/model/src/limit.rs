@@ -18,12 +18,6 @@ pub struct Limit {
     pub knee: Option<usize>,
     /// The conclusion.
     pub verdict: LimitVerdict,
-    /// The conclusion in words, to follow "is": `below its limit`.
-    pub headline: String,
-    /// Why it is concluded, a clause without a full stop; empty where the finding says all.
-    pub reason: String,
-    /// Advice, in the imperative and without a full stop; empty when nothing is to be done.
-    pub advice: String,
 }
 
 /// Figures of one level of a load.

@@ -1,11 +1,10 @@
 //! The bottleneck of each variant in one line, for readers who see many variants at a glance.
 
-use narrows_diagnose::words::InWords;
+use narrows_diagnose::words::{InWords, limit_name, limit_text};
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::Role;
 
 use crate::recurring::{self, VariantFindings};
-use crate::sections::limit_sentence;
 
 /// The bottleneck of a variant.
 pub(crate) struct Bottleneck<'a> {
@@ -38,8 +37,8 @@ fn of<'a>(variant: &VariantFindings<'a>, outcome: &Outcome) -> Bottleneck<'a> {
 fn of_limit<'a>(variant: &'a str, outcome: &Outcome) -> Bottleneck<'a> {
     let trials = outcome.evidence.trials.iter().zip(&outcome.limits);
     let limit = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant).map(|(_, limit)| limit);
-    let name = limit.map_or("", |limit| limit.headline.trim_start_matches("limited by ")).to_owned();
-    Bottleneck { variant, what: limit.map_or(String::new(), limit_sentence), name }
+    let name = limit.map_or_else(String::new, |limit| limit_name(&limit.verdict));
+    Bottleneck { variant, what: limit.map_or_else(String::new, |limit| limit_text(&limit.verdict)), name }
 }
 
 #[cfg(test)]

@@ -17,13 +17,14 @@ use narrows_model::comparison::{
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::Counts;
 use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::finding::evidence::cpu::LoadPoint;
 use narrows_model::finding::evidence::cpu_saturation::CpuSaturation;
 use narrows_model::finding::evidence::database_saturation::{DatabaseSaturation, SaturationSign, SlowedQueries};
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::evidence::n_plus_one::{NPlusOne, Statement};
 use narrows_model::finding::{Confidence, Exemplar, Finding, FindingKind, Mechanism, Period, Relation, Role};
 use narrows_model::histogram::Histogram;
-use narrows_model::limit::{LevelSummary, Limit, LimitVerdict, MachineCpu, ServiceCpu, Unclear};
+use narrows_model::limit::{LevelSummary, Limit, LimitSign, LimitVerdict, MachineCpu, ServiceCpu, WaitingPlace};
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::prediction::{
     self, ChangeKind, Estimate, Figures, Forecast, Measured, Prediction, RuleFigures, Scored,
@@ -284,24 +285,17 @@ pub(crate) fn stepped_outcome() -> Outcome {
         machine: Some(MachineCpu { all: 2.0, services: cores, narrows: 0.2, others: 0.3, stolen: 0.0 }),
     };
     let levels = vec![level(1, 176.0, 5.7, 0.1), level(4, 177.0, 22.6, 0.1), level(16, 176.0, 91.0, 0.11)];
-    let unknown = || LimitVerdict::CannotTell { because: Unclear::NotSteady };
-    let limit = |levels, headline: &str, reason: &str, advice: &str| Limit {
-        levels,
-        knee: Some(0),
-        verdict: unknown(),
-        headline: headline.to_owned(),
-        reason: reason.to_owned(),
-        advice: advice.to_owned(),
-    };
-    let lock = limit(
-        levels,
-        "limited by something at orders that is not CPU",
-        "176/s with 1 user and with 16 users, so it handles one request at a time; it uses 0.11 cores",
-        "look for a lock",
-    );
+    let limit = |levels, verdict| Limit { levels, knee: Some(0), verdict };
+    let point = |users, rate, request_ns| LoadPoint { level: LoadLevel { users, arrivals: None }, rate, request_ns };
+    let (lighter, heavier) = (point(1, 176.0, 5.7e6), point(16, 176.0, 91e6));
+    let place = WaitingPlace { name: "orders".to_owned(), category: None, share: None, cores: Some(0.11), waits: None };
+    let sign = LimitSign::FlatThroughput { lighter, heavier };
+    let lock = limit(levels, LimitVerdict::NotCpu { sign, place: Some(place) });
     let levels = vec![level(8, 1020.0, 7.8, 0.98)];
-    let reason = "98 % of it is in use (services 49 %, Narrows 10 %)";
-    let cpu = limit(levels, "limited by the CPU of orders", reason, "");
+    let machine = MachineCpu { all: 2.0, services: 0.98, narrows: 0.2, others: 0.0, stolen: 0.0 };
+    let service = Some("orders".to_owned());
+    let cpu =
+        limit(levels, LimitVerdict::Cpu { service, mostly: None, share: 0.98, waiting: None, machine: Some(machine) });
     Outcome { limits: vec![lock, cpu], ..outcome() }
 }
 

@@ -10,7 +10,7 @@
 //! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
 //! predicted and measured.
 
-use narrows_diagnose::words::{InWords, comparison_caveat, trial_caveat};
+use narrows_diagnose::words::{InWords, comparison_caveat, limit_advice, limit_headline, limit_reason, trial_caveat};
 use narrows_model::baseline::Check;
 use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
@@ -18,6 +18,7 @@ use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::finding::Finding;
 use narrows_model::histogram::Histogram;
+use narrows_model::limit::Limit;
 use narrows_model::load::ReportedLoad;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use narrows_model::prediction::{Predictions, ScoreCard, Scored};
@@ -133,11 +134,19 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "throughput": evidence.throughput().iter().map(partition).collect::<Vec<_>>(),
         "spans_total": evidence.spans_total,
         "spans_refused": evidence.spans_refused,
-        "limit": outcome.limits.get(index),
+        "limit": outcome.limits.get(index).map(worded_limit),
         "breakdowns": outcome.breakdowns.get(index).map_or(&[][..], Vec::as_slice),
         "findings": outcome.findings.get(index).map(|findings| worded(findings)).unwrap_or_default(),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),
     })
+}
+
+fn worded_limit(limit: &Limit) -> Value {
+    let mut value = json!(limit);
+    value["headline"] = json!(limit_headline(&limit.verdict));
+    value["reason"] = json!(limit_reason(&limit.verdict));
+    value["advice"] = json!(limit_advice(&limit.verdict));
+    value
 }
 
 fn worded(findings: &[Finding]) -> Vec<Value> {

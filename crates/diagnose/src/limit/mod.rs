@@ -12,15 +12,13 @@ use crate::read::Reading;
 mod levels;
 mod verdict;
 mod waiting;
-mod words;
 
 /// The verdict on one trial. `findings` are ranked,
 pub(crate) fn limit(reading: &Reading<'_>, findings: &[Finding]) -> Limit {
     let verdict = verdict::Judge { reading, findings }.verdict();
     let levels = levels::summaries(reading);
     let knee = levels::knee(&levels);
-    let (headline, reason, advice) = (words::headline(&verdict), words::reason(&verdict), words::advice(&verdict));
-    Limit { levels, knee, verdict, headline, reason, advice }
+    Limit { levels, knee, verdict }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
+use crate::words::{limit_advice, limit_headline, limit_reason};
 
 fn judged(trial: TrialBuilder) -> Limit {
     Reading::with(&trial.build(), &Thresholds::default(), |reading| {
@@ -49,14 +50,13 @@ fn flat_throughput_with_an_idle_cpu_is_one_request_at_a_time() {
     assert_eq!((lighter.level.users, heavier.level.users), (1, 16));
     assert_eq!(place.as_ref().map(|place| place.name.as_str()), Some("shop"));
     assert!(
-        limit
-            .reason
+        limit_reason(&limit.verdict)
             .starts_with("176/s with 1 user and with 16 users, so it handles one request at a time; it uses 0.20"),
         "{}",
-        limit.reason
+        limit_reason(&limit.verdict)
     );
-    assert_eq!(limit.headline, "limited by something at shop that is not CPU");
-    assert!(limit.advice.starts_with("look for a lock"), "{}", limit.advice);
+    assert_eq!(limit_headline(&limit.verdict), "limited by something at shop that is not CPU");
+    assert!(limit_advice(&limit.verdict).starts_with("look for a lock"), "{}", limit_advice(&limit.verdict));
     assert_eq!(limit.knee, Some(0));
 }
 
@@ -85,11 +85,12 @@ fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
     let limit = full(1.6);
     assert!(matches!(&limit.verdict, LimitVerdict::Cpu { mostly: Some(most), .. } if most == "prices"), "{limit:?}");
     assert!(
-        limit.reason.contains("(services 80 %, other programs 20 %; prices uses most of the services' share)"),
+        limit_reason(&limit.verdict)
+            .contains("(services 80 %, other programs 20 %; prices uses most of the services' share)"),
         "{}",
-        limit.reason
+        limit_reason(&limit.verdict)
     );
-    assert_eq!(limit.advice, "run it on a machine that does nothing else");
+    assert_eq!(limit_advice(&limit.verdict), "run it on a machine that does nothing else");
     let limit = full(0.9);
     assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{limit:?}");
 }
@@ -97,25 +98,33 @@ fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
 #[test]
 fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
     let limit = judged(closed(&[(4, 176.0, 22.7), (16, 177.0, 90.4)]));
-    assert!(limit.reason.contains("no more than 4 requests at a time"), "{}", limit.reason);
+    assert!(
+        limit_reason(&limit.verdict).contains("no more than 4 requests at a time"),
+        "{}",
+        limit_reason(&limit.verdict)
+    );
     assert_eq!(limit.knee, None, "two levels have no knee");
 }
 
 #[test]
 fn the_place_is_where_the_critical_path_spends_its_time() {
     let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 90.0));
-    assert_eq!(limit.headline, "limited by something at bank that is not CPU");
-    assert!(limit.reason.ends_with("90 % of the latency passes in calls to it"), "{}", limit.reason);
+    assert_eq!(limit_headline(&limit.verdict), "limited by something at bank that is not CPU");
+    assert!(
+        limit_reason(&limit.verdict).ends_with("90 % of the latency passes in calls to it"),
+        "{}",
+        limit_reason(&limit.verdict)
+    );
 }
 
 #[test]
 fn time_outside_the_spans_is_named() {
     let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 15.0));
-    assert_eq!(limit.headline, "limited by something at shop that is not CPU");
+    assert_eq!(limit_headline(&limit.verdict), "limited by something at shop that is not CPU");
     assert!(
-        limit.reason.contains("90 % of the latency passes before its spans begin or after they end"),
+        limit_reason(&limit.verdict).contains("90 % of the latency passes before its spans begin or after they end"),
         "{}",
-        limit.reason
+        limit_reason(&limit.verdict)
     );
 }
 
@@ -125,20 +134,21 @@ fn what_threads_wait_for_is_named() {
     let stepped = || closed(&[(1, 44.0, 22.7), (4, 176.0, 22.7), (16, 177.0, 90.4)]);
     let limit = |states: &[(ThreadState, &str, f64)]| judged(stepped().threads("shop", 0, states));
     let locked = limit(&[(ThreadState::Lock, "", 12.0), (ThreadState::Sleep, "", 3.8)]);
-    assert_eq!(locked.headline, "limited by waits for a lock at shop");
+    assert_eq!(limit_headline(&locked.verdict), "limited by waits for a lock at shop");
     assert!(
-        locked.reason.ends_with("its threads wait for a lock (12 of 16 requests), and it uses 0.20 cores"),
+        limit_reason(&locked.verdict)
+            .ends_with("its threads wait for a lock (12 of 16 requests), and it uses 0.20 cores"),
         "{}",
-        locked.reason
+        limit_reason(&locked.verdict)
     );
-    assert_eq!(locked.advice, "");
+    assert_eq!(limit_advice(&locked.verdict), "");
     let sleeping = limit(&[(ThreadState::Lock, "", 2.0), (ThreadState::Sleep, "", 13.0)]);
-    assert_eq!(sleeping.headline, "limited by sleeps at shop");
+    assert_eq!(limit_headline(&sleeping.verdict), "limited by sleeps at shop");
     let bank = limit(&[(ThreadState::Network, "10.0.0.5:443", 15.0)]);
-    assert_eq!(bank.headline, "limited by waits for 10.0.0.5:443 at shop");
+    assert_eq!(limit_headline(&bank.verdict), "limited by waits for 10.0.0.5:443 at shop");
     let unseen = limit(&[(ThreadState::Events, "", 4.0)]);
-    assert_eq!(unseen.headline, "limited by something at shop that is not CPU");
-    assert!(unseen.reason.contains("no thread waits with them"), "{}", unseen.reason);
+    assert_eq!(limit_headline(&unseen.verdict), "limited by something at shop that is not CPU");
+    assert!(limit_reason(&unseen.verdict).contains("no thread waits with them"), "{}", limit_reason(&unseen.verdict));
     let level = &locked.levels[2].threads[0];
     assert_eq!((level.service.as_str(), level.threads.lock, level.own.len()), ("shop", 12.0, 3));
 }
@@ -147,7 +157,7 @@ fn what_threads_wait_for_is_named() {
 fn growing_throughput_is_below_the_limit() {
     let limit = judged(closed(&[(1, 100.0, 10.0), (4, 400.0, 10.0), (8, 790.0, 10.1)]));
     assert!(matches!(limit.verdict, LimitVerdict::BelowLimit { .. }), "{limit:?}");
-    assert_eq!(limit.headline, "below its limit");
+    assert_eq!(limit_headline(&limit.verdict), "below its limit");
     assert_eq!(limit.knee, Some(2));
 }
 
@@ -171,13 +181,20 @@ const CARRIED: [(u32, f64, f64); 6] =
 fn short_steps_whose_throughput_follows_the_users_are_below_the_limit() {
     let limit = short_steps(&CARRIED, 0.4, 0.6);
     assert!(limit.levels.iter().all(|level| !level.is_steady), "{:?}", limit.levels);
-    assert_eq!(limit.headline, "below its limit");
-    assert_eq!(limit.reason, "throughput still grew with the load, from 3.00/s with 1 user to 119/s with 40 users");
-    assert_eq!(steps_of(1, &CARRIED, 0.4, 0.6).headline, "not judged", "a second may be of two steps");
+    assert_eq!(limit_headline(&limit.verdict), "below its limit");
+    assert_eq!(
+        limit_reason(&limit.verdict),
+        "throughput still grew with the load, from 3.00/s with 1 user to 119/s with 40 users"
+    );
+    assert_eq!(limit_headline(&steps_of(1, &CARRIED, 0.4, 0.6).verdict), "not judged", "a second may be of two steps");
     let full = short_steps(&CARRIED, 1.9, 0.99);
-    assert_ne!(full.headline, limit.headline);
+    assert_ne!(limit_headline(&full.verdict), limit_headline(&limit.verdict));
     let less = short_steps(&CARRIED.map(|(vus, rate, latency_ms)| (vus, rate.powf(0.8), latency_ms)), 0.4, 0.6);
-    assert_eq!(less.headline, "not judged", "throughput grew by half of what the load grew by: {less:?}");
+    assert_eq!(
+        limit_headline(&less.verdict),
+        "not judged",
+        "throughput grew by half of what the load grew by: {less:?}"
+    );
 }
 
 #[test]
@@ -185,9 +202,12 @@ fn short_steps_show_that_there_is_a_limit_and_not_where() {
     let slower =
         CARRIED.map(|(vus, rate, latency_ms)| if vus < 30 { (vus, rate, latency_ms) } else { (vus, 62.0, 430.0) });
     let limit = short_steps(&slower, 0.4, 0.6);
-    assert_eq!(limit.headline, "not judged");
-    assert_eq!(limit.reason, "60.0/s with 20 users and 62.0/s with 40 users, but the steps are too short to show why");
-    assert_eq!(limit.advice, "hold each level of the load for ten seconds or more");
+    assert_eq!(limit_headline(&limit.verdict), "not judged");
+    assert_eq!(
+        limit_reason(&limit.verdict),
+        "60.0/s with 20 users and 62.0/s with 40 users, but the steps are too short to show why"
+    );
+    assert_eq!(limit_advice(&limit.verdict), "hold each level of the load for ten seconds or more");
     let crowded = short_steps(&slower, 1.2, 0.95).verdict;
     assert!(matches!(crowded, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{crowded:?}");
 }
@@ -201,7 +221,7 @@ fn throughput_that_grew_until_no_processor_was_left_is_not_below_the_limit() {
     };
     let full = used(1.0);
     assert!(matches!(full.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{full:?}");
-    assert_eq!(used(0.95).headline, "below its limit");
+    assert_eq!(limit_headline(&used(0.95).verdict), "below its limit");
 }
 
 #[test]
@@ -212,8 +232,8 @@ fn cpu_in_use_is_named_and_divided() {
     let full = full.steady(20, Load { vus: 8, rate: 400.0, latency_ms: 20.0 });
     let full = full.cpu("shop", 0, |_| 0.8).cpu("db", 0, |_| 0.6).cpu(names::GENERATOR, 0, |_| 0.4).host_cpu(|_| 0.98);
     let limit = judged(full);
-    assert_eq!(limit.headline, "limited by cpu-saturation at host");
-    assert_eq!(limit.reason, "the machine is full (services 70 %, Narrows 20 %, other programs 8.0 %)");
+    assert_eq!(limit_headline(&limit.verdict), "limited by cpu-saturation at host");
+    assert_eq!(limit_reason(&limit.verdict), "the machine is full (services 70 %, Narrows 20 %, other programs 8.0 %)");
 }
 
 #[test]
@@ -226,13 +246,13 @@ fn processors_that_threads_wait_for_are_the_limit_though_some_of_their_time_is_l
         judged(trial.series(names::CPU_WAIT, "shop", 0, move |_| threads))
     };
     let pressed = waiting(0.6);
-    assert_eq!(pressed.headline, "limited by the CPU of the machine");
+    assert_eq!(limit_headline(&pressed.verdict), "limited by the CPU of the machine");
     assert_eq!(
-        pressed.reason,
+        limit_reason(&pressed.verdict),
         "80 % of it is in use (services 70 %, Narrows 10 %; shop uses most of the services' share), \
          and 0.60 threads wait for a processor"
     );
-    assert_ne!(waiting(0.4).headline, pressed.headline);
+    assert_ne!(limit_headline(&waiting(0.4).verdict), limit_headline(&pressed.verdict));
 }
 
 #[test]
@@ -244,7 +264,7 @@ fn neighbours_who_have_the_machine_are_no_limit_of_the_system() {
             .steady(20, Load { vus: 8, rate: 104.0, latency_ms: 77.0 }),
     );
     assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{limit:?}");
-    assert!(limit.reason.contains("other programs 85 %"), "{}", limit.reason);
+    assert!(limit_reason(&limit.verdict).contains("other programs 85 %"), "{}", limit_reason(&limit.verdict));
 }
 
 #[test]
@@ -258,8 +278,12 @@ fn neighbours_excuse_no_load_that_would_fill_the_machine_without_them() {
     };
     // 20 ms of CPU for each request: eight users would use three cores.
     let full = verdict((0.8, 1.2), (20.0, 40.0));
-    assert_eq!(full.headline, "limited by the CPU of the machine");
-    assert!(full.reason.contains("services 40 %, other programs 60 %"), "{}", full.reason);
+    assert_eq!(limit_headline(&full.verdict), "limited by the CPU of the machine");
+    assert!(
+        limit_reason(&full.verdict).contains("services 40 %, other programs 60 %"),
+        "{}",
+        limit_reason(&full.verdict)
+    );
     let is_excused = |(threads, rates)| {
         let verdict = verdict(threads, rates).verdict;
         matches!(verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } })
@@ -283,10 +307,10 @@ fn neighbours_with_most_of_the_machine_excuse_a_load_that_would_leave_some_of_it
     // 33 ms of CPU for each request: 16 users would use 1.2 of two cores, and 32 users all of them.
     let shared = verdict(0.9, 16).verdict;
     assert!(matches!(shared, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{shared:?}");
-    assert_eq!(verdict(0.9, 32).headline, "limited by the CPU of the machine");
+    assert_eq!(limit_headline(&verdict(0.9, 32).verdict), "limited by the CPU of the machine");
     let own = verdict(1.1, 16);
-    assert_eq!(own.headline, "limited by the CPU of the machine");
-    assert_eq!(own.advice, "run it on a machine that does nothing else");
+    assert_eq!(limit_headline(&own.verdict), "limited by the CPU of the machine");
+    assert_eq!(limit_advice(&own.verdict), "run it on a machine that does nothing else");
 }
 
 #[test]
@@ -312,7 +336,7 @@ fn neighbours_who_have_the_machine_excuse_nothing_while_no_thread_waits_for_a_pr
                 .steady(20, Load { vus: 16, rate: 48.0, latency_ms: 333.0 }),
         )
     };
-    assert_eq!(waiting(0.1).headline, "limited by serialised-section at shop");
+    assert_eq!(limit_headline(&waiting(0.1).verdict), "limited by serialised-section at shop");
     for threads in [0.8, 4.0] {
         let starved = waiting(threads).verdict;
         assert!(matches!(starved, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{starved:?}");
@@ -343,7 +367,11 @@ fn a_load_that_is_carried_asks_for_no_more() {
 fn responses_that_fall_behind_arrivals_show_a_limit() {
     let limit = judged(open(200.0, 120.0, 900.0));
     assert!(matches!(&limit.verdict, LimitVerdict::NotCpu { sign: LimitSign::Behind { .. }, .. }), "{limit:?}");
-    assert!(limit.reason.contains("of 200/s only 120/s are completed"), "{}", limit.reason);
+    assert!(
+        limit_reason(&limit.verdict).contains("of 200/s only 120/s are completed"),
+        "{}",
+        limit_reason(&limit.verdict)
+    );
 }
 
 #[test]
@@ -357,7 +385,7 @@ fn what_was_found_is_the_limit() {
     );
     let finding = FindingKind::CpuSaturation;
     assert_eq!(limit.verdict, LimitVerdict::Finding { finding, resource: "shop".to_owned(), machine: None });
-    assert_eq!(limit.headline, "limited by cpu-saturation at shop");
+    assert_eq!(limit_headline(&limit.verdict), "limited by cpu-saturation at shop");
 }
 
 #[test]
@@ -375,7 +403,11 @@ fn what_allows_no_verdict_is_named() {
     let one = because(closed(&[(8, 400.0, 20.0)]));
     assert!(matches!(one, Unclear::OneLevel { busiest: Some(_), .. }), "{one:?}");
     let foreign = judged(closed(&[(0, 400.0, 20.0)]));
-    assert!(foreign.reason.starts_with("the only load was 400/s, under which"), "{}", foreign.reason);
+    assert!(
+        limit_reason(&foreign.verdict).starts_with("the only load was 400/s, under which"),
+        "{}",
+        limit_reason(&foreign.verdict)
+    );
 }
 
 #[test]

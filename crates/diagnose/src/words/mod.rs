@@ -6,6 +6,7 @@
 
 mod caveat;
 mod comparison;
+mod limit;
 mod prediction;
 pub(crate) mod relation;
 mod trial;
@@ -14,6 +15,7 @@ use narrows_model::finding::{Figure, Finding, Wording};
 
 pub use caveat::caveat;
 pub use comparison::comparison_caveat;
+pub use limit::{limit_advice, limit_headline, limit_name, limit_reason, limit_text};
 pub use prediction::{assumption, consumers, doubt, gain, misfit};
 pub use trial::{fault, trial_caveat};
 

@@ -1,5 +1,6 @@
 //! Limit of each trial: the verdict, the levels of its load beside each other, and who used the machine.
 
+use narrows_diagnose::words::limit_text;
 use narrows_model::comparison::Outcome;
 use narrows_model::limit::{LevelSummary, Limit, MachineCpu};
 use narrows_model::units;
@@ -33,7 +34,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 fn verdicts(limits: &[TrialLimit<'_>]) -> Vec<Line> {
     let mut sentences: Vec<(Vec<&str>, String)> = Vec::new();
     for one in limits {
-        let text = sentence(one.limit);
+        let text = limit_text(&one.limit.verdict);
         match sentences.iter_mut().find(|(_, known)| *known == text) {
             Some((labels, _)) => labels.push(&one.label),
             None => sentences.push((vec![&one.label], text)),
@@ -99,17 +100,6 @@ fn limits(outcome: &Outcome) -> Vec<TrialLimit<'_>> {
         .collect()
 }
 
-/// The limit of a trial, as the rest of a sentence after "is".
-pub(crate) fn sentence(limit: &Limit) -> String {
-    let advice = &limit.advice;
-    let advice: String = advice
-        .chars()
-        .next()
-        .map_or_else(String::new, |first| format!(" {}{}.", first.to_uppercase(), &advice[first.len_utf8()..]));
-    let reason = if limit.reason.is_empty() { String::new() } else { format!(": {}", limit.reason) };
-    format!("{}{reason}.{advice}", limit.headline)
-}
-
 /// The cells of a level: load, throughput, mean, p50, p95, errors, busiest service, machine.
 const COLUMNS: [&str; 8] = ["load", "throughput", "mean", "p50", "p95", "errors", "busiest service", "machine"];
 
@@ -156,9 +146,10 @@ mod tests {
     fn verdicts_are_lines_and_levels_are_a_table() {
         insta::assert_snapshot!(in_terminal(section, &fixture::stepped_outcome(), 100), @r"
         limit       as-is is limited by something at orders that is not CPU: 176/s with 1 user and with 16
-                    users, so it handles one request at a time; it uses 0.11 cores. Look for a lock.
+                    users, so it handles one request at a time; it uses 0.11 cores. Look for a lock, a pool,
+                    a single connection, a sleep, a disk, or calls that send no spans.
         limit       fixed is limited by the CPU of orders: 98 % of it is in use (services 49 %, Narrows 10
-                    %).
+                    %). Add a lighter level, which proves whether throughput follows the CPU.
 
         as-is
         load           throughput     mean      p50      p95  errors    busiest service  machine

@@ -29,7 +29,6 @@ use crate::html::{Palette, Request, panels, requests};
 use crate::section::{Medium, Section};
 
 pub(crate) use head::{Head, head};
-pub(crate) use limits::sentence as limit_sentence;
 pub(crate) use predicted::{changes, names};
 
 /// Part of a report.

@@ -1,4 +1,4 @@
-//! How a verdict reads: what the trial is, why, and what to do.
+//! Texts of verdicts on limits: the verdict, its reason, and advice.
 
 use narrows_model::breakdown::{OwnTime, TimeCategory};
 use narrows_model::finding::FindingKind;
@@ -17,25 +17,48 @@ const NAMED_SHARE_MIN: f64 = 0.005;
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 const ELSEWHERE: &str = "run it on a machine that does nothing else";
 
-/// The verdict on the trial, to follow "is".
-pub(super) fn headline(verdict: &LimitVerdict) -> String {
+/// Verdict on a trial, to follow "is": `below its limit`.
+pub fn limit_headline(verdict: &LimitVerdict) -> String {
     match verdict {
-        LimitVerdict::Finding { finding, resource, .. } => format!("limited by {} at {resource}", finding.id()),
-        LimitVerdict::Cpu { service: Some(service), .. } => format!("limited by the CPU of {service}"),
-        LimitVerdict::Cpu { service: None, .. } => "limited by the CPU of the machine".to_owned(),
-        LimitVerdict::NotCpu { place: Some(place), .. } => match cause(place) {
-            Some(cause) => format!("limited by {cause} at {}", place.name),
-            None => format!("limited by something at {} that is not CPU", place.name),
-        },
-        LimitVerdict::NotCpu { place: None, .. } => "limited by something that is not CPU".to_owned(),
         LimitVerdict::BelowLimit { .. } => "below its limit".to_owned(),
         LimitVerdict::AsksNoMore { .. } => "not asked for more".to_owned(),
         LimitVerdict::CannotTell { .. } => "not judged".to_owned(),
+        limit => format!("limited by {}", limit_name(limit)),
     }
 }
 
-/// Why it is; empty where the finding says all.
-pub(super) fn reason(verdict: &LimitVerdict) -> String {
+/// Limit of a trial in few words: `the CPU of shop`; the headline if none is known.
+pub fn limit_name(verdict: &LimitVerdict) -> String {
+    match verdict {
+        LimitVerdict::Finding { finding, resource, .. } => format!("{} at {resource}", finding.id()),
+        LimitVerdict::Cpu { service: Some(service), .. } => format!("the CPU of {service}"),
+        LimitVerdict::Cpu { service: None, .. } => "the CPU of the machine".to_owned(),
+        LimitVerdict::NotCpu { place: Some(place), .. } => match cause(place) {
+            Some(cause) => format!("{cause} at {}", place.name),
+            None => format!("something at {} that is not CPU", place.name),
+        },
+        LimitVerdict::NotCpu { place: None, .. } => "something that is not CPU".to_owned(),
+        LimitVerdict::BelowLimit { .. } | LimitVerdict::AsksNoMore { .. } | LimitVerdict::CannotTell { .. } => {
+            limit_headline(verdict)
+        }
+    }
+}
+
+/// Verdict with its reason and advice, in sentences that follow "is".
+pub fn limit_text(verdict: &LimitVerdict) -> String {
+    let sentence = match limit_reason(verdict) {
+        reason if reason.is_empty() => format!("{}.", limit_headline(verdict)),
+        reason => format!("{}: {reason}.", limit_headline(verdict)),
+    };
+    let advice = limit_advice(verdict);
+    match advice.chars().next() {
+        Some(first) => format!("{sentence} {}{}.", first.to_uppercase(), &advice[first.len_utf8()..]),
+        None => sentence,
+    }
+}
+
+/// Reason of a verdict, a clause without a full stop; empty where the finding says all.
+pub fn limit_reason(verdict: &LimitVerdict) -> String {
     match verdict {
         LimitVerdict::Finding { machine, .. } => {
             machine.as_ref().map_or_else(String::new, |machine| format!("the machine is full ({})", divided(machine)))
@@ -63,9 +86,9 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
     }
 }
 
-/// Advice on the limit; empty if there is nothing to do.
-pub(super) fn advice(verdict: &LimitVerdict) -> String {
-    let advice = match verdict {
+/// Advice on a limit, in the imperative and without a full stop; empty if there is nothing to do.
+pub fn limit_advice(verdict: &LimitVerdict) -> &'static str {
+    match verdict {
         LimitVerdict::NotCpu { place: Some(place), .. } if cause(place).is_some() => "",
         LimitVerdict::NotCpu { .. } => {
             "look for a lock, a pool, a single connection, a sleep, a disk, or calls that send no spans"
@@ -83,8 +106,7 @@ pub(super) fn advice(verdict: &LimitVerdict) -> String {
             "hold each level of the load for ten seconds or more"
         }
         LimitVerdict::Finding { .. } | LimitVerdict::AsksNoMore { .. } | LimitVerdict::CannotTell { .. } => "",
-    };
-    advice.to_owned()
+    }
 }
 
 /// `176/s with 16 users`.
