@@ -19,7 +19,7 @@ const STORED_SUM_MAX: u128 = 1 << 100;
 
 /// Counts of values in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredHistogram", into = "StoredHistogram")]
 pub struct Histogram {
     /// The index of the first of `counts`.
     first: usize,
@@ -32,7 +32,7 @@ pub struct Histogram {
 
 /// A histogram in a file: the lower bound and the count of each bucket that holds something, and the exact figures.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredHistogram {
     buckets: Vec<(u64, u64)>,
     /// The number of values, if it is not the sum of the buckets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ struct Stored {
     max: u64,
 }
 
-impl From<Histogram> for Stored {
+impl From<Histogram> for StoredHistogram {
     fn from(histogram: Histogram) -> Self {
         let buckets = histogram.buckets().map(|bucket| (bucket.lower_ns, bucket.count)).collect();
         let count = (!histogram.is_whole()).then_some(histogram.count);
@@ -50,10 +50,10 @@ impl From<Histogram> for Stored {
     }
 }
 
-impl TryFrom<Stored> for Histogram {
+impl TryFrom<StoredHistogram> for Histogram {
     type Error = String;
 
-    fn try_from(stored: Stored) -> Result<Self, String> {
+    fn try_from(stored: StoredHistogram) -> Result<Self, String> {
         let counts = stored.buckets.iter().map(|(_, count)| *count).chain(stored.count);
         match counts.clone().find(|count| *count > STORED_COUNT_MAX) {
             Some(count) => Err(format!("a bucket counts {count}, expected {STORED_COUNT_MAX} at most")),

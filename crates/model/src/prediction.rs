@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::FindingKind;
 use crate::finding::evidence::load::LoadLevel;
 
-pub use gain::{Gain, GainOutcome, Gained};
+pub use gain::{Gain, GainOutcome, PredictedGain};
 pub use scored::{Accuracy, RuleFigures, ScoreCard, Scored};
 
 /// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.

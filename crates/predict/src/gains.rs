@@ -2,7 +2,7 @@
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
-use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Gained, Measure, Prediction};
+use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Measure, PredictedGain, Prediction};
 use narrows_model::units;
 
 use crate::Cannot;
@@ -63,7 +63,7 @@ fn gains(trial: &TrialEvidence, findings: &[Finding], changes: Vec<Change>) -> V
 fn in_brief(prediction: &Prediction) -> Gain {
     let outcome = match prediction.doubts.iter().find_map(serious_doubt) {
         Some(doubt) => GainOutcome::NotPredicted(doubt),
-        None => GainOutcome::Predicted(Box::new(Gained {
+        None => GainOutcome::Predicted(Box::new(PredictedGain {
             now: prediction.now,
             after: prediction.after,
             limit_after: prediction.limit_after.clone(),

@@ -38,7 +38,7 @@ impl Bounds<'_> {
 }
 
 /// The calls of a pair of services whose clocks differ.
-struct Differing<'c, 'a> {
+struct ClockDifference<'c, 'a> {
     ahead_ns: f64,
     spread_ns: f64,
     odd: usize,
@@ -92,7 +92,7 @@ fn call_of<'a>(forest: &Forest<'a>, at: usize) -> Option<&'a Span> {
     (is_call && server.duration_ns() > 0 && server.duration_ns() <= client.duration_ns()).then_some(client)
 }
 
-fn differing<'c, 'a>(calls: &'c [Bounds<'a>], thresholds: &Thresholds) -> Option<Differing<'c, 'a>> {
+fn differing<'c, 'a>(calls: &'c [Bounds<'a>], thresholds: &Thresholds) -> Option<ClockDifference<'c, 'a>> {
     let mut odd = calls.iter().filter(|call| call.is_impossible(thresholds.skew_slack_ns));
     let first = odd.next()?;
     let odd = 1 + odd.count();
@@ -101,11 +101,11 @@ fn differing<'c, 'a>(calls: &'c [Bounds<'a>], thresholds: &Thresholds) -> Option
     let is_regular =
         calls.len() >= thresholds.skew_calls && odd as f64 >= thresholds.skew_call_share * calls.len() as f64;
     let is_it = is_regular && ahead_ns.abs() > thresholds.skew_slack_ns;
-    is_it.then_some(Differing { ahead_ns, spread_ns, odd, first })
+    is_it.then_some(ClockDifference { ahead_ns, spread_ns, odd, first })
 }
 
 fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<TrialCaveat> {
-    let Differing { ahead_ns, spread_ns, odd, first } = differing(calls, scene.thresholds)?;
+    let ClockDifference { ahead_ns, spread_ns, odd, first } = differing(calls, scene.thresholds)?;
     let (trace, client, server) = first.call;
     Some(TrialCaveat::DifferentClocks(DifferentClocks {
         caller: caller.to_owned(),

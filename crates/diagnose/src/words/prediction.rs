@@ -1,7 +1,7 @@
 //! Texts of predictions and fits: assumptions and doubts are whole sentences, the others clauses.
 
 use narrows_model::finding::evidence::cpu::CpuConsumers;
-use narrows_model::prediction::{Assumption, Doubt, Gain, GainOutcome, Gained, Measure};
+use narrows_model::prediction::{Assumption, Doubt, Gain, GainOutcome, Measure, PredictedGain};
 use narrows_model::scalability::Misfit;
 use narrows_model::units;
 
@@ -118,7 +118,7 @@ pub fn gain(gain: &Gain) -> String {
     }
 }
 
-fn gained_text(gained: &Gained) -> String {
+fn gained_text(gained: &PredictedGain) -> String {
     let (now, mean, rate) = (&gained.now, gained.after.mean_ns, gained.after.rate);
     let [before, after, low, high] = [now.mean_ns, mean.value, mean.low, mean.high].map(units::duration);
     let throughput = if (rate.value / now.rate - 1.0).abs() < RATE_NOTABLE {
@@ -159,7 +159,7 @@ mod tests {
     fn a_gain_is_one_line() {
         let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
         let machine = Resource { kind: ResourceKind::Machine, name: String::new(), used_share: 0.3, rate_max: 91.6 };
-        let gained = Gained {
+        let gained = PredictedGain {
             now: Figures { rate: 27.3, mean_ns: 531e6, p95_ns: 700e6 },
             after: Forecast { rate: estimate(52.8), mean_ns: estimate(171e6), p95_ns: estimate(300e6) },
             limit_after: Some(machine),

@@ -49,7 +49,7 @@ pub enum RecoveryEnd {
 
 /// Counts of a second, over all scenarios.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counted {
+struct SecondCounts {
     succeeded: u64,
     errors: ErrorCounts,
 }
@@ -62,27 +62,27 @@ struct Before {
 }
 
 impl Before {
-    fn is_well(self, second: &Counted) -> bool {
+    fn is_well(self, second: &SecondCounts) -> bool {
         second.succeeded as f64 >= WELL * self.succeeded && second.errors.total() <= self.failed_max
     }
 }
 
 /// How a load with these rows came through what befell the system at an instant.
 pub fn recovery<'a>(rows: impl IntoIterator<Item = &'a LoadSecond>, at_ns: i64) -> Recovery {
-    let mut seconds: BTreeMap<i64, Counted> = BTreeMap::new();
+    let mut seconds: BTreeMap<i64, SecondCounts> = BTreeMap::new();
     for row in rows {
         let counted = seconds.entry(row.start_ns).or_default();
         counted.succeeded += row.succeeded;
         counted.errors.add(row.errors);
     }
-    let after: Vec<(i64, Counted)> =
+    let after: Vec<(i64, SecondCounts)> =
         seconds.range(at_ns - SECOND_NS + 1..).map(|(start, counted)| (*start, *counted)).collect();
     let before = before(&seconds, at_ns);
     let recovered = before.and_then(|before| recovered_at(&after, before));
     let lasted = &after[..recovered.unwrap_or(after.len())];
     let mut errors = ErrorCounts::default();
     lasted.iter().for_each(|(_, second)| errors.add(second.errors));
-    let is_silent = |(start, second): &&(i64, Counted)| *start >= at_ns && second.succeeded == 0;
+    let is_silent = |(start, second): &&(i64, SecondCounts)| *start >= at_ns && second.succeeded == 0;
     Recovery {
         usual: before.map(|before| before.succeeded),
         errors,
@@ -100,8 +100,8 @@ pub fn recovery<'a>(rows: impl IntoIterator<Item = &'a LoadSecond>, at_ns: i64) 
     }
 }
 
-fn before(seconds: &BTreeMap<i64, Counted>, at_ns: i64) -> Option<Before> {
-    let seconds: Vec<&Counted> =
+fn before(seconds: &BTreeMap<i64, SecondCounts>, at_ns: i64) -> Option<Before> {
+    let seconds: Vec<&SecondCounts> =
         seconds.range(..=at_ns - SECOND_NS).rev().take(BEFORE).map(|(_, counted)| counted).collect();
     let failed_max = seconds.iter().map(|second| second.errors.total()).max()?;
     let mut succeeded: Vec<u64> = seconds.iter().map(|second| second.succeeded).collect();
@@ -110,7 +110,7 @@ fn before(seconds: &BTreeMap<i64, Counted>, at_ns: i64) -> Option<Before> {
 }
 
 /// The first second that is well and followed by another; the last one of a load may stand alone.
-fn recovered_at(after: &[(i64, Counted)], before: Before) -> Option<usize> {
+fn recovered_at(after: &[(i64, SecondCounts)], before: Before) -> Option<usize> {
     let is_well = |index: usize| after.get(index).is_none_or(|(_, second)| before.is_well(second));
     (0..after.len()).find(|index| is_well(*index) && is_well(index + 1))
 }

@@ -19,14 +19,14 @@ pub struct Gain {
 #[serde(rename_all = "kebab-case")]
 pub enum GainOutcome {
     /// The figures.
-    Predicted(Box<Gained>),
+    Predicted(Box<PredictedGain>),
     /// Why nothing is predicted: a clause without a full stop.
     NotPredicted(String),
 }
 
 /// The figures of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Gained {
+pub struct PredictedGain {
     /// Figures measured over all levels of the load.
     pub now: Figures,
     /// The same with the change.

@@ -116,7 +116,7 @@ impl<'a> Candidate<'a> {
             (!repeated.is_empty()).then_some(RepeatingRequest { handled, repeated })
         };
         let mut seen: Vec<RepeatingRequest<'_>> = all.iter().filter_map(repeated_in).collect();
-        let asking = Asking::new(all);
+        let asking = QueryingRequests::new(all);
         let shapes: BTreeSet<String> =
             seen.iter().flat_map(|one| &one.repeated).map(|one| one.first.shape.text.clone()).collect();
         let regular: BTreeSet<String> =
@@ -214,14 +214,14 @@ impl<'a> Candidate<'a> {
 }
 
 /// The requests of an operation that query a database.
-struct Asking {
+struct QueryingRequests {
     weight: f64,
     late_weight: f64,
     /// Start of the later half of the time.
     late_from_ns: i64,
 }
 
-impl Asking {
+impl QueryingRequests {
     fn new(all: &[Handled<'_>]) -> Self {
         let asking = || all.iter().filter(|handled| !handled.request.queries.is_empty());
         let starts = || asking().map(|handled| handled.request.entry.start_ns);
