@@ -170,7 +170,7 @@ fn results_of_sql_have_four_formats() {
     "#);
     insta::assert_snapshot!(result(&bench, &[BY_NAME, "--format", "markdown"]), @r"
     | name | requests | fine |
-    | --- | ---: | ---: |
+    |---|---:|---:|
     | GET DroneDeliveries/GetDroneUtilization | 6 | 5 |
     | GET /api/packages/summary | 2 | 2 |
     ");
@@ -330,7 +330,7 @@ fn the_other_examples_have_results() {
     let bench = bench();
     insta::assert_snapshot!(result(&bench, &["--kql", &example("slowest-operations"), "--format", "markdown"]), @r"
     | Service | Operation | Requests | Failed | Mean | P95 |
-    | --- | --- | ---: | ---: | ---: | ---: |
+    |---|---|---:|---:|---:|---:|
     | dronescheduler | GET DroneDeliveries/GetDroneUtilization | 6 | 1 | 38.3333333 | 55 |
     | package | GET /api/packages/summary | 2 | 0 | 45 | 45 |
     ");
