@@ -16,7 +16,7 @@ use super::scene::{Scene, example, example_text};
 use crate::detectors::instrumentation_gap::{CLIENT_METRICS, is_gap_of, speaks};
 use crate::read::calls::Handled;
 use crate::read::requests::Request;
-use crate::read::unexplained_time::{UnexplainedTime, cpu_ns_per_request};
+use crate::read::unexplained_time::{cpu_ns_per_request, unexplained_ns};
 use crate::stats::weighted_median;
 
 /// See the module.
@@ -28,16 +28,15 @@ impl Trap for MissingDatabaseSpans {
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<TrialCaveat> {
-        let unexplained = UnexplainedTime::new(scene.reading);
         let mut services: Vec<&str> = scene.reading.operations.keys().map(|(service, _)| *service).collect();
         services.dedup();
         services.retain(|service| !scene.findings.iter().any(|finding| is_gap_of(finding, service)));
-        services.into_iter().filter_map(|service| describe(scene, &unexplained, service)).collect()
+        services.into_iter().filter_map(|service| describe(scene, service)).collect()
     }
 }
 
 /// The worst operation of a service, if any waits without a span.
-fn describe(scene: &Scene<'_>, unexplained: &UnexplainedTime<'_>, service: &str) -> Option<TrialCaveat> {
+fn describe(scene: &Scene<'_>, service: &str) -> Option<TrialCaveat> {
     let operations = || scene.reading.operations.iter().filter(|((of, _), _)| *of == service);
     let speaking = operations().find(|(_, requests)| speaks(requests)).map(|((_, name), _)| name.as_str());
     let metric = scene.trial.series.iter().find(|s| s.key.service == service && s.key.name.starts_with(CLIENT_METRICS));
@@ -50,7 +49,7 @@ fn describe(scene: &Scene<'_>, unexplained: &UnexplainedTime<'_>, service: &str)
         None => speaking.is_some(),
     };
     let silent = operations().filter(|(_, requests)| !speaks(requests));
-    let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::new(scene, unexplained, requests)?)));
+    let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::new(scene, requests)?)));
     let worst = gaps.filter(|(_, gap)| !is_explained(gap.gap_ns)).max_by(|a, b| a.1.gap_ns.total_cmp(&b.1.gap_ns))?;
     let (operation, Gap { requests, gap_ns, latency_ns, example: (trace, request) }) = worst;
     Some(TrialCaveat::UnseenDatabaseCalls(UnseenDatabaseCalls {
@@ -76,11 +75,11 @@ struct Gap<'a> {
 
 impl<'a> Gap<'a> {
     /// `None` if it is too short or there are too few requests.
-    fn new(scene: &Scene<'_>, unexplained: &UnexplainedTime<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
+    fn new(scene: &Scene<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
         let median = |value: &dyn Fn(&Request<'_>) -> f64| {
             weighted_median(requests.iter().map(|handled| (value(handled.request), handled.weight())).collect())
         };
-        let gap_ns = median(&|request| unexplained.time_ns(request));
+        let gap_ns = median(&|request| unexplained_ns(request));
         let latency_ns = median(&|request| request.entry.duration_ns() as f64);
         let thresholds = scene.thresholds;
         let is_long = gap_ns >= thresholds.gap_ns && gap_ns >= thresholds.gap_share * latency_ns;

@@ -6,10 +6,9 @@
 //! differs from call to call (values, ids in a path) is kept apart, in `request`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ptr;
 use std::rc::Rc;
 
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+use narrows_model::trace::{Span, SpanId, SpanKind};
 
 use crate::read::repetition::values_of;
 use crate::read::requests::{Query, Request};
@@ -31,8 +30,8 @@ pub(crate) struct Handled<'a> {
 }
 
 impl<'a> Handled<'a> {
-    fn new(request: &'a Request<'a>, below: &Below<'a>) -> Self {
-        Self { request, calls: calls(request, below) }
+    fn new(request: &'a Request<'a>) -> Self {
+        Self { request, calls: calls(request) }
     }
 
     /// Number of requests that it represents.
@@ -49,12 +48,9 @@ impl<'a> Handled<'a> {
 /// The requests of each operation, by service and operation.
 pub(crate) fn by_operation<'a>(requests: &'a [Request<'a>]) -> BTreeMap<(&'a str, String), Vec<Handled<'a>>> {
     let mut operations: BTreeMap<(&str, String), Vec<Handled<'_>>> = BTreeMap::new();
-    for of_trace in requests.chunk_by(|one, next| ptr::eq(one.trace, next.trace)) {
-        let below = Below::new(of_trace[0].trace);
-        for request in of_trace {
-            let key = (request.entry.service.as_str(), request.operation());
-            operations.entry(key).or_default().push(Handled::new(request, &below));
-        }
+    for request in requests {
+        let key = (request.entry.service.as_str(), request.operation());
+        operations.entry(key).or_default().push(Handled::new(request));
     }
     operations
 }
@@ -182,9 +178,9 @@ pub(crate) fn went_wrong(span: &Span) -> bool {
 
 /// The calls of a request in order of start. What happens below a query, such as the HTTP call that carries it, is part
 /// of that query.
-fn calls<'a>(request: &'a Request<'a>, below: &Below<'a>) -> Vec<Call<'a>> {
-    let carried = carried(request, below);
-    let below = below_queries(request, below);
+fn calls<'a>(request: &'a Request<'a>) -> Vec<Call<'a>> {
+    let carried = carried(request);
+    let below = below_queries(request);
     let others = request.other_calls.iter().filter(|span| !below.contains(&span.span_id));
     let queries = request.queries.iter().map(|query| of_query(query, carried.get(&query.span.span_id)));
     let mut attempts: Vec<Call<'a>> = queries.chain(others.map(|span| of_span(request, span))).collect();
@@ -213,50 +209,39 @@ fn calls<'a>(request: &'a Request<'a>, below: &Below<'a>) -> Vec<Call<'a>> {
     calls
 }
 
-/// The spans below each span of a trace.
-#[derive(Debug)]
-struct Below<'a>(HashMap<SpanId, Vec<&'a Span>>);
-
-impl<'a> Below<'a> {
-    fn new(trace: &'a Trace) -> Self {
-        let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
-        for span in &trace.spans {
-            if let Some(parent) = span.parent_id {
-                children.entry(parent).or_default().push(span);
+/// Spans below others as far as `goes_on` says, each once, with the one of `from` that it is below.
+fn below<'a>(
+    request: &Request<'a>,
+    from: impl IntoIterator<Item = SpanId>,
+    goes_on: impl Fn(&Span) -> bool,
+) -> Vec<(SpanId, &'a Span)> {
+    let forest = request.forest;
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    let mut open: Vec<(SpanId, usize)> = from.into_iter().filter_map(|id| Some((id, forest.find(id)?))).collect();
+    while let Some((top, above)) = open.pop() {
+        for at in forest.children(above).filter(|at| goes_on(forest.span(*at))) {
+            if seen.insert(at) {
+                found.push((top, forest.span(at)));
+                open.push((top, at));
             }
         }
-        Self(children)
     }
-
-    /// All below these spans as far as `goes_on` says, each with the span it was reached from; none twice.
-    fn walk(&self, from: impl IntoIterator<Item = SpanId>, goes_on: impl Fn(&Span) -> bool) -> Vec<(SpanId, &'a Span)> {
-        let mut seen = HashSet::new();
-        let mut found = Vec::new();
-        let mut open: Vec<(SpanId, SpanId)> = from.into_iter().map(|id| (id, id)).collect();
-        while let Some((top, above)) = open.pop() {
-            for span in self.0.get(&above).into_iter().flatten().filter(|span| goes_on(span)) {
-                if seen.insert(span.span_id) {
-                    found.push((top, *span));
-                    open.push((top, span.span_id));
-                }
-            }
-        }
-        found
-    }
+    found
 }
 
 /// The queries and all spans below them.
-fn below_queries(request: &Request<'_>, below: &Below<'_>) -> HashSet<SpanId> {
+fn below_queries(request: &Request<'_>) -> HashSet<SpanId> {
     let queries = request.queries.iter().map(|query| query.span.span_id);
-    let found = below.walk(queries.clone(), |_| true);
+    let found = below(request, queries.clone(), |_| true);
     found.into_iter().map(|(_, span)| span.span_id).chain(queries).collect()
 }
 
 /// The calls that carry each query, by the query's span, of queries for which something was tried again.
-fn carried<'a>(request: &Request<'a>, below: &Below<'a>) -> HashMap<SpanId, Vec<&'a Span>> {
+fn carried<'a>(request: &Request<'a>) -> HashMap<SpanId, Vec<&'a Span>> {
     let queries: HashSet<SpanId> = request.queries.iter().map(|query| query.span.span_id).collect();
     let service = &request.entry.service;
-    let mut found = below.walk(request.queries.iter().map(|query| query.span.span_id), |span| {
+    let mut found = below(request, request.queries.iter().map(|query| query.span.span_id), |span| {
         span.service == *service && !queries.contains(&span.span_id)
     });
     found.sort_by_key(|(_, span)| span.start_ns);
@@ -381,8 +366,9 @@ mod tests {
     /// Partition and number of attempts of each call.
     fn found(children: Vec<SpanBuilder>) -> Vec<(String, usize)> {
         let traces = [server("shop", "GET /").at(0.0, 900.0).children(children).trace(1)];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
-        let calls = calls(&requests[0], &Below::new(&traces[0]));
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
+        let calls = calls(&requests[0]);
         calls.iter().map(|call| (call.partition().unwrap_or("").to_owned(), call.attempts.len())).collect()
     }
 
@@ -413,8 +399,9 @@ mod tests {
         let tries = [post(0.5).throttled(Some(50.0)), post(60.0).throttled(Some(20.0)), post(90.0)];
         let hidden = document_query(TEXT, "1").at(0.0, 100.0).children(tries);
         let traces = [server("shop", "GET /").at(0.0, 900.0).child(hidden).trace(1)];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
-        let calls = calls(&requests[0], &Below::new(&traces[0]));
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
+        let calls = calls(&requests[0]);
         assert_eq!((calls.len(), calls[0].attempts.len(), calls[0].tries().len()), (1, 1, 3));
         assert_eq!(calls[0].refusals().count(), 2);
     }
@@ -445,8 +432,9 @@ mod tests {
             ])
             .child(get("http://127.0.0.1:9001/v2/parts/18", 20.0))
             .trace(1)];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
-        let calls = calls(&requests[0], &Below::new(&traces[0]));
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
+        let calls = calls(&requests[0]);
         assert_eq!(calls[0].kind, calls[1].kind);
         assert_ne!(calls[0].request, calls[1].request);
         assert_eq!((&*calls[0].kind, &*calls[2].kind), ("GET /v1/parts/{}", "GET /v2/parts/{}"));
@@ -489,7 +477,8 @@ mod tests {
         }
         trace.spans.push(again);
         let traces = [trace];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
-        assert_eq!(calls(&requests[0], &Below::new(&traces[0])).len(), 1);
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
+        assert_eq!(calls(&requests[0]).len(), 1);
     }
 }

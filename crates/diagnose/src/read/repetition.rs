@@ -184,7 +184,8 @@ mod tests {
 
     fn found_in(root: SpanBuilder) -> Vec<(usize, f64, f64)> {
         let (traces, thresholds) = ([root.trace(1)], Thresholds::default());
-        let requests = requests(&Forest::of_all(&traces), &thresholds);
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &thresholds);
         let found = repetitions(&requests[0], &thresholds);
         found.iter().map(|r| (r.queries.len(), r.busy_ns as f64 / 1e6, r.cost_ns as f64 / 1e6)).collect()
     }

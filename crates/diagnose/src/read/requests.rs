@@ -37,6 +37,8 @@ const DOUBLES_LOOK_BACK: usize = 32;
 /// One request as one service handled it.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
+    /// The trees of its trace.
+    pub(crate) forest: &'a Forest<'a>,
     /// The trace it is in.
     pub(crate) trace: &'a Trace,
     /// The span that stands for the whole request in this service.
@@ -117,7 +119,7 @@ pub(crate) fn query_text(span: &Span) -> Option<&str> {
 }
 
 /// All requests of these traces, those without queries included.
-pub(crate) fn requests<'a>(forests: &[Forest<'a>], thresholds: &Thresholds) -> Vec<Request<'a>> {
+pub(crate) fn requests<'a>(forests: &'a [Forest<'a>], thresholds: &Thresholds) -> Vec<Request<'a>> {
     let mut shapes = HashMap::new();
     forests.iter().flat_map(|forest| Cut::new(forest, thresholds, &mut shapes).requests()).collect()
 }
@@ -131,7 +133,7 @@ struct Cut<'a, 's> {
     trace: &'a Trace,
     thresholds: &'s Thresholds,
     shapes: &'s mut Shapes<'a>,
-    forest: &'s Forest<'a>,
+    forest: &'a Forest<'a>,
     order: Vec<SpanId>,
     requests: HashMap<SpanId, Request<'a>>,
     /// By call: spans below it that report it again.
@@ -139,7 +141,7 @@ struct Cut<'a, 's> {
 }
 
 impl<'a, 's> Cut<'a, 's> {
-    fn new(forest: &'s Forest<'a>, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
+    fn new(forest: &'a Forest<'a>, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
         let trace = forest.trace();
         Self { trace, thresholds, shapes, forest, order: Vec::new(), requests: HashMap::new(), nested: HashMap::new() }
     }
@@ -174,11 +176,12 @@ impl<'a, 's> Cut<'a, 's> {
     }
 
     fn request(&mut self, entry: &'a Span) -> &mut Request<'a> {
-        let trace = self.trace;
+        let (forest, trace) = (self.forest, self.trace);
         let order = &mut self.order;
         self.requests.entry(entry.span_id).or_insert_with(|| {
             order.push(entry.span_id);
             Request {
+                forest,
                 trace,
                 entry,
                 queries: Vec::new(),
@@ -537,7 +540,8 @@ mod tests {
         trace.spans[0].kind = SpanKind::Internal;
         let lonely = query("SELECT a FROM t").service("shop").trace(2);
         let traces = [trace, lonely];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
         assert!(requests.iter().all(|request| request.trace.id == traces[0].id));
     }
 }

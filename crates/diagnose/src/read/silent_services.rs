@@ -1,6 +1,6 @@
 //! Services that ran and that no span shows, or whose spans do not join those of their callers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
@@ -124,15 +124,13 @@ impl<'a> Callers<'a> {
 /// The calls that have a server span: the parent of each request and, where stacked libraries report one call, the call
 /// around it.
 fn served_calls(reading: &Reading<'_>) -> HashSet<(TraceId, SpanId)> {
-    let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
-    let calls = spans.filter(|span| span.kind == SpanKind::Client);
-    let around: HashMap<(TraceId, SpanId), SpanId> =
-        calls.filter_map(|span| Some(((span.trace_id, span.span_id), span.parent_id?))).collect();
     let mut served = HashSet::new();
     for request in reading.requests {
-        let trace_id = request.trace.id;
-        let calls = std::iter::successors(request.entry.parent_id, |at| around.get(&(trace_id, *at)).copied());
-        served.extend(calls.take(STACKED_MAX).map(|call| (trace_id, call)));
+        let (forest, trace_id) = (request.forest, request.trace.id);
+        let around = |call: usize| forest.parent(call).filter(|_| forest.span(call).kind == SpanKind::Client);
+        let parent = forest.find(request.entry.span_id).and_then(|at| forest.parent(at));
+        let calls = std::iter::successors(parent, |call| around(*call));
+        served.extend(calls.take(STACKED_MAX).map(|call| (trace_id, forest.span(call).span_id)));
     }
     served
 }

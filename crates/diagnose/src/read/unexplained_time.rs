@@ -5,10 +5,8 @@
 //! spans of their own and count as explained. What the processor did is known for a service as a whole, so it is
 //! compared with the median, not taken away from each request.
 
-use std::collections::HashMap;
-
 use narrows_model::series::names;
-use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
+use narrows_model::trace::{Span, SpanKind};
 
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
@@ -21,50 +19,31 @@ const WHOLE_SIBLINGS_MAX: usize = 8;
 /// Share of a request from which a span of its own stands for the whole.
 const WHOLE_SHARE: f64 = 0.90;
 
-/// The spans within services, by what they lie below: a request, or a span that may stand for the whole of one. A
-/// trace's spans come in order of start, so parents come first.
-#[derive(Debug)]
-pub(crate) struct UnexplainedTime<'a> {
-    below: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
+/// The time of a request under no span of its own parts and no call, nanoseconds.
+pub(crate) fn unexplained_ns(request: &Request<'_>) -> f64 {
+    let (forest, entry) = (request.forest, request.entry);
+    let calls = request.other_calls.iter().copied().chain(request.queries.iter().map(|query| query.span));
+    let mut explained: Vec<(i64, i64)> = calls.map(|span| (span.start_ns, span.end_ns)).collect();
+    let mut open: Vec<(usize, usize)> = forest.find(entry.span_id).map(|at| (at, 0)).into_iter().collect();
+    while let Some((parent, depth)) = open.pop() {
+        let within = forest.children(parent).filter(|at| is_within(forest.span(*at)));
+        for (nth, at) in within.enumerate() {
+            let span = forest.span(at);
+            let is_whole = span.duration_ns() as f64 >= WHOLE_SHARE * entry.duration_ns() as f64;
+            if is_whole && span.kind == SpanKind::Internal {
+                let is_looked_into = depth < WHOLE_DEPTH_MAX && nth < WHOLE_SIBLINGS_MAX;
+                open.extend(is_looked_into.then_some((at, depth + 1)));
+            } else {
+                explained.push((span.start_ns, span.end_ns));
+            }
+        }
+    }
+    Times::union_of([(entry.start_ns, entry.end_ns)]).without(&Times::union_of(explained)).length_ns()
 }
 
-impl<'a> UnexplainedTime<'a> {
-    pub(crate) fn new(reading: &Reading<'a>) -> Self {
-        let entries = reading.requests.iter().map(|request| ((request.trace.id, request.entry.span_id), Vec::new()));
-        let mut below: HashMap<(TraceId, SpanId), Vec<&'a Span>> = entries.collect();
-        for trace in &reading.trial.traces {
-            let within = trace.spans.iter().filter(|span| !matches!(span.kind, SpanKind::Server | SpanKind::Consumer));
-            for span in within {
-                let Some(parent) = span.parent_id.and_then(|parent| below.get_mut(&(trace.id, parent))) else {
-                    continue;
-                };
-                parent.push(span);
-                if span.kind == SpanKind::Internal && parent.len() <= WHOLE_SIBLINGS_MAX {
-                    below.entry((trace.id, span.span_id)).or_default();
-                }
-            }
-        }
-        Self { below }
-    }
-
-    /// The time of a request under no span of its own parts and no call, nanoseconds.
-    pub(crate) fn time_ns(&self, request: &Request<'_>) -> f64 {
-        let entry = request.entry;
-        let calls = request.other_calls.iter().copied().chain(request.queries.iter().map(|query| query.span));
-        let mut explained: Vec<(i64, i64)> = calls.map(|span| (span.start_ns, span.end_ns)).collect();
-        let mut open = vec![(entry.span_id, 0)];
-        while let Some((parent, depth)) = open.pop() {
-            for span in self.below.get(&(request.trace.id, parent)).into_iter().flatten() {
-                let is_whole = span.duration_ns() as f64 >= WHOLE_SHARE * entry.duration_ns() as f64;
-                if is_whole && span.kind == SpanKind::Internal {
-                    open.extend((depth < WHOLE_DEPTH_MAX).then_some((span.span_id, depth + 1)));
-                } else {
-                    explained.push((span.start_ns, span.end_ns));
-                }
-            }
-        }
-        Times::union_of([(entry.start_ns, entry.end_ns)]).without(&Times::union_of(explained)).length_ns()
-    }
+/// True for a span of the service that reports its parent.
+fn is_within(span: &Span) -> bool {
+    !matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
 /// Processor time of a service for each of these requests, nanoseconds; `None` if it was not sampled. `asked` are the
@@ -103,9 +82,7 @@ mod tests {
     /// Milliseconds of 100 that nothing explains.
     fn unexplained_ms(children: Vec<SpanBuilder>) -> f64 {
         let trial = TrialBuilder::new("a").traces([server("shop", "GET /").at(0.0, 100.0).children(children).trace(1)]);
-        Reading::with(&trial.build(), &Thresholds::default(), |reading| {
-            UnexplainedTime::new(reading).time_ns(&reading.requests[0]) / 1e6
-        })
+        Reading::with(&trial.build(), &Thresholds::default(), |reading| unexplained_ns(&reading.requests[0]) / 1e6)
     }
 
     #[test]

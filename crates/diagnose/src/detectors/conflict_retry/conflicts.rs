@@ -161,7 +161,8 @@ mod tests {
     /// (number of conflicts, began again, failed, milliseconds lost).
     fn seen(root: SpanBuilder) -> Option<(usize, bool, bool, f64)> {
         let traces = [root.trace(1)];
-        let requests = requests(&Forest::of_all(&traces), &Thresholds::default());
+        let forests = Forest::of_all(&traces);
+        let requests = requests(&forests, &Thresholds::default());
         let operations = by_operation(&requests);
         let handled = operations.values().flatten().next()?;
         met(handled).map(|met| (met.conflicts.len(), met.began_again, met.failed, met.lost_ns as f64 / 1e6))

@@ -21,7 +21,7 @@ use crate::read::machine::is_crowded_out;
 use crate::read::periods::period_of;
 use crate::read::requests::Request;
 use crate::read::silent_services::{Callers, silent_services, unseen_databases};
-use crate::read::unexplained_time::{UnexplainedTime, cpu_ns_per_request, cpu_wait_ns_per_request};
+use crate::read::unexplained_time::{cpu_ns_per_request, cpu_wait_ns_per_request, unexplained_ns};
 use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
 
@@ -96,7 +96,6 @@ struct Gap<'a> {
 
 struct Scene<'r, 'a> {
     reading: &'r Reading<'a>,
-    unexplained: UnexplainedTime<'a>,
     callers: Callers<'a>,
     /// Services without spans (`silent`), and databases that no span shows (`unseen`).
     silent: Vec<&'a str>,
@@ -116,7 +115,7 @@ struct OfOperation<'a> {
 impl<'r, 'a> Scene<'r, 'a> {
     fn new(reading: &'r Reading<'a>) -> Self {
         let (silent, unseen) = (silent_services(reading), unseen_databases(reading));
-        Self { reading, unexplained: UnexplainedTime::new(reading), callers: Callers::new(reading), silent, unseen }
+        Self { reading, callers: Callers::new(reading), silent, unseen }
     }
 
     fn operations(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a [Handled<'a>])> {
@@ -137,7 +136,7 @@ impl<'r, 'a> Scene<'r, 'a> {
             let database = || self.unseen.first().map(|unseen| GapSign::Database { service: name(unseen) });
             other.or_else(metric).or_else(database).map(Hint::from)
         };
-        let part = |request: &Request<'_>| self.unexplained.time_ns(request);
+        let part = |request: &Request<'_>| unexplained_ns(request);
         let gaps = operations().filter_map(|(_, operation, requests)| {
             let hidden = (!speaks(requests)).then(sign).flatten();
             let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy(service, operation))?;
