@@ -28,7 +28,7 @@ pub(crate) fn all(findings: &[Finding]) -> Vec<(FindingKind, Option<Change>)> {
     found
 }
 
-/// The change that a finding suggests by itself.
+/// Change that a finding alone suggests.
 pub(crate) fn change(finding: &Finding) -> Option<Change> {
     ALL.iter().find_map(|method| method.suggested_by(finding))
 }

@@ -1,4 +1,4 @@
-//! Cost of a reading of the sampler: CPU of its own thread, over 50 processes of 4 threads each, or so many as are
+//! Cost of a reading of the sampler: CPU of its thread, over 50 processes of 4 threads each, or so many as are
 //! given. In half of them all threads but one work for 50 µs in every 20 ms.
 //!
 //! ```text

@@ -19,8 +19,8 @@ pub const TICK_NS: i64 = 1_000;
 pub struct CriticalPath {
     /// Intervals of time, last first, without gaps or overlaps: together they are the request's time.
     pub sections: Vec<Section>,
-    /// PathSpan of every span at or below the request's first; parents before their children. Spans that nobody
-    /// waits for are left out, with all below them.
+    /// Spans at or below the request's first, parents before their children. Spans without a waiter are left out, with
+    /// all below them.
     pub standings: Vec<PathSpan>,
 }
 

@@ -78,7 +78,7 @@ fn request_ns(finding: &Finding) -> Option<f64> {
     detector_of(finding.kind()).request_cost_ns(finding).filter(|cost_ns| *cost_ns > 0.0)
 }
 
-/// Role by itself: a finding that costs next to nothing is not in the way.
+/// Role of a finding alone: one that costs next to nothing is not in the way.
 fn role(finding: &Finding, least: Least) -> Role {
     match detector_of(finding.kind()).role(finding) {
         Role::InTheWay if least.exceeds(finding) => Role::CostsMore,

@@ -1,4 +1,4 @@
-//! The time of a request that nothing explains: no call, no span of its own parts.
+//! Time of a request that neither a call nor a span within its service explains.
 //!
 //! A span within the service explains its time, unless it is nearly as long as the request: then it stands for the
 //! whole handler, as frameworks report it, and what lies below it is looked at instead. Waits for pools and sockets have
@@ -19,7 +19,7 @@ const WHOLE_SIBLINGS_MAX: usize = 8;
 /// Share of a request from which a span of its own stands for the whole.
 const WHOLE_SHARE: f64 = 0.90;
 
-/// The time of a request under no span of its own parts and no call, nanoseconds.
+/// Time of a request under no call and no span within its service, nanoseconds.
 pub(crate) fn unexplained_ns(request: &Request<'_>) -> f64 {
     let (forest, entry) = (request.forest, request.entry);
     let calls = request.other_calls.iter().copied().chain(request.queries.iter().map(|query| query.span));
@@ -46,8 +46,8 @@ fn is_within(span: &Span) -> bool {
     !matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
-/// Processor time of a service for each of these requests, nanoseconds; `None` if it was not sampled. `asked` are the
-/// service and the operations whose requests are counted, all operations when there is none.
+/// Processor time of a service for each of these requests, nanoseconds; `None` if it was not sampled. `caller` is
+/// the service and the operation whose requests are counted, all operations if that is `None`.
 pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, caller: (&str, Option<&str>)) -> Option<f64> {
     ns_per_request(reading, names::CPU_CORES, service, caller)
 }

@@ -1,6 +1,6 @@
 //! Declaration of a component: its part of the grammar, and its defaults as a service.
 //!
-//! The language knows no component. Whoever runs them hands their declarations to [`Language`](super::Language), and
+//! The language knows no component. The runner hands their declarations to [`Language`](super::Language), and
 //! gets back the settings that each one read.
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! The experiment language: its grammar, with the components and proxies of whoever runs experiments.
+//! The experiment language: its grammar, with the components and proxies of the runner.
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ use narrows_model::finding::{Confidence, Role};
 pub(crate) use phrase::{Face, Phrase};
 pub(crate) use table::{Align, Cell, Column, Figure, Group, Row, SmallPrint, Table};
 
-/// A part of a report with a subject of its own.
+/// Part of a report with one subject.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     /// Anchor in a page; empty without one.

@@ -22,7 +22,7 @@ pub(crate) enum SmallPrint {
     /// In brackets behind the figure.
     #[default]
     Behind,
-    /// In a row of its own below, which begins with this unless the first cell has a small text too.
+    /// In a separate row below, which begins with this unless the first cell has a small text too.
     Below(String),
     /// Left out.
     Dropped,

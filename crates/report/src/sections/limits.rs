@@ -70,7 +70,7 @@ fn row(level: &LevelSummary, is_knee: bool) -> Row {
     Row::new(figures)
 }
 
-/// Who used the machine, as shares of it.
+/// Use of the machine, as shares.
 fn pieces(machine: &MachineCpu) -> Vec<(&'static str, f64, String)> {
     let piece = |(name, cores, class): (&str, f64, &'static str)| {
         let share = (cores / machine.all.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);

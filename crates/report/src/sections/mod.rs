@@ -1,4 +1,4 @@
-//! Sections of the report of a run, each in a file of its own and in one list.
+//! Sections of the report of a run: one file each, in one list.
 //!
 //! A page is read from the top and a terminal from the bottom, where the eye rests when it stops scrolling: so a page has
 //! details at the end, and the terminal has conclusions there.

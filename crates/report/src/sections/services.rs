@@ -19,7 +19,7 @@ const SERVICES_MAX: usize = 60;
 const TERMINAL_MAX: usize = 24;
 /// Replicas reported one by one; of more, the least and the most.
 const REPLICAS_MAX: usize = 8;
-/// ReplicaGroup services at most, each in one variant.
+/// Maximum number of replicated services, each in one variant.
 const REPLICATED_MAX: usize = 50;
 
 /// The tables; without blocks if nothing was sampled.

@@ -33,7 +33,7 @@ mod words;
 rule_thresholds! {
     /// Share of the operation's time that its requests must wait for the dependency.
     dependency_share: f64 = 0.5;
-    /// Median length of a call under the lightest load from which it is slow by itself, nanoseconds.
+    /// Median length of a call under the lightest load from which it alone is slow, nanoseconds.
     dependency_slow_ns: f64 = 100e6;
     /// Median length of a call under the heaviest load, when calls take longer there, nanoseconds.
     dependency_full_ns: f64 = 50e6;

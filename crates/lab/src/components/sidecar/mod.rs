@@ -73,7 +73,7 @@ impl Kind {
     /// The kind of a sidecar.
     ///
     /// # Panics
-    /// When there is none of its name, which the experiment language refuses.
+    /// If no proxy has its name, which the experiment language refuses.
     fn of(sidecar: &BoundSidecar) -> &'static Self {
         let name = &sidecar.proxy;
         kinds().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind of sidecar is named `{name}`"))

@@ -202,7 +202,7 @@ fn plan(
     })
 }
 
-/// Reports names of parameters in the scenarios' conditions that there are none of.
+/// Reports unknown parameters in the conditions of scenarios.
 pub(super) fn check_conditions(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
     let Some(load) = root.get(&LOAD) else { return };
     if let Some(scenarios) = load.get(&SCENARIOS) {

@@ -61,7 +61,7 @@ static FAULT: Shape = Shape::Map(Map {
 
 pub(crate) const FAULTS: Field = optional("faults", FAULTS_LIST, "What is done to replicas while they are under load.");
 
-/// Reports what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
+/// Reports what does not depend on a variant: unknown variants, and a load that shows nothing.
 pub(crate) fn check_all(root: At<'_>, variants: &[Variant], report: &mut Report) {
     let Some(faults) = root.get(&FAULTS) else { return };
     if root.get(&LOAD).is_some_and(|load| load.has(&COMMAND)) {

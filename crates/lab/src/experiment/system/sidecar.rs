@@ -48,7 +48,7 @@ pub(crate) fn proxy(sidecar: At<'_>) -> Option<String> {
     (proxy != NONE).then(|| proxy.to_owned())
 }
 
-/// Whether it says that there is none.
+/// True if it switches the sidecar off.
 pub(crate) fn is_none(sidecar: At<'_>) -> bool {
     sidecar.named(PROXY).is_some_and(|proxy| proxy.text() == Some(NONE))
 }

@@ -1,6 +1,6 @@
 //! Meaning of the library's errors: how they are counted, and whether the request may be sent once more.
 //!
-//! A connection or stream that the server closed is a reset; bytes that nobody may send are a breach of the protocol.
+//! A connection or stream that the server closed is a reset; bytes that HTTP does not allow are a breach of the protocol.
 //! Words are the same for every request that meets the same error.
 
 use std::error::Error;

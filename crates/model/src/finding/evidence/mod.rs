@@ -118,7 +118,7 @@ kinds! {
     SidecarCost => "sidecar-cost", sidecar_cost;
     /// Requests wait for a dependency that sends no spans.
     SlowDependency => "slow-dependency", slow_dependency;
-    /// A request waits for one query that is slow by itself.
+    /// A request waits for one slow query.
     SlowQuery => "slow-query", slow_query;
     /// One of several parallel branches is nearly always the last.
     StragglerBranch => "straggler-branch", straggler_branch;
