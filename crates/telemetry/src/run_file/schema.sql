@@ -1,13 +1,13 @@
--- The tables of a run file, version 2. Those of spans are in spans.sql.
+-- The tables of a run file, version 3. Those of spans are in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
 -- docs/reference/run-file.md describes every one. Times are nanoseconds since the
 -- Unix epoch in columns named *_ns. No table is STRICT, so that SQLite 3.31 (2020) and later open the file. Any change to
--- a table, a view or an index raises user_version: a file is read only if it declares exactly what is declared here.
+-- a table, a view, an index or the JSON in a column raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
