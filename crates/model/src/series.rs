@@ -75,6 +75,39 @@ pub mod names {
     /// Connections that any socket dropped because its accept queue was full, per second, in the network namespace that
     /// a replica's processes live in, if that is not the sampler's own.
     pub const LISTEN_OVERFLOWS: &str = "process.network.listen_overflows";
+    /// TCP connections that a replica made to a peer, by [`NETWORK_PEER`]: the mean number open since the point before.
+    /// Replicas and the generator have it; so do all names up to [`ROUND_TRIP`].
+    pub const CONNECTIONS: &str = "process.network.connection.count";
+    /// Of these, connections that carry data one way only and therefore count in no series of requests.
+    pub const CONNECTIONS_ONE_WAY: &str = "process.network.connection.one_way";
+    /// Connections that the replica opened to a peer, per second.
+    pub const CONNECTIONS_OPENED: &str = "process.network.connection.opened";
+    /// Requests that the replica sent to a peer and that have no response yet: the mean over samples of the sockets
+    /// since the point before, at most one for each connection. A UDP socket connected to port 53 is a look-up of a name.
+    pub const REQUESTS_OUTSTANDING: &str = "process.network.request.outstanding";
+    /// Connections for which a sample could not decide whether a request is outstanding, as the mean number:
+    /// [`REQUESTS_OUTSTANDING`] may be higher by up to this.
+    pub const REQUESTS_UNDECIDED: &str = "process.network.request.undecided";
+    /// Responses of a peer that lie in the replica's receive queues, the mean number: the replica's own delay.
+    pub const RESPONSES_UNREAD: &str = "process.network.response.unread";
+    /// Requests that the replica sent to a peer, per second: the lesser of the data segments sent and received, so that a
+    /// request or a response of several segments counts once if the other has one.
+    pub const REQUEST_RATE: &str = "process.network.request.rate";
+    /// Bytes per second over connections to a peer, by [`NETWORK_DIRECTION`] too.
+    pub const CONNECTION_IO: &str = "process.network.connection.io";
+    /// Seconds per second that connections to a peer had data that was not acknowledged, added up over connections. For
+    /// calls below 40 ms it is the mean number of requests outstanding.
+    pub const CONNECTION_BUSY: &str = "process.network.connection.busy";
+    /// Smoothed round-trip time of connections to a peer, the mean over samples. For calls below 40 ms it is the time to
+    /// the response.
+    pub const ROUND_TRIP: &str = "process.network.round_trip";
+    /// Connections that clients made to a replica and whose other end is not sampled, by [`SERVER_PORT`]: the mean
+    /// number open since the point before. So are the next two.
+    pub const CLIENT_CONNECTIONS: &str = "process.network.client.connection.count";
+    /// Connections that these clients opened, per second.
+    pub const CLIENT_CONNECTIONS_OPENED: &str = "process.network.client.connection.opened";
+    /// Requests of these clients that were received and have no response yet, the mean number.
+    pub const CLIENT_REQUESTS: &str = "process.network.client.request.outstanding";
     /// CPU that the closest limit of a replica's own control group allows, in cores: quota ÷ period.
     pub const CGROUP_CPU_LIMIT: &str = "cgroup.cpu.limit";
     /// Periods of that control group in which something was runnable, per second.
@@ -131,7 +164,7 @@ pub mod names {
     pub const SERVER_PORT: &str = "server.port";
     /// The label that says what threads do: [`ThreadState::as_str`](super::ThreadState::as_str).
     pub const THREAD_STATE: &str = "thread.state";
-    /// The label that names who threads wait for: address and port, or [`OTHER_PEERS`].
+    /// The label that names a peer, which threads wait for or a replica connected to: address and port, or [`OTHER_PEERS`].
     pub const NETWORK_PEER: &str = "network.peer";
     /// The label's value for peers beyond the number that are named, and for sockets that are not TCP.
     pub const OTHER_PEERS: &str = "other";
@@ -139,7 +172,7 @@ pub mod names {
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 38] = [
+    pub const SAMPLED: [(&str, &str); 51] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
@@ -159,6 +192,19 @@ pub mod names {
         (ACCEPT_QUEUE_LIMIT, "{connection}"),
         (ACCEPT_QUEUE_DROPS, "{connection}/s"),
         (LISTEN_OVERFLOWS, "{connection}/s"),
+        (CONNECTIONS, "{connection}"),
+        (CONNECTIONS_ONE_WAY, "{connection}"),
+        (CONNECTIONS_OPENED, "{connection}/s"),
+        (REQUESTS_OUTSTANDING, "{request}"),
+        (REQUESTS_UNDECIDED, "{request}"),
+        (RESPONSES_UNREAD, "{response}"),
+        (REQUEST_RATE, "{request}/s"),
+        (CONNECTION_IO, "By/s"),
+        (CONNECTION_BUSY, "s/s"),
+        (ROUND_TRIP, "s"),
+        (CLIENT_CONNECTIONS, "{connection}"),
+        (CLIENT_CONNECTIONS_OPENED, "{connection}/s"),
+        (CLIENT_REQUESTS, "{request}"),
         (CGROUP_CPU_LIMIT, "{cpu}"),
         (CGROUP_PERIODS, "{period}/s"),
         (CGROUP_THROTTLED_PERIODS, "{period}/s"),
