@@ -34,6 +34,7 @@ pub use compare::{compare, diff};
 pub use read::Reading;
 use read::one_request;
 pub use read::programs::knows_program;
+pub use read::sql_shape::statement_shape;
 pub use sentence::sentence;
 use thresholds::Thresholds;
 

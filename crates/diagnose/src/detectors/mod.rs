@@ -4,6 +4,7 @@
 //! keep folder, id and page consistent. `CONTRIBUTING.md` lists the parts of a new detector.
 
 pub mod accept_queue;
+pub mod blocking_command;
 pub mod chatty_http;
 pub mod conflict_retry;
 pub mod connection_limit;
@@ -22,6 +23,7 @@ pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
 pub mod interpreter_lock;
+pub mod lock_wait;
 pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
@@ -56,6 +58,7 @@ macro_rules! each_detector {
         $then! {
             $($more)*
             accept_queue::AcceptQueue, "accept-queue";
+            blocking_command::BlockingCommand, "blocking-command";
             chatty_http::ChattyHttp, "chatty-http";
             conflict_retry::ConflictRetry, "conflict-retry";
             connection_limit::ConnectionLimit, "connection-limit";
@@ -74,6 +77,7 @@ macro_rules! each_detector {
             hot_partition::HotPartition, "hot-partition";
             instrumentation_gap::InstrumentationGap, "instrumentation-gap";
             interpreter_lock::InterpreterLock, "interpreter-lock";
+            lock_wait::LockWait, "lock-wait";
             memory_growth::MemoryGrowth, "memory-growth";
             n_plus_one::NPlusOne, "n-plus-one";
             not_steady::NotSteady, "not-steady";

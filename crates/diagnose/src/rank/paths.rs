@@ -1,16 +1,19 @@
-//! Which service calls which, as traces and ports show it: the ways by which one thing can hold another back.
+//! Which service calls which, as traces, ports and connections show it: the ways by which one thing can hold another
+//! back.
 //!
 //! A service is known by its name. What it calls is known by every name that the call gives it: the service that
 //! listens at the port, the service whose server span is below the call, the database's system, the address. So a
-//! finding about `postgres` and one about `postgresql` both find their callers. A way that no trace shows is not there.
+//! finding about `postgres` and one about `postgresql` both find their callers. A way that nothing shows is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
+use narrows_model::series::names::GENERATOR;
 use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
 
 use crate::read::Reading;
+use crate::read::servers::connections;
 
 /// Pairs of caller and callee that are kept; what comes later is left out.
 const PAIRS_MAX: usize = 10_000;
@@ -22,6 +25,8 @@ pub(super) struct Paths<'a> {
     called: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// The services that requests reach first.
     entrances: BTreeSet<&'a str>,
+    /// True if any trace shows which service calls which, or where requests arrive.
+    is_traced: bool,
 }
 
 impl<'a> Paths<'a> {
@@ -44,6 +49,8 @@ impl<'a> Paths<'a> {
         for trace in &reading.trial.traces {
             pairs.extend(service_pairs(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
         }
+        paths.is_traced = !paths.entrances.is_empty() || !pairs.is_empty();
+        pairs.extend(connections(reading.trial).into_iter().filter(|(from, _)| *from != GENERATOR));
         for (service, called) in pairs.into_iter().filter(|(service, called)| service != called) {
             paths.called.entry(service).or_default().insert(called);
         }
@@ -52,7 +59,7 @@ impl<'a> Paths<'a> {
 
     /// True if any trace shows which service calls which, or where requests arrive.
     pub(super) fn are_known(&self) -> bool {
-        !self.entrances.is_empty() || !self.called.is_empty()
+        self.is_traced
     }
 
     /// True if requests pass by this one on their way: whether one that arrives there, or anywhere when `from` calls

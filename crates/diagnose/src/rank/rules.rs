@@ -6,11 +6,11 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, AcceptQueue, ChattyHttp, ConflictRetry, ConnectionLimit, CpuSaturation, CrossPartitionQuery,
+    self, AcceptQueue, BlockingCommand, ChattyHttp, ConflictRetry, ConnectionLimit, CpuSaturation, CrossPartitionQuery,
     DatabaseSaturation, DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition,
-    InterpreterLock, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate, RetrogradeThroughput,
-    RetryStorm, SerialFanOut, SlowDependency, SlowQuery, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans,
-    UnevenAssignment,
+    InterpreterLock, LockWait, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate,
+    RetrogradeThroughput, RetryStorm, SerialFanOut, SerialisedSection, SlowDependency, SlowQuery, StragglerBranch,
+    ThreadPool, Throttling, TimeOutsideSpans, UnevenAssignment,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -170,6 +170,24 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::SameResource],
         why: Mechanism::SlowServer,
     },
+    Rule {
+        first: &[BlockingCommand],
+        then: &[CpuSaturation, DatabaseSaturation, SlowQuery, PoolWait, SerialisedSection],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::BlockedThread,
+    },
+    Rule {
+        first: &[DatabaseSaturation, CpuSaturation],
+        then: &[LockWait],
+        ties: &[Tie::SameResource],
+        why: Mechanism::SlowServer,
+    },
+    Rule {
+        first: &[LockWait],
+        then: &[SlowQuery, PoolWait, SerialisedSection],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::LockedData,
+    },
     Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
     Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
@@ -177,6 +195,8 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             Throttling,
             RetryStorm,
             DatabaseSaturation,
+            LockWait,
+            BlockingCommand,
             CpuSaturation,
             GarbageCollection,
             EventLoopLag,
@@ -192,6 +212,8 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             Throttling,
             HotPartition,
             DatabaseSaturation,
+            LockWait,
+            BlockingCommand,
             CpuSaturation,
             GarbageCollection,
             EventLoopLag,
@@ -230,6 +252,8 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         first: &[
             Throttling,
             DatabaseSaturation,
+            LockWait,
+            BlockingCommand,
             CpuSaturation,
             PoolWait,
             RetryStorm,

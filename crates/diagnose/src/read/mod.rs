@@ -23,6 +23,7 @@ pub(crate) mod repetition;
 pub(crate) mod requests;
 pub(crate) mod runtimes;
 pub(crate) mod seconds;
+pub(crate) mod servers;
 pub(crate) mod shapes;
 pub(crate) mod sidecars;
 pub(crate) mod silent_services;

@@ -10,6 +10,11 @@
 
 use std::collections::HashSet;
 
+/// A statement with `?` for every value.
+pub fn statement_shape(statement: &str) -> String {
+    SqlShape::parse(statement).text
+}
+
 /// A query without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqlShape {

@@ -49,6 +49,10 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::LateResponses => "A saturated service responds late or not at all, so callers retry.",
         Mechanism::HeldConnections => "Connections are held for longer while the server behind them is saturated.",
         Mechanism::SlowServer => "Every query takes longer on a saturated server.",
+        Mechanism::LockedData => {
+            "A statement waits until the lock is released, and what waits for the statement waits as long."
+        }
+        Mechanism::BlockedThread => "The server's one thread serves nothing else meanwhile.",
         Mechanism::LongQuery => "A connection is held for as long as the query takes.",
         Mechanism::NoConnection => "A request that gets no connection in time is rejected.",
         Mechanism::OnTheWay => "The load's requests pass through it, and further ones only wait there.",

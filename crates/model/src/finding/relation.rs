@@ -68,6 +68,10 @@ pub enum Mechanism {
     HeldConnections,
     /// Every query takes longer on a saturated server.
     SlowServer,
+    /// A statement waits until the lock is released, and what waits for the statement waits as long.
+    LockedData,
+    /// The server's one thread serves nothing else meanwhile.
+    BlockedThread,
     /// A connection is held for as long as the query takes.
     LongQuery,
     /// A request that gets no connection in time is rejected.

@@ -6,8 +6,8 @@
 //! times as long under more load, while the callers have spare CPU. They then wait inside the database.
 //!
 //! Other causes of long queries are ruled out first: refusals, clients without CPU, more rows, a machine full of other
-//! programs, locks (only writing queries slow down), and a database with idle CPU, which waits for something else. A
-//! wait for a connection ends before a query's span begins.
+//! programs, locks (the server says that sessions wait for them, or only writing queries slow down), and a database with
+//! idle CPU, which waits for something else. A wait for a connection ends before a query's span begins.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::database_saturation as evidence;
@@ -21,6 +21,7 @@ use crate::read::cpu::{Cpu, Saturation};
 use crate::read::databases::{Database, QueryTimes, SentQuery, databases};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
+use crate::read::servers::{servers, sessions};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -45,6 +46,9 @@ rule_thresholds! {
 /// See the module.
 #[derive(Debug)]
 pub struct DatabaseSaturation;
+
+/// Share of the sessions with a statement from which on their waits for locks are why queries take longer.
+const LOCKS_SHARE_MIN: f64 = 0.5;
 
 /// Systems whose clients obtain a connection before the span of a query begins.
 const CONNECTED: [&str; 6] = ["postgresql", "mysql", "mariadb", "microsoft.sql_server", "mssql", "oracle.db"];
@@ -74,10 +78,18 @@ impl DatabaseSaturation {
         let full = if database.is_service { cpu.of_service(database.name) } else { None };
         match (full, grown) {
             (Some(saturation), grown) => Some(by_cpu(cpu, database, &saturation, grown.as_ref())),
-            (None, Some(grown)) => Some(by_inflation(cpu, database, &grown)),
-            (None, None) => None,
+            (None, Some(grown)) if !waits_for_locks(cpu, database, &grown) => Some(by_inflation(cpu, database, &grown)),
+            (None, _) => None,
         }
     }
+}
+
+/// True if the database reports that most sessions with a statement wait for locks: `lock-wait` then says why queries take
+/// longer.
+fn waits_for_locks(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -> bool {
+    let of_database = servers(cpu.trial).into_iter().filter(|(service, _)| *service == database.name);
+    let mut shares = of_database.filter_map(|server| sessions(cpu.trial, server, grown.heavy)?.waiting_share());
+    shares.any(|share| share >= LOCKS_SHARE_MIN)
 }
 
 fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: Option<&Inflation<'_>>) -> Finding {

@@ -4,6 +4,7 @@
 //! can be computed. Every type has a value without data, its default, for findings made in tests.
 
 pub mod accept_queue;
+pub mod blocking_command;
 pub mod chatty_http;
 pub mod conflict_retry;
 pub mod connection_limit;
@@ -24,6 +25,7 @@ pub mod hot_partition;
 pub mod instrumentation_gap;
 pub mod interpreter_lock;
 pub mod load;
+pub mod lock_wait;
 pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
@@ -54,6 +56,8 @@ use super::kind::kinds;
 kinds! {
     /// Connections wait before a service accepts them, or are dropped.
     AcceptQueue => "accept-queue", accept_queue;
+    /// A command holds the one thread of a server for long, and all others wait.
+    BlockingCommand => "blocking-command", blocking_command;
     /// A request calls another service once for each item of an earlier response.
     ChattyHttp => "chatty-http", chatty_http;
     /// Database transactions conflict; one of them fails or is repeated.
@@ -90,6 +94,8 @@ kinds! {
     InstrumentationGap => "instrumentation-gap", instrumentation_gap;
     /// The threads of a process take turns at one lock, so that together they use no more than one core.
     InterpreterLock => "interpreter-lock", interpreter_lock;
+    /// Statements wait for locks that other sessions of the database hold.
+    LockWait => "lock-wait", lock_wait;
     /// The memory of a service grows towards its limit, or it was killed there.
     MemoryGrowth => "memory-growth", memory_growth;
     /// A request queries the database once for each row of an earlier result.
