@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use narrows_diagnose::words::trial_caveat;
 use narrows_lab::attach::{ArrivalCounts, Event, Options, attach};
+use narrows_lab::experiment::ServerUrl;
 use narrows_model::units;
 use narrows_telemetry::otlp::{NotAToken, Token};
 use narrows_telemetry::scrape::Endpoint;
@@ -49,6 +50,12 @@ pub(crate) struct Arguments {
     /// Scrape this page of metrics, in Prometheus' text format or OpenMetrics; may be given several times
     #[arg(long, value_name = "[NAME=]URL", value_parser = endpoint)]
     prometheus: Vec<Endpoint>,
+    /// Ask this PostgreSQL, MariaDB, MySQL or Redis server about itself as that service; may be given several times
+    ///
+    /// Other users of this machine can read a password in the URL in the output of `ps`. Without one, PGPASSWORD, MYSQL_PWD
+    /// or REDISCLI_AUTH is used.
+    #[arg(long, value_name = "NAME=URL", value_parser = named_server)]
+    observe: Vec<(String, ServerUrl)>,
     /// Interval between samples of processes and of pages of metrics
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
     every: Duration,
@@ -158,14 +165,18 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
         processes: arguments.pids.clone(),
         cgroups: arguments.cgroups.clone(),
         endpoints: arguments.prometheus.clone(),
+        servers: arguments.observe.clone(),
     };
     if options.otlp.len() < arguments.otlp.len() && arguments.otlp.len() > 1 {
         return Err(Failure::new(format!("--otlp {NOWHERE} cannot be combined with an address")));
     }
-    let is_nothing = options.processes.is_empty() && options.cgroups.is_empty() && options.endpoints.is_empty();
+    let is_nothing = options.processes.is_empty()
+        && options.cgroups.is_empty()
+        && options.endpoints.is_empty()
+        && options.servers.is_empty();
     if options.otlp.is_empty() && is_nothing {
         return Err(Failure::new(format!("--otlp {NOWHERE} leaves nothing to collect"))
-            .hint("name a process with --pid, a control group with --cgroup or a page with --prometheus"));
+            .hint("name a process with --pid, a control group with --cgroup, a page with --prometheus or a server with --observe"));
     }
     Ok(options)
 }
@@ -278,6 +289,11 @@ fn named_pid(text: &str) -> Result<(String, u32), String> {
 fn named_path(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = named(text).ok_or("expected a service and a group such as web=/sys/fs/cgroup/shop.slice")?;
     Ok((name.to_owned(), PathBuf::from(path)))
+}
+
+fn named_server(text: &str) -> Result<(String, ServerUrl), String> {
+    let (name, url) = named(text).ok_or("expected a service and a URL such as db=postgres://user@host:5432/shop")?;
+    Ok((name.to_owned(), ServerUrl::parse(url)?))
 }
 
 fn endpoint(text: &str) -> Result<Endpoint, String> {

@@ -24,8 +24,11 @@ use crate::Error;
 use crate::attach::processes::ObservedProcess;
 use crate::attach::requests::Requests;
 use crate::attach::{Observation, TRIAL};
+use crate::components::gauges::Poller;
+use crate::components::gauges_of;
 use crate::counting::RecentRequests;
 use crate::environment::now_ns;
+use crate::experiment::ServerUrl;
 use crate::trial::unheard;
 
 /// How often a signal, an end and the processes are looked at.
@@ -54,6 +57,8 @@ pub struct Options {
     pub cgroups: Vec<(String, PathBuf)>,
     /// Pages of metrics.
     pub endpoints: Vec<Endpoint>,
+    /// Database servers to ask about themselves, each with the service it stands for.
+    pub servers: Vec<(String, ServerUrl)>,
 }
 
 /// Counts so far.
@@ -161,6 +166,7 @@ fn source(options: &Options) -> String {
         format!("# metrics of {}: {}", endpoint.service, without_query(&endpoint.url.to_string()))
     };
     lines.extend(options.endpoints.iter().map(page));
+    lines.extend(options.servers.iter().map(|(service, url)| format!("# figures of {service}: {url}")));
     let lines: Vec<String> = lines.iter().map(|line| line.replace(char::is_control, " ")).collect();
     lines.join("\n") + "\n"
 }
@@ -217,6 +223,7 @@ struct Sources {
     receiver: Option<Receiver>,
     sampler: Sampler,
     scraper: Option<Scraper>,
+    pollers: Vec<Poller>,
 }
 
 impl Sources {
@@ -244,7 +251,10 @@ impl Sources {
             sampler.watch_cgroup(service, replica, path)?;
             recorder.put_service(TRIAL, &instance(service, replica, 0, Vec::new()))?;
         }
-        Ok(Self { receiver: None, sampler, scraper })
+        let poller =
+            |(service, url): &(String, ServerUrl)| Poller::start(service, 0, gauges_of(url), Arc::clone(store));
+        let pollers = options.servers.iter().map(poller).collect::<Result<_, _>>()?;
+        Ok(Self { receiver: None, sampler, scraper, pollers })
     }
 
     /// Comes last: what a sender hears is kept must not go with a run that cannot begin.
@@ -277,6 +287,7 @@ impl Sources {
         let sampled = self.sampler.stop();
         let mut caveats: Vec<TrialCaveat> =
             self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing).collect();
+        caveats.extend(self.pollers.into_iter().filter_map(Poller::finish));
         if sampled.refused > 0 {
             caveats.push(TrialCaveat::ReadingsLost { readings: sampled.refused });
         }

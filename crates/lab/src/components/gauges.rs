@@ -1,7 +1,8 @@
-//! Figures of a server, asked for once a second while it is under load.
+//! Figures of a server, read once a second while it is under load.
 //!
-//! One thread for each replica that has gauges. A query without a response is left out, counted and reported as a
-//! caveat; the next one is sent in its turn, so that a server which comes back is heard again.
+//! One thread for each replica that has gauges. A server whose state at an instant says something is sampled several
+//! times between two readings. A query without a response is left out, counted and reported as a caveat; the next one is
+//! sent in its turn, so that a server which comes back is heard again.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -13,6 +14,7 @@ use narrows_model::caveat::TrialCaveat;
 use narrows_model::series::{Point, SeriesKey};
 use narrows_telemetry::Store;
 
+use crate::Error;
 use crate::environment::now_ns;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -46,8 +48,18 @@ impl Gauge {
     }
 }
 
-/// Whoever asks a server.
+/// Reader of a server's figures.
 pub(crate) trait Gauges: Send {
+    /// Number of calls of [`Gauges::sample`] between two readings.
+    fn samples(&self) -> u32 {
+        0
+    }
+
+    /// Takes a sample of the server's state for the next reading, within [`TIMEOUT`].
+    fn sample(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Asks once, for at most [`TIMEOUT`]. After an error the next call starts anew: the server may be another by then.
     fn read(&mut self) -> Result<Vec<Gauge>, String>;
 }
@@ -76,14 +88,19 @@ impl Poller {
         replica: u32,
         gauges: Box<dyn Gauges>,
         store: Arc<dyn Store>,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, Error> {
         let (stop, asked_to_stop) = sync_channel(0);
         let asked = Arc::new(Mutex::new(GaugeReadings::default()));
         let (service, shared) = (service.to_owned(), Arc::clone(&asked));
         let whose = service.clone();
         let name = format!("gauges-{service}");
         let ask = move || ask(&service, replica, gauges, &*store, &shared, &asked_to_stop);
-        let thread = std::thread::Builder::new().name(name).spawn(ask)?;
+        let failed = |error: std::io::Error| Error::Component {
+            service: whose.clone(),
+            what: format!("no thread for its gauges: {error}"),
+            last_lines: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(ask).map_err(failed)?;
         Ok(Self { whose, asked, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -122,26 +139,51 @@ fn ask(
     asked: &Mutex<GaugeReadings>,
     stop: &Receiver<()>,
 ) {
-    let mut due = Instant::now();
+    let mut start = Instant::now();
     loop {
         let read = gauges.read();
-        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.times += 1;
-        match read {
-            // Points that the store refuses are counted there.
-            Ok(read) => drop(store.points(points(service, replica, read))),
-            Err(reason) => {
-                asked.unanswered += 1;
-                asked.reason = reason;
+        // Points that the store refuses are counted there.
+        note(asked, read.map(|read| drop(store.points(points(service, replica, read)))));
+        let end = (start + INTERVAL).max(Instant::now());
+        let samples = gauges.samples();
+        for number in 0..samples {
+            if is_stopped_before(sample_time(start, number, samples), stop) {
+                return;
+            }
+            let sampled = gauges.sample();
+            let is_down = sampled.is_err();
+            note(asked, sampled);
+            if is_down || Instant::now() >= end {
+                break;
             }
         }
-        drop(asked);
-        due = (due + INTERVAL).max(Instant::now());
-        match stop.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => {}
-            _ => return,
+        if is_stopped_before(end, stop) {
+            return;
         }
+        start = end;
     }
+}
+
+/// Time of a sample: each in a part of the interval of its own, spread so that work which repeats at a fixed pace is not
+/// always met in one phase (the additive recurrence of the golden ratio).
+fn sample_time(start: Instant, number: u32, samples: u32) -> Instant {
+    let phase = (f64::from(number + 1) * 0.618_033_988_75).fract();
+    start + INTERVAL.mul_f64((f64::from(number) + phase) / f64::from(samples))
+}
+
+fn note(asked: &Mutex<GaugeReadings>, outcome: Result<(), String>) {
+    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    asked.times += 1;
+    if let Err(reason) = outcome {
+        asked.unanswered += 1;
+        asked.reason = reason;
+    }
+}
+
+/// Waits until then; true if the poller was asked to stop meanwhile.
+fn is_stopped_before(time: Instant, stop: &Receiver<()>) -> bool {
+    let waited = stop.recv_timeout(time.saturating_duration_since(Instant::now()));
+    !matches!(waited, Err(RecvTimeoutError::Timeout))
 }
 
 fn points(service: &str, replica: u32, gauges: Vec<Gauge>) -> Vec<(SeriesKey, Point)> {

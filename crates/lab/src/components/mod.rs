@@ -11,7 +11,7 @@
 
 use std::sync::LazyLock;
 
-use crate::experiment::Language;
+use crate::experiment::{Language, ServerKind, ServerUrl};
 
 pub(crate) mod account;
 mod component;
@@ -23,6 +23,7 @@ pub(crate) mod process;
 mod proxy;
 pub(crate) mod readiness;
 mod server_settings;
+mod sessions;
 pub(crate) mod sidecar;
 mod sql;
 pub(crate) mod workshop;
@@ -37,11 +38,22 @@ mod redis;
 
 pub(crate) use component::{BoundComponent, Component, Launch};
 pub(crate) use entry::Entry;
+use gauges::Gauges;
 pub(crate) use place::Place;
 
 /// All components. A new one has its `mod` line above and its line here.
 pub(crate) const ALL: &[&Entry] =
     &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY, &nats::ENTRY];
+
+/// Reader of the figures of a server that an experiment names by its URL.
+pub(crate) fn gauges_of(url: &ServerUrl) -> Box<dyn Gauges> {
+    let url = url.clone();
+    match url.kind {
+        ServerKind::Postgres => Box::new(postgres::Asker::new(url)),
+        ServerKind::Mysql => Box::new(mariadb::Asker::new(url, &[])),
+        ServerKind::Redis => Box::new(redis::Info::new(url)),
+    }
+}
 
 /// The experiment language with all components, and all proxies that can stand beside a replica.
 pub fn language() -> Language {

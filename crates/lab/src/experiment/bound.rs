@@ -1,5 +1,6 @@
 //! A trial as the experiment describes it once every `${…}` is replaced.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
 use super::declaration::{Protocol, Settings};
+use super::observe::ServerUrl;
 
 /// A replica that needs ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub struct BoundTrial {
     pub load: BoundLoad,
     /// Faults of replicas meanwhile, earliest first.
     pub faults: Vec<Fault>,
+    /// Servers to ask about themselves that Narrows does not start, by name.
+    pub observed: BTreeMap<String, ServerUrl>,
 }
 
 /// Something that is done to a replica under load.

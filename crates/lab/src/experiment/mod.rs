@@ -24,6 +24,7 @@ pub(crate) mod grammar;
 mod language;
 pub(crate) mod load;
 mod objective;
+mod observe;
 pub(crate) mod paths;
 mod placeholders;
 mod published;
@@ -43,6 +44,8 @@ pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
 pub use language::Language;
 pub use objective::{Abort, Metric, Objective, Op};
+pub(crate) use observe::ServerKind;
+pub use observe::ServerUrl;
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
 pub use variants::Variant;
@@ -268,7 +271,8 @@ fn assemble(
     let services = service::build(root, language, &values, &network, files.dir, report);
     let load = load::build(root, language, &values, bindings, files, report);
     let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
-    Some(BoundTrial { services, load: load?, faults })
+    let observed = observe::build(root, &values, report);
+    Some(BoundTrial { services, load: load?, faults, observed })
 }
 
 impl Experiment {

@@ -202,7 +202,7 @@ impl Bench<'_> {
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let BoundTrial { services, load, faults } = self.bind(variant, folder)?;
+        let BoundTrial { services, load, faults, observed } = self.bind(variant, folder)?;
         self.planned_faults = faults;
         self.look_for_programs(&services, folder)?;
         sidecar::certify(&services, folder)?;
@@ -219,7 +219,7 @@ impl Bench<'_> {
             }
         }
         self.watch(running)?;
-        let pollers = self.start_pollers(running, folder)?;
+        let pollers = self.start_pollers(running, &observed, folder)?;
         let result = self.put_under_load(load, trial, running, work, progress);
         trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
         result

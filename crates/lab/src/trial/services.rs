@@ -1,5 +1,6 @@
 //! How the replicas of a trial begin and end.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::cgroup::{Cgroup, Limits};
 use crate::components::gauges::Poller;
 use crate::components::process::{Process, ProcessEnd, Spec};
 use crate::components::workshop::Workshop;
-use crate::components::{Launch, Place, readiness, sidecar};
-use crate::experiment::{BoundService, Ready, Start};
+use crate::components::{Launch, Place, gauges_of, readiness, sidecar};
+use crate::experiment::{BoundService, Ready, ServerUrl, Start};
 use crate::leftovers::PREFIX;
 use crate::processes::name_of;
 use crate::progress::{Event, Progress};
@@ -187,22 +188,26 @@ impl Bench<'_> {
         place.component.settings().once_ready(&place, &mut workshop)
     }
 
-    /// Begins to ask the components about themselves.
-    pub(super) fn start_pollers(&self, running: &[RunningReplica], folder: &Path) -> Result<Vec<Poller>, Error> {
+    /// Begins to ask the components, and servers that others started, about themselves.
+    pub(super) fn start_pollers(
+        &self,
+        running: &[RunningReplica],
+        observed: &BTreeMap<String, ServerUrl>,
+        folder: &Path,
+    ) -> Result<Vec<Poller>, Error> {
         let mut pollers = Vec::new();
         for place in running.iter().filter_map(|replica| Place::of(&replica.service, folder)) {
             let Some(gauges) = place.component.settings().gauges(&place) else { continue };
             let (name, replica) = (&place.service.name, place.service.replica);
-            let started = Poller::start(name, replica, gauges, Arc::clone(&self.store));
-            pollers
-                .push(started.map_err(|error| place.failed(format!("no thread for its gauges: {error}"), Vec::new()))?);
+            pollers.push(Poller::start(name, replica, gauges, Arc::clone(&self.store))?);
         }
         for service in running.iter().map(|replica| &replica.service) {
             let Some(gauges) = sidecar::gauges(service, folder) else { continue };
             let name = sidecar_name(&service.name);
-            let started = Poller::start(&name, service.replica, gauges, Arc::clone(&self.store));
-            pollers
-                .push(started.map_err(|error| sidecar::failed(&name, &format!("no thread for its gauges: {error}")))?);
+            pollers.push(Poller::start(&name, service.replica, gauges, Arc::clone(&self.store))?);
+        }
+        for (name, url) in observed {
+            pollers.push(Poller::start(name, 0, gauges_of(url), Arc::clone(&self.store))?);
         }
         Ok(pollers)
     }

@@ -95,7 +95,7 @@ impl Component for Galera {
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
-        Some(Box::new(Asker::new(place.service.port, &["wsrep_"])))
+        Some(Box::new(Asker::new(mariadb::local(place.service.port), &["wsrep_"])))
     }
 }
 

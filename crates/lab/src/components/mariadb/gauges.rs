@@ -1,11 +1,17 @@
-//! Figures of a MariaDB server: who is connected, what was done, who waited for whom.
+//! Figures of a MariaDB or MySQL server: who is connected, what was done, who waited for whom. Sessions are sampled between
+//! readings (`activity.rs`).
 //!
 //! Names are those of OpenTelemetry's `mysqlreceiver` where it has one, else `mysql.` and the status variable (MariaDB
 //! documentation, *Server Status Variables* and *Galera Cluster Status Variables*). They say what the server sees, not
 //! what a client's pool does. Counters count up from the server's start.
 
+use std::collections::BTreeMap;
+
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
-use crate::components::mariadb::client::Client;
+use crate::components::mariadb::activity::Activity;
+use crate::components::mariadb::client::{Client, column, status_of};
+use crate::components::sessions::{SAMPLES, SessionSamples};
+use crate::experiment::ServerUrl;
 
 /// A status variable, and what it is called here.
 struct Metric {
@@ -50,26 +56,48 @@ static METRICS: &[Metric] = &[
 pub(in crate::components) struct Asker {
     client: Client,
     metrics: Vec<&'static Metric>,
+    activity: Activity,
+    samples: SessionSamples,
 }
 
 impl Asker {
-    /// To the server at a port. Variables that begin with one of `besides` are reported beside those of every server.
-    pub(in crate::components) fn new(port: u16, besides: &[&str]) -> Self {
+    /// To a server. Variables that begin with one of `besides` are reported beside those of every server.
+    pub(in crate::components) fn new(url: ServerUrl, besides: &[&str]) -> Self {
         let is_wanted = |metric: &&Metric| {
             !metric.variable.starts_with("wsrep_") || besides.iter().any(|begin| metric.variable.starts_with(begin))
         };
-        Self { client: Client::new(port), metrics: METRICS.iter().filter(is_wanted).collect() }
+        Self {
+            client: Client::new(url),
+            metrics: METRICS.iter().filter(is_wanted).collect(),
+            activity: Activity::default(),
+            samples: SessionSamples::default(),
+        }
     }
 }
 
 impl Gauges for Asker {
+    fn samples(&self) -> u32 {
+        SAMPLES
+    }
+
+    fn sample(&mut self) -> Result<(), String> {
+        let sessions = self.activity.sessions(&mut self.client)?;
+        self.samples.add(&sessions);
+        Ok(())
+    }
+
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
         let names: Vec<&str> = self.metrics.iter().map(|metric| metric.variable).collect();
-        let values = self.client.status(&names, TIMEOUT)?;
+        let rows = self.client.rows(&status_of(&names), TIMEOUT)?;
+        let values: BTreeMap<String, String> =
+            rows.iter().filter_map(|row| Some((column::<String>(row, 0)?.to_lowercase(), column(row, 1)?))).collect();
         let gauge = |metric: &&Metric| {
             let gauge = Gauge::new(metric.name, metric.unit, values.get(metric.variable)?.parse().ok()?);
             Some(metric.label.iter().fold(gauge, |gauge, (label, value)| gauge.with(label, value)))
         };
-        Ok(self.metrics.iter().filter_map(gauge).collect())
+        let mut gauges: Vec<Gauge> = self.metrics.iter().filter_map(gauge).collect();
+        gauges.extend(self.activity.statements(&mut self.client)?);
+        gauges.extend(self.samples.gauges());
+        Ok(gauges)
     }
 }

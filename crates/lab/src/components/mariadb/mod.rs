@@ -4,6 +4,7 @@
 //! has no password. It is measured as it is shipped: every setting is MariaDB's own unless the experiment says otherwise.
 //! Root starts it under the account that its package made. A cluster of such servers is `galera`.
 
+mod activity;
 mod client;
 mod gauges;
 pub(super) mod settings;
@@ -24,7 +25,7 @@ use crate::experiment::{Declaration, Protocol, Ready};
 use crate::programs::Program;
 use settings::Mariadb;
 
-pub(super) use client::status;
+pub(super) use client::{local, status};
 pub(super) use gauges::Asker;
 
 pub(super) static ENTRY: Entry = Entry {
@@ -74,7 +75,7 @@ impl Component for Mariadb {
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
-        Some(Box::new(Asker::new(place.service.port, &[])))
+        Some(Box::new(Asker::new(local(place.service.port), &[])))
     }
 }
 

@@ -22,10 +22,12 @@ use crate::components::gauges::Gauges;
 use crate::components::workshop::Workshop;
 use crate::components::{Component, Entry, Launch, Place, sql};
 use crate::experiment::system::service::READY_TIMEOUT;
-use crate::experiment::{Declaration, Protocol, Ready};
+use crate::experiment::{Declaration, Protocol, Ready, ServerKind, ServerUrl};
 use crate::programs::{FoundProgram, Program};
 use psql::Psql;
 use settings::Postgres;
+
+pub(super) use gauges::Asker;
 
 pub(super) static ENTRY: Entry = Entry {
     declaration: Declaration {
@@ -97,7 +99,8 @@ impl Component for Postgres {
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
-        Some(Box::new(gauges::Asker::new(place.service.port, &self.database)))
+        let url = ServerUrl::local(ServerKind::Postgres, place.service.port, OWNER, &self.database);
+        Some(Box::new(Asker::new(url)))
     }
 }
 

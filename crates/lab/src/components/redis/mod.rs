@@ -17,10 +17,12 @@ use crate::components::gauges::{Gauges, TIMEOUT};
 use crate::components::workshop::Workshop;
 use crate::components::{Component, Entry, Launch, Place};
 use crate::experiment::system::service::READY_TIMEOUT;
-use crate::experiment::{Declaration, Protocol, Ready, Url};
+use crate::experiment::{Declaration, Protocol, Ready, ServerKind, ServerUrl, Url};
 use crate::programs::Program;
 use client::Client;
 use settings::Redis;
+
+pub(super) use gauges::Info;
 
 pub(super) static ENTRY: Entry = Entry {
     declaration: Declaration {
@@ -66,13 +68,14 @@ impl Component for Redis {
 
     /// It accepts connections before it has read its data, and refuses commands until then.
     fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
-        let response =
-            Client::new(place.service.port).call("PING", TIMEOUT).map_err(|error| format!("PING: {error}"))?;
+        let response = Client::new(local(place.service.port))
+            .text(&["PING"], TIMEOUT)
+            .map_err(|error| format!("PING: {error}"))?;
         if response == "PONG" { Ok(()) } else { Err(format!("PING: expected `PONG`, found `{response}`")) }
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
-        Some(Box::new(gauges::Info::new(place.service.port)))
+        Some(Box::new(Info::new(local(place.service.port))))
     }
 }
 
@@ -96,6 +99,11 @@ impl Redis {
         });
         ours.chain(theirs).collect()
     }
+}
+
+/// A server on this machine that Narrows started.
+fn local(port: u16) -> ServerUrl {
+    ServerUrl::local(ServerKind::Redis, port, "", "")
 }
 
 /// Where a server keeps its data, and where it works.

@@ -10,6 +10,7 @@ use crate::experiment::declaration::Declaration;
 use crate::experiment::language::{Language, kept};
 use crate::experiment::load::LOAD;
 use crate::experiment::objective::OBJECTIVES;
+use crate::experiment::observe::OBSERVE;
 use crate::experiment::published::PUBLISHED;
 use crate::experiment::system::faults::FAULTS;
 use crate::experiment::system::service;
@@ -47,6 +48,7 @@ fn experiment(service: &'static Shape) -> Shape {
         service::system(service),
         LOAD,
         FAULTS,
+        OBSERVE,
         OBJECTIVES,
         VARIANTS,
         PUBLISHED,
