@@ -15,6 +15,7 @@ use super::rules::Tie;
 use crate::detectors::cpu_saturation::HOST;
 use crate::detectors::memory_growth;
 use crate::read::Reading;
+use crate::read::programs::{is_store_program, only_service};
 
 /// A trial, as far as ties need it.
 pub(super) struct Bonds<'r, 'a> {
@@ -37,12 +38,12 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::SameResource => first.resource == self.resource(then),
             Tie::FirstCalls => self.calls(first, self.resource(then)),
             Tie::SecondCalls => self.calls(then, &first.resource),
-            Tie::Behind => self.paths.reaches(&then.resource, &first.resource),
+            Tie::Behind => self.is_behind(&then.resource, &first.resource),
             Tie::SameOperation => self.are_one_operation(first, then),
             Tie::OnTheWay => self.is_on_the_way(first, then),
             Tie::InBranch => self.is_in_branch(first, then),
             Tie::HeldWorkers => {
-                let holds = self.paths.reaches(&then.resource, &first.resource) || is_called_by(first, &then.resource);
+                let holds = self.is_behind(&then.resource, &first.resource) || is_called_by(first, &then.resource);
                 waits_in_front(then) && holds
             }
             Tie::KilledForMemory => first.resource == then.resource && memory_growth::was_killed(first),
@@ -51,6 +52,13 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
             Tie::FullAnyway => self.is_asked_again(then, first) && self.is_full_without(then, first),
         }
+    }
+
+    /// True if one is the other or calls it. Where nothing shows who calls a store, the only other service of the trial does.
+    fn is_behind(&self, service: &str, called: &str) -> bool {
+        let trial = self.reading.trial;
+        let is_lone_client = || is_store_program(trial, called) && only_service(trial) == Some(service);
+        self.paths.reaches(service, called) || !self.paths.shows_callers_of(called) && is_lone_client()
     }
 
     /// The resource of a finding; for a full machine, the service that uses most of it.

@@ -62,6 +62,11 @@ impl<'a> Paths<'a> {
         self.is_traced
     }
 
+    /// True if any service is shown to call this one.
+    pub(super) fn shows_callers_of(&self, called: &str) -> bool {
+        self.called.values().any(|names| names.contains(called))
+    }
+
     /// True if requests pass by this one on their way: whether one that arrives there, or anywhere when `from` calls
     /// nothing, needs it for its response.
     pub(super) fn lead_by(&self, from: &str, to: &str) -> bool {

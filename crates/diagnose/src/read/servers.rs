@@ -16,8 +16,8 @@ use narrows_model::series::{Series, names};
 use crate::read::intervals::Interval;
 use crate::stats::finite;
 
-/// Readings in an interval from which on a mean says something.
-const READINGS_MIN: usize = 3;
+/// Readings in an interval from which on a mean says something: each is itself one over samples or of a counter.
+const READINGS_MIN: usize = 2;
 /// Series of servers that count waiting sessions at the instant of a reading, with the label and value of those that wait
 /// for a lock.
 const WAITING_NOW: [(&str, Option<(&str, &str)>); 2] = [

@@ -15,8 +15,6 @@ use narrows_model::series::servers::{
 
 use crate::components::gauges::Gauge;
 
-/// Samples between two readings.
-pub(super) const SAMPLES: u32 = 10;
 /// Characters of a statement that a server is asked for.
 pub(super) const STATEMENT_CHARS_MAX: i32 = 1000;
 /// Sessions of a sample at most.

@@ -10,7 +10,7 @@
 //! `database-saturation`, which comes first.
 
 use narrows_model::finding::evidence::lock_wait as evidence;
-use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind};
+use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind};
 
 use crate::Detector;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
@@ -35,6 +35,8 @@ rule_thresholds! {
 
 /// Statements in the evidence, and holders of each.
 const STATEMENTS_MAX: usize = 3;
+/// Share of the waiting sessions that a statement or a holder must account for, to be in the evidence.
+const SHOWN_SHARE_MIN: f64 = 0.05;
 
 /// See the module.
 #[derive(Debug)]
@@ -91,9 +93,12 @@ fn finding(
 ) -> Finding {
     let cpu = Cpu::new(reading);
     let mut statements = waiting_statements(reading.trial, server, interval);
+    statements.retain(|statement| statement.sessions >= SHOWN_SHARE_MIN * sessions.waiting);
     statements.truncate(STATEMENTS_MAX);
     for statement in &mut statements {
         statement.statement = clipped(&statement.statement, TEXT_CHARS_MAX);
+        let least = SHOWN_SHARE_MIN * statement.sessions;
+        statement.holders.retain(|holder| holder.sessions >= least);
         statement.holders.truncate(STATEMENTS_MAX);
     }
     let is_named = !statements.is_empty();
@@ -109,15 +114,11 @@ fn finding(
         clients: clients(reading.trial, server.0).into_iter().map(str::to_owned).collect(),
         database_cpu_share: cpu.busy_share(server.0, interval).map(finite),
     };
-    let mut caveats = machine_caveats(&cpu, interval);
-    if evidence.database_cpu_share.is_none() {
-        caveats.push(Caveat::DatabaseCpuNotSampled { database: server.0.to_owned() });
-    }
     Finding {
         resource: server.0.to_owned(),
         cost_share: finite(share(sessions, interval)).min(1.0),
         confidence: if is_named { Confidence::High } else { Confidence::Medium },
-        caveats,
+        caveats: machine_caveats(&cpu, interval),
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     }

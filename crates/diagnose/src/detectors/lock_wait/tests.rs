@@ -83,7 +83,7 @@ fn a_statement_is_told_by_its_beginning() {
     assert_eq!(text("insert into a (b) VALUES (?)"), "db: insert into a waits for a row lock of another session");
     assert_eq!(
         text("SELECT stock FROM products WHERE id = ? AND warehouse = ? FOR UPDATE"),
-        "db: SELECT stock FROM products WHERE id = ? … waits for a row lock of another session"
+        "db: SELECT … FROM products FOR UPDATE waits for a row lock of another session"
     );
     assert_eq!(text(""), "db: a statement waits for a row lock of another session");
 }

@@ -18,7 +18,7 @@ impl Words for LockWait {
             return format!("{database}: {} sessions wait for locks", units::number(self.waiting));
         };
         let statement = brief(&waiting.statement);
-        let lock = lock(waiting);
+        let lock = lock_of(&waiting.lock_type);
         match waiting.holders.first() {
             Some(holder) if holder.state == HolderState::IdleInTransaction => {
                 let time = holder.state_ns().map_or(String::new(), |ns| format!(" for {}", units::duration(ns)));
@@ -113,10 +113,12 @@ impl Words for LockWait {
 /// `a row lock on counters`.
 fn lock(waiting: &WaitingStatement) -> String {
     let on = waiting.table.as_ref().map_or(String::new(), |table| format!(" on {table}"));
-    match waiting.lock_type.as_str() {
-        "" => format!("a lock{on}"),
-        lock_type => format!("a {lock_type} lock{on}"),
-    }
+    lock_of(&waiting.lock_type) + &on
+}
+
+/// `a row lock`.
+fn lock_of(lock_type: &str) -> String {
+    if lock_type.is_empty() { "a lock".to_owned() } else { format!("a {lock_type} lock") }
 }
 
 /// The sentence about sessions that hold a lock.
@@ -144,18 +146,27 @@ fn held(holder: &LockHolder, of: f64) -> String {
     }
 }
 
-/// The beginning of a statement that names what it does to what: `UPDATE counters`.
+/// A statement by what it does to what: `UPDATE counters`, `SELECT … FROM series FOR UPDATE`.
 fn brief(statement: &str) -> String {
     if statement.is_empty() {
         return "a statement".to_owned();
     }
     let words: Vec<&str> = statement.split_whitespace().collect();
-    let upper: Vec<String> = words.iter().take(2).map(|word| word.to_ascii_uppercase()).collect();
-    let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
-    let length = match upper[..] {
-        ["UPDATE", _] => 2,
-        ["INSERT", "INTO"] | ["DELETE", "FROM"] | ["REPLACE", "INTO"] => 3,
-        _ => words.len(),
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found.eq_ignore_ascii_case(word));
+    let length = match () {
+        () if is(0, "UPDATE") => 2,
+        () if is(1, "INTO") || is(0, "DELETE") && is(1, "FROM") => 3,
+        () if is(0, "SELECT") => return brief_select(&words).unwrap_or_else(|| clipped(statement, TITLE_CHARS_MAX)),
+        () => words.len(),
     };
     clipped(&words[..length.min(words.len())].join(" "), TITLE_CHARS_MAX)
+}
+
+/// `None` if it reads no table, or nothing is left out.
+fn brief_select(words: &[&str]) -> Option<String> {
+    let from = words.iter().position(|word| word.eq_ignore_ascii_case("FROM"))?;
+    let table = words.get(from + 1)?;
+    let lock = words.iter().position(|word| word.eq_ignore_ascii_case("FOR")).map(|at| words[at..].join(" "));
+    let lock = lock.map_or(String::new(), |lock| format!(" {lock}"));
+    Some(clipped(&format!("SELECT … FROM {table}{lock}"), TITLE_CHARS_MAX))
 }

@@ -1,8 +1,8 @@
 //! What sessions of a MariaDB or MySQL server do, which of them wait for a row lock, and which statements its time goes to.
 //!
 //! MariaDB tells of InnoDB's lock waits in `information_schema`, MySQL in `performance_schema` (MySQL Reference Manual,
-//! *The data_lock_waits Table*). Either names who blocks whom at once for the whole queue. InnoDB answers from a copy of
-//! its own that is at most 0.1 s old.
+//! *The data_lock_waits Table*). Either names who blocks whom at once for the whole queue. InnoDB responds from a copy
+//! of its own that it renews once that was not read for 0.1 s, so both questions of a sample see one state.
 
 use std::collections::{BTreeMap, BTreeSet};
 

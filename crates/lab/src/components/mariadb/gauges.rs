@@ -10,8 +10,12 @@ use std::collections::BTreeMap;
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
 use crate::components::mariadb::activity::Activity;
 use crate::components::mariadb::client::{Client, column, status_of};
-use crate::components::sessions::{SAMPLES, SessionSamples};
+use crate::components::sessions::SessionSamples;
 use crate::experiment::ServerUrl;
+
+/// Samples of the sessions between two readings. More would come within 0.1 s of each other, in which InnoDB keeps giving out
+/// the copy of its transactions and locks that was read last.
+const SAMPLES: u32 = 5;
 
 /// A status variable, and what it is called here.
 struct Metric {

@@ -14,10 +14,12 @@ use tokio_postgres::{Client, Error, NoTls, Row, Statement};
 
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
 use crate::components::sessions::{
-    Lock, SAMPLES, SESSIONS_MAX, STATEMENT_CHARS_MAX, Session, SessionSamples, WAITS_EXPLAINED_MAX,
+    Lock, SESSIONS_MAX, STATEMENT_CHARS_MAX, Session, SessionSamples, WAITS_EXPLAINED_MAX,
 };
 use crate::experiment::ServerUrl;
 
+/// Samples of the sessions between two readings.
+const SAMPLES: u32 = 10;
 /// Statements that are reported apart, and so series, at most.
 const STATEMENTS_MAX: usize = 20;
 /// Characters of a statement's text that are kept.
