@@ -80,7 +80,7 @@ struct WaitSums {
     age: f64,
 }
 
-/// What samples showed since the last reading.
+/// Sums over the samples since the last reading.
 #[derive(Debug, Default)]
 pub(super) struct SessionSamples {
     samples: f64,

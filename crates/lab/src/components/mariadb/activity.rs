@@ -1,4 +1,5 @@
-//! What sessions of a MariaDB or MySQL server do, which of them wait for a row lock, and which statements its time goes to.
+//! Activity of the sessions of a MariaDB or MySQL server: which of them wait for a row lock, and which statements its time
+//! goes to.
 //!
 //! MariaDB tells of InnoDB's lock waits in `information_schema`, MySQL in `performance_schema` (MySQL Reference Manual,
 //! *The data_lock_waits Table*). Either names who blocks whom at once for the whole queue. InnoDB responds from a copy

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::components::mariadb::OWNER;
 use crate::experiment::{ServerKind, ServerUrl};
 
-/// What the session may do at most, whatever its user may. MySQL and MariaDB bound a statement's time by different
+/// Limits of the session, whatever its user may do. MySQL and MariaDB bound a statement's time by different
 /// variables, so that is done by the client.
 const BOUNDS: [&str; 2] = ["SET SESSION TRANSACTION READ ONLY", "SET SESSION lock_wait_timeout = 1"];
 

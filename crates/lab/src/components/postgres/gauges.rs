@@ -29,7 +29,7 @@ const STATE: &str = "postgresql.backend.state";
 const WAIT: &str = "postgresql.wait_event.type";
 const TEXT: &str = "db.query.text";
 
-/// What the session may do at most, whatever its role may.
+/// Limits of the session, whatever its role may do.
 const BOUNDS: &str = "SET default_transaction_read_only = on; SET statement_timeout = '2s'; SET lock_timeout = '1s'";
 
 /// Whether the role sees what the sessions of other roles do.
@@ -114,15 +114,15 @@ impl Asker {
                     Some(connection) => connection,
                     None => Connection::open(url).await?,
                 };
-                let answer = ask(&mut connection).await.map_err(|error| reason(&error))?;
-                Ok::<_, String>((connection, answer))
+                let response = ask(&mut connection).await.map_err(|error| reason(&error))?;
+                Ok::<_, String>((connection, response))
             };
             tokio::time::timeout(TIMEOUT, ask).await
         });
         self.runtime = Some(runtime);
-        let (connection, answer) = asked.map_err(|_| format!("no response within {} s", TIMEOUT.as_secs()))??;
+        let (connection, response) = asked.map_err(|_| format!("no response within {} s", TIMEOUT.as_secs()))??;
         self.connection = Some(connection);
-        Ok(answer)
+        Ok(response)
     }
 }
 
