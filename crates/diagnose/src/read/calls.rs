@@ -345,6 +345,12 @@ impl Times {
         Self(left)
     }
 
+    /// Those of its intervals that are longer than this, nanoseconds.
+    pub(crate) fn longer_than(&self, length_ns: f64) -> Self {
+        let is_longer = |(start, end): &&(i64, i64)| end.saturating_sub(*start) as f64 > length_ns;
+        Self(self.0.iter().filter(is_longer).copied().collect())
+    }
+
     /// Total length, nanoseconds.
     pub(crate) fn length_ns(&self) -> f64 {
         self.0.iter().map(|(start, end)| end.saturating_sub(*start) as f64).sum()

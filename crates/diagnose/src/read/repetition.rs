@@ -2,9 +2,11 @@
 //!
 //! The cost of a repetition is more than the time in its queries: between two of them the program turns rows into
 //! objects, waits for a connection and builds the next statement. The rule for dividing a request's time, from the
-//! first repeated query's start to the last one's end: an instant belongs to the call that is under way, to the one
-//! that began first when several are; an instant without a call belongs to the call that ended last before it. So two
-//! repetitions that alternate share the time between them, and no instant is counted twice.
+//! first repeated query's start to the last one's end: an instant belongs to the call that is in progress, to the one
+//! that began first when several are; a short gap without a call belongs to the call that ended last before it. So two
+//! repetitions that alternate share the time between them, and no instant is counted twice. A gap is short if it is not
+//! longer than the call before it or than 2 ms. In a longer one the program does work of its own, which would remain
+//! without the queries; of such a gap only the waits for a connection count, where spans show them.
 //!
 //! A query that repeats without any values, or with the same ones each time, is no repetition in this sense (polling, a
 //! look-up without a cache), nor is one that fetches the next page or a batch, nor one that goes to every partition of a
@@ -16,7 +18,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId};
 
-use crate::read::calls::went_wrong;
+use crate::read::calls::{Times, went_wrong};
 use crate::read::requests::{Query, Request};
 use crate::thresholds::Thresholds;
 
@@ -34,6 +36,9 @@ pub(crate) struct Repetition<'a> {
     /// True if their values are known to differ; otherwise the values are not recorded.
     pub(crate) values_differ: bool,
 }
+
+/// Length up to which a gap after a quick query counts as its consequence, nanoseconds.
+pub(crate) const SHORT_GAP_NS: i64 = 2_000_000;
 
 /// The repetitions in a request: a number of queries of one shape under one logical parent.
 pub(crate) fn repetitions<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Repetition<'a>> {
@@ -137,22 +142,34 @@ fn time_taken(request: &Request<'_>, repeated: &[&Query<'_>]) -> (u64, u64) {
     let mut calls: Vec<&Span> =
         request.queries.iter().map(|query| query.span).chain(request.other_calls.iter().copied()).collect();
     calls.sort_by_key(|call| call.start_ns);
-    let (mut cost_ns, mut now_ns, mut last_is_repeated) = (0, start_ns, true);
+    let waits = Times::union_of(request.housekeeping.iter().map(|span| request.time_of(span)));
+    let mut cost_ns = 0_i64;
+    let mut now_ns = start_ns;
+    // Length of the call that ended last, if it is one of these.
+    let mut repeated_ns = Some(0);
     for call in calls.iter().filter(|call| call.end_ns > start_ns && call.start_ns < end_ns) {
         let is_repeated = ids.contains(&call.span_id);
         if call.start_ns > now_ns {
-            let pause_ns = if last_is_repeated { call.start_ns.saturating_sub(now_ns) } else { 0 };
-            cost_ns = pause_ns.saturating_add(cost_ns);
+            let gap_ns = repeated_ns.map_or(0, |length_ns| consequence_ns((now_ns, call.start_ns), length_ns, &waits));
+            cost_ns = gap_ns.saturating_add(cost_ns);
             now_ns = call.start_ns;
         }
         if call.end_ns > now_ns {
             let own_ns = if is_repeated { call.end_ns.min(end_ns).saturating_sub(now_ns) } else { 0 };
             cost_ns = own_ns.saturating_add(cost_ns);
             now_ns = call.end_ns.min(end_ns);
-            last_is_repeated = is_repeated;
+            repeated_ns = is_repeated.then(|| call.end_ns.saturating_sub(call.start_ns));
         }
     }
     (union_ns(repeated, end_ns), cost_ns.max(0) as u64)
+}
+
+/// The part of a gap, first instant and first instant after, that the query before it causes, nanoseconds: all of a short
+/// gap, otherwise the waits for a connection within.
+fn consequence_ns(gap: (i64, i64), query_ns: i64, waits: &Times) -> i64 {
+    let gap_ns = gap.1.saturating_sub(gap.0);
+    let own_ns = Times::union_of([gap]).without(waits).length_ns() as i64;
+    if own_ns <= query_ns.max(SHORT_GAP_NS) { gap_ns } else { gap_ns - own_ns }
 }
 
 /// The time up to an instant in which at least one of these, in order of start, was under way.
@@ -197,6 +214,14 @@ mod tests {
     #[test]
     fn time_between_repeated_queries_is_theirs() {
         assert_eq!(found(run_of(10, beat(10.0, 5.0, 3.0), |_| query(ROW))), [(10, 30.0, 48.0)]);
+    }
+
+    #[test]
+    fn work_between_queries_is_not_theirs_but_waits_for_a_connection_are() {
+        assert_eq!(found(run_of(10, beat(10.0, 15.0, 1.0), |_| query(ROW))), [(10, 10.0, 10.0)]);
+        let mut pooled = run_of(10, beat(10.0, 15.0, 1.0), |_| query(ROW));
+        pooled.extend(run_of(9, beat(20.0, 15.0, 5.0), |_| database("pg-pool.connect")));
+        assert_eq!(found(pooled), [(10, 10.0, 55.0)]);
     }
 
     #[test]

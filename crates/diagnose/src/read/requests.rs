@@ -49,8 +49,8 @@ pub(crate) struct Request<'a> {
     pub(crate) other_calls: Vec<&'a Span>,
     /// The spans that the author of those would name as their parents.
     pub(crate) call_parents: HashMap<SpanId, SpanId>,
-    /// Spans of connections, pools and transactions that were set aside.
-    pub(crate) housekeeping: usize,
+    /// Spans of connections, pools and transactions that were set aside, in order of start.
+    pub(crate) housekeeping: Vec<&'a Span>,
 }
 
 /// One query as the program made it.
@@ -170,7 +170,7 @@ impl<'a, 's> Cut<'a, 's> {
         let Some(entry) = self.path(span).last().copied().filter(|_| is_call) else { return };
         match self.query(span) {
             Some(query) => self.add_query(entry, query),
-            None if is_housekeeping(span) || is_silent(span) => self.request(entry).housekeeping += 1,
+            None if is_housekeeping(span) || is_silent(span) => self.request(entry).housekeeping.push(span),
             None => self.add_call(entry, span),
         }
     }
@@ -187,7 +187,7 @@ impl<'a, 's> Cut<'a, 's> {
                 queries: Vec::new(),
                 other_calls: Vec::new(),
                 call_parents: HashMap::new(),
-                housekeeping: 0,
+                housekeeping: Vec::new(),
             }
         })
     }
@@ -434,7 +434,7 @@ mod tests {
             .child(client("GET").at(5.0, 1.0));
         cut(root, |requests| {
             let request = &requests[0];
-            assert_eq!((request.queries.len(), request.housekeeping, request.other_calls.len()), (1, 3, 1));
+            assert_eq!((request.queries.len(), request.housekeeping.len(), request.other_calls.len()), (1, 3, 1));
         });
     }
 

@@ -59,7 +59,7 @@ impl Detector for ChattyHttp {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {

@@ -9,6 +9,7 @@ use narrows_model::trace::{Span, SpanId};
 use super::pace::{Pace, pace_of};
 use crate::read::calls::{Call, Handled, Times, went_wrong};
 use crate::read::paging::is_page;
+use crate::read::repetition::SHORT_GAP_NS;
 use crate::thresholds::Thresholds;
 
 /// File suffixes of page assets.
@@ -21,7 +22,8 @@ pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
     /// One call per id, in order of start.
     pub(super) calls: Vec<&'a Call<'a>>,
-    /// Request time from the start of the first call to the end of the last, without time in other calls, nanoseconds.
+    /// Request time from the start of the first call to the end of the last, without time in other calls and longer work
+    /// of the program between calls, nanoseconds.
     pub(super) cost_ns: f64,
     /// Time with at least one of the calls under way, nanoseconds.
     pub(super) busy_ns: f64,
@@ -82,12 +84,17 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     let until_ns = handled.request.entry.end_ns;
     let times = |call: &Call<'_>| (call.start_ns(), call.end_ns().min(until_ns));
     let (start_ns, end_ns) = (calls[0].start_ns(), calls.iter().map(|call| times(call).1).max()?);
-    let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
-    let others = || handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
-    let theirs = Times::union_of([(start_ns, end_ns)]).without(&Times::union_of(others().map(times)));
+    let ids: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
+    let others = || handled.calls.iter().filter(|call| !ids.contains(&call.attempts[0].span_id));
+    let whole = Times::union_of([(start_ns, end_ns)]).without(&Times::union_of(others().map(times)));
+    let own = Times::union_of(calls.iter().map(|call| times(call)));
+    let waits = Times::union_of(handled.request.housekeeping.iter().map(|span| handled.request.time_of(span)));
+    let busy_ns = own.length_ns();
+    let call_ns = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum::<f64>();
+    let gap_ns_max = (call_ns / calls.len() as f64).max(SHORT_GAP_NS as f64);
+    let theirs = whole.without(&whole.without(&own).without(&waits).longer_than(gap_ns_max));
     let is_source = |other: &Call<'_>| other.kind != calls[0].kind && other.end_ns() <= start_ns;
     let is_after_another = others().any(is_source);
-    let busy_ns = Times::union_of(calls.iter().map(|call| times(call))).length_ns();
     Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, pace, calls })
 }
 

@@ -59,7 +59,7 @@ fn one_call_for_each_item_is_named() {
             "100 % of the traces of GET /orders show it (10 traces): 10 calls of one endpoint under one parent, each \
              with another id.",
             "Another call of the request ends before the first of them and may have returned the ids.",
-            "With the gaps between them they take 59.0 ms of a request, and they are 91 % of all calls to stock:8080 \
+            "With short gaps between them they take 59.0 ms of a request, and they are 91 % of all calls to stock:8080 \
              in these traces.",
         ]
     );

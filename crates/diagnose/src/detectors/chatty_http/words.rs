@@ -56,7 +56,7 @@ impl Words for ChattyHttp {
             ));
         }
         reasons.push(format!(
-            "With the gaps between them they take {} of a request, and they are {} of all calls to {} in these traces.",
+            "With short gaps between them they take {} of a request, and they are {} of all calls to {} in these traces.",
             units::duration(self.cost_ns),
             units::percent(self.callee_share),
             callee(self)
@@ -71,7 +71,7 @@ impl Words for ChattyHttp {
             Figure::new("calls in each request, largest", self.calls.most as f64, ""),
             Figure::new("calls at a time, median", self.at_once as f64, ""),
             Figure::new("time of these calls, median", self.busy_ns, "ns"),
-            Figure::new("time of these calls and of the gaps between them, median", self.cost_ns, "ns"),
+            Figure::new("time of these calls and of short gaps between them, median", self.cost_ns, "ns"),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
             Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
             Figure::new("share of all calls to it", self.callee_share * 100.0, "%"),

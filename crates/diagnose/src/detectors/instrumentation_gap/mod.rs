@@ -267,7 +267,7 @@ pub(crate) fn is_missed_by(finding: &Finding, service: &str) -> bool {
 
 /// Whether any of these requests has spans of its database.
 pub(crate) fn speaks(requests: &[Handled<'_>]) -> bool {
-    requests.iter().any(|handled| !handled.request.queries.is_empty() || handled.request.housekeeping > 0)
+    requests.iter().any(|handled| !handled.request.queries.is_empty() || !handled.request.housekeeping.is_empty())
 }
 
 /// The requests that began in an interval.

@@ -4,8 +4,8 @@
 //! request is not a cause, and the number of queries saturates a database under load even if each is fast. Repetitions
 //! of the first requests only, which fill a cache, do not count: the later half of the requests must show them too.
 //! Requests without a query, such as those served by a cache, are no evidence against it: the share is of requests with
-//! queries. The cost is the share of the operation's latency that the repetition takes, including the program's own
-//! work between the queries. The gain is smaller, because the replacing query takes time too.
+//! queries. The cost is the share of the operation's latency that the queries, their waits and short gaps after them
+//! take. The gain is smaller, because the replacing query takes time too.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Detector for NPlusOne {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {
@@ -210,7 +210,7 @@ impl<'a> Candidate<'a> {
             values: if self.values_differ() { Values::Different } else { Values::NotRecorded },
             spans_per_query: spans as f64 / queries().count().max(1) as f64,
             scopes: self.example().scopes.iter().map(|scope| (*scope).to_owned()).collect(),
-            housekeeping_spans: self.seen.iter().map(|s| s.request.housekeeping).sum(),
+            housekeeping_spans: self.seen.iter().map(|s| s.request.housekeeping.len()).sum(),
         }
     }
 

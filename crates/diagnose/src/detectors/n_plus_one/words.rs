@@ -55,7 +55,7 @@ impl Words for NPlusOne {
             Figure::new("queries in each request, smallest", self.queries.least as f64, ""),
             Figure::new("queries in each request, largest", self.queries.most as f64, ""),
             Figure::new("time of these queries, median", self.busy_ns, "ns"),
-            Figure::new("time of these queries and of the gaps between them, median", self.cost_ns, "ns"),
+            Figure::new("time of these queries and of short gaps between them, median", self.cost_ns, "ns"),
             Figure::new("traces of the operation with queries that show it", self.trace_share * 100.0, "%"),
             Figure::new("share of all queries", self.query_share * 100.0, "%"),
         ]

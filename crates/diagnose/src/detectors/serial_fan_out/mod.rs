@@ -1,4 +1,8 @@
-//! `serial-fan-out`: a request makes several similar calls one after another that could run at once.
+//! `serial-fan-out`: a request makes several calls one after another that could run at once.
+//!
+//! The calls are similar, or they read from different addresses that are known beforehand: the same in every request, but
+//! for parts that the request brings. Then no earlier response is part of an address, and a chain of log-in, profile and
+//! orders, where one is, stays silent.
 //!
 //! Two signs distinguish it from a chain where each call needs the previous response: the calls send the same query to
 //! different partitions or, if destinations are not recorded, their number is the same in nearly all requests. Three
@@ -9,7 +13,7 @@
 //! The saving is the time that the request would gain if the calls ran at once: their time without the longest of them,
 //! not counting time with another call of the request under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use narrows_model::finding::evidence::serial_fan_out::{self as evidence, Destinations, Target};
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
@@ -21,7 +25,7 @@ use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
 use crate::read::requests::cut_at_end;
 use crate::thresholds::{Thresholds, rule_thresholds};
-use sightings::{Sighting, routes, sightings};
+use sightings::{Sighting, fixed_addresses, of_addresses, routes, sightings};
 
 mod sightings;
 mod words;
@@ -47,7 +51,7 @@ impl Detector for SerialFanOut {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -57,7 +61,12 @@ impl Detector for SerialFanOut {
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<String, Vec<Sighting<'_>>> = BTreeMap::new();
             let chat = calls_of_chat(all, thresholds);
+            // One request does not show what is the same in others.
+            let fixed = if reading.is_one_request { HashSet::new() } else { fixed_addresses(all) };
             for handled in all {
+                if let Some(sighting) = of_addresses(handled, &fixed, &routes, thresholds) {
+                    kinds.entry(sighting.kind.clone()).or_default().push(sighting);
+                }
                 for sighting in sightings(handled, &chat, &routes, thresholds) {
                     kinds.entry(sighting.kind.clone()).or_default().push(sighting);
                 }
@@ -115,37 +124,46 @@ impl<'a> Candidate<'a> {
         same.map(Sighting::weight).sum::<f64>() / self.seen.iter().map(Sighting::weight).sum::<f64>()
     }
 
-    /// Whether, in nearly all requests, each call is known to go to a different partition.
-    fn is_spread(&self, thresholds: &Thresholds) -> bool {
-        let spread: f64 = self.seen.iter().filter(|sighting| sighting.is_spread).map(Sighting::weight).sum();
-        spread >= thresholds.same_count_share * self.seen.iter().map(Sighting::weight).sum::<f64>()
+    /// Where the calls go in nearly all requests.
+    fn destinations(&self, thresholds: &Thresholds) -> Destinations {
+        let whole: f64 = self.seen.iter().map(Sighting::weight).sum();
+        let is_common = |destinations: &Destinations| {
+            let alike = self.seen.iter().filter(|sighting| sighting.destinations == *destinations);
+            alike.map(Sighting::weight).sum::<f64>() >= thresholds.same_count_share * whole
+        };
+        let known = [Destinations::Partitions, Destinations::Addresses];
+        known.into_iter().find(is_common).unwrap_or(Destinations::Unknown)
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
         let is_regular =
             self.seen.len() >= thresholds.regular_traces && self.trace_share >= thresholds.regular_trace_share;
-        let is_planned = self.is_spread(thresholds) || self.same_count_share() >= thresholds.same_count_share;
+        let is_planned = self.destinations(thresholds) == Destinations::Partitions
+            || self.same_count_share() >= thresholds.same_count_share;
         let is_dear = self.saving_ns() >= thresholds.serial_fan_out.fan_out_saving_ns
             && self.saving_share() >= thresholds.serial_fan_out.fan_out_saving_share;
         is_regular && is_planned && is_dear
     }
 
     fn finding(&self, detector: &SerialFanOut, thresholds: &Thresholds) -> Finding {
-        let is_spread = self.is_spread(thresholds);
+        let destinations = self.destinations(thresholds);
         let calls = self.seen.iter().flat_map(|s| s.calls.iter().map(|call| (s.handled.request, call.last())));
         let caveats = [Caveat::ParallelCallsNeedCapacity, Caveat::ParallelCallsSaveLess];
         Finding {
             resource: self.service.into(),
             operation: Some(self.operation.into()),
             cost_share: self.saving_share(),
-            confidence: if is_spread { Confidence::High } else { Confidence::Medium },
+            confidence: match destinations {
+                Destinations::Partitions => Confidence::High,
+                Destinations::Addresses | Destinations::Unknown => Confidence::Medium,
+            },
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             caveats: caveats.into_iter().chain(cut_at_end(calls)).collect(),
-            ..Finding::new(self.evidence(is_spread, thresholds), detector.version())
+            ..Finding::new(self.evidence(destinations, thresholds), detector.version())
         }
     }
 
-    fn evidence(&self, is_spread: bool, thresholds: &Thresholds) -> evidence::SerialFanOut {
+    fn evidence(&self, destinations: Destinations, thresholds: &Thresholds) -> evidence::SerialFanOut {
         let query = self.seen[0].calls[0].query;
         evidence::SerialFanOut {
             traces: self.seen.len(),
@@ -158,7 +176,7 @@ impl<'a> Candidate<'a> {
             longest_ns: self.median(|sighting| sighting.longest_ns),
             saving_ns: self.saving_ns(),
             target: if query.is_some() { Target::Database } else { Target::Service },
-            destinations: if is_spread { Destinations::Partitions } else { Destinations::Unknown },
+            destinations,
             text: clipped(query.map_or(self.seen[0].kind.as_str(), |query| query.text), TEXT_CHARS_MAX),
         }
     }

@@ -1,8 +1,9 @@
-//! Similar calls of one request that follow one another and may be independent.
+//! Calls of one request that follow one another and may be independent: similar ones, or to fixed addresses.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use narrows_model::finding::evidence::serial_fan_out::Destinations;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
 use crate::read::Reading;
@@ -23,8 +24,7 @@ pub(super) struct Sighting<'a> {
     /// nanoseconds.
     pub(super) sum_ns: f64,
     pub(super) longest_ns: f64,
-    /// Whether each call is known to go to a different partition.
-    pub(super) is_spread: bool,
+    pub(super) destinations: Destinations,
 }
 
 impl Sighting<'_> {
@@ -57,12 +57,70 @@ pub(super) fn sightings<'a>(
     groups.truncate(GROUPS_MAX);
     let mut best: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
     for ((kind, _), calls) in groups {
-        let Some(found) = sighting(handled, kind.clone(), calls, thresholds) else { continue };
+        let Some(found) = of_one_kind(handled, kind.clone(), calls, thresholds) else { continue };
         if best.get(&kind).is_none_or(|known| known.saving_ns() < found.saving_ns()) {
             best.insert(kind, found);
         }
     }
     best.into_values().collect()
+}
+
+/// The calls of a request to different addresses that are known before the first of them, one after another. An address
+/// that is called again may prepare or check the others, so it does not count.
+pub(super) fn of_addresses<'a>(
+    handled: &'a Handled<'a>,
+    fixed: &HashSet<&str>,
+    routes: &Routes<'_>,
+    thresholds: &Thresholds,
+) -> Option<Sighting<'a>> {
+    if fixed.len() < thresholds.serial_fan_out.fan_out_calls {
+        return None;
+    }
+    let mut kinds: HashMap<String, usize> = HashMap::new();
+    for call in &handled.calls {
+        *kinds.entry(kind(call, routes)).or_default() += 1;
+    }
+    let is_only = |call: &Call<'_>| kinds.get(&kind(call, routes)) == Some(&1);
+    let calls: Vec<&Call<'_>> =
+        handled.calls.iter().filter(|call| fixed.contains(&*call.kind) && is_only(call)).collect();
+    let is_apart = calls.iter().all(|call| call.parent == calls[0].parent);
+    if calls.len() < thresholds.serial_fan_out.fan_out_calls || !is_apart || !is_serial(&calls, thresholds) {
+        return None;
+    }
+    let kind = calls.iter().map(|call| &*call.kind).collect::<Vec<_>>().join("\n");
+    Some(sighting(handled, kind, calls, Destinations::Addresses))
+}
+
+/// Kinds of the calls that an operation's requests make to addresses in which nothing of an earlier response can be:
+/// reads whose address is the same in all of them, but for parts that the request's own address has.
+pub(super) fn fixed_addresses<'a>(all: &'a [Handled<'a>]) -> HashSet<&'a str> {
+    let mut addresses: HashMap<&str, Option<String>> = HashMap::new();
+    for handled in all {
+        let given = handled.request.entry.facts.url.as_deref().unwrap_or("");
+        for call in handled.calls.iter().filter(|call| call.query.is_none()) {
+            let address = is_read(call).then(|| without_parts_of(&call.request, given));
+            let known = addresses.entry(&call.kind).or_insert_with(|| address.clone());
+            if *known != address {
+                *known = None;
+            }
+        }
+    }
+    addresses.into_iter().filter(|(_, address)| address.is_some()).map(|(kind, _)| kind).collect()
+}
+
+/// Whether a call is a GET of a known address that succeeded and is no page after the first.
+fn is_read(call: &Call<'_>) -> bool {
+    let is_get = call.last().facts.http_method.as_deref() == Some("GET");
+    is_get && call.succeeded() && !call.request.is_empty() && !is_database(call.last()) && !is_page(&call.request)
+}
+
+/// An address with `{}` in place of each part that another address has too.
+fn without_parts_of(address: &str, given: &str) -> String {
+    fn parts(address: &str) -> impl Iterator<Item = &str> {
+        address.split(['/', '?', '&', '='])
+    }
+    let given: HashSet<&str> = parts(given).collect();
+    parts(address).map(|part| if given.contains(part) { "{}" } else { part }).collect::<Vec<_>>().join("/")
 }
 
 /// Endpoints that handled calls, as their services name them, by the spans of the calls.
@@ -97,7 +155,7 @@ fn kind(call: &Call<'_>, routes: &Routes<'_>) -> String {
     }
 }
 
-fn sighting<'a>(
+fn of_one_kind<'a>(
     handled: &'a Handled<'a>,
     kind: String,
     calls: Vec<&'a Call<'a>>,
@@ -112,12 +170,22 @@ fn sighting<'a>(
     {
         return None;
     }
+    let destinations = if is_spread { Destinations::Partitions } else { Destinations::Unknown };
+    Some(sighting(handled, kind, calls, destinations))
+}
+
+fn sighting<'a>(
+    handled: &'a Handled<'a>,
+    kind: String,
+    calls: Vec<&'a Call<'a>>,
+    destinations: Destinations,
+) -> Sighting<'a> {
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
     let others = Times::union_of(others.flat_map(|call| &call.attempts).map(|span| handled.request.time_of(span)));
     let own: Vec<f64> = calls.iter().map(|call| busy(handled, call).without(&others).length_ns()).collect();
     let longest_ns = own.iter().copied().fold(0.0, f64::max);
-    Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
+    Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, destinations }
 }
 
 /// Time in a call's attempts. The waits between them have another cause.

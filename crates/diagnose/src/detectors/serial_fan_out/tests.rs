@@ -128,8 +128,30 @@ fn items_with_names_are_of_one_endpoint_as_its_service_says() {
         assert!(findings[0].title().ends_with("makes 4 similar calls one after another"), "{}", findings[0].title());
     }
     for route in ["/carriers/*", "/{controller}/{action}", "/carriers/{*rest}", "/carriers/{rest:path}", "/carriers"] {
-        assert_eq!(detect(route), [], "{route}");
+        let findings = detect(route);
+        assert_eq!(evidence_of(&findings[0]).destinations, Destinations::Addresses, "{route}: known beforehand");
     }
+}
+
+#[test]
+fn reads_from_addresses_that_are_known_beforehand_may_run_at_once() {
+    let request = |n: usize, of: &dyn Fn(usize) -> String| {
+        let call = |i: usize, service: &str| {
+            let url = format!("http://{service}/{service}/{}", of(i));
+            client("GET")
+                .url(&url)
+                .facts(|facts| facts.http_method = Some("GET".into()))
+                .at(10.0 + 20.0 * i as f64, 18.0)
+        };
+        let calls = ["prices", "stock", "ratings", "offers", "prices"].iter().enumerate().map(|(i, to)| call(i, to));
+        let root = server("shop", "GET /products").at(0.0, 120.0).children(calls);
+        root.facts(|facts| facts.url = Some(format!("/products/{n}")))
+    };
+    let findings = detect((0..10).map(|n| request(n, &|_| n.to_string())));
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(finding.title(), "GET /products calls 3 addresses one after another");
+    assert_eq!((evidence_of(finding).saving_ns, finding.confidence), (36e6, Confidence::Medium));
+    assert_eq!(detect((0..10).map(|n| request(n, &|i| format!("{}", 100 * n + i)))), [], "values of responses");
 }
 
 #[test]

@@ -13,8 +13,11 @@ impl Words for SerialFanOut {
             (Target::Database, Destinations::Partitions) => {
                 format!("{operation} queries {calls} partitions one after another")
             }
-            (Target::Database, Destinations::Unknown) => {
+            (Target::Database, _) => {
                 format!("{operation} makes {calls} similar queries one after another")
+            }
+            (Target::Service, Destinations::Addresses) => {
+                format!("{operation} calls {calls} addresses one after another")
             }
             (Target::Service, _) => format!("{operation} makes {calls} similar calls one after another"),
         }
@@ -25,9 +28,10 @@ impl Words for SerialFanOut {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let calls = if self.destinations == Destinations::Addresses { "calls" } else { "similar calls" };
         let mut reasons = vec![
             format!(
-                "{} of the traces of {} show it ({} traces): {} similar calls under one parent, no two of them at the \
+                "{} of the traces of {} show it ({} traces): {} {calls} under one parent, no two of them at the \
                  same time.",
                 units::percent(self.trace_share),
                 operation(finding),
@@ -41,8 +45,16 @@ impl Words for SerialFanOut {
                 units::duration(self.saving_ns)
             ),
         ];
-        if self.destinations == Destinations::Partitions {
-            reasons.push("Each sends the same request to a different partition.".into());
+        match self.destinations {
+            Destinations::Partitions => {
+                reasons.push("Each sends the same request to a different partition.".into());
+            }
+            Destinations::Addresses => reasons.push(
+                "Each is a GET of a different address that nothing of an earlier response is part of: it is the same in \
+                 every request, but for what the request itself brings."
+                    .into(),
+            ),
+            Destinations::Unknown => {}
         }
         if self.has_fixed_count() {
             reasons.push(format!(
@@ -81,6 +93,9 @@ impl Words for SerialFanOut {
         }
         ruled_out.push(match self.destinations {
             Destinations::Partitions => "Pages: no partition is queried twice.".into(),
+            Destinations::Addresses => "Calls that prepare or check others: an address that is called again does not \
+                                        count."
+                .into(),
             Destinations::Unknown => {
                 "Pages: neither the statement nor the address continues from an earlier response.".into()
             }
@@ -104,7 +119,7 @@ impl Words for SerialFanOut {
                  (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. Better still, name \
                  the partition that has the rows in the query."
             ),
-            Destinations::Unknown => format!(
+            Destinations::Addresses | Destinations::Unknown => format!(
                 "{place}, start the calls together and wait for all of them: Promise.all, asyncio.gather, \
                  Task.WhenAll, CompletableFuture.allOf, errgroup; with a limit on parallel calls where there can be \
                  many."

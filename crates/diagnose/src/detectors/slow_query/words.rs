@@ -9,9 +9,21 @@ use crate::exemplars::clipped;
 
 /// Maximum characters of the query in a title.
 const TITLE_CHARS_MAX: usize = 60;
+/// Maximum characters of a query in the name of a figure.
+const FIGURE_CHARS_MAX: usize = 40;
 
 impl Words for SlowQuery {
     fn title(&self, finding: &Finding) -> String {
+        if !self.others.is_empty() {
+            return format!(
+                "{} slow queries of {} take {}, {} of {}",
+                self.others.len() + 1,
+                finding.resource,
+                units::duration(self.all_ns()),
+                units::percent(finding.cost_share),
+                operation(finding)
+            );
+        }
         format!(
             "a query of {} takes {}, {} of {}: {}",
             finding.resource,
@@ -30,32 +42,46 @@ impl Words for SlowQuery {
         let load = self.load.as_ref().map_or_else(String::new, |load| format!(" at {}", level(load)));
         let lightest = if self.is_lightest_load { ", the lightest load" } else { "" };
         let rows = self.rows.map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
-        vec![
-            format!("It takes {} (median){load}{lightest}{rows}.", units::duration(self.query_ns)),
-            format!(
-                "{} spends {} of the time of {} waiting for it.",
-                self.service,
-                units::percent(finding.cost_share),
-                operation(finding)
-            ),
-        ]
+        let (subject, object) = if self.others.is_empty() { ("It", "it") } else { ("The first", "them") };
+        let mut reasons =
+            vec![format!("{subject} takes {} (median){load}{lightest}{rows}.", units::duration(self.query_ns))];
+        if !self.others.is_empty() {
+            let each: Vec<String> = self.others.iter().map(|other| units::duration(other.query_ns)).collect();
+            reasons.push(format!("The others take {}.", each.join(", ")));
+        }
+        reasons.push(format!(
+            "{} spends {} of the time of {} waiting for {object}.",
+            self.service,
+            units::percent(finding.cost_share),
+            operation(finding)
+        ));
+        reasons
     }
 
     fn figures(&self, finding: &Finding) -> Vec<Figure> {
-        vec![
+        let mut figures = vec![
             Figure::new("one query, median", self.query_ns, "ns"),
             Figure::new("queries of this shape in each request, median", self.queries_per_request, ""),
-            Figure::new("share of the latency", finding.cost_share * 100.0, "%"),
-        ]
+        ];
+        for other in &self.others {
+            let shape = clipped(&other.shape, FIGURE_CHARS_MAX);
+            figures.push(Figure::new(format!("one query, median: {shape}"), other.query_ns, "ns"));
+        }
+        figures.push(Figure::new("share of the latency", finding.cost_share * 100.0, "%"));
+        figures
     }
 
     fn source_text(&self) -> Option<String> {
-        Some(self.query.clone())
+        let others = self.others.iter().map(|other| other.shape.as_str());
+        Some([self.query.as_str()].into_iter().chain(others).collect::<Vec<_>>().join("\n\n"))
     }
 
     fn ruled_out(&self, finding: &Finding) -> Vec<String> {
         let mut ruled_out = vec![
-            format!("Repetition: a request sends it {} (median).", times(self.queries_per_request)),
+            match self.others.len() {
+                0 => format!("Repetition: a request sends it {} (median).", times(self.queries_per_request)),
+                _ => "Repetition: a request sends each of them three times at most (median).".to_owned(),
+            },
             "A wait for a connection: it happens before the query's span begins.".to_owned(),
         ];
         ruled_out.extend(self.database_cpu_share.map(|share| {
@@ -69,7 +95,8 @@ impl Words for SlowQuery {
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {
-        format!("The query takes a tenth of the time, and {} takes as long as before.", operation(finding))
+        let queries = if self.others.is_empty() { "The query takes" } else { "The queries take" };
+        format!("{queries} a tenth of the time, and {} takes as long as before.", operation(finding))
     }
 
     fn advice(&self, _finding: &Finding) -> String {

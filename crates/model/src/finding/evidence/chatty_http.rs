@@ -25,7 +25,7 @@ pub struct ChattyHttp {
     pub latency_ns: f64,
     /// Time of a request with at least one of these calls in progress, median, nanoseconds.
     pub busy_ns: f64,
-    /// Time of a request in these calls and in the gaps between them, without that of other calls, median, nanoseconds.
+    /// Time of a request in these calls and in short gaps between them, without that of other calls, median, nanoseconds.
     pub cost_ns: f64,
     /// Subject of the calls.
     pub items: Items,

@@ -19,7 +19,8 @@ pub struct NPlusOne {
     pub latency_ns: f64,
     /// Time of a request with at least one of these queries in progress, median, nanoseconds.
     pub busy_ns: f64,
-    /// Time of a request in these queries and in the gaps between them, without that of other calls, median, nanoseconds.
+    /// Time of a request in these queries, in waits for a connection between them and in short gaps after them, without that
+    /// of other calls, median, nanoseconds.
     pub cost_ns: f64,
     /// Repeated statement.
     pub statement: Statement,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Similar calls that the requests of an operation make one after another.
+/// Calls that the requests of an operation make one after another, though they do not need each other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SerialFanOut {
     /// Traces that show it.
@@ -27,7 +27,7 @@ pub struct SerialFanOut {
     pub target: Target,
     /// Where the calls go.
     pub destinations: Destinations,
-    /// The query as sent, or else method, address and path without ids; clipped.
+    /// The query as sent, or else method, address and path without ids, of different addresses each on a line; clipped.
     pub text: String,
 }
 
@@ -55,6 +55,8 @@ pub enum Target {
 pub enum Destinations {
     /// In nearly all requests each to another partition.
     Partitions,
+    /// Each to another address, which is known before the first of them begins.
+    Addresses,
     /// It is not recorded.
     #[default]
     Unknown,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load::LoadLevel;
 
-/// The queries of one shape that one operation waits for.
+/// The queries that one operation waits for: of one shape, or of several that together take as much.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SlowQuery {
     /// The service that waits for them.
@@ -13,9 +13,9 @@ pub struct SlowQuery {
     pub shape: String,
     /// One query as it was sent; clipped where it is very long.
     pub query: String,
-    /// How long one takes, median, nanoseconds.
+    /// Time of one, median, nanoseconds.
     pub query_ns: f64,
-    /// How often a request that sends one sends it, median, from 1.
+    /// Queries of this shape in a request that sends one, median, from 1.
     pub queries_per_request: f64,
     /// Rows that one returns, median; `None` if no span records it.
     pub rows: Option<f64>,
@@ -25,4 +25,27 @@ pub struct SlowQuery {
     pub is_lightest_load: bool,
     /// Share of the database's CPU in use under that load, 0 to 1; `None` if it was not sampled.
     pub database_cpu_share: Option<f64>,
+    /// Slow queries of other shapes of the same operation and database, which belong to the finding, by falling share;
+    /// empty if those of one shape take long enough alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<SlowStatement>,
+}
+
+/// The queries of another shape.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SlowStatement {
+    /// The query without its values; clipped where it is very long.
+    pub shape: String,
+    /// Time of one, median, nanoseconds.
+    pub query_ns: f64,
+    /// Queries of this shape in a request that sends one, median, from 1.
+    pub queries_per_request: f64,
+}
+
+impl SlowQuery {
+    /// Time of a request in all of these queries, made one after another, nanoseconds.
+    pub fn all_ns(&self) -> f64 {
+        let others = self.others.iter().map(|other| other.query_ns * other.queries_per_request);
+        self.query_ns * self.queries_per_request + others.sum::<f64>()
+    }
 }
