@@ -13,6 +13,7 @@ use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad, add_cou
 use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
 use crate::series::{Point, Series, names};
+use crate::stalls::Stalls;
 use crate::trace::Trace;
 
 /// All evidence of one run.
@@ -54,6 +55,9 @@ pub struct TrialEvidence {
     pub services: Vec<ServiceInstance>,
     /// The load, second by second, scenarios side by side.
     pub seconds: Vec<LoadSecond>,
+    /// Times in which no response came, found in the sampled requests of counted windows.
+    #[serde(default)]
+    pub stalls: Stalls,
     /// Series of the sampler and the services.
     pub series: Vec<Series>,
     /// The operations of its services, over all spans that began in counted windows; by service and name.

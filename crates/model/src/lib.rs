@@ -30,6 +30,7 @@ pub mod scalability;
 pub mod sensitivity;
 pub mod series;
 mod span_facts;
+pub mod stalls;
 pub mod table;
 pub mod time_range;
 pub mod trace;

@@ -154,6 +154,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         operations: Vec::new(),
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
+        stalls: Default::default(),
         error_logs: Vec::new(),
         spans_refused: 0,
         spans_thinned: 0,

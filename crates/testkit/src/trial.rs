@@ -74,6 +74,7 @@ impl TrialBuilder {
             operations: Vec::new(),
             traces: Vec::new(),
             spans_total: 0,
+            stalls: Default::default(),
             error_logs: Vec::new(),
             spans_refused: 0,
             spans_thinned: 0,

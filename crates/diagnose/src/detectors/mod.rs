@@ -39,6 +39,7 @@ pub mod serialised_section;
 pub mod sidecar_cost;
 pub mod slow_dependency;
 pub mod slow_query;
+pub mod stall;
 pub mod straggler_branch;
 pub mod thread_pool;
 pub mod throttling;
@@ -93,6 +94,7 @@ macro_rules! each_detector {
             sidecar_cost::SidecarCost, "sidecar-cost";
             slow_dependency::SlowDependency, "slow-dependency";
             slow_query::SlowQuery, "slow-query";
+            stall::Stall, "stall";
             straggler_branch::StragglerBranch, "straggler-branch";
             thread_pool::ThreadPool, "thread-pool";
             throttling::Throttling, "throttling";

@@ -7,10 +7,10 @@
 
 use narrows_model::finding::FindingKind::{
     self, AcceptQueue, BlockingCommand, ChattyHttp, ConflictRetry, ConnectionLimit, CpuSaturation, CrossPartitionQuery,
-    DatabaseSaturation, DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition,
-    InterpreterLock, LockWait, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate,
-    RetrogradeThroughput, RetryStorm, SerialFanOut, SerialisedSection, SlowDependency, SlowQuery, StragglerBranch,
-    ThreadPool, Throttling, TimeOutsideSpans, UnevenAssignment,
+    DatabaseSaturation, DescriptorExhaustion, DiskBound, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection,
+    HotPartition, InterpreterLock, LockWait, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate,
+    RetrogradeThroughput, RetryStorm, SerialFanOut, SerialisedSection, SlowDependency, SlowQuery, Stall,
+    StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans, UnevenAssignment,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -230,6 +230,13 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::InBranch],
         why: Mechanism::SlowBranch,
     },
+    Rule {
+        first: &[DiskBound, CpuSaturation, GarbageCollection, EventLoopLag, InterpreterLock, MemoryGrowth, Outage],
+        then: &[Stall],
+        ties: &[Tie::SameResource],
+        why: Mechanism::NoResponses,
+    },
+    Rule { first: &[Stall], then: &[TimeOutsideSpans], ties: &[Tie::SameResource], why: Mechanism::NoResponses },
     Rule {
         first: &[AcceptQueue],
         then: &[TimeOutsideSpans],

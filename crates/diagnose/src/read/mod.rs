@@ -29,6 +29,7 @@ pub(crate) mod sidecars;
 pub(crate) mod silent_services;
 pub(crate) mod sql_shape;
 pub(crate) mod stores;
+pub(crate) mod target;
 pub(crate) mod thread_pools;
 pub(crate) mod threads;
 pub(crate) mod time_outside;

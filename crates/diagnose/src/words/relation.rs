@@ -9,7 +9,12 @@ pub(super) fn reason(relation: &Relation, trial: &[Finding]) -> Option<String> {
     match relation {
         Relation::EffectOf { number, why } => {
             let cause = numbered(trial, *number)?;
-            Some(format!("It is a likely effect of {}: {}. {}", cause.kind(), cause.title(), mechanism(*why)))
+            Some(format!(
+                "It is a likely effect of {}: {}. {}",
+                cause.kind(),
+                cause.title(),
+                mechanism(*why)
+            ))
         }
         Relation::After { number, why } => {
             Some(format!("{}: {}.", precedence(*why), numbered(trial, *number)?.title()))
@@ -60,6 +65,7 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::BeforeAccepted => "A request has no span before its connection is accepted.",
         Mechanism::NoThread => "A request without a thread waits, before its work and mostly before its span begins.",
         Mechanism::SlowBranch => "The slow branch waits for it.",
+        Mechanism::NoResponses => "No request gets its response while it lasts.",
     }
 }
 

@@ -86,6 +86,8 @@ pub enum Mechanism {
     NoThread,
     /// The slow branch waits for it.
     SlowBranch,
+    /// No request gets its response while it lasts.
+    NoResponses,
 }
 
 /// Why one thing is to be dealt with before another.

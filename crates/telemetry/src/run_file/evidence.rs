@@ -8,6 +8,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{Run, Trial};
 use narrows_model::series::{Point, Series, SeriesKey};
+use narrows_model::stalls::Stalls;
 use narrows_model::time_range::TimeRange;
 use narrows_model::trace::{Span, SpanFacts, Trace, TraceId, hex};
 use rusqlite::types::FromSqlError;
@@ -18,6 +19,7 @@ use super::error::Result;
 use super::error_logs::error_logs_of;
 use super::operations::operations_of;
 use super::reader::Reader;
+use super::samples::stalls_of;
 use super::shared_ids;
 use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{
@@ -95,6 +97,7 @@ impl Reader {
         evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
         evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
         evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
+        evidence.stalls = self.query(|connection| stalls_of(connection, &evidence))?;
         add_replicas(&mut evidence);
         Ok(evidence)
     }
@@ -111,6 +114,7 @@ impl Reader {
             windows: within.cut(self.windows(id)?, trial.started_ns.unwrap_or_default()),
             services: self.services(id)?,
             seconds: self.query(|connection| seconds_of(connection, id))?,
+            stalls: Stalls::default(),
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),

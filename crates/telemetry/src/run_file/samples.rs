@@ -1,9 +1,11 @@
 //! Reads the sampled requests of a trial back, for those who take them elsewhere.
 //!
-//! All of them at once: a trial has a ceiling. Evidence does without, because a sample proves little that the
-//! distributions do not.
+//! All of them at once: a trial has a ceiling. Of evidence only the stalls rest on them, which need the order of responses
+//! within a second; all else is in the distributions.
 
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::{ErrorKind, Sample};
+use narrows_model::stalls::{Stalls, TimedRequest};
 use rusqlite::Row;
 
 use super::bounds::BoundedConnection;
@@ -23,6 +25,17 @@ fn samples_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Ve
                coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
                FROM sample_rows AS s WHERE s.trial = ?1 ORDER BY s.intended_ns, s.id";
     connection.rows(sql, [trial], sample_of)
+}
+
+/// The stalls that the successful requests in counted windows show.
+pub(super) fn stalls_of(connection: &BoundedConnection, trial: &TrialEvidence) -> rusqlite::Result<Stalls> {
+    let sql =
+        "SELECT sent_ns, done_ns, weight FROM sample_rows WHERE trial = ?1 AND error IS NULL ORDER BY sent_ns, id";
+    let mut requests = connection.rows(sql, [trial.trial.id], |row| {
+        Ok(TimedRequest { sent_ns: row.get(0)?, done_ns: row.get(1)?, weight: row.get(2)? })
+    })?;
+    requests.retain(|request| trial.is_counted(request.sent_ns));
+    Ok(Stalls::of(requests))
 }
 
 fn sample_of(row: &Row<'_>) -> rusqlite::Result<Sample> {

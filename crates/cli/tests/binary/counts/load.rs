@@ -179,6 +179,7 @@ impl Load {
             series: Vec::new(),
             operations: Vec::new(),
             traces: Vec::new(),
+            stalls: Default::default(),
             error_logs: Vec::new(),
             spans_total: 0,
             spans_refused: 0,

@@ -53,6 +53,8 @@ pub(crate) struct Case {
     /// Whether the evidence is the first trace alone, as of an imported file.
     #[serde(default = "no")]
     pub(crate) one_imported: YesNo,
+    /// Times in which the system sends no response; none unless said.
+    pub(crate) stalls: Option<Stalling>,
     /// Complaints of the trial about itself.
     #[serde(default)]
     pub(crate) spans_refused: u64,
@@ -64,6 +66,21 @@ pub(crate) struct Case {
     /// That variant.
     #[serde(skip)]
     pub(crate) first: Option<Box<Case>>,
+}
+
+/// A system that stands still now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Stalling {
+    /// From the start of one time to that of the next, milliseconds.
+    pub(crate) every: f64,
+    /// Milliseconds.
+    pub(crate) length: f64,
+    /// Requests that wait each time.
+    pub(crate) requests: u64,
+    /// Quick requests served within these times, as a share of those at other times; 0 unless said.
+    #[serde(default)]
+    pub(crate) served: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::load::LoadSecond;
 use narrows_model::run::{Machine, ServiceInstance, Trial, TrialState, Validity, Verdict, WindowKind};
+use narrows_model::stalls::{Stall, Stalls};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::tally::Tally;
 use narrows_testkit::trial::FIRST_PORT;
@@ -17,6 +19,8 @@ use super::simulated;
 const SECOND_NS: i64 = 1_000_000_000;
 /// Share of its cap that a service may use unless its case is about saturation.
 const FULL: f64 = 0.8;
+/// Requests of a second that the generator keeps in full.
+const SAMPLED: f64 = 24.0;
 
 /// The evidence that a case describes or its simulation brings about.
 ///
@@ -28,7 +32,8 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
     }
     let services = services_of(case);
     let ports: BTreeMap<String, u16> = services.iter().rev().map(|one| (one.service.clone(), one.port)).collect();
-    let (phases, seconds) = load_of(case, &ports)?;
+    let (phases, mut seconds) = load_of(case, &ports)?;
+    let stalls = stalls_of(case, &phases, &mut seconds);
     check_demand(case, &phases)?;
     let end_ns = phases.last().map(|phase| phase.window.end_ns);
     let traces: Vec<_> = counted(&phases).flat_map(|phase| &phase.samples).flat_map(|s| s.traces.clone()).collect();
@@ -58,11 +63,41 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         spans_total: spans_of(&phases).round() as u64,
         traces,
         error_logs: Vec::new(),
+        stalls,
         spans_refused: case.spans_refused,
         spans_thinned: 0,
         cores: case.cores,
     };
     Ok(if case.one_imported == YesNo::Yes { first_trace_of(evidence) } else { evidence })
+}
+
+/// The stalls of a case in counted time. The requests that wait for their end join the load's seconds.
+fn stalls_of(case: &Case, phases: &[Phase], seconds: &mut [LoadSecond]) -> Stalls {
+    let Some(stalling) = case.stalls else { return Stalls::default() };
+    let ns = |ms: f64| (ms * 1e6) as i64;
+    let mut each = Vec::new();
+    for window in counted(phases).map(|phase| &phase.window) {
+        let starts = (0..).map(|n| window.start_ns + ns(stalling.every / 3.0) + n * ns(stalling.every));
+        let stalls = starts.map(|start_ns| Stall { start_ns, end_ns: start_ns + ns(stalling.length) });
+        each.extend(stalls.take_while(|stall| stall.end_ns < window.end_ns));
+    }
+    for stall in &each {
+        let Some(row) = seconds.iter_mut().find(|row| (row.start_ns..row.end_ns()).contains(&stall.end_ns)) else {
+            continue;
+        };
+        row.latency.record_n(stall.length_ns() as u64, stalling.requests);
+        row.service.record_n(stall.length_ns() as u64, stalling.requests);
+        row.sent += stalling.requests;
+        row.succeeded += stalling.requests;
+    }
+    // As many as the generator keeps of each second.
+    let quick_expected = SAMPLED * each.len() as f64 * stalling.length / 1000.0;
+    Stalls {
+        each,
+        slow_from_ns: ns(stalling.length / 4.0),
+        quick_expected,
+        quick_seen: stalling.served * quick_expected,
+    }
 }
 
 /// Refuses a case in which a service is full by accident: its demand × rate is near its cap, and the case speaks of no

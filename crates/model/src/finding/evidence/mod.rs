@@ -41,6 +41,7 @@ pub mod serialised_section;
 pub mod sidecar_cost;
 pub mod slow_dependency;
 pub mod slow_query;
+pub mod stall;
 pub mod straggler_branch;
 pub mod thread_pool;
 pub mod throttling;
@@ -126,6 +127,8 @@ kinds! {
     SlowDependency => "slow-dependency", slow_dependency;
     /// A request waits for one slow query.
     SlowQuery => "slow-query", slow_query;
+    /// Now and then a system sends no response for a while, and all requests of that time wait.
+    Stall => "stall", stall;
     /// One of several parallel branches is nearly always the last.
     StragglerBranch => "straggler-branch", straggler_branch;
     /// All threads of a pool work, and requests wait for one.

@@ -37,6 +37,7 @@ fn trial(series: Vec<Series>) -> TrialEvidence {
         series,
         operations: Vec::new(),
         traces: Vec::new(),
+        stalls: Default::default(),
         error_logs: Vec::new(),
         spans_total: 0,
         spans_refused: 0,

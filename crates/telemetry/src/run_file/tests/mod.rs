@@ -345,6 +345,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
         operations: vec![operation(&[11, 12])],
         traces,
         spans_total: 6,
+        stalls: Default::default(),
         error_logs: Vec::new(),
         spans_refused: 0,
         spans_thinned: 0,
