@@ -15,6 +15,7 @@ mod exemplars;
 mod instrumentation;
 mod laws;
 mod limit;
+mod missed;
 pub mod pages;
 pub mod proof;
 mod rank;
@@ -35,7 +36,7 @@ pub use read::Reading;
 use read::one_request;
 pub use read::programs::knows_program;
 pub use read::sql_shape::statement_shape;
-pub use sentence::sentence;
+use sentence::Story;
 use thresholds::Thresholds;
 
 /// Looks for one cause.
@@ -141,7 +142,16 @@ pub fn conclude(
         rank::of_run::join(&mut found[at], finding, rank::Least::of(thresholds));
     }
     let findings = found;
-    let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);
+    let story = Story {
+        evidence: &evidence,
+        findings: &findings,
+        limits: &limits,
+        breakdowns: &breakdowns,
+        objectives: &objectives,
+        comparison: &comparison,
+        thresholds,
+    };
+    let sentence = story.sentence();
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
     let scored = Vec::new();
     Outcome { evidence, findings, limits, breakdowns, comparison, objectives, scored, notes, beside, sentence }

@@ -2,26 +2,29 @@
 //!
 //! The parts come in the order in which a reader needs them: which trials failed every request; which trials are not
 //! reliable; the bottleneck of the first variant with a finding; the gain of the variant that gained most, with its
-//! figures, the larger change first; the next bottleneck of that variant. A run without a bottleneck begins with the
+//! figures, the larger change first; the next bottleneck of that variant. A variant that is limited by something without
+//! a finding counts as one with a bottleneck if a later one changed the figures. A run without either begins with the
 //! largest change, unless something limits how figures can be read. If each variant has a different bottleneck from the
 //! one before, the variants are steps of one story, and every step is reported. Only changes that noise does not
-//! explain are reported.
+//! explain are reported. Of a variant without a bottleneck, each missed objective is explained (`missed.rs`).
 //!
 //! A finding about the experiment is never reported as the system's bottleneck, and none is left out: findings that
 //! make figures invalid begin the sentence, findings that limit their reading end it. Without a bottleneck, the verdict
 //! on the limit of each trial takes its place.
 
-use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
+use narrows_model::breakdown::Breakdown;
+use narrows_model::comparison::{Change, Comparison, Meaning, ObjectiveResult, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
-use narrows_model::limit::Limit;
+use narrows_model::limit::{Limit, LimitVerdict};
 use narrows_model::load::ErrorCounts;
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
 use crate::detectors::generator_limited::{all_failed, is_held_back};
 use crate::detectors::words_of;
+use crate::missed::missed;
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
 use crate::words::{InWords, limit_headline, limit_reason};
@@ -37,41 +40,60 @@ const STORY_STEPS_MAX: usize = 5;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
 
-/// The conclusion of a run. `findings` holds the findings of each trial, in order.
-pub fn sentence(
-    evidence: &RunEvidence,
-    findings: &[Vec<Finding>],
-    limits: &[Limit],
-    comparison: &Comparison,
-    thresholds: &Thresholds,
-) -> String {
-    if !evidence.trials.iter().any(|trial| trial.trial.state == TrialState::Done) {
-        return "No trial finished, so there is no result.".into();
-    }
-    let story = Story { evidence, findings, limits, comparison, thresholds };
-    let failures = story.failures();
-    let rest = match &failures {
-        Some(_) if story.has_nothing_else() => None,
-        _ => Some(format!("{}{}", story.distrust(), story.meaning())),
-    };
-    let clauses: Vec<String> = failures.into_iter().chain(rest).collect();
-    capitalised(&format!("{}.", clauses.join("; ")))
-}
-
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-struct Story<'a> {
-    evidence: &'a RunEvidence,
-    findings: &'a [Vec<Finding>],
-    limits: &'a [Limit],
-    comparison: &'a Comparison,
-    thresholds: &'a Thresholds,
+/// The conclusions of a run, from which its sentence is made. Lists are in the order of trials.
+pub(crate) struct Story<'a> {
+    pub(crate) evidence: &'a RunEvidence,
+    pub(crate) findings: &'a [Vec<Finding>],
+    pub(crate) limits: &'a [Limit],
+    pub(crate) breakdowns: &'a [Vec<Breakdown>],
+    pub(crate) objectives: &'a [Vec<ObjectiveResult>],
+    pub(crate) comparison: &'a Comparison,
+    pub(crate) thresholds: &'a Thresholds,
 }
 
 impl<'a> Story<'a> {
+    /// The conclusion of the run.
+    pub(crate) fn sentence(&self) -> String {
+        if self.finished().next().is_none() {
+            return self.unfinished();
+        }
+        let failures = self.failures();
+        let rest = match &failures {
+            Some(_) if self.has_nothing_else() => None,
+            _ => Some([self.distrust(), self.meaning(), self.missed()].concat()),
+        };
+        let clauses: Vec<String> = failures.into_iter().chain(rest).collect();
+        capitalised(&format!("{}.", clauses.join("; ")))
+    }
+
+    /// The sentence for a run without a finished trial: what was found until then.
+    fn unfinished(&self) -> String {
+        let of_system = self.trials().filter_map(|(trial, findings)| {
+            Some((trial, narrow_place(findings).or(findings.iter().find(|one| !one.role.is_about_experiment()))?))
+        });
+        match of_system.into_iter().next() {
+            Some((trial, finding)) => format!("No trial finished; in {}, {}.", trial.trial.label(), finding.title()),
+            None => "No trial finished, so there is no result.".into(),
+        }
+    }
+
+    /// Clauses on objectives that trials without a narrow place missed, each with what explains it.
+    fn missed(&self) -> String {
+        let trials = self.evidence.trials.iter().zip(self.objectives).enumerate();
+        let clauses = trials.filter_map(|(at, (trial, objectives))| {
+            let is_explained = self.findings.get(at).and_then(|findings| narrow_place(findings)).is_some();
+            let is_told = is_explained || trial.trial.state != TrialState::Done || all_failed(trial);
+            let breakdowns = self.breakdowns.get(at).map_or(&[][..], Vec::as_slice);
+            (!is_told).then(|| missed(trial, objectives, breakdowns))?
+        });
+        clauses.map(|clause| format!("; {clause}")).collect()
+    }
+
     /// The trials in which the system failed every request; `None` if there are none.
     fn failures(&self) -> Option<String> {
         let failed: Vec<&TrialEvidence> =
@@ -122,6 +144,14 @@ impl<'a> Story<'a> {
     fn meaning(&self) -> String {
         let variants = &self.comparison.variants;
         let narrow = variants.iter().enumerate().find_map(|(at, v)| Some((at, v, self.narrowest(&v.variant)?)));
+        let before = narrow.map_or(variants.len(), |(at, _, _)| at);
+        let is_gain = |best: &VariantSummary| gain(best).is_some_and(|gain| gain > 0.0);
+        if let Some((at, limit)) = self.limited(before).filter(|(at, _)| self.best_after(*at).is_some_and(is_gain)) {
+            let (headline, reason) = (limit_headline(&limit.verdict), limit_reason(&limit.verdict));
+            let guess = if narrow.is_none() { self.guess() } else { String::new() };
+            let variant = &variants[at].variant;
+            return format!("{variant} is {headline}: {reason}{}{guess}{}", self.after(at), self.limits());
+        }
         let Some((at, variant, finding)) = narrow else {
             let is_known = self.evidence.trials.iter().all(|trial| trial.trial.caveats.is_empty());
             let extent = if is_known { "" } else { ", within the limits of the caveats" };
@@ -227,6 +257,27 @@ impl<'a> Story<'a> {
         limits.into_iter().map(clause).collect()
     }
 
+    /// The first of so many variants that something limits which is no finding.
+    fn limited(&self, variants: usize) -> Option<(usize, &'a Limit)> {
+        let all = self.comparison.variants.iter().take(variants).enumerate();
+        let mut limits = all.filter_map(|(at, variant)| Some((at, self.limit_of(&variant.variant)?)));
+        limits.find(|(_, limit)| matches!(limit.verdict, LimitVerdict::NotCpu { .. } | LimitVerdict::Cpu { .. }))
+    }
+
+    /// The verdict on the first finished trial of a variant.
+    fn limit_of(&self, variant: &str) -> Option<&'a Limit> {
+        let mut trials = self.evidence.trials.iter().zip(self.limits);
+        let is_meant = |trial: &TrialEvidence| trial.trial.state == TrialState::Done && trial.trial.variant == variant;
+        trials.find(|(trial, _)| is_meant(trial)).map(|(_, limit)| limit)
+    }
+
+    /// The variant after this one that changed the figures most, against the first; `None` if none did.
+    fn best_after(&self, at: usize) -> Option<&'a VariantSummary> {
+        let first = self.comparison.variants.first()?;
+        let later = self.comparison.variants[at + 1..].iter();
+        most_changed(later.filter(|other| self.are_loaded_alike(first, other)))
+    }
+
     /// Effects of the variants after the narrow one.
     fn after(&self, narrow: usize) -> String {
         let later = &self.comparison.variants[narrow + 1..];
@@ -234,9 +285,7 @@ impl<'a> Story<'a> {
         if self.is_story(narrow) {
             return later.iter().map(|variant| self.step(first, variant, narrow)).collect();
         }
-        let alike: Vec<VariantSummary> =
-            later.iter().filter(|other| self.are_loaded_alike(first, other)).cloned().collect();
-        let Some(best) = most_changed(&alike) else {
+        let Some(best) = self.best_after(narrow) else {
             return "; no later variant changed that by more than noise".into();
         };
         let against = if narrow > 0 { format!(" against {}", first.variant) } else { String::new() };
@@ -272,7 +321,7 @@ impl<'a> Story<'a> {
     /// The largest change from the first variant to another, with the first one's name.
     fn effect(&self) -> Option<(&str, String)> {
         let first = self.comparison.variants.first()?;
-        let best = most_changed(&self.comparison.variants)?;
+        let best = most_changed(self.comparison.variants.iter())?;
         Some((first.variant.as_str(), format!("{} {}", best.variant, changes(first, best))))
     }
 
@@ -307,9 +356,8 @@ fn is_unclear(variant: &VariantSummary) -> bool {
 }
 
 /// The variant that gained most or, when none gained, lost most; `None` if all are the same as the first.
-fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
-    let changed: Vec<(&VariantSummary, f64)> =
-        variants.iter().filter_map(|variant| Some((variant, gain(variant)?))).collect();
+fn most_changed<'a>(variants: impl Iterator<Item = &'a VariantSummary>) -> Option<&'a VariantSummary> {
+    let changed: Vec<(&VariantSummary, f64)> = variants.filter_map(|variant| Some((variant, gain(variant)?))).collect();
     let best = changed.iter().filter(|(_, gain)| *gain > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
     let worst = changed.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     best.or(worst).map(|(variant, _)| *variant)
@@ -431,9 +479,10 @@ mod tests {
         assert!(sentence.contains(gained), "{sentence}");
         let outcome = said([healthy("plain", 100.0), healthy("cached", 400.0)]);
         assert!(
-            outcome.starts_with("Against plain, cached raised throughput 4 times (100/s to 400/s); no "),
+            outcome.starts_with("Plain is limited by something at shop that is not CPU: 8 users wait"),
             "{outcome}"
         );
+        assert!(outcome.ends_with("; cached raised throughput 4 times (100/s to 400/s)."), "{outcome}");
     }
 
     #[test]
@@ -515,7 +564,10 @@ mod tests {
             Reading::with(trial, &thresholds, |reading| limit(reading, findings))
         };
         let limits: Vec<Limit> = evidence.trials.iter().zip(findings).map(of_trial).collect();
-        sentence(&evidence, findings, &limits, &crate::compare(&evidence, &thresholds), &thresholds)
+        let comparison = &crate::compare(&evidence, &thresholds);
+        let (breakdowns, objectives) = (&[], &[]);
+        let (evidence, limits, thresholds) = (&evidence, &limits, &thresholds);
+        Story { evidence, findings, limits, breakdowns, objectives, comparison, thresholds }.sentence()
     }
 
     fn finding(detector: &str, role: Role) -> Finding {
@@ -536,7 +588,9 @@ mod tests {
         let begins = "Unreliable, because in a no window was steady enough for a mean: ";
         assert_eq!(
             unsteady,
-            format!("{begins}no bottleneck was found; a is not judged: not-steady makes the figures invalid.")
+            format!(
+                "{begins}no bottleneck was found; a is not judged: the lack of a steady state makes the figures invalid."
+            )
         );
         let (narrow, limit) =
             (finding("throttling", Role::NarrowPlace), finding("generator-limited", Role::LimitsReading));

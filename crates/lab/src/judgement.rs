@@ -1,6 +1,6 @@
 //! Objectives over a load: each is judged by the requests it covers, over the time of the whole load.
 
-use narrows_model::comparison::{Kept, ObjectiveResult};
+use narrows_model::comparison::{Kept, ObjectiveResult, Subject};
 use narrows_model::counting::{self, Phase};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::{LoadProgram, LoadSecond, ReportedLoad, Threshold};
@@ -33,6 +33,7 @@ fn reported(objectives: &[Objective], load: &ReportedLoad) -> Vec<ObjectiveResul
 fn thresholds(program: &LoadProgram) -> impl Iterator<Item = ObjectiveResult> {
     program.thresholds.iter().map(|Threshold { text, is_crossed }| ObjectiveResult {
         text: format!("{}: {text}", program.name),
+        subject: Subject::Other,
         measured: if *is_crossed { "crossed" } else { "not crossed" }.to_owned(),
         kept: if *is_crossed { Kept::No } else { Kept::Yes },
     })

@@ -239,10 +239,26 @@ pub struct NoiseFloor {
 pub struct ObjectiveResult {
     /// As the experiment file has it.
     pub text: String,
+    /// Subject.
+    pub subject: Subject,
     /// Measured value, as people read it.
     pub measured: String,
     /// Whether it was kept.
     pub kept: Kept,
+}
+
+/// Subject of an objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// A mean or quantile of the latency.
+    Latency,
+    /// The share of failed requests.
+    Errors,
+    /// Throughput, or the share of arrivals that were dropped.
+    Throughput,
+    /// Defined by the program that sent the load.
+    Other,
 }
 
 /// Whether an objective was kept.

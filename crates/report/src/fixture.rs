@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, ThreadsBy};
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::{
-    Basis, Change, Comparison, Difference, Interval, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
+    Basis, Change, Comparison, Difference, Interval, Kept, Meaning, ObjectiveResult, Outcome, Subject, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::Counts;
@@ -513,7 +513,7 @@ fn saturated() -> Finding {
 }
 
 fn objective(text: &str, measured: &str, kept: Kept) -> ObjectiveResult {
-    ObjectiveResult { text: text.to_owned(), measured: measured.to_owned(), kept }
+    ObjectiveResult { text: text.to_owned(), subject: Subject::Latency, measured: measured.to_owned(), kept }
 }
 
 fn comparison() -> Comparison {

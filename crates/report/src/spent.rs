@@ -3,7 +3,7 @@
 //! Repetitions of a variant are one: their requests are added up. Operations come with those first that took most time
 //! in any variant.
 
-use narrows_model::breakdown::{Breakdown, OwnTime, TimeCategory, TimePart};
+use narrows_model::breakdown::{Breakdown, TimeCategory, TimePart};
 use narrows_model::comparison::Outcome;
 
 /// One operation over the variants.
@@ -84,34 +84,10 @@ fn together(a: &Breakdown, b: &Breakdown) -> Breakdown {
     Breakdown { requests, mean_ns, parts, ..a.clone() }
 }
 
-/// Name of a category.
-pub(crate) fn name(category: &TimeCategory) -> String {
-    match category {
-        TimeCategory::Own(what) => own(what),
-        TimeCategory::Pool => "waiting for a connection".to_owned(),
-        TimeCategory::BackOff(refuser) => format!("waiting to retry {refuser}"),
-        TimeCategory::Dependency(name) => name.clone(),
-        TimeCategory::Unknown => "unknown".to_owned(),
-    }
-}
-
-/// Name of a part of a service's own time.
-fn own(what: &OwnTime) -> String {
-    let name = match what {
-        OwnTime::OnCpu => "on CPU",
-        OwnTime::WaitingForCpu => "waiting for CPU",
-        OwnTime::Disk => "waiting for the disk",
-        OwnTime::Sleep => "sleeping",
-        OwnTime::Network(peer) => return format!("waiting for {peer}, without spans"),
-        OwnTime::Lock => "waiting for a lock",
-        OwnTime::Unseen => "own time without a thread",
-        OwnTime::NotSampled => "own time, not sampled",
-    };
-    name.to_owned()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use narrows_model::breakdown::OwnTime;
+
     use super::*;
     use crate::fixture::drones;
 

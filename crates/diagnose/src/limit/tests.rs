@@ -232,7 +232,7 @@ fn cpu_in_use_is_named_and_divided() {
     let full = full.steady(20, Load { vus: 8, rate: 400.0, latency_ms: 20.0 });
     let full = full.cpu("shop", 0, |_| 0.8).cpu("db", 0, |_| 0.6).cpu(names::GENERATOR, 0, |_| 0.4).host_cpu(|_| 0.98);
     let limit = judged(full);
-    assert_eq!(limit_headline(&limit.verdict), "limited by cpu-saturation at host");
+    assert_eq!(limit_headline(&limit.verdict), "limited by used-up CPU at host");
     assert_eq!(limit_reason(&limit.verdict), "the machine is full (services 70 %, Narrows 20 %, other programs 8.0 %)");
 }
 
@@ -336,7 +336,7 @@ fn neighbours_who_have_the_machine_excuse_nothing_while_no_thread_waits_for_a_pr
                 .steady(20, Load { vus: 16, rate: 48.0, latency_ms: 333.0 }),
         )
     };
-    assert_eq!(limit_headline(&waiting(0.1).verdict), "limited by serialised-section at shop");
+    assert_eq!(limit_headline(&waiting(0.1).verdict), "limited by requests that take turns at shop");
     for threads in [0.8, 4.0] {
         let starved = waiting(threads).verdict;
         assert!(matches!(starved, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{starved:?}");
@@ -385,7 +385,7 @@ fn what_was_found_is_the_limit() {
     );
     let finding = FindingKind::CpuSaturation;
     assert_eq!(limit.verdict, LimitVerdict::Finding { finding, resource: "shop".to_owned(), machine: None });
-    assert_eq!(limit_headline(&limit.verdict), "limited by cpu-saturation at shop");
+    assert_eq!(limit_headline(&limit.verdict), "limited by used-up CPU at shop");
 }
 
 #[test]

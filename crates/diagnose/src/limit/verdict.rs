@@ -37,7 +37,7 @@ impl Judge<'_, '_> {
             return cannot_tell(Unclear::Invalid { finding: invalid.kind() });
         }
         if let Some(room) = room_in(self.reading.trial, self.reading.thresholds) {
-            let costs = narrow_place(self.findings).map(Finding::kind);
+            let costs = narrow_place(self.findings).filter(|finding| holds_back(finding)).map(Finding::kind);
             return LimitVerdict::AsksNoMore { because: Ask::Room(room), costs };
         }
         if let Some(finding) = narrow_place(self.findings).filter(|finding| holds_back(finding)) {

@@ -58,7 +58,7 @@ fn a_full_processor_beside_an_n_plus_one_is_one_finding() {
         assert_eq!(of(&findings), [row("n-plus-one", "shop", effects)]);
         let reasons = findings[0].effects[0].wording(&findings).reasons;
         let why = reasons.last().unwrap();
-        assert!(why.starts_with("It is a likely effect of n-plus-one: GET /orders fetches rows"), "{why}");
+        assert!(why.starts_with("It is a likely effect of repeated queries: GET /orders fetches rows"), "{why}");
         assert!(why.ends_with("Every call costs CPU time on both sides."), "{why}");
         let relation = Relation::EffectOf { number: findings[0].number, why: Mechanism::CpuOfCalls };
         assert_eq!(findings[0].effects[0].relations, [relation]);
@@ -219,7 +219,7 @@ fn a_chain_of_effects_hangs_from_its_first_cause() {
     assert!(ranked[0].effects.iter().all(|effect| effect.effects.is_empty()));
     let reasons = ranked[0].effects[2].wording(&ranked).reasons;
     let last = reasons.last().unwrap();
-    assert!(last.starts_with("It is a likely effect of database-saturation: store "), "{last}");
+    assert!(last.starts_with("It is a likely effect of a full database: store "), "{last}");
 
     let branch = asking(("straggler-branch", "gateway", 0.8), "GET");
     let ranked = rank(vec![branch, finding(THROTTLING)], &system().build());

@@ -8,6 +8,7 @@ use narrows_model::finding::evidence::offered_load_limited::{Room, RoomOf};
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear, WaitingPlace};
 use narrows_model::units;
 
+use super::kind::cause_name;
 use crate::detectors::words::level;
 
 /// A user of the machine is named from this share of it on.
@@ -30,7 +31,7 @@ pub fn limit_headline(verdict: &LimitVerdict) -> String {
 /// Limit of a trial in few words: `the CPU of shop`; the headline if none is known.
 pub fn limit_name(verdict: &LimitVerdict) -> String {
     match verdict {
-        LimitVerdict::Finding { finding, resource, .. } => format!("{} at {resource}", finding.id()),
+        LimitVerdict::Finding { finding, resource, .. } => format!("{} at {resource}", cause_name(*finding)),
         LimitVerdict::Cpu { service: Some(service), .. } => format!("the CPU of {service}"),
         LimitVerdict::Cpu { service: None, .. } => "the CPU of the machine".to_owned(),
         LimitVerdict::NotCpu { place: Some(place), .. } => match cause(place) {
@@ -258,7 +259,7 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
             )
         }
     };
-    costs.map_or_else(|| text.clone(), |finding| format!("{text}; {} costs most of a request's time", finding.id()))
+    costs.map_or_else(|| text.clone(), |finding| format!("{text}; what costs most is {}", cause_name(finding)))
 }
 
 /// `50 users`, or `397/s` where another program made the load and its users are not known.
@@ -275,7 +276,7 @@ fn unclear(because: &Unclear) -> String {
         Unclear::OnlyTotals => "only totals of the load are known, and no server span arrived".to_owned(),
         Unclear::NotSteady => "the heaviest part of the load was not steady".to_owned(),
         Unclear::ShortSteps { sign } => format!("{}, but the steps are too short to show why", compared(sign)),
-        Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),
+        Unclear::Invalid { finding } => format!("{} makes the figures invalid", cause_name(*finding)),
         Unclear::Failures { share } => format!("{} of the requests failed", units::percent(*share)),
         Unclear::Neighbours { machine } => {
             format!("the machine was full, and other programs had much of it ({})", divided(machine))

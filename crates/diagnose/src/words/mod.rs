@@ -6,17 +6,21 @@
 
 mod caveat;
 mod comparison;
+mod kind;
 mod limit;
 mod prediction;
 pub(crate) mod relation;
+mod time;
 mod trial;
 
 use narrows_model::finding::{Figure, Finding, Wording};
 
 pub use caveat::caveat;
 pub use comparison::comparison_caveat;
+pub use kind::cause_name;
 pub use limit::{limit_advice, limit_headline, limit_name, limit_reason, limit_text};
 pub use prediction::{assumption, consumers, doubt, gain, misfit};
+pub use time::time_category;
 pub use trial::{fault, trial_caveat};
 
 use crate::detectors::words_of;

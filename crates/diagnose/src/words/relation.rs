@@ -2,7 +2,7 @@
 
 use narrows_model::finding::{Finding, Mechanism, Precedence, Relation};
 
-use super::InWords;
+use super::{InWords, cause_name};
 
 /// A relation as a reason of the finding that has it. `None` if the trial's findings do not contain the other one.
 pub(super) fn reason(relation: &Relation, trial: &[Finding]) -> Option<String> {
@@ -11,7 +11,7 @@ pub(super) fn reason(relation: &Relation, trial: &[Finding]) -> Option<String> {
             let cause = numbered(trial, *number)?;
             Some(format!(
                 "It is a likely effect of {}: {}. {}",
-                cause.kind(),
+                cause_name(cause.kind()),
                 cause.title(),
                 mechanism(*why)
             ))

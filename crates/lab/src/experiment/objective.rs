@@ -3,7 +3,7 @@
 //! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
 //! successes only. Where nothing was measured, the result is "unknown", never "kept".
 
-use narrows_model::comparison::{Kept, ObjectiveResult};
+use narrows_model::comparison::{Kept, ObjectiveResult, Subject};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{LatencyFigures, LoadSecond, ReportedLoad};
 use narrows_model::units;
@@ -274,6 +274,14 @@ fn unknown_metric(name: &str) -> Problem {
 }
 
 impl Metric {
+    fn subject(self) -> Subject {
+        match self {
+            Metric::ErrorRate => Subject::Errors,
+            Metric::DroppedRate | Metric::Rate => Subject::Throughput,
+            _ => Subject::Latency,
+        }
+    }
+
     fn bound(self, text: &str) -> Result<f64, Problem> {
         let (found, expected) = match self {
             Metric::ErrorRate | Metric::DroppedRate => (share(text), "a share such as `0.01` or `1%`"),
@@ -389,7 +397,7 @@ impl Objective {
                 (self.metric.shown(value), if self.op.holds(value, self.bound) { Kept::Yes } else { Kept::No })
             }
         };
-        ObjectiveResult { text: self.text.clone(), measured, kept }
+        ObjectiveResult { text: self.text.clone(), subject: self.metric.subject(), measured, kept }
     }
 }
 

@@ -4,13 +4,14 @@
 //! takes a colour that is free; waits are hatched, so that they differ from work without colour. A service's own time has
 //! its colour throughout, with a pattern for each kind of wait.
 
+use narrows_diagnose::words::time_category;
 use narrows_model::breakdown::{Breakdown, OwnTime, TimeCategory, TimePart};
 use narrows_model::units;
 
 use super::Context;
 use crate::html::Palette;
 use crate::section::{Bar, BarPart, Bars, Block, Medium, Phrase, Section};
-use crate::spent::{OperationTime, name, spent};
+use crate::spent::{OperationTime, spent};
 
 /// Operations at most.
 const OPERATIONS_MAX: usize = 12;
@@ -61,7 +62,7 @@ impl<'a> Colours<'a> {
 
     fn bars(&self, spent: &OperationTime<'_>) -> Bars {
         let categories = spent.categories();
-        let legend = categories.iter().map(|category| (self.class(category, spent.service), name(category)));
+        let legend = categories.iter().map(|category| (self.class(category, spent.service), time_category(category)));
         let variants = spent.variants.iter().take(VARIANTS_MAX);
         Bars {
             title: Phrase::from(spent.service).plain(" ").code(spent.operation).plain(", what its time is spent on"),
@@ -76,7 +77,7 @@ impl<'a> Colours<'a> {
         let part = |part: &&TimePart| {
             let share = units::percent(part.share);
             BarPart {
-                name: name(&part.category),
+                name: time_category(&part.category),
                 colour: self.class(&part.category, &breakdown.service),
                 length: if slowest_ns > 0.0 { part.mean_ns / slowest_ns } else { 0.0 },
                 share: part.share,

@@ -1,0 +1,52 @@
+//! Names of the kinds of findings for sentences, which ids are not made for.
+
+use narrows_model::finding::FindingKind;
+
+/// The cause that a kind of finding names, to follow "by": `repeated queries`.
+pub fn cause_name(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::AcceptQueue => "a full accept queue",
+        FindingKind::BlockingCommand => "commands that block a server",
+        FindingKind::ChattyHttp => "repeated calls",
+        FindingKind::ConflictRetry => "conflicts of transactions",
+        FindingKind::ConnectionLimit => "a limit on connections",
+        FindingKind::CpuSaturation => "used-up CPU",
+        FindingKind::CrossPartitionQuery => "queries of every partition",
+        FindingKind::DatabaseSaturation => "a full database",
+        FindingKind::DescriptorExhaustion => "a lack of file descriptors",
+        FindingKind::DiskBound => "waits for the disk",
+        FindingKind::DiskFull => "a full disk",
+        FindingKind::Dns => "name look-ups",
+        FindingKind::DuplicateQuery => "duplicate queries",
+        FindingKind::EventLoopLag => "a blocked event loop",
+        FindingKind::FewClients => "too few clients",
+        FindingKind::GarbageCollection => "garbage collection",
+        FindingKind::GeneratorLimited => "the load generator",
+        FindingKind::HotPartition => "a hot partition",
+        FindingKind::InstrumentationGap => "a gap in the spans",
+        FindingKind::InterpreterLock => "threads that take turns",
+        FindingKind::LockWait => "waits for a lock",
+        FindingKind::MemoryGrowth => "memory growth",
+        FindingKind::NPlusOne => "repeated queries",
+        FindingKind::NotSteady => "the lack of a steady state",
+        FindingKind::OfferedLoadLimited => "a load that asks for little",
+        FindingKind::Outage => "an outage",
+        FindingKind::PoolWait => "waits for a connection",
+        FindingKind::PortExhaustion => "a lack of local ports",
+        FindingKind::ProvisionedRate => "spent throughput",
+        FindingKind::RetrogradeThroughput => "throughput that falls under load",
+        FindingKind::RetryStorm => "retries",
+        FindingKind::SerialFanOut => "calls one after another",
+        FindingKind::SerialisedSection => "requests that take turns",
+        FindingKind::SidecarCost => "sidecars",
+        FindingKind::SlowDependency => "a slow dependency",
+        FindingKind::SlowQuery => "slow queries",
+        FindingKind::Stall => "stalls",
+        FindingKind::StragglerBranch => "a slow branch",
+        FindingKind::ThreadPool => "a lack of threads",
+        FindingKind::Throttling => "rejected calls",
+        FindingKind::TimeOutsideSpans => "time outside of spans",
+        FindingKind::UnequalRates => "unequal rates",
+        FindingKind::UnevenAssignment => "unevenly assigned partitions",
+    }
+}
