@@ -1,5 +1,5 @@
-//! What explains a missed objective where no finding does: what the slow requests have in common, or which errors there
-//! were.
+//! Explanation of a missed objective that no finding explains: the common traits of the slow requests, or the kinds of
+//! errors.
 //!
 //! The slowest twentieth of the requests is compared with all of them: by request of the load, by level, by time. Where
 //! all are about as slow, the division of their time says more. Where they have nothing in common, that is said: an
@@ -51,7 +51,7 @@ pub(crate) fn missed(trial: &TrialEvidence, results: &[ObjectiveResult], breakdo
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
-/// What the slowest requests of a trial have in common, in words.
+/// Common trait of the slowest requests of a trial, in words.
 fn common(trial: &TrialEvidence, breakdowns: &[Breakdown]) -> String {
     let rows: Vec<&LoadSecond> = trial.counted_rows().map(|(row, _)| row).collect();
     let all = trial.counted_load().latency;

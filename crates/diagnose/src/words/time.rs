@@ -1,4 +1,4 @@
-//! Names of what the time of requests is spent on.
+//! Names of the categories of time.
 
 use narrows_model::breakdown::{OwnTime, TimeCategory};
 

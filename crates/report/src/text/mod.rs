@@ -183,8 +183,9 @@ mod tests {
                        to do.
            effects     ↳ postgres is saturated: the same queries take 3.20 times as long at 8 users as at 1
                        user (71 % of the time of its queries at 8 users, spent waiting in the database,
-                       medium confidence). It is a likely effect of repeated queries: GET /orders fetches rows one
-                       at a time: 24 similar queries in each request. Every call is work for the callee.
+                       medium confidence). It is a likely effect of repeated queries: GET /orders fetches
+                       rows one at a time: 24 similar queries in each request. Every call is work for the
+                       callee.
            try         In the code behind GET /orders of orders, replace the repeated `SELECT name, tier
                        FROM customers WHERE id = ?` by one query for all rows: a JOIN with the query before
                        it, or one look-up with an IN list of the keys. With an object-relational mapper, use
@@ -375,8 +376,8 @@ mod tests {
                        queries in each request, smallest: 3
                        queries in each request, largest: 40
                        time of these queries, median: 19.2 ms
-                       time of these queries and of short gaps between them, median: 20.8
-                       ms
+                       time of these queries and of short gaps between them, median:
+                       20.8 ms
                        traces of the operation with queries that show it: 100 %
                        share of all queries: 90 %
            │ SELECT name, tier FROM customers WHERE id = ?
@@ -395,9 +396,9 @@ mod tests {
            effects     ↳ postgres is saturated: the same queries take 3.20 times as long
                        at 8 users as at 1 user (71 % of the time of its queries at 8
                        users, spent waiting in the database, medium confidence). It is a
-                       likely effect of repeated queries: GET /orders fetches rows one at a
-                       time: 24 similar queries in each request. Every call is work for
-                       the callee.
+                       likely effect of repeated queries: GET /orders fetches rows one
+                       at a time: 24 similar queries in each request. Every call is work
+                       for the callee.
            try         In the code behind GET /orders of orders, replace the repeated
                        `SELECT name, tier FROM customers WHERE id = ?` by one query for
                        all rows: a JOIN with the query before it, or one look-up with an
