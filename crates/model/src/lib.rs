@@ -10,6 +10,7 @@
 
 pub mod baseline;
 pub mod breakdown;
+pub mod call_graph;
 pub mod caveat;
 pub mod comparison;
 pub mod counting;
