@@ -32,6 +32,8 @@ pub enum OwnTime {
     Sleep,
     /// It waits for a peer in a call that no span shows: a service of the run, else an address.
     Network(String),
+    /// It waits for a free connection to this peer: all that the service keeps are in use.
+    Connection(String),
     /// It waits for another thread, as for a lock.
     Lock,
     /// No thread is seen with it: asynchronous timers, event loops, queues.

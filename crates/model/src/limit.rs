@@ -189,7 +189,7 @@ pub struct WaitingPlace {
     pub name: String,
     /// Spending of the time; `None` if no spans were recorded.
     pub category: Option<TimeCategory>,
-    /// Its share of the latency, 0 to 1; `None` if no spans were recorded.
+    /// Its share of the latency, 0 to 1; `None` if neither spans nor sockets show it.
     pub share: Option<f64>,
     /// CPU of the service, cores; `None` if it is not a service of the trial or was not sampled.
     pub cores: Option<f64>,

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::LoadSecond;
 use narrows_model::operation::OperationEvidence;
@@ -41,6 +43,18 @@ pub struct TrialBuilder {
 }
 
 type Curve = Box<dyn Fn(u32) -> f64>;
+
+/// Series of connections, and their value in figures of calls.
+type CallSeries = (&'static str, fn(&CallFigures) -> f64);
+const CALL_SERIES: [CallSeries; 7] = [
+    (names::CONNECTIONS, |calls| calls.connections),
+    (names::CONNECTIONS_ONE_WAY, |calls| calls.one_way),
+    (names::CONNECTIONS_OPENED, |calls| calls.opened),
+    (names::REQUESTS_OUTSTANDING, |calls| calls.outstanding),
+    (names::REQUESTS_UNDECIDED, |calls| calls.undecided),
+    (names::RESPONSES_UNREAD, |calls| calls.unread),
+    (names::REQUEST_RATE, |calls| calls.rate),
+];
 
 impl fmt::Debug for TrialBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -253,6 +267,24 @@ impl TrialBuilder {
         states.iter().for_each(|(state, peer, threads)| add(*state, peer, *threads));
         if states.iter().all(|(state, _, _)| *state != ThreadState::Running) {
             add(ThreadState::Running, "", 0.0);
+        }
+        self
+    }
+
+    /// Connections of a replica to a peer, address and port, and the calls over them, for each second from the trial's
+    /// start.
+    pub fn calls(
+        mut self,
+        service: &str,
+        replica: u32,
+        peer: &str,
+        figures: impl Fn(u32) -> CallFigures + 'static,
+    ) -> Self {
+        let figures = Rc::new(figures);
+        for (name, value) in CALL_SERIES {
+            let figures = Rc::clone(&figures);
+            let peer = [(names::NETWORK_PEER, peer)];
+            self = self.labelled_series(name, (service, replica), &peer, move |second| value(&figures(second)));
         }
         self
     }

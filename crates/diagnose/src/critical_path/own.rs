@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, TimeCategory};
+use narrows_model::call_graph::Bounds;
 
 use super::InTrace;
 use super::category::Names;
@@ -14,7 +15,7 @@ use crate::read::Reading;
 use crate::read::calls::Handled;
 use crate::read::intervals::Interval;
 use crate::read::programs::only_service;
-use crate::read::threads::{Shown, Threads};
+use crate::read::threads::{Idle, Shown, Threads};
 use crate::stats::finite;
 
 /// Sums over the traces of a trial, by interval; times in nanoseconds, each as often as its request stands for.
@@ -66,28 +67,29 @@ impl<'r> OwnTimes<'r> {
 
     /// Thread activity of each service in each interval.
     pub(super) fn threads(&self) -> Vec<Vec<ServiceThreads>> {
-        let of = |(at, interval): (usize, &Interval)| {
-            let services = self.reading.trial.service_names().into_iter();
-            services.filter_map(|service| self.of_service(service, at, interval)).collect()
-        };
-        self.reading.intervals.iter().enumerate().map(of).collect()
+        let services: Vec<ServiceLevels<'_>> =
+            self.reading.trial.service_names().into_iter().map(|service| self.levels_of(service)).collect();
+        let of = |at: usize| services.iter().filter_map(|service| service.threads(at)).collect();
+        (0..self.reading.intervals.len()).map(of).collect()
     }
 
-    fn of_service(&self, service: &str, at: usize, interval: &Interval) -> Option<ServiceThreads> {
-        let threads = Threads::of(self.reading.trial, service, interval)?;
-        let shown = self.shown(service, at, interval);
-        let round = |part: OwnPart| OwnPart { requests: finite(part.requests), ..part };
-        let own = shown.as_ref().map(|shown| threads.divide(shown)).unwrap_or_default();
-        Some(ServiceThreads {
-            service: service.to_owned(),
-            requests: shown.map(|shown| finite(shown.own)),
-            own: own.into_iter().map(round).collect(),
-            threads: threads.by,
-        })
+    fn levels_of<'s>(&self, service: &'s str) -> ServiceLevels<'s> {
+        let intervals = self.reading.intervals;
+        let level =
+            |at: usize| Some((Threads::of(self.reading, service, at)?, self.shown(service, at, &intervals[at])));
+        let levels: Vec<Option<(Threads, Option<Shown>)>> = (0..intervals.len()).map(level).collect();
+        let known = |at: &usize| intervals[*at].is_steady && matches!(levels[*at], Some((_, Some(_))));
+        let by_demand = |a: &usize, b: &usize| intervals[*a].by_demand(&intervals[*b]);
+        let light = (0..intervals.len()).filter(known).min_by(by_demand);
+        let heavy = (0..intervals.len()).filter(known).max_by(by_demand);
+        let of = |at: usize| levels[at].as_ref().and_then(|(threads, shown)| Some((threads, shown.as_ref()?)));
+        let ends = light.and_then(of).zip(heavy.and_then(of));
+        let idle = ends.map_or_else(Idle::default, |(light, heavy)| Idle::of(light, heavy));
+        ServiceLevels { service, levels, idle }
     }
 
-    /// Mean numbers at any moment. Without spans all requests are in the only service that is no database; a service that is called and
-    /// sends no spans has the calls to it.
+    /// Mean numbers at any moment. A service without spans has the calls to it that are under way: those that spans show,
+    /// else those that sockets show. Without either, all requests are in the only service that is no database.
     fn shown(&self, service: &str, at: usize, interval: &Interval) -> Option<Shown> {
         let ns = (interval.end_ns - interval.start_ns).max(1) as f64;
         let completed = interval.rate * interval.seconds();
@@ -98,13 +100,34 @@ impl<'r> OwnTimes<'r> {
             let (own, pool, back_off) = (mean(sums.own), mean(sums.pool), mean(sums.back_off));
             return Some(Shown { own, pool, back_off, calls });
         }
-        if self.reading.operations.is_empty() {
-            let is_only = only_service(self.reading.trial) == Some(service);
-            return is_only.then(|| Shown { own: interval.in_flight(), ..Shown::default() });
-        }
         let of_interval = self.times.iter().filter(|((its, _), _)| *its == at);
         let calls: f64 = of_interval.filter_map(|(_, sums)| sums.calls.get(service)).sum();
-        (calls > 0.0).then(|| Shown { own: mean(calls), ..Shown::default() })
+        let by_spans = Some(mean(calls)).filter(|calls| *calls > 0.0);
+        let by_sockets = || self.reading.conversations().at_work(service, at).map(Bounds::middle);
+        let is_only = || self.reading.operations.is_empty() && only_service(self.reading.trial) == Some(service);
+        let own = by_spans.or_else(by_sockets).or_else(|| is_only().then(|| interval.in_flight()))?;
+        Some(Shown { own, ..Shown::default() })
+    }
+}
+
+/// Threads and requests of a service in each interval; `None` where its threads were not sampled.
+struct ServiceLevels<'s> {
+    service: &'s str,
+    levels: Vec<Option<(Threads, Option<Shown>)>>,
+    idle: Idle,
+}
+
+impl ServiceLevels<'_> {
+    fn threads(&self, at: usize) -> Option<ServiceThreads> {
+        let (threads, shown) = self.levels[at].as_ref()?;
+        let round = |part: OwnPart| OwnPart { requests: finite(part.requests), ..part };
+        let own = shown.as_ref().map(|shown| threads.divide(shown, self.idle)).unwrap_or_default();
+        Some(ServiceThreads {
+            service: self.service.to_owned(),
+            requests: shown.as_ref().map(|shown| finite(shown.own)),
+            own: own.into_iter().map(round).collect(),
+            threads: threads.by,
+        })
     }
 }
 

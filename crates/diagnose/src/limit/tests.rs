@@ -133,7 +133,15 @@ fn what_threads_wait_for_is_named() {
     // Four at work: one would be a finding.
     let stepped = || closed(&[(1, 44.0, 22.7), (4, 176.0, 22.7), (16, 177.0, 90.4)]);
     let limit = |states: &[(ThreadState, &str, f64)]| judged(stepped().threads("shop", 0, states));
-    let locked = limit(&[(ThreadState::Lock, "", 12.0), (ThreadState::Sleep, "", 3.8)]);
+    // Threads in a state under 16 users; fewer users leave none there.
+    let waiting = |trial: TrialBuilder, state: ThreadState, threads: f64| {
+        let label = [(names::THREAD_STATE, state.as_str())];
+        let under = move |second: u32| if second < 40 { 0.0 } else { threads };
+        trial.labelled_series(names::THREAD_STATES, ("shop", 0), &label, under)
+    };
+    let idle = || stepped().threads("shop", 0, &[]);
+    let locked = waiting(waiting(idle(), ThreadState::Sleep, 3.8), ThreadState::Lock, 12.0);
+    let locked = judged(locked);
     assert_eq!(limit_headline(&locked.verdict), "limited by waits for a lock at shop");
     assert!(
         limit_reason(&locked.verdict)
@@ -142,7 +150,7 @@ fn what_threads_wait_for_is_named() {
         limit_reason(&locked.verdict)
     );
     assert_eq!(limit_advice(&locked.verdict), "");
-    let sleeping = limit(&[(ThreadState::Lock, "", 2.0), (ThreadState::Sleep, "", 13.0)]);
+    let sleeping = judged(waiting(waiting(idle(), ThreadState::Lock, 2.0), ThreadState::Sleep, 13.0));
     assert_eq!(limit_headline(&sleeping.verdict), "limited by sleeps at shop");
     let bank = limit(&[(ThreadState::Network, "10.0.0.5:443", 15.0)]);
     assert_eq!(limit_headline(&bank.verdict), "limited by waits for 10.0.0.5:443 at shop");

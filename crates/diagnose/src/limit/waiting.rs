@@ -1,5 +1,5 @@
-//! Where requests spend most of their time, from the critical paths or, without spans, from what the system consists of;
-//! and what they wait for there, from its threads.
+//! Where requests spend most of their time, from the critical paths or, without spans, from the sockets or what the system
+//! consists of; and what they wait for there, from its threads and sockets.
 
 use narrows_model::breakdown::{Breakdown, OwnPart, OwnTime, TimeCategory};
 use narrows_model::limit::WaitingPlace;
@@ -15,7 +15,8 @@ const OUTSIDE_SHARE_MIN: f64 = 0.5;
 /// From this share of a place's requests on, what they wait for is named.
 const WAITS_SHARE_MIN: f64 = 0.5;
 
-/// The place where the operation that took most time spends most of it; without spans, the only service that is no database.
+/// The place where the operation that took most time spends most of it; without spans, the one where most requests are by
+/// the sockets, or the only service that is no database.
 pub(super) fn waiting(reading: &Reading<'_>, at: &Interval) -> Option<WaitingPlace> {
     let place = |name: String, category: Option<TimeCategory>, share: Option<f64>| {
         let cores = Cpu::new(reading).service_cores(&name, at).filter(|_| is_service(reading, &name));
@@ -30,6 +31,11 @@ pub(super) fn waiting(reading: &Reading<'_>, at: &Interval) -> Option<WaitingPla
         }
         let (category, share) = largest(breakdown)?;
         return Some(place(name_of(breakdown, &category), Some(category), Some(share)));
+    }
+    let at_level = reading.intervals.iter().position(|interval| interval == at)?;
+    if let Some((name, requests)) = reading.conversations().most_requests(at_level) {
+        let share = (requests / at.in_flight()).min(1.0);
+        return Some(place(name.to_owned(), None, Some(share).filter(|share| share.is_finite())));
     }
     only_service(reading.trial).map(|service| place(service.to_owned(), None, None))
 }

@@ -1,15 +1,15 @@
-//! Which service calls which, as traces, ports and connections show it: the ways by which one thing can hold another
-//! back.
+//! Which service calls which, as traces, ports and sockets show it: the ways by which one thing can hold another back.
 //!
 //! A service is known by its name. What it calls is known by every name that the call gives it: the service that
 //! listens at the port, the service whose server span is below the call, the database's system, the address. So a
-//! finding about `postgres` and one about `postgresql` both find their callers. A way that nothing shows is not there.
+//! finding about `postgres` and one about `postgresql` both find their callers. A way that neither shows is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::call_graph::CLIENTS;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
-use narrows_model::series::names::GENERATOR;
+use narrows_model::series::names;
 use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
 
 use crate::read::Reading;
@@ -25,8 +25,8 @@ pub(super) struct Paths<'a> {
     called: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// The services that requests reach first.
     entrances: BTreeSet<&'a str>,
-    /// True if any trace shows which service calls which, or where requests arrive.
-    is_traced: bool,
+    /// True if a trace or a socket shows which service calls which, or where requests arrive.
+    are_known: bool,
 }
 
 impl<'a> Paths<'a> {
@@ -49,17 +49,23 @@ impl<'a> Paths<'a> {
         for trace in &reading.trial.traces {
             pairs.extend(service_pairs(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
         }
-        paths.is_traced = !paths.entrances.is_empty() || !pairs.is_empty();
-        pairs.extend(connections(reading.trial).into_iter().filter(|(from, _)| *from != GENERATOR));
+        for edge in &reading.conversations().graph.edges {
+            match edge.caller.as_str() {
+                names::GENERATOR | CLIENTS => _ = paths.entrances.insert(&edge.callee),
+                caller => _ = pairs.insert((caller, &edge.callee)),
+            }
+        }
+        paths.are_known = !paths.entrances.is_empty() || !pairs.is_empty();
+        pairs.extend(connections(reading.trial).into_iter().filter(|(from, _)| *from != names::GENERATOR));
         for (service, called) in pairs.into_iter().filter(|(service, called)| service != called) {
             paths.called.entry(service).or_default().insert(called);
         }
         paths
     }
 
-    /// True if any trace shows which service calls which, or where requests arrive.
+    /// True if a trace or a socket shows which service calls which, or where requests arrive.
     pub(super) fn are_known(&self) -> bool {
-        self.is_traced
+        self.are_known
     }
 
     /// True if any service is shown to call this one.

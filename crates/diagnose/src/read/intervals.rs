@@ -134,6 +134,12 @@ pub(crate) fn intervals(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<I
     found.map(|interval| Interval { is_short_step: stands_alone(&interval), ..interval }).collect()
 }
 
+/// The steady interval with the heaviest load, by its place.
+pub(crate) fn heaviest_steady(intervals: &[Interval]) -> Option<usize> {
+    let steady = intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+    steady.max_by(|(_, a), (_, b)| a.by_demand(b)).map(|(at, _)| at)
+}
+
 /// The steady windows that count, each by itself: it may be too short for a median.
 pub(crate) fn steps(trial: &TrialEvidence) -> Vec<Interval> {
     let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);

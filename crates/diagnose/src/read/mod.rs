@@ -1,6 +1,7 @@
 //! Input of detectors from one trial, prepared once for all of them.
 
 pub(crate) mod calls;
+pub(crate) mod conversations;
 pub(crate) mod cpu;
 pub(crate) mod databases;
 pub(crate) mod doubles;
@@ -8,12 +9,14 @@ pub(crate) mod error_reports;
 pub(crate) mod error_words;
 pub(crate) mod errors;
 pub(crate) mod event_loops;
+pub(crate) mod full_pools;
 pub(crate) mod headroom;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod machine;
 pub(crate) mod one_request;
 pub(crate) mod paging;
+pub(crate) mod peers;
 pub(crate) mod periods;
 pub(crate) mod place_loads;
 pub(crate) mod pools;
@@ -45,6 +48,7 @@ use narrows_model::trace::Forest;
 
 use crate::critical_path::{self, TimeUse};
 use crate::read::calls::{Handled, by_operation};
+use crate::read::conversations::Conversations;
 use crate::read::intervals::{Interval, intervals};
 use crate::read::one_request::{is_one_request, of_one_request};
 use crate::read::requests::{Request, requests};
@@ -72,12 +76,19 @@ pub struct Reading<'a> {
     pub(crate) is_one_request: bool,
     /// See [`Reading::spent`].
     spent: &'a OnceCell<TimeUse>,
+    /// See [`Reading::conversations`].
+    conversations: &'a OnceCell<Conversations>,
 }
 
 impl<'a> Reading<'a> {
     /// Time of the requests by category; their paths are walked once, on first use.
     pub(crate) fn spent(&self) -> &'a TimeUse {
         self.spent.get_or_init(|| critical_path::spent(self))
+    }
+
+    /// Calls between processes as their sockets show them; read on first use.
+    pub(crate) fn conversations(&self) -> &'a Conversations {
+        self.conversations.get_or_init(|| Conversations::of(self.trial, self.intervals))
     }
 
     /// Prepares a trial and hands it on.
@@ -90,7 +101,17 @@ impl<'a> Reading<'a> {
         let requests = requests(&forests, thresholds);
         let operations = by_operation(&requests);
         let (forests, requests, operations) = (&forests, &requests, &operations);
-        let (intervals, spent) = (&intervals, &OnceCell::new());
-        read(&Reading { trial, thresholds, intervals, forests, requests, operations, is_one_request, spent })
+        let (intervals, spent, conversations) = (&intervals, &OnceCell::new(), &OnceCell::new());
+        read(&Reading {
+            trial,
+            thresholds,
+            intervals,
+            forests,
+            requests,
+            operations,
+            is_one_request,
+            spent,
+            conversations,
+        })
     }
 }

@@ -22,6 +22,10 @@ const DATABASES: [&str; 12] = [
     "cassandra",
 ];
 
+/// Those of them whose connections are held for a transaction, and the ports that such databases listen at.
+const TRANSACTIONAL: [&str; 6] = ["postgres", "mysqld", "mariadbd", "cockroach", "sqlservr", "oracle"];
+const TRANSACTIONAL_PORTS: [&str; 6] = ["5432", "6432", "3306", "26257", "1433", "1521"];
+
 /// Message brokers, by the name of the executable.
 const BROKERS: [&str; 1] = ["nats-server"];
 
@@ -40,6 +44,12 @@ const WORKER_FLAGS: [&str; 3] = ["-w", "--workers", "--processes"];
 /// True if a service of the trial runs the program of a database.
 pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&DATABASES, trial, service)
+}
+
+/// True if a peer, a service of the trial or an address, is a database whose connections are held for transactions.
+pub(crate) fn keeps_transactions(trial: &TrialEvidence, peer: &str) -> bool {
+    let has_port = |(_, port): (&str, &str)| TRANSACTIONAL_PORTS.contains(&port);
+    runs_one_of(&TRANSACTIONAL, trial, peer) || peer.rsplit_once(':').is_some_and(has_port)
 }
 
 /// True if a service of the trial runs the program of a database or of a message broker, which sends no spans.

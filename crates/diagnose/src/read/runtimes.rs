@@ -15,6 +15,7 @@ use narrows_model::series::{Point, Series, names};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::programs::only_service;
 use crate::stats::{finite, median};
 
 /// Share of its steps in which a cumulative sum may fall, because the process started again.
@@ -270,10 +271,12 @@ fn largest_heap<'a>(all: &[&'a Series]) -> Option<(&'a str, &'a Series, &'a Seri
     Some((pool(limit)?, used, limit))
 }
 
-/// True if requests of the load pass a service. Without traces only a lone service is known to be passed.
+/// True if requests of the load pass a service: by its spans or, without traces, by its sockets, or because no other
+/// service can be the load's target.
 pub(crate) fn serves(reading: &Reading<'_>, service: &str) -> bool {
     if reading.requests.is_empty() {
-        return reading.trial.service_names() == [service];
+        let is_reached = || reading.conversations().reached().contains(service);
+        return only_service(reading.trial) == Some(service) || is_reached();
     }
     reading.requests.iter().any(|request| request.entry.service == service)
 }

@@ -2,11 +2,14 @@
 //!
 //! States of threads are not those of requests: idle threads wait for locks and events too. How many requests are in a
 //! service's own time follows from Little's law. They are divided in the order of how sure it is that a thread in a
-//! state serves a request, each part as far as requests remain: CPU in use, waiting for CPU, disk, sleep, network, lock.
-//! Threads that spans explain are subtracted first: threads at the other end of calls, in waits to retry, in waits for a pool.
+//! state serves a request, each part as far as requests remain: CPU in use, waiting for CPU, disk, sleep, network,
+//! connection, lock. Threads that spans explain are subtracted first: threads at the other end of calls, in waits to
+//! retry, in waits for a pool. So are idle threads: those that the requests under the lightest load leave over.
+//!
+//! Requests need no thread each: in many programs none waits for a peer. The sockets of a service say how many requests
+//! wait for each peer, whatever its threads do; where they are sampled, threads count only for peers without TCP.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, ThreadsBy};
 use narrows_model::evidence::TrialEvidence;
@@ -14,21 +17,57 @@ use narrows_model::series::names::{CPU_CORES, CPU_WAIT, NETWORK_PEER, THREAD_STA
 use narrows_model::series::{Series, SeriesKey, ThreadState, names};
 
 use crate::read::Reading;
+use crate::read::conversations::Conversations;
 use crate::read::cpu::Cpu;
-use crate::read::intervals::Interval;
+use crate::read::full_pools::FullPool;
+use crate::read::intervals::{Interval, heaviest_steady};
 use crate::read::machine::is_short_of_cpu;
+use crate::read::peers::peer;
 
 /// Points that a mean needs at least.
 const POINTS_MIN: usize = 3;
 /// Fewer requests than this count as zero: samples are less exact.
 const REQUESTS_MIN: f64 = 0.005;
+/// Share by which sockets may show more calls than spans do, because both are samples.
+const CALLS_ERROR_SHARE: f64 = 0.1;
+/// Requests must have grown by this factor for threads that have not to count as idle.
+const REQUESTS_GROWTH_MIN: f64 = 1.5;
+/// Share of the growth of requests by which threads in a lock must have grown, so that any of them serve requests.
+const LOCK_GROWTH_SHARE: f64 = 0.25;
 
 /// The threads of a service, means over an interval.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Threads {
     pub(crate) by: ThreadsBy,
-    /// Those that wait for a peer: a service of the run, else an address.
+    /// Requests that wait for a peer, or threads where its sockets were not sampled: a service of the run, else an address.
     pub(crate) peers: BTreeMap<String, f64>,
+    /// The pool that requests wait in front of.
+    pub(crate) pool: Option<FullPool>,
+}
+
+/// Threads of a service that serve no request, by state.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Idle {
+    pub(crate) lock: f64,
+    pub(crate) sleep: f64,
+}
+
+impl Idle {
+    /// From the threads and requests under the lightest and the heaviest load. A service with few threads for many
+    /// requests, as in Go, has as many threads in a lock under each load; none of them serves a request.
+    pub(crate) fn of((light, few): (&Threads, &Shown), (heavy, many): (&Threads, &Shown)) -> Self {
+        if many.own < REQUESTS_GROWTH_MIN * few.own {
+            return Self::default();
+        }
+        let parts = light.divide(few, Self::default());
+        let left_over = |threads: f64, what: &OwnTime| {
+            let serving: f64 = parts.iter().filter(|part| part.what == *what).map(|part| part.requests).sum();
+            (threads - serving).max(0.0)
+        };
+        let grows = heavy.by.lock - light.by.lock >= LOCK_GROWTH_SHARE * (many.own - few.own);
+        let lock = if grows { left_over(light.by.lock, &OwnTime::Lock) } else { f64::INFINITY };
+        Self { lock, sleep: left_over(light.by.sleep, &OwnTime::Sleep) }
+    }
 }
 
 /// Requests of a service in an interval as spans show them: mean numbers at any moment.
@@ -45,14 +84,23 @@ pub(crate) struct Shown {
 }
 
 impl Threads {
-    /// `None` if its threads were not sampled.
-    pub(crate) fn of(trial: &TrialEvidence, service: &str, interval: &Interval) -> Option<Self> {
+    /// `None` if its threads were not sampled. The interval is given by its place among all too.
+    pub(crate) fn of(reading: &Reading<'_>, service: &str, at: usize) -> Option<Self> {
+        let (trial, interval) = (reading.trial, &reading.intervals[at]);
         let mut threads = Self::default();
         let mut is_sampled = false;
         for instance in trial.services.iter().filter(|instance| instance.service == service) {
             is_sampled |= threads.add(trial, (service, instance.replica), interval).is_some();
         }
+        threads.add_sockets(reading.conversations(), service, at);
+        threads.pool = FullPool::of(reading, service, at);
         is_sampled.then_some(threads)
+    }
+
+    fn add_sockets(&mut self, conversations: &Conversations, service: &str, at: usize) {
+        for (peer, requests) in conversations.behind(service, at) {
+            self.peers.insert(peer.to_owned(), requests.middle());
+        }
     }
 
     fn add(&mut self, trial: &TrialEvidence, replica: (&str, u32), interval: &Interval) -> Option<()> {
@@ -75,8 +123,9 @@ impl Threads {
             (points > 0).then(|| sum / points as f64)
         };
         for series in of_state(ThreadState::Network) {
-            let name = peer(trial, label(series, NETWORK_PEER));
-            *self.peers.entry(name).or_default() += sum(series, interval).0 / points as f64;
+            if let Some(peer) = peer(trial, &label(series, NETWORK_PEER)) {
+                *self.peers.entry(peer.name().to_owned()).or_default() += sum(series, interval).0 / points as f64;
+            }
         }
         // Threads that a limit of the control group holds wait for a processor too, in kernels that count them.
         let wait = rate(CPU_WAIT).unwrap_or(0.0).max(rate(names::CGROUP_THROTTLED_TIME).unwrap_or(0.0));
@@ -92,7 +141,7 @@ impl Threads {
     }
 
     /// Divides the requests that are in the service's own time among what its threads do.
-    pub(crate) fn divide(&self, shown: &Shown) -> Vec<OwnPart> {
+    pub(crate) fn divide(&self, shown: &Shown, idle: Idle) -> Vec<OwnPart> {
         let mut left = shown.own;
         let mut parts = Vec::new();
         let mut take = |what: OwnTime, threads: f64, left: &mut f64| {
@@ -105,26 +154,30 @@ impl Threads {
         take(OwnTime::OnCpu, self.by.on_cpu, &mut left);
         take(OwnTime::WaitingForCpu, self.by.waiting_for_cpu, &mut left);
         take(OwnTime::Disk, self.by.disk, &mut left);
-        take(OwnTime::Sleep, self.by.sleep - shown.back_off, &mut left);
-        for (peer, threads) in self.unexplained(&shown.calls) {
-            take(OwnTime::Network(peer), threads, &mut left);
+        take(OwnTime::Sleep, self.by.sleep - idle.sleep - shown.back_off, &mut left);
+        for (peer, requests) in self.unexplained(&shown.calls) {
+            take(OwnTime::Network(peer), requests, &mut left);
         }
-        take(OwnTime::Lock, self.by.lock - shown.pool, &mut left);
+        if let Some(pool) = &self.pool {
+            take(OwnTime::Connection(pool.peer.clone()), pool.waiting.middle() - shown.pool, &mut left);
+        }
+        take(OwnTime::Lock, self.by.lock - idle.lock - shown.pool, &mut left);
         take(OwnTime::Unseen, left, &mut left.clone());
         parts
     }
 
-    /// Threads that wait for peers beyond the calls that spans show, most first. Calls whose name is no peer's, as that
+    /// Requests that wait for peers beyond the calls that spans show, most first. Calls whose name is no peer's, as that
     /// of a database at an address, are taken off the largest.
     fn unexplained(&self, calls: &BTreeMap<String, f64>) -> Vec<(String, f64)> {
+        let error = 1.0 + CALLS_ERROR_SHARE;
         let mut peers: Vec<(String, f64)> = self
             .peers
             .iter()
-            .map(|(name, threads)| (name.clone(), (threads - calls.get(name).unwrap_or(&0.0)).max(0.0)))
+            .map(|(name, waiting)| (name.clone(), (waiting - error * calls.get(name).unwrap_or(&0.0)).max(0.0)))
             .collect();
         peers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let mut elsewhere: f64 =
-            calls.iter().filter(|(name, _)| !self.peers.contains_key(*name)).map(|(_, under_way)| under_way).sum();
+        let elsewhere = calls.iter().filter(|(name, _)| !self.peers.contains_key(*name));
+        let mut elsewhere = error * elsewhere.map(|(_, under_way)| under_way).sum::<f64>();
         for (_, threads) in &mut peers {
             let explained = threads.min(elsewhere);
             *threads -= explained;
@@ -138,13 +191,6 @@ impl Threads {
 fn sum(series: &Series, interval: &Interval) -> (f64, usize) {
     let values = series.points.iter().filter(|point| interval.contains(point.time_ns)).map(|point| point.value);
     values.fold((0.0, 0), |(sum, points), value| (sum + value, points + 1))
-}
-
-/// The service of the run that listens at an address of this machine, else the address.
-fn peer(trial: &TrialEvidence, address: String) -> String {
-    let port = address.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
-    let service = trial.reached_at(port.map(|address| address.port()));
-    service.map_or(address, |instance| instance.service.clone())
 }
 
 /// A service under the heaviest steady load that leaves it CPU, and what the requests in its own time do.
@@ -166,14 +212,22 @@ impl LoadedService<'_> {
     }
 }
 
+/// Requests of a service that may wait for a lock: as many as no other wait is known of and threads are in one, idle ones
+/// too. Threads of a fixed number are as many in a lock under each load.
+pub(crate) fn may_wait_for_lock(service: &ServiceThreads) -> f64 {
+    let is_elsewhere = |part: &&OwnPart| !matches!(part.what, OwnTime::Lock | OwnTime::Unseen);
+    let elsewhere: f64 = service.own.iter().filter(is_elsewhere).map(|part| part.requests).sum();
+    service.threads.lock.min(service.requests.unwrap_or(0.0) - elsewhere).max(0.0)
+}
+
 /// Those services whose threads were sampled; nothing where CPU is used up by any of them or on the machine, which would
 /// explain the throughput.
 pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<LoadedService<'a>> {
     if !reading.trial.series.iter().any(|series| series.key.name == THREAD_STATES) {
         return Vec::new();
     }
-    let steady = reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
-    let Some((at, interval)) = steady.max_by(|(_, a), (_, b)| a.by_demand(b)) else { return Vec::new() };
+    let Some(at) = heaviest_steady(reading.intervals) else { return Vec::new() };
+    let interval = &reading.intervals[at];
     let cpu = Cpu::new(reading);
     let is_full = |service: &&str| {
         cpu.busy_share(service, interval)
@@ -202,7 +256,7 @@ mod tests {
 
     fn threads(by: ThreadsBy, peers: &[(&str, f64)]) -> Threads {
         let peers: BTreeMap<String, f64> = peers.iter().map(|(name, threads)| ((*name).to_owned(), *threads)).collect();
-        Threads { by: ThreadsBy { network: peers.values().sum(), ..by }, peers }
+        Threads { by: ThreadsBy { network: peers.values().sum(), ..by }, peers, pool: None }
     }
 
     fn shown(own: f64, calls: &[(&str, f64)]) -> Shown {
@@ -211,7 +265,7 @@ mod tests {
     }
 
     fn divided(threads: &Threads, shown: &Shown) -> Vec<(OwnTime, f64)> {
-        let parts = threads.divide(shown);
+        let parts = threads.divide(shown, Idle::default());
         assert!((parts.iter().map(|part| part.requests).sum::<f64>() - shown.own).abs() < 0.05, "{parts:?}");
         parts.into_iter().map(|part| (part.what, (part.requests * 100.0).round() / 100.0)).collect()
     }
@@ -236,10 +290,25 @@ mod tests {
         assert_eq!(divided(&calling, &shown(2.0, &[("bank", 4.0), ("postgresql", 2.0)])), [(Lock, 2.0)]);
         assert_eq!(
             divided(&calling, &shown(4.0, &[("bank", 3.0)])),
-            [(to("10.0.0.5:1"), 2.0), (to("bank"), 1.0), (Lock, 1.0)]
+            [(to("10.0.0.5:1"), 2.0), (to("bank"), 0.7), (Lock, 1.3)]
         );
         let waits = threads(ThreadsBy { lock: 3.0, sleep: 2.0, ..ThreadsBy::default() }, &[]);
         let explained = Shown { pool: 3.0, back_off: 1.0, ..shown(2.0, &[]) };
         assert_eq!(divided(&waits, &explained), [(Sleep, 1.0), (Unseen, 1.0)]);
+    }
+
+    #[test]
+    fn threads_that_do_not_grow_with_the_load_are_idle() {
+        use OwnTime::{Lock, OnCpu, Unseen};
+        let under = |lock: f64| threads(ThreadsBy { on_cpu: 0.2, lock, ..ThreadsBy::default() }, &[]);
+        let of = |light: (f64, f64), heavy: (f64, f64)| {
+            let (few, many) = (shown(light.0, &[]), shown(heavy.0, &[]));
+            let idle = Idle::of((&under(light.1), &few), (&under(heavy.1), &many));
+            let parts = under(heavy.1).divide(&many, idle);
+            parts.into_iter().map(|part| (part.what, (part.requests * 10.0).round() / 10.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(of((1.0, 7.0), (16.0, 7.0)), [(OnCpu, 0.2), (Unseen, 15.8)], "threads of Go");
+        assert_eq!(of((1.0, 4.8), (16.0, 19.0)), [(OnCpu, 0.2), (Lock, 15.0), (Unseen, 0.8)], "four are idle");
+        assert_eq!(of((8.0, 7.0), (8.0, 7.0)), [(OnCpu, 0.2), (Lock, 7.0), (Unseen, 0.8)], "one load shows nothing");
     }
 }

@@ -145,6 +145,7 @@ fn cause(place: &WaitingPlace) -> Option<String> {
         OwnTime::Disk => Some("waits for the disk".to_owned()),
         OwnTime::Sleep => Some("sleeps".to_owned()),
         OwnTime::Network(peer) => Some(format!("waits for {peer}")),
+        OwnTime::Connection(peer) => Some(format!("waits for a connection to {peer}")),
         OwnTime::Lock => Some("waits for a lock".to_owned()),
         OwnTime::OnCpu | OwnTime::Unseen | OwnTime::NotSampled => None,
     }
@@ -157,7 +158,8 @@ fn waits(place: &WaitingPlace) -> Option<String> {
         OwnTime::WaitingForCpu => "its threads wait for a processor".to_owned(),
         OwnTime::Disk => "its threads wait for the disk".to_owned(),
         OwnTime::Sleep => "its threads sleep".to_owned(),
-        OwnTime::Network(peer) => format!("its threads wait for {peer}"),
+        OwnTime::Network(peer) => format!("its requests wait for {peer}"),
+        OwnTime::Connection(peer) => format!("its requests wait for a connection to {peer}, and all are in use"),
         OwnTime::Lock => "its threads wait for a lock".to_owned(),
         OwnTime::Unseen => "no thread waits with them, as with asynchronous timers and event loops".to_owned(),
         OwnTime::OnCpu | OwnTime::NotSampled => return None,
@@ -172,6 +174,7 @@ fn part_in_words(category: &TimeCategory) -> Option<String> {
         TimeCategory::Own(OwnTime::Disk) => Some("waiting for the disk".to_owned()),
         TimeCategory::Own(OwnTime::Sleep) => Some("sleeping".to_owned()),
         TimeCategory::Own(OwnTime::Network(peer)) => Some(format!("waiting for {peer}")),
+        TimeCategory::Own(OwnTime::Connection(peer)) => Some(format!("waiting for a connection to {peer}")),
         TimeCategory::Own(OwnTime::Lock) => Some("waiting for a lock".to_owned()),
         TimeCategory::Pool => Some("waiting for a connection".to_owned()),
         TimeCategory::BackOff(name) => Some(format!("waiting to retry {name}")),
@@ -182,13 +185,13 @@ fn part_in_words(category: &TimeCategory) -> Option<String> {
 
 /// Evidence about a place from spans and samples.
 fn seen(place: &WaitingPlace) -> Option<String> {
-    let spent = place.category.as_ref().zip(place.share).map(|(category, share)| {
-        let what = match category {
-            TimeCategory::Own(_) => "in it",
-            TimeCategory::Pool => "waiting for a connection",
-            TimeCategory::BackOff(_) => "waiting to retry it",
-            TimeCategory::Dependency(_) => "in calls to it",
-            TimeCategory::Unknown => "before its spans begin or after they end",
+    let spent = place.share.map(|share| {
+        let what = match place.category {
+            Some(TimeCategory::Own(_)) | None => "in it",
+            Some(TimeCategory::Pool) => "waiting for a connection",
+            Some(TimeCategory::BackOff(_)) => "waiting to retry it",
+            Some(TimeCategory::Dependency(_)) => "in calls to it",
+            Some(TimeCategory::Unknown) => "before its spans begin or after they end",
         };
         format!("{} of the latency passes {what}", units::percent(share))
     });

@@ -21,6 +21,7 @@ fn own(what: &OwnTime) -> String {
         OwnTime::Disk => "waiting for the disk",
         OwnTime::Sleep => "sleeping",
         OwnTime::Network(peer) => return format!("waiting for {peer}, without spans"),
+        OwnTime::Connection(peer) => return format!("waiting for a connection to {peer}"),
         OwnTime::Lock => "waiting for a lock",
         OwnTime::Unseen => "own time without a thread",
         OwnTime::NotSampled => "own time, not sampled",

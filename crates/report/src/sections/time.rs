@@ -117,6 +117,7 @@ fn pattern(time: &OwnTime) -> &'static str {
         OwnTime::Disk => "own-disk",
         OwnTime::Sleep => "own-sleep",
         OwnTime::Network(_) => "own-network",
+        OwnTime::Connection(_) => "pool",
         OwnTime::Lock => "own-lock",
         OwnTime::Unseen => "own-unseen",
     }

@@ -18,7 +18,7 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::threads::{LoadedService, loaded, mean};
+use crate::read::threads::{LoadedService, loaded, may_wait_for_lock, mean};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -67,7 +67,7 @@ pub(crate) fn waiting(reading: &Reading<'_>, service: &LoadedService<'_>) -> Opt
     let thresholds = &reading.thresholds.disk_bound;
     let at_disk = service.doing(&OwnTime::Disk);
     let is_always = service.threads.threads.disk >= thresholds.disk_threads;
-    let behind = if is_always { service.doing(&OwnTime::Lock) } else { 0.0 };
+    let behind = if is_always { may_wait_for_lock(service.threads) } else { 0.0 };
     // A single user waits for everything that its request does.
     let own_share = if is_one_user(service.interval) { 0.0 } else { thresholds.disk_request_share };
     let is_most = |waiting: f64| {

@@ -15,7 +15,6 @@
 //! that is not a known interpreter is named by exclusion only: the ranking drops that finding if any other one names a
 //! bottleneck.
 
-use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
 use narrows_model::finding::evidence::interpreter_lock::{self as evidence, LockWaits};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -29,7 +28,7 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::{has_workers, is_proxy_program, is_store_program, locking_interpreter};
-use crate::read::threads::mean;
+use crate::read::threads::{may_wait_for_lock, mean};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
@@ -148,10 +147,9 @@ struct Own {
 fn waits_for_lock(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<LockWaits> {
     let at = reading.intervals.iter().position(|one| one == interval)?;
     let threads = reading.spent().threads.get(at)?.iter().find(|threads| threads.service == service)?;
-    let in_lock = threads.own.iter().filter(|part| part.what == OwnTime::Lock);
     let waits = LockWaits {
         requests: threads.requests.map(finite)?,
-        waiting_for_lock: finite(in_lock.map(|part| part.requests).sum()),
+        waiting_for_lock: finite(may_wait_for_lock(threads)),
         waiting_for_cpu: finite(threads.threads.waiting_for_cpu),
     };
     (waits.requests > 0.0 && waits.waiting_for_lock >= LOCKED_SHARE * waits.requests).then_some(waits)

@@ -1,7 +1,7 @@
 //! Tests of `serialised-section`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
-use narrows_model::series::ThreadState;
+use narrows_model::series::{ThreadState, names};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
@@ -17,6 +17,13 @@ fn trial(steps: &[(u32, f64)], cores: f64) -> TrialBuilder {
 
 const FLAT: [(u32, f64); 3] = [(1, 176.0), (4, 177.0), (16, 176.0)];
 
+/// Threads that wait for a lock in each step of a trial.
+fn locked(trial: TrialBuilder, threads: &'static [f64]) -> TrialBuilder {
+    let state = [(names::THREAD_STATE, ThreadState::Lock.as_str())];
+    let of_step = |second: u32| threads[second as usize / 20];
+    trial.threads("shop", 0, &[]).labelled_series(names::THREAD_STATES, ("shop", 0), &state, of_step)
+}
+
 fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&SerialisedSection, &trial.build(), &Thresholds::default())
 }
@@ -28,12 +35,12 @@ fn evidence_of(findings: &[Finding]) -> &evidence::SerialisedSection {
 
 #[test]
 fn threads_that_wait_for_a_lock_are_named() {
-    let findings = detect(trial(&FLAT, 0.2).threads("shop", 0, &[(ThreadState::Lock, "", 15.0)]));
+    let findings = detect(locked(trial(&FLAT, 0.2), &[0.0, 3.0, 15.0]));
     let evidence = evidence_of(&findings);
     assert!(evidence.by_threads && (evidence.at_work - 1.0).abs() < 0.3, "{evidence:?}");
     assert_eq!(findings[0].title(), "shop: requests wait for a lock, one at a time is at work");
     assert_eq!(findings[0].confidence, Confidence::High);
-    let late = detect(trial(&FLAT[1..], 0.2).threads("shop", 0, &[(ThreadState::Lock, "", 15.0)]));
+    let late = detect(locked(trial(&FLAT[1..], 0.2), &[3.0, 15.0]));
     assert!(evidence_of(&late).by_threads, "no level of one user is needed");
 }
 
