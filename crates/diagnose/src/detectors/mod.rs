@@ -7,6 +7,7 @@ pub mod accept_queue;
 pub mod blocking_command;
 pub mod chatty_http;
 pub mod conflict_retry;
+pub mod connection_churn;
 pub mod connection_limit;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
@@ -62,6 +63,7 @@ macro_rules! each_detector {
             blocking_command::BlockingCommand, "blocking-command";
             chatty_http::ChattyHttp, "chatty-http";
             conflict_retry::ConflictRetry, "conflict-retry";
+            connection_churn::ConnectionChurn, "connection-churn";
             connection_limit::ConnectionLimit, "connection-limit";
             cpu_saturation::CpuSaturation, "cpu-saturation";
             cross_partition_query::CrossPartitionQuery, "cross-partition-query";

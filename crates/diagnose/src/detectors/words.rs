@@ -1,6 +1,7 @@
 //! Texts of one kind of finding. Each detector's `words.rs` writes all the sentences about its evidence; no other code
 //! does, and `crate::words` puts them together.
 
+use narrows_model::call_graph::Bounds;
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Figure, Finding};
@@ -35,6 +36,14 @@ pub(crate) trait Words {
     fn falsified_by(&self, finding: &Finding) -> String;
     /// Recommended change.
     fn advice(&self, finding: &Finding) -> String;
+}
+
+/// Text of a value that is known up to bounds: `4.2`, `3.9 to 4.5`.
+pub(crate) fn bounds(of: Bounds) -> String {
+    match (units::number(of.low), units::number(of.high)) {
+        (low, high) if low == high => low,
+        (low, high) => format!("{low} to {high}"),
+    }
 }
 
 /// Text of a load level: `1 user`, `8 users`, `50.0/s`.
@@ -94,5 +103,5 @@ pub(crate) fn proof(found: Option<&Proof>) -> String {
 
 /// Operation of the finding, else `the operation`.
 pub(crate) fn operation(finding: &Finding) -> &str {
-    finding.operation.as_deref().unwrap_or("the operation")
+    finding.operation.as_deref().unwrap_or("a request")
 }

@@ -50,6 +50,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
             Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
+            Tie::Connecting => self.is_mostly_connecting(first, self.resource(then)),
             Tie::FullAnyway => self.is_asked_again(then, first) && self.is_full_without(then, first),
         }
     }
@@ -118,6 +119,13 @@ impl<'r, 'a> Bonds<'r, 'a> {
     fn is_mostly_collecting(&self, finding: &Finding) -> bool {
         let Evidence::GarbageCollection(evidence) = &finding.evidence else { return false };
         evidence.share >= self.reading.thresholds.gc_cause_share
+    }
+
+    /// True if handshakes take much of the CPU of a caller, and the service is that caller or its peer.
+    fn is_mostly_connecting(&self, finding: &Finding, service: &str) -> bool {
+        let Evidence::ConnectionChurn(evidence) = &finding.evidence else { return false };
+        let is_end = finding.resource == service || evidence.peer == service;
+        is_end && finding.cost_share >= self.reading.thresholds.connection_churn.churn_cause_share
     }
 
     /// True if the repetitions that a storm counts go to what is full.

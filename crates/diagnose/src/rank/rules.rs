@@ -6,11 +6,11 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, AcceptQueue, BlockingCommand, ChattyHttp, ConflictRetry, ConnectionLimit, CpuSaturation, CrossPartitionQuery,
-    DatabaseSaturation, DescriptorExhaustion, DiskBound, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection,
-    HotPartition, InterpreterLock, LockWait, MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate,
-    RetrogradeThroughput, RetryStorm, SerialFanOut, SerialisedSection, SlowDependency, SlowQuery, Stall,
-    StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans, UnevenAssignment,
+    self, AcceptQueue, BlockingCommand, ChattyHttp, ConflictRetry, ConnectionChurn, ConnectionLimit, CpuSaturation,
+    CrossPartitionQuery, DatabaseSaturation, DescriptorExhaustion, DiskBound, DiskFull, DuplicateQuery, EventLoopLag,
+    GarbageCollection, HotPartition, InterpreterLock, LockWait, MemoryGrowth, NPlusOne, Outage, PoolWait,
+    PortExhaustion, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SerialisedSection, SlowDependency,
+    SlowQuery, Stall, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans, UnevenAssignment,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -45,6 +45,8 @@ pub(super) enum Tie {
     Amplified,
     /// Both are about one service, and the first's collections take much of its time.
     Collecting,
+    /// The first's connections begin or end at what the second is about, and take much of its processor time.
+    Connecting,
     /// The first is full even without the repetitions that the second counts, and these go to it.
     FullAnyway,
 }
@@ -131,6 +133,12 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         then: &[CpuSaturation],
         ties: &[Tie::Collecting],
         why: Mechanism::CpuOfCollections,
+    },
+    Rule {
+        first: &[ConnectionChurn],
+        then: &[CpuSaturation, InterpreterLock],
+        ties: &[Tie::Connecting],
+        why: Mechanism::CpuOfConnections,
     },
     Rule { first: &[CpuSaturation], then: &[EventLoopLag], ties: &[Tie::SameResource], why: Mechanism::FullThread },
     Rule {

@@ -9,6 +9,7 @@ pub fn cause_name(kind: FindingKind) -> &'static str {
         FindingKind::BlockingCommand => "commands that block a server",
         FindingKind::ChattyHttp => "repeated calls",
         FindingKind::ConflictRetry => "conflicts of transactions",
+        FindingKind::ConnectionChurn => "new connections for each request",
         FindingKind::ConnectionLimit => "a limit on connections",
         FindingKind::CpuSaturation => "used-up CPU",
         FindingKind::CrossPartitionQuery => "queries of every partition",

@@ -45,6 +45,7 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::WorkOfCalls => "Every call is work for the callee.",
         Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
         Mechanism::FullestPartition => "The partition with the most load is full first.",
+        Mechanism::CpuOfConnections => "Handshakes of new connections use CPU at both ends.",
         Mechanism::CpuOfCollections => "Collections use CPU and let no request run meanwhile.",
         Mechanism::StoppedLoop => "No callback runs while garbage is collected.",
         Mechanism::FullThread => "The event loop runs on the thread that is full, so events queue for it.",

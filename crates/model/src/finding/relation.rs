@@ -52,6 +52,8 @@ pub enum Mechanism {
     FullestPartition,
     /// Collections of garbage use the processor.
     CpuOfCollections,
+    /// Opening connections uses the processor.
+    CpuOfConnections,
     /// Collections of garbage stop the event loop.
     StoppedLoop,
     /// The event loop runs on the thread that is full.

@@ -2,8 +2,9 @@
 //!
 //! A look-up precedes a new connection, so it costs little if connections are kept open. It is found by look-up spans
 //! on the critical path of external requests: `dns.lookup` in Node.js, `http.dns` in Go, elsewhere any span with the
-//! attribute `dns.question.name`. Without such spans, the metric `dns.lookup.duration` gives the time spent in
-//! look-ups, but not whether a request waits for it.
+//! attribute `dns.question.name`. Without such spans, the sockets of a service show how many look-ups are under way
+//! (`by_sockets.rs`). Without these, the metric `dns.lookup.duration` gives the time spent in look-ups, but not whether a
+//! request waits for it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +22,7 @@ use crate::read::pools::mean_of;
 use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
 
+mod by_sockets;
 mod words;
 
 rule_thresholds! {
@@ -52,7 +54,7 @@ impl Detector for Dns {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -62,8 +64,9 @@ impl Detector for Dns {
         let services = reading.trial.service_names().into_iter();
         let has_spans = |service: &str| waits.keys().any(|(of, _)| *of == service);
         let others = services.filter(|service| !has_spans(service));
-        let by_metric = others.filter_map(|service| by_metric(self, reading, service));
-        by_spans.into_iter().chain(by_metric.collect::<Vec<_>>()).collect()
+        let by_others = others
+            .filter_map(|service| by_sockets::finding(reading, service).or_else(|| by_metric(self, reading, service)));
+        by_spans.into_iter().chain(by_others.collect::<Vec<_>>()).collect()
     }
 }
 
@@ -144,6 +147,7 @@ impl<'r> Waits<'r> {
             )),
             failed_share: Some(finite(failed / all.max(f64::MIN_POSITIVE))),
             requests: self.requests,
+            sockets: None,
         };
         is_found.then(|| Finding {
             resource: (*service).into(),
@@ -196,6 +200,7 @@ fn by_metric(detector: &Dns, reading: &Reading<'_>, service: &str) -> Option<Fin
             lookup_ns: finite(mean_s * 1e9),
             failed_share: None,
             requests: 0,
+            sockets: None,
         };
         let is_found = share >= thresholds.dns_share && request_ns >= thresholds.dns_ns;
         is_found.then_some((share, interval, evidence))

@@ -4,7 +4,7 @@ use narrows_model::finding::evidence::dns::{Dns, DnsSign};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::{Words, operation};
+use crate::detectors::words::{Words, bounds, operation};
 
 /// Default timeout after which a resolver repeats a query, nanoseconds.
 const REPEATED_AFTER_NS: f64 = 5e9;
@@ -13,11 +13,21 @@ const REPEATED_PART: f64 = 0.9;
 /// Look-ups per request from which most requests make one.
 const EACH: f64 = 0.5;
 
+fn by_sockets(service: &str, dns: &Dns) -> String {
+    let sockets = dns.sockets.clone().unwrap_or_default();
+    format!(
+        "In {}, {} of {} requests under way wait for a response of the name server, as the sockets of {service} show.",
+        sockets.interval,
+        bounds(sockets.waiting),
+        units::number(sockets.in_flight)
+    )
+}
+
 impl Words for Dns {
     fn title(&self, finding: &Finding) -> String {
         let of = match self.sign {
             DnsSign::Spans => format!("of {}", operation(finding)),
-            DnsSign::Metric => "of a request".to_owned(),
+            DnsSign::Metric | DnsSign::Sockets => "of a request".to_owned(),
         };
         format!("{}: name look-ups take {} {of}", finding.resource, units::duration(self.request_ns))
     }
@@ -25,7 +35,7 @@ impl Words for Dns {
     fn cost_of(&self, finding: &Finding) -> String {
         match self.sign {
             DnsSign::Spans => format!("of the time of {}", operation(finding)),
-            DnsSign::Metric => "of the time that requests are under way".to_owned(),
+            DnsSign::Metric | DnsSign::Sockets => "of the time that requests are under way".to_owned(),
         }
     }
 
@@ -45,6 +55,7 @@ impl Words for Dns {
                 "`dns.lookup.duration` counts {rate} look-ups of {service} per request of the load, {each} each (mean). Whether \
                  requests wait for them is not shown."
             ),
+            DnsSign::Sockets => by_sockets(service, self),
         }];
         reasons.extend(
             self.failed_share
@@ -73,7 +84,7 @@ impl Words for Dns {
             DnsSign::Spans => {
                 vec!["Look-ups that delay no response: only the critical path of requests counts.".to_owned()]
             }
-            DnsSign::Metric => Vec::new(),
+            DnsSign::Metric | DnsSign::Sockets => Vec::new(),
         }
     }
 

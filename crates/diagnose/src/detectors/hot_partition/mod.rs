@@ -6,13 +6,16 @@
 //! With few keys or few clients the load itself causes the skew: this is reported with low confidence, because the test
 //! needs fixing.
 //!
-//! If spans do not name the partition of a call, the store's consumption per partition is counted instead.
+//! If spans do not name the partition of a call, the store's consumption per partition is counted instead. If they do not
+//! name the replica of a service, the calls that the sockets of its callers show are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
-use narrows_model::finding::evidence::hot_partition::{self as evidence, Counted, PlaceKind};
+use narrows_model::finding::evidence::hot_partition::{self as evidence, Counted, PlaceConnections, PlaceKind};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::series::names;
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
@@ -58,7 +61,7 @@ impl Detector for HotPartition {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -71,7 +74,13 @@ impl Detector for HotPartition {
             .into_iter()
             .filter(|(store, _)| !seen.contains(store.as_str()))
             .filter_map(|(store, counts)| Candidate::of_units(reading, store, counts));
-        let candidates = by_visits.chain(by_units).filter(|candidate| candidate.is_worth_saying(reading.thresholds));
+        let is_seen = |service: &str| groups.contains_key(&(PlaceKind::Replica, service.to_owned()));
+        let services = reading.trial.service_names().into_iter().filter(|service| !is_seen(service));
+        let by_sockets = services.filter_map(|service| Candidate::of_sockets(reading, service));
+        let candidates = by_visits
+            .chain(by_units)
+            .chain(by_sockets)
+            .filter(|candidate| candidate.is_worth_saying(reading.thresholds));
         one_for_the_same_places(candidates.collect()).into_iter().map(|candidate| candidate.finding(self)).collect()
     }
 }
@@ -123,6 +132,8 @@ struct Candidate<'a> {
     top_key_share: Option<f64>,
     operation: Option<&'a str>,
     visits: Vec<Visit<'a>>,
+    /// Connections to the places; `None` if sockets are not what is counted.
+    connections: Option<PlaceConnections>,
 }
 
 impl<'a> Candidate<'a> {
@@ -154,6 +165,59 @@ impl<'a> Candidate<'a> {
             places,
             skew,
             visits,
+            connections: None,
+        })
+    }
+
+    /// Calls of other services to the replicas of one. The load chooses replicas in turn, so its own calls do not count.
+    fn of_sockets(reading: &'a Reading<'a>, service: &str) -> Option<Self> {
+        let edges = reading.conversations().graph.to(service).filter(|edge| edge.caller != names::GENERATOR);
+        let steady = reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+        let mut levels: Vec<Vec<CallFigures>> = steady.map(|_| Vec::new()).collect();
+        let mut seconds: Vec<f64> = Vec::new();
+        for edge in edges {
+            let steady = reading.intervals.iter().zip(&edge.levels).filter(|(interval, _)| interval.is_steady);
+            seconds = steady.clone().map(|(interval, _)| interval.seconds()).collect();
+            for (sums, (_, level)) in levels.iter_mut().zip(steady) {
+                sums.resize(level.replicas.len(), CallFigures::default());
+                sums.iter_mut().zip(&level.replicas).for_each(|(sum, more)| sum.add(more));
+            }
+        }
+        let count = levels.first().map_or(0, Vec::len);
+        let calls_of = |replica: usize| -> f64 {
+            levels.iter().zip(&seconds).map(|(level, seconds)| level[replica].rate * seconds).sum()
+        };
+        let counts: Vec<f64> = (0..count).map(calls_of).collect();
+        let skew = Skew::from_counts(&counts)?;
+        let ratio_min = HALF_RATIO_SHARE * reading.thresholds.hot_partition.hot_ratio;
+        let ratio =
+            |level: &Vec<CallFigures>| ratio_of(&level.iter().map(|calls| calls.rate).collect::<Vec<_>>(), skew.hot);
+        let places: Vec<String> = (0..count).map(|replica| replica.to_string()).collect();
+        let hot = places.get(skew.hot)?.clone();
+        let strain = used(reading.trial, PlaceKind::Replica, service, &hot, &places);
+        let heaviest = levels.last()?;
+        let others = heaviest.iter().enumerate().filter(|(replica, _)| *replica != skew.hot);
+        let opened: f64 = heaviest.iter().map(|calls| calls.opened).sum();
+        let all: f64 = heaviest.iter().map(|calls| calls.rate).sum();
+        let connections = PlaceConnections {
+            hot: finite(heaviest[skew.hot].connections),
+            others: finite(others.map(|(_, calls)| calls.connections).sum::<f64>() / (count - 1).max(1) as f64),
+            calls_each: (opened > 0.0).then(|| finite(all / opened)),
+        };
+        Some(Self {
+            reading,
+            kind: PlaceKind::Replica,
+            name: service.to_owned(),
+            is_lasting: levels.iter().all(|level| ratio(level).is_some_and(|ratio| ratio >= ratio_min)),
+            count: counts.iter().sum(),
+            strain,
+            keys: None,
+            top_key_share: None,
+            operation: None,
+            places,
+            skew,
+            visits: Vec::new(),
+            connections: Some(connections),
         })
     }
 
@@ -180,6 +244,7 @@ impl<'a> Candidate<'a> {
             places,
             skew,
             visits: Vec::new(),
+            connections: None,
         })
     }
 
@@ -234,7 +299,7 @@ impl<'a> Candidate<'a> {
             places: self.places.len(),
             share: finite(self.skew.share),
             ratio: finite(self.skew.ratio),
-            counted: if self.visits.is_empty() { Counted::Consumption } else { Counted::Calls },
+            counted: self.counted(),
             calls: finite(self.count),
             used: self.strain.place_use(self.reading.thresholds),
             latency: self.strain.place_latency(self.reading.thresholds),
@@ -244,6 +309,15 @@ impl<'a> Candidate<'a> {
                 are_too_few: self.is_artefact(),
                 hot_key_share: self.top_key_share.filter(|_| self.has_hot_key(keys)).map(finite),
             }),
+            connections: self.connections,
+        }
+    }
+
+    fn counted(&self) -> Counted {
+        match (&self.connections, self.visits.is_empty()) {
+            (Some(_), _) => Counted::Sockets,
+            (None, true) => Counted::Consumption,
+            (None, false) => Counted::Calls,
         }
     }
 
@@ -252,7 +326,7 @@ impl<'a> Candidate<'a> {
         let others = [
             self.is_artefact().then_some(few),
             self.keys.is_none().then_some(Caveat::KeysNotRecorded),
-            self.visits.is_empty().then_some(Caveat::ConsumptionCounted),
+            (self.counted() == Counted::Consumption).then_some(Caveat::ConsumptionCounted),
         ];
         [Caveat::WeightsLookSame].into_iter().chain(others.into_iter().flatten()).collect()
     }

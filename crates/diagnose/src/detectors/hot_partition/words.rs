@@ -1,6 +1,6 @@
 //! Texts of `hot-partition` findings.
 
-use narrows_model::finding::evidence::hot_partition::{Counted, HotPartition, Keys, PlaceKind};
+use narrows_model::finding::evidence::hot_partition::{Counted, HotPartition, Keys, PlaceConnections, PlaceKind};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -9,7 +9,7 @@ use crate::detectors::words::Words;
 impl Words for HotPartition {
     fn title(&self, finding: &Finding) -> String {
         let what = match self.counted {
-            Counted::Calls => "of the calls",
+            Counted::Calls | Counted::Sockets => "of the calls",
             Counted::Consumption => "of what all spend",
         };
         let title = format!(
@@ -43,6 +43,7 @@ impl Words for HotPartition {
             self.places,
             units::percent(1.0 / self.places as f64)
         )];
+        reasons.extend(self.connections.map(connections));
         reasons.extend(self.used.filter(|used| used.is_strained).map(|used| {
             if used.is_share {
                 format!(
@@ -142,6 +143,20 @@ impl Words for HotPartition {
             ),
         }
     }
+}
+
+/// Why calls go where they do, by the connections that callers keep.
+fn connections(of: PlaceConnections) -> String {
+    let each = match of.calls_each {
+        Some(calls) => format!("each is closed after {} calls (mean)", units::number(calls)),
+        None => "none is closed and opened anew".to_owned(),
+    };
+    format!(
+        "Callers keep {} connections to it and {} to each of the others, and {each}: what chooses a replica chooses it for \
+         each connection.",
+        units::number(of.hot),
+        units::number(of.others)
+    )
 }
 
 fn too_few(evidence: &HotPartition) -> Option<Keys> {

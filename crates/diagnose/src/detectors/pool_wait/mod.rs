@@ -1,8 +1,9 @@
 //! `pool-wait`: requests wait for a connection, while their calls over it return quickly.
 //!
 //! The wait is outside the database's spans, which makes it look like the program's own time. It is named only if there
-//! is evidence: pool spans, or metrics of the pool's state. Within a pool span, time spent opening a connection is not
-//! a wait, nor is time with another call of the request under way.
+//! is evidence: pool spans, metrics of the pool's state, or sockets (`by_sockets.rs`): connections that are all in use and
+//! no more of them under more load, while the service has taken on more requests. Within a pool span, time spent opening
+//! a connection is not a wait, nor is time with another call of the request under way.
 //!
 //! Each part of the trial under one load is judged separately, and the worst is reported.
 //!
@@ -25,6 +26,7 @@ use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 use takings::Takings;
 
+mod by_sockets;
 mod takings;
 mod words;
 
@@ -59,7 +61,7 @@ impl Detector for PoolWait {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -82,7 +84,14 @@ impl Detector for PoolWait {
             let metrics = PoolMetrics::new(reading.trial, service, &worst.part);
             Some(worst.finding(self, &metrics))
         });
-        candidates.collect()
+        let mut found: Vec<Finding> = candidates.collect();
+        let is_found = |service: &str, found: &[Finding]| found.iter().any(|finding| finding.resource == service);
+        for service in reading.trial.service_names() {
+            if !is_found(service, &found) {
+                found.extend(by_sockets::finding(reading, service));
+            }
+        }
+        found
     }
 }
 
@@ -198,7 +207,7 @@ impl<'a> Candidate<'a> {
         match self.sign {
             PoolSign::SpansAndMetrics => Confidence::High,
             PoolSign::Spans | PoolSign::ReportedTimes => Confidence::Medium,
-            PoolSign::ReportedState => Confidence::Low,
+            PoolSign::ReportedState | PoolSign::Sockets => Confidence::Low,
         }
     }
 
@@ -217,6 +226,7 @@ impl<'a> Candidate<'a> {
                 pending: metrics.pending.map(readings),
                 full: metrics.full.map(readings),
             },
+            sockets: None,
         }
     }
 
@@ -224,7 +234,7 @@ impl<'a> Candidate<'a> {
         let of_sign = match self.sign {
             PoolSign::ReportedState => Some(Caveat::WaitReadFromGaps),
             PoolSign::Spans => Some(Caveat::NoPoolMetric),
-            PoolSign::SpansAndMetrics | PoolSign::ReportedTimes => None,
+            PoolSign::SpansAndMetrics | PoolSign::ReportedTimes | PoolSign::Sockets => None,
         };
         [Caveat::MoreQueriesAtOnce].into_iter().chain(of_sign).collect()
     }

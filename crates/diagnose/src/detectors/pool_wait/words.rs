@@ -1,16 +1,26 @@
 //! Texts of `pool-wait` findings.
 
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolSign, PoolWait};
+use narrows_model::finding::evidence::sockets::SocketPool;
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::{Words, operation};
+use crate::detectors::words::{Words, bounds, operation};
 
 /// Ratio from which a connection is held for other work: the time it is held to the time in queries.
 const HELD_FACTOR: f64 = 2.0;
 
 impl Words for PoolWait {
     fn title(&self, finding: &Finding) -> String {
+        if let Some(pool) = &self.sockets {
+            return format!(
+                "{} waits for a connection to {}: {} of each request, all {} are in use",
+                finding.resource,
+                pool.peer,
+                units::duration(self.wait_ns),
+                units::number(pool.connections)
+            );
+        }
         format!(
             "{} waits for a connection: {} of each {}, its queries take {}",
             finding.resource,
@@ -25,6 +35,9 @@ impl Words for PoolWait {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        if let Some(pool) = &self.sockets {
+            return by_sockets(self, pool);
+        }
         let (operation, share) = (operation(finding), units::percent(finding.cost_share));
         let mut reasons = vec![if self.sign.has_spans() {
             format!(
@@ -47,6 +60,17 @@ impl Words for PoolWait {
 
     fn figures(&self, finding: &Finding) -> Vec<Figure> {
         let pool = &self.pool;
+        if let Some(sockets) = &self.sockets {
+            return vec![
+                Figure::new("wait for connections in each request, mean", self.wait_ns, "ns"),
+                Figure::new(format!("time in calls to {} in each request, mean", sockets.peer), self.query_ns, "ns"),
+                Figure::new("share of the latency", finding.cost_share * 100.0, "%"),
+                Figure::new("connections", sockets.connections, ""),
+                Figure::new("connections with a request outstanding, mean", sockets.in_use, ""),
+                Figure::new("requests that wait, at least", sockets.reading.waiting.low, ""),
+                Figure::new("requests that wait, at most", sockets.reading.waiting.high, ""),
+            ];
+        }
         let mut figures = vec![
             Figure::new("wait for connections in each request, median", self.wait_ns, "ns"),
             Figure::new("time in queries in each request, median", self.query_ns, "ns"),
@@ -68,10 +92,13 @@ impl Words for PoolWait {
                 "Work of the program before a query: no more time was counted than the pool reports."
             }
             PoolSign::ReportedState => "A gap without a wait: the pool reports that requests wait.",
+            PoolSign::Sockets => {
+                "Several requests at once on one connection: each call takes as long as under the lightest load."
+            }
         };
         vec![
             format!(
-                "A slow database: its queries take {} of a request, less than the wait.",
+                "A slow peer: calls over these connections take {} of a request, less than the wait.",
                 units::duration(self.query_ns)
             ),
             other.to_owned(),
@@ -86,14 +113,44 @@ impl Words for PoolWait {
     }
 
     fn advice(&self, finding: &Finding) -> String {
-        let size = self.pool.size.map_or(String::new(), |size| format!(" (now {})", units::number(size)));
+        let size = self.pool.size.or(self.sockets.as_ref().map(|pool| pool.connections));
+        let size = size.map_or(String::new(), |size| format!(" (now {})", units::number(size)));
         format!(
-            "{}If that is not enough, make the pool of {} larger{size}, as far as the database can run that many queries at \
-             once: all replicas together must stay below its own limit.",
+            "{}{} the pool of {} larger{size}, as far as {} can run that many at once: all \
+             replicas together must stay below its own limit.",
             held(self),
-            finding.resource
+            if held(self).is_empty() { "Make" } else { "If that is not enough, make" },
+            finding.resource,
+            self.sockets.as_ref().map_or("the database", |pool| &pool.peer)
         )
     }
+}
+
+fn by_sockets(evidence: &PoolWait, pool: &SocketPool) -> Vec<String> {
+    let reading = &pool.reading;
+    let number = units::number(pool.connections);
+    let in_use = match &pool.held_for {
+        Some(other) => {
+            format!("held while {other} is called: a request is outstanding on {} of them", units::number(pool.in_use))
+        }
+        None => format!("in use: a request is outstanding on {} of them", units::number(pool.in_use)),
+    };
+    let mut reasons = vec![format!(
+        "In {}, all {number} connections to {} are {in_use}, and {} of {} requests wait in front.",
+        reading.interval,
+        pool.peer,
+        bounds(reading.waiting),
+        units::number(reading.in_flight)
+    )];
+    if pool.loads > 1 {
+        reasons.push(format!("There are as many connections under {} loads.", pool.loads));
+    }
+    reasons.push(format!(
+        "Calls over them take {} of a request (mean), the wait {}.",
+        units::duration(evidence.query_ns),
+        units::duration(evidence.wait_ns)
+    ));
+    reasons
 }
 
 fn reported(pool: &PoolMetrics) -> Vec<String> {
@@ -115,6 +172,11 @@ fn reported(pool: &PoolMetrics) -> Vec<String> {
 
 /// Advice by what holds the connection.
 fn held(evidence: &PoolWait) -> String {
+    if let Some(pool) = &evidence.sockets {
+        return pool.held_for.as_ref().map_or_else(String::new, |other| {
+            format!("Return the connection to {} before {other} is called. ", pool.peer)
+        });
+    }
     if evidence.other_calls_ns > evidence.query_ns {
         return format!(
             "Between its queries it calls other services for {}: return the connection before that. ",

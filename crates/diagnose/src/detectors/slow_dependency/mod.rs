@@ -7,6 +7,8 @@
 //! calls take several times as long under the heaviest. A caller short of CPU sees quick calls end late, so growth
 //! counts only if the caller has spare CPU. Many quick calls are not a slow dependency.
 //!
+//! Without spans of the caller, its sockets show how many requests wait, and for how long (`by_sockets.rs`).
+//!
 //! Services with their own spans explain their time, and queries with a text belong to `slow-query` and
 //! `database-saturation`. The ranking drops this finding if another one explains the same calls.
 
@@ -27,6 +29,7 @@ use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
 use request_dependencies::{DependencyTime, RequestDependencies, by_operation};
 
+pub(crate) mod by_sockets;
 mod request_dependencies;
 mod words;
 
@@ -58,7 +61,7 @@ impl Detector for SlowDependency {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn explains_slow_calls(&self) -> bool {
@@ -77,7 +80,7 @@ impl Detector for SlowDependency {
             let found = candidates.filter_map(|candidate| candidate.finding(self, operation));
             found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share))
         });
-        of_operation.collect()
+        of_operation.chain(by_sockets::findings(reading)).collect()
     }
 }
 
@@ -105,7 +108,9 @@ impl<'r> Candidate<'r> {
         let parts = self.parts();
         let all = || self.part(None);
         let (light, heavy) = (parts.first(), parts.last());
-        let growth = light.zip(heavy).map_or(DependencyGrowth::Unknown, |(light, heavy)| self.growth(light, heavy));
+        let factor = light.zip(heavy).map_or(1.0, |(light, heavy)| heavy.call_ns / light.call_ns.max(1.0));
+        let ends = light.zip(heavy).and_then(|(light, heavy)| light.interval.zip(heavy.interval));
+        let growth = growth(self.reading, &self.callers(), ends, factor);
         let levels = parts.iter().filter_map(level).take(LEVELS_MAX).collect();
         let part = match (growth, light, heavy) {
             (DependencyGrowth::Grows, _, Some(heavy)) if self.is_saturated(heavy) => self.part(heavy.interval),
@@ -165,25 +170,6 @@ impl<'r> Candidate<'r> {
             && part.call_ns >= thresholds.dependency_full_ns
     }
 
-    fn growth(&self, light: &Part<'_>, heavy: &Part<'_>) -> DependencyGrowth {
-        let cpu = Cpu::new(self.reading);
-        let is_heavier = light
-            .interval
-            .zip(heavy.interval)
-            .is_some_and(|(light, heavy)| cpu.lighter_than(heavy).any(|lighter| lighter == light));
-        let factor = heavy.call_ns / light.call_ns.max(1.0);
-        let is_short_of_cpu =
-            || cpu.of_host().is_some() || self.callers().iter().any(|caller| cpu.of_service(caller).is_some());
-        match factor {
-            _ if !is_heavier => DependencyGrowth::Unknown,
-            _ if factor < CONSTANT_FACTOR_MAX => DependencyGrowth::Constant,
-            _ if factor >= self.reading.thresholds.slow_dependency.dependency_growth && !is_short_of_cpu() => {
-                DependencyGrowth::Grows
-            }
-            _ => DependencyGrowth::Unknown,
-        }
-    }
-
     fn calls(&self, part: &Part<'r>) -> Vec<(&'r RequestDependencies<'r>, &'r DependencyTime<'r>)> {
         let requests = part.requests.iter();
         requests.filter_map(|walked| Some((*walked, walked.spent.get(self.name)?))).collect()
@@ -228,6 +214,7 @@ impl<'r> Candidate<'r> {
             failed_share,
             statuses,
             proof,
+            sockets: None,
         };
         Finding {
             resource: self.name.to_owned(),
@@ -241,6 +228,30 @@ impl<'r> Candidate<'r> {
             period: grown.and_then(|interval| period_of(trial, interval.start_ns, interval.end_ns)),
             ..Finding::new(evidence, detector.version())
         }
+    }
+}
+
+/// Whether calls take longer under the heavier of two loads, by this factor. A caller short of CPU sees them end late.
+fn growth(
+    reading: &Reading<'_>,
+    callers: &BTreeSet<&str>,
+    loads: Option<(&Interval, &Interval)>,
+    factor: f64,
+) -> DependencyGrowth {
+    let cpu = Cpu::new(reading);
+    let is_heavier = loads.is_some_and(|(light, heavy)| cpu.lighter_than(heavy).any(|lighter| lighter == light));
+    let has_limit = |caller: &&str| {
+        let services = reading.trial.service_names().into_iter();
+        services.filter(|service| service == caller).any(|service| cpu.of_service(service).is_some())
+    };
+    let is_short_of_cpu = || cpu.of_host().is_some() || callers.iter().any(has_limit);
+    match factor {
+        _ if !is_heavier => DependencyGrowth::Unknown,
+        _ if factor < CONSTANT_FACTOR_MAX => DependencyGrowth::Constant,
+        _ if factor >= reading.thresholds.slow_dependency.dependency_growth && !is_short_of_cpu() => {
+            DependencyGrowth::Grows
+        }
+        _ => DependencyGrowth::Unknown,
     }
 }
 

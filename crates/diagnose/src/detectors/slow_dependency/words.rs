@@ -4,7 +4,7 @@ use narrows_model::finding::evidence::slow_dependency::{DependencyGrowth, Depend
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::{Words, level, operation, proof};
+use crate::detectors::words::{Words, bounds, level, operation, proof};
 
 impl Words for SlowDependency {
     fn title(&self, finding: &Finding) -> String {
@@ -26,13 +26,21 @@ impl Words for SlowDependency {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
-        let name = &finding.resource;
-        let mut reasons = vec![format!(
-            "Requests of {} wait {} for it on their critical path, in calls of {}.",
-            operation(finding),
-            units::duration(self.request_ns),
-            self.callers.join(", ")
-        )];
+        let (name, callers) = (&finding.resource, self.callers.join(", "));
+        let mut reasons = vec![match &self.sockets {
+            Some(sockets) => format!(
+                "In {}, {} of {} requests under way wait for it, as the sockets of {callers} show: {} per request.",
+                sockets.interval,
+                bounds(sockets.waiting),
+                units::number(sockets.in_flight),
+                units::duration(self.request_ns)
+            ),
+            None => format!(
+                "Requests of {} wait {} for it on their critical path, in calls of {callers}.",
+                operation(finding),
+                units::duration(self.request_ns)
+            ),
+        }];
         reasons.extend(match self.growth {
             DependencyGrowth::Grows => Some(format!("Its calls take longer under more load: {}.", by_load(self))),
             DependencyGrowth::Constant => Some(format!("Its calls take as long under more load: {}.", by_load(self))),
@@ -46,15 +54,19 @@ impl Words for SlowDependency {
     }
 
     fn figures(&self, finding: &Finding) -> Vec<Figure> {
+        let (is_mean, each) = match self.sockets {
+            Some(_) => ("mean", "calls per request of the load, mean"),
+            None => ("median", "calls in each request that waits for one, median"),
+        };
         let mut figures = vec![
-            Figure::new("one call, median", self.call_ns, "ns"),
-            Figure::new("calls in each request that waits for one, median", self.calls_per_request, ""),
+            Figure::new(format!("one call, {is_mean}"), self.call_ns, "ns"),
+            Figure::new(each, self.calls_per_request, ""),
             Figure::new("wait of a request, mean", self.request_ns, "ns"),
             Figure::new("share of the latency", finding.cost_share * 100.0, "%"),
         ];
         let levels = self.levels.iter();
         figures.extend(
-            levels.map(|each| Figure::new(format!("one call at {}, median", level(&each.load)), each.call_ns, "ns")),
+            levels.map(|each| Figure::new(format!("one call at {}, {is_mean}", level(&each.load)), each.call_ns, "ns")),
         );
         let statuses = self.statuses.iter();
         figures.extend(
@@ -64,10 +76,11 @@ impl Words for SlowDependency {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
-        vec![
-            "Calls that delay no response: only time on the critical path counts.".to_owned(),
-            "A service that explains its time: none of its spans arrived.".to_owned(),
-        ]
+        let no_wait = match self.sockets {
+            Some(_) => "Waits in the background: no call takes longer than the slowest request of the load.",
+            None => "Calls that delay no response: only time on the critical path counts.",
+        };
+        vec![no_wait.to_owned(), "A service that explains its time: none of its spans arrived.".to_owned()]
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {

@@ -38,6 +38,12 @@ pub(crate) struct Case {
     pub(crate) cpu: BTreeMap<String, f64>,
     #[serde(default)]
     pub(crate) series: Vec<ExtraSeries>,
+    /// Connections between processes, and the calls over them.
+    #[serde(default)]
+    pub(crate) calls: Vec<Calls>,
+    /// Whether services send spans; without, the traces only say how long requests take.
+    #[serde(default = "yes")]
+    pub(crate) spans: YesNo,
     #[serde(default)]
     pub(crate) generator: Generator,
     /// Between a response and the user's next request, milliseconds.
@@ -209,6 +215,25 @@ pub(crate) struct ExtraSeries {
     pub(crate) factors: Vec<f64>,
 }
 
+/// Connections of a replica to a peer; each value is one for all steps or one for each.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Calls {
+    /// A service, or `narrows` for the load.
+    pub(crate) from: String,
+    #[serde(default)]
+    pub(crate) replica: u32,
+    /// A service, or an address and port.
+    pub(crate) to: String,
+    #[serde(default)]
+    pub(crate) to_replica: u32,
+    pub(crate) connections: OneOrMany,
+    pub(crate) outstanding: OneOrMany,
+    pub(crate) rate: OneOrMany,
+    pub(crate) undecided: Option<OneOrMany>,
+    pub(crate) opened: Option<OneOrMany>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct Generator {
@@ -276,6 +301,10 @@ fn default_jitter() -> f64 {
 
 fn default_sample() -> u32 {
     30
+}
+
+fn yes() -> YesNo {
+    YesNo::Yes
 }
 
 fn no() -> YesNo {

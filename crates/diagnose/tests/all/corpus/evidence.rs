@@ -68,6 +68,9 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         spans_thinned: 0,
         cores: case.cores,
     };
+    if case.spans == YesNo::No {
+        return Ok(TrialEvidence { operations: Vec::new(), traces: Vec::new(), spans_total: 0, ..evidence });
+    }
     Ok(if case.one_imported == YesNo::Yes { first_trace_of(evidence) } else { evidence })
 }
 

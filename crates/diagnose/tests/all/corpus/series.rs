@@ -40,6 +40,7 @@ pub(crate) fn series_of(case: &Case, services: &[ServiceInstance], phases: &[Pha
     book.write(names::HOST_CPU_STEAL, "1", &instance(""), &steal);
     book.stores();
     book.extra();
+    book.calls(services);
     book.series
 }
 
@@ -175,6 +176,34 @@ impl Book<'_> {
                 labels: extra.labels.clone(),
             };
             self.series.push(Series { key, points: points(&values) });
+        }
+    }
+
+    fn calls(&mut self, services: &[ServiceInstance]) {
+        for calls in &self.case.calls {
+            let called = |one: &&ServiceInstance| (&one.service, one.replica) == (&calls.to, calls.to_replica);
+            let port = services.iter().find(called).map(|one| format!("127.0.0.1:{}", one.port));
+            let labels = BTreeMap::from([(names::NETWORK_PEER.to_owned(), port.unwrap_or_else(|| calls.to.clone()))]);
+            let none = OneOrMany::One(0.0);
+            let told = [
+                (names::CONNECTIONS, &calls.connections),
+                (names::REQUESTS_OUTSTANDING, &calls.outstanding),
+                (names::REQUEST_RATE, &calls.rate),
+                (names::REQUESTS_UNDECIDED, calls.undecided.as_ref().unwrap_or(&none)),
+                (names::CONNECTIONS_OPENED, calls.opened.as_ref().unwrap_or(&none)),
+            ];
+            for (name, value) in told {
+                let values: Vec<f64> =
+                    self.steps().flat_map(|(at, _, rates)| vec![value.at(at); rates.len()]).collect();
+                let key = SeriesKey {
+                    name: name.to_owned(),
+                    service: calls.from.clone(),
+                    replica: calls.replica,
+                    labels: labels.clone(),
+                    ..SeriesKey::default()
+                };
+                self.series.push(Series { key, points: points(&values) });
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sockets::SocketReading;
+
 /// Requests of which a good part of the time passes while a service looks names up.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Dns {
@@ -9,16 +11,19 @@ pub struct Dns {
     pub sign: DnsSign,
     /// The names that are looked up, the most frequent first, a few; empty if they are not recorded.
     pub names: Vec<String>,
-    /// Look-ups per request, mean.
+    /// Look-ups per request, mean; 0 if sockets do not show their number.
     pub per_request: f64,
     /// Time that a request waits for them, mean over all requests, nanoseconds.
     pub request_ns: f64,
-    /// One look-up: the median of the spans or the mean of the metric, nanoseconds.
+    /// One look-up: the median of the spans or the mean of the metric, nanoseconds; 0 if it is not known.
     pub lookup_ns: f64,
     /// Share of the look-ups that fail, 0 to 1; `None` if that is not recorded.
     pub failed_share: Option<f64>,
     /// Requests that show one.
     pub requests: usize,
+    /// Requests that wait for a look-up, as sockets show it; `None` with another sign.
+    #[serde(default)]
+    pub sockets: Option<SocketReading>,
 }
 
 /// Source of the length of look-ups.
@@ -30,4 +35,6 @@ pub enum DnsSign {
     Spans,
     /// The metric `dns.lookup.duration`, which does not show what waits for it.
     Metric,
+    /// Sockets connected to a name server that wait for its response.
+    Sockets,
 }

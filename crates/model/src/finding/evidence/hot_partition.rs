@@ -25,6 +25,20 @@ pub struct HotPartition {
     pub latency: Option<PlaceLatency>,
     /// Purpose of the calls; `None` if it is not recorded.
     pub keys: Option<Keys>,
+    /// Connections to the places, as sockets show them; `None` if calls are counted otherwise.
+    #[serde(default)]
+    pub connections: Option<PlaceConnections>,
+}
+
+/// Connections that callers keep to places, means.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PlaceConnections {
+    /// To the fullest.
+    pub hot: f64,
+    /// To each of the others.
+    pub others: f64,
+    /// Calls over a connection before it is closed, mean; `None` if none was opened.
+    pub calls_each: Option<f64>,
 }
 
 /// Kind of several equal places.
@@ -62,6 +76,8 @@ pub enum Counted {
     Calls,
     /// Consumption that the store reports, because spans do not show the place.
     Consumption,
+    /// Calls that the sockets of the callers show, because spans do not show the place.
+    Sockets,
 }
 
 /// How much places use, means.

@@ -7,6 +7,7 @@ pub mod accept_queue;
 pub mod blocking_command;
 pub mod chatty_http;
 pub mod conflict_retry;
+pub mod connection_churn;
 pub mod connection_limit;
 pub mod cpu;
 pub mod cpu_saturation;
@@ -41,6 +42,7 @@ pub mod serialised_section;
 pub mod sidecar_cost;
 pub mod slow_dependency;
 pub mod slow_query;
+pub mod sockets;
 pub mod stall;
 pub mod straggler_branch;
 pub mod thread_pool;
@@ -63,6 +65,8 @@ kinds! {
     ChattyHttp => "chatty-http", chatty_http;
     /// Database transactions conflict; one of them fails or is repeated.
     ConflictRetry => "conflict-retry", conflict_retry;
+    /// A service opens a connection for nearly every call.
+    ConnectionChurn => "connection-churn", connection_churn;
     /// A database refuses connections because a limit of their number is reached.
     ConnectionLimit => "connection-limit", connection_limit;
     /// A service uses all the CPU it may or can use.

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One operation whose requests wait for a connection from a pool.
+use super::sockets::SocketPool;
+
+/// Requests of one operation, or all of a service without spans, that wait for a connection from a pool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PoolWait {
     /// Sign that requests wait.
@@ -15,6 +17,9 @@ pub struct PoolWait {
     pub other_calls_ns: f64,
     /// The pool's own figures.
     pub pool: PoolMetrics,
+    /// The pool as its sockets show it; `None` if the wait is known otherwise.
+    #[serde(default)]
+    pub sockets: Option<SocketPool>,
 }
 
 /// Sign that requests wait for a connection.
@@ -31,6 +36,8 @@ pub enum PoolSign {
     /// queries.
     #[default]
     ReportedState,
+    /// All connections are in use, and the service has taken on more requests.
+    Sockets,
 }
 
 impl PoolSign {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::Proof;
 use super::load::LoadLevel;
+use super::sockets::SocketReading;
 
 /// A dependency without spans of its own on which requests of one operation spend most of their critical path.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct SlowDependency {
     pub is_in_experiment: bool,
     /// Time of a request's critical path in calls to it, mean, nanoseconds.
     pub request_ns: f64,
-    /// Length of one call on the critical path, median, nanoseconds.
+    /// Length of one call on the critical path, median, nanoseconds; by sockets the mean.
     pub call_ns: f64,
     /// Calls on the critical path of a request that makes one, median, from 1.
     pub calls_per_request: f64,
@@ -28,6 +29,9 @@ pub struct SlowDependency {
     pub statuses: Vec<DependencyStatus>,
     /// Proof that the heaviest of the loads is not carried; `None` without one, or when it was not read.
     pub proof: Option<Proof>,
+    /// Requests that wait for it, as sockets show it; `None` if spans show it.
+    #[serde(default)]
+    pub sockets: Option<SocketReading>,
 }
 
 /// Whether calls to a dependency take longer under more load.

@@ -1,0 +1,50 @@
+//! Look-ups that sockets show: requests to a name server that wait for its response.
+
+use narrows_model::call_graph::NAME_SERVER;
+use narrows_model::finding::evidence::dns::{Dns as Evidence, DnsSign};
+use narrows_model::finding::evidence::sockets::SocketReading;
+use narrows_model::finding::{Confidence, Finding};
+
+use super::Dns;
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::periods::period_of;
+use crate::stats::finite;
+
+/// The finding of a service for the interval where look-ups take the largest share of the requests' time.
+pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
+    let thresholds = &reading.thresholds.dns;
+    let conversations = reading.conversations();
+    let edge = conversations.graph.from(service).find(|edge| edge.callee == NAME_SERVER)?;
+    let levels = reading.intervals.iter().zip(&edge.levels).filter(|(interval, _)| interval.rate > 0.0);
+    let found = levels.map(|(interval, level)| {
+        let sockets = SocketReading {
+            interval: interval.label.clone(),
+            load: interval.load_level(),
+            waiting: level.all.requests(),
+            in_flight: finite(interval.in_flight()),
+        };
+        (interval, level, sockets)
+    });
+    let (interval, level, sockets) = found.max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;
+    let request_ns = sockets.waiting.low / interval.rate * 1e9;
+    if sockets.share() < thresholds.dns_share || request_ns < thresholds.dns_ns {
+        return None;
+    }
+    let cost_share = finite(sockets.share());
+    let evidence = Evidence {
+        sign: DnsSign::Sockets,
+        per_request: finite(level.all.rate / interval.rate),
+        request_ns: finite(request_ns),
+        lookup_ns: level.all.wait_ns().map_or(0.0, |wait_ns| finite(wait_ns.middle())),
+        sockets: Some(sockets),
+        ..Evidence::default()
+    };
+    Some(Finding {
+        resource: service.to_owned(),
+        cost_share,
+        confidence: Confidence::Medium,
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, Dns.version())
+    })
+}
