@@ -188,9 +188,11 @@ impl Scanner {
         }
     }
 
-    /// The listening sockets of each replica, and what its own network dropped for lack of place in them.
+    /// The listening sockets of each replica and of this process, and what a replica's own network dropped for lack of
+    /// place in them.
     fn read_sockets(&mut self, members: &[(&ReplicaKey, Vec<u32>)], details: &mut Details, depth: Depth) {
-        let pids: HashSet<u32> = members.iter().flat_map(|(_, pids)| pids).copied().collect();
+        let own = std::process::id();
+        let pids: HashSet<u32> = members.iter().flat_map(|(_, pids)| pids).copied().chain([own]).collect();
         let mut networks: BTreeMap<String, u32> = BTreeMap::new();
         for (key, of_replica) in members {
             let Some(group) = details.groups.get_mut(*key) else { continue };
@@ -206,6 +208,9 @@ impl Scanner {
             if let Some(group) = details.groups.get_mut(*key) {
                 group.listeners = pids.iter().filter_map(|pid| listeners.get(pid)).flatten().copied().collect();
             }
+        }
+        if let Some(group) = details.groups.get_mut(&(GENERATOR.to_owned(), 0)) {
+            group.listeners = listeners.get(&own).cloned().unwrap_or_default();
         }
         self.states.watch(members, &self.processes);
     }
