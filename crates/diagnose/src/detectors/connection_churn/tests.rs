@@ -1,3 +1,5 @@
+//! Tests of `connection-churn`: evidence that must make it fire, and evidence that must not.
+
 use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::Evidence;
 use narrows_testkit::trial::{Load, TrialBuilder};

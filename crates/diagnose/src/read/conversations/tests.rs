@@ -1,3 +1,5 @@
+//! Tests of the call graph that sockets show.
+
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;

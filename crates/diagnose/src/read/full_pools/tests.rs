@@ -1,3 +1,5 @@
+//! Tests of full pools, and of connections that are none.
+
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;

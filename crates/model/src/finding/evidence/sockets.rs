@@ -1,4 +1,4 @@
-//! What sockets show of the requests that wait somewhere.
+//! Requests that wait somewhere, as sockets show them.
 
 use serde::{Deserialize, Serialize};
 
