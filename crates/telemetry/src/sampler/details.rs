@@ -7,8 +7,8 @@ use super::ReplicaKey;
 use super::cgroups;
 use super::host::{self, Network};
 use super::limits::{Absence, sum};
-use super::listeners::Listener;
 use super::process;
+use super::sockets::{Connections, Listener};
 use super::stat::TaskId;
 use super::states::Mean;
 use super::text::{Disk, Switches};
@@ -38,6 +38,8 @@ pub(super) struct GroupDetails {
     pub(super) network: Option<Network>,
     /// Its listening sockets.
     pub(super) listeners: Vec<Listener>,
+    /// Its connections since the detailed reading before; `None` if they were not sampled.
+    pub(super) connections: Option<Connections>,
     /// `ListenOverflows` of its own network namespace.
     pub(super) overflows: Option<u64>,
     pub(super) cgroup: cgroups::Figures,

@@ -3,7 +3,7 @@
 use super::cgroups::RESOURCES;
 use super::files::{Files, KeptFile};
 use super::limits::{Absence, Budget};
-use super::listeners;
+use super::sockets;
 use super::text::{self, Interface, Pressure};
 
 /// Of the host.
@@ -48,12 +48,12 @@ impl Host {
             pressure,
             available_bytes: available.map(|kibibytes| kibibytes.saturating_mul(1024)),
             load: files.record(&mut self.load, format_args!("loadavg")).ok().and_then(text::load),
-            time_wait: files.once(format_args!("self/net/sockstat")).ok().and_then(listeners::time_wait),
+            time_wait: files.once(format_args!("self/net/sockstat")).ok().and_then(sockets::time_wait),
             ephemeral_ports: files
                 .once(format_args!("sys/net/ipv4/ip_local_port_range"))
                 .ok()
-                .and_then(listeners::port_range),
-            overflows: files.whole(format_args!("self/net/netstat")).ok().and_then(listeners::overflows),
+                .and_then(sockets::port_range),
+            overflows: files.whole(format_args!("self/net/netstat")).ok().and_then(sockets::overflows),
             interfaces: files.whole(format_args!("self/net/dev")).map(text::interfaces).unwrap_or_default(),
         }
     }

@@ -5,7 +5,8 @@
 //! of points (`diff.rs`): CPU is a rate, so the first reading of a replica gives memory only. What costs more or matters
 //! less than CPU and memory, the details (`rates.rs`), is read at most once a second. Ticks stand on a schedule fixed at
 //! the start, so lateness does not add up; a tick that was missed is left out, never made up for. Between ticks, what
-//! threads do is sampled every [`STATES_INTERVAL`] (`states.rs`).
+//! threads do is sampled every [`STATES_INTERVAL`] (`states.rs`), and connections at least every [`SOCKETS_INTERVAL`]
+//! (`sockets/`).
 //!
 //! A replica is its root process, all descendants of it, and, where the root leads a session, everything in that
 //! session, so that children that made themselves daemons still count. A process that leaves both (`setsid` after the
@@ -21,13 +22,12 @@ mod diff;
 mod files;
 mod host;
 mod limits;
-mod listeners;
 mod mounts;
-mod peers;
 mod points;
 mod process;
 mod rates;
 mod scan;
+mod sockets;
 mod stat;
 mod states;
 mod syscalls;
@@ -46,9 +46,9 @@ use crate::{Receipt, Store};
 
 pub use limits::{
     DESCRIPTORS_MAX, DETAILS_INTERVAL, DeniedFigures, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,
-    RARE_INTERVAL, STATES_INTERVAL, STATES_MAX, THREADS_MAX,
+    RARE_INTERVAL, SOCKETS_INTERVAL, SOCKETS_SHARE_MAX, STATES_INTERVAL, STATES_MAX, THREADS_MAX,
 };
-pub use listeners::listening_ports;
+pub use sockets::{SocketGaps, listening_ports};
 
 /// Where the kernel shows processes.
 const PROC: &str = "/proc";
@@ -121,6 +121,8 @@ pub struct SamplerStats {
     pub left_out: LeftOut,
     /// Figures that this user may not read.
     pub denied: DeniedFigures,
+    /// Sockets that are missing from the samples.
+    pub sockets: SocketGaps,
 }
 
 /// A running sampler. Dropping it stops it.
@@ -261,12 +263,14 @@ impl Sampling {
             if readings.next <= Instant::now() {
                 self.tick();
                 lock(&self.stats).missed += readings.advance(Instant::now());
-            } else {
+            } else if states.next <= Instant::now() {
                 self.scanner.sample_states();
                 // Samples that were missed leave fewer to take the mean of.
                 states.advance(Instant::now());
+            } else {
+                self.scanner.sample_sockets();
             }
-            let next = readings.next.min(states.next);
+            let next = readings.next.min(states.next).min(self.scanner.sockets_due());
             match asked_to_stop.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
@@ -289,7 +293,7 @@ impl Sampling {
         let refused = self.receipt.take().is_some_and(|mut earlier| matches!(earlier.try_recv(), Ok(Err(_))));
         self.receipt = receipt;
         let mut stats = lock(&self.stats);
-        (stats.left_out, stats.denied) = self.scanner.absent();
+        (stats.left_out, stats.denied, stats.sockets) = self.scanner.absent();
         stats.readings += 1;
         stats.refused += u64::from(refused);
     }

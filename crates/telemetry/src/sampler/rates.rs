@@ -15,9 +15,9 @@ use super::cgroups::{self, RESOURCES};
 use super::details::{Details, DiskUse, GroupDetails};
 use super::diff::{Interval, earlier};
 use super::host::{self, Network};
-use super::listeners::{self, Listener};
 use super::points::Points;
 use super::scan::Units;
+use super::sockets::{self, Connections, Listener};
 use super::stat::TaskId;
 use super::text::{Disk, Interface, Pressure, Switches};
 
@@ -55,13 +55,16 @@ fn amounts(points: &mut Points<'_>, group: &GroupDetails) {
         points.push(names::DESCRIPTORS_LIMIT, fullest.limit as f64);
         points.push(names::DESCRIPTORS_UTILIZATION, fullest.share());
     }
-    for (port, listener) in listeners::by_port(group.listeners.iter().copied()) {
+    for (port, listener) in sockets::by_port(group.listeners.iter().copied()) {
         let port = port.to_string();
         let labels = [(names::SERVER_PORT, port.as_str())];
         points.push_labelled(names::ACCEPT_QUEUE, &labels, listener.queued as f64);
         if let Some(limit) = listener.limit {
             points.push_labelled(names::ACCEPT_QUEUE_LIMIT, &labels, limit as f64);
         }
+    }
+    if let Some(sampled) = &group.connections {
+        connections(points, sampled);
     }
     if let Some(bytes) = group.pss_bytes {
         points.push(names::MEMORY_PSS_BYTES, bytes as f64);
@@ -74,6 +77,40 @@ fn amounts(points: &mut Points<'_>, group: &GroupDetails) {
         points.push(names::CGROUP_MEMORY_LIMIT, memory.limit_bytes as f64);
     }
     averages(points, names::CGROUP_PRESSURE_AVERAGE, &group.cgroup.pressure);
+}
+
+/// Means and rates, which the samples make by themselves.
+fn connections(points: &mut Points<'_>, sampled: &Connections) {
+    for (peer, figures) in &sampled.peers {
+        let labels = [(names::NETWORK_PEER, peer.as_str())];
+        let values = [
+            (names::CONNECTIONS, figures.connections),
+            (names::CONNECTIONS_ONE_WAY, figures.one_way),
+            (names::CONNECTIONS_OPENED, figures.opened),
+            (names::REQUESTS_OUTSTANDING, figures.outstanding),
+            (names::REQUESTS_UNDECIDED, figures.undecided),
+            (names::RESPONSES_UNREAD, figures.unread),
+            (names::REQUEST_RATE, figures.requests),
+            (names::CONNECTION_BUSY, figures.busy),
+        ];
+        for (name, value) in values {
+            points.push_labelled(name, &labels, value);
+        }
+        for (direction, bytes) in [("receive", figures.received_bytes), ("transmit", figures.sent_bytes)] {
+            let labels = [(names::NETWORK_DIRECTION, direction), labels[0]];
+            points.push_labelled(names::CONNECTION_IO, &labels, bytes);
+        }
+        if let Some(seconds) = figures.round_trip {
+            points.push_labelled(names::ROUND_TRIP, &labels, seconds);
+        }
+    }
+    for (port, figures) in &sampled.clients {
+        let port = port.to_string();
+        let labels = [(names::SERVER_PORT, port.as_str())];
+        points.push_labelled(names::CLIENT_CONNECTIONS, &labels, figures.connections);
+        points.push_labelled(names::CLIENT_CONNECTIONS_OPENED, &labels, figures.opened);
+        points.push_labelled(names::CLIENT_REQUESTS, &labels, figures.outstanding);
+    }
 }
 
 fn rates(points: &mut Points<'_>, since: Interval, before: &GroupDetails, after: &GroupDetails) {
@@ -207,7 +244,7 @@ fn drops(points: &mut Points<'_>, since: Interval, before: &[Listener], after: &
         let then = before.iter().find(|then| then.inode == now.inode).and_then(|then| then.dropped).unwrap_or(0);
         Listener { dropped: now.dropped.map(|dropped| dropped.saturating_sub(then)), ..*now }
     });
-    for (port, listener) in listeners::by_port(new) {
+    for (port, listener) in sockets::by_port(new) {
         if let Some(dropped) = listener.dropped {
             let port = port.to_string();
             let labels = [(names::SERVER_PORT, port.as_str())];

@@ -2,10 +2,10 @@
 //!
 //! A process that vanishes while it is read is not an error: it is not there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,8 +14,8 @@ use super::details::{Details, GroupDetails};
 use super::files::{Files, KeptFile};
 use super::host::{self, Host};
 use super::limits::{Budget, DETAILS_INTERVAL, DeniedFigures, Depth, LeftOut, RARE_INTERVAL};
-use super::listeners::{self, Listeners};
 use super::process::{Figures, Kernel, Process};
+use super::sockets::{self, Listener, Members, SocketGaps, Sockets};
 use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
 use super::states::States;
 use super::table::Table;
@@ -73,7 +73,7 @@ pub(super) struct Scanner {
     host_stat: KeptFile,
     host: Host,
     cgroups: Cgroups,
-    listeners: Listeners,
+    sockets: Sockets,
     table: Table,
     processes: HashMap<u32, Process>,
     states: States,
@@ -98,7 +98,7 @@ impl Scanner {
             host_stat: KeptFile::default(),
             host: Host::default(),
             cgroups: Cgroups::default(),
-            listeners: Listeners::default(),
+            sockets: Sockets::new(proc),
             table: Table::default(),
             processes: HashMap::new(),
             states: States::default(),
@@ -113,8 +113,8 @@ impl Scanner {
     }
 
     /// Omissions and unreadable figures since the start.
-    pub(super) fn absent(&self) -> (LeftOut, DeniedFigures) {
-        (self.budget.left_out, self.budget.denied)
+    pub(super) fn absent(&self) -> (LeftOut, DeniedFigures, SocketGaps) {
+        (self.budget.left_out, self.budget.denied, self.sockets.gaps())
     }
 
     /// Reads the host, this process and what is watched; details too when they are due, `interval` being the time to
@@ -138,7 +138,17 @@ impl Scanner {
 
     /// Samples what the threads do that were there at the last reading.
     pub(super) fn sample_states(&mut self) {
-        self.states.sample(&mut self.files, &mut self.processes);
+        self.states.sample(&mut self.files, &mut self.processes, &mut self.sockets);
+    }
+
+    /// When the next sample of the sockets is due.
+    pub(super) fn sockets_due(&self) -> Instant {
+        self.sockets.due()
+    }
+
+    /// Samples the connections of what was there at the last reading.
+    pub(super) fn sample_sockets(&mut self) {
+        self.sockets.sample(&mut self.files);
     }
 
     fn host_stat(&mut self) -> io::Result<HostStat> {
@@ -168,6 +178,7 @@ impl Scanner {
         if watched.is_empty() {
             self.processes.clear();
             self.states = States::default();
+            self.sockets.clear();
             self.table = Table::default();
             return;
         }
@@ -180,7 +191,7 @@ impl Scanner {
         if let Some(details) = details {
             for (key, pids) in &members {
                 if let Some(mut group) = self.group_details(key, &watched[*key], pids, &figures) {
-                    group.states = self.states.take(key);
+                    group.states = self.states.take(key, &mut self.sockets);
                     details.groups.insert((*key).clone(), group);
                 }
             }
@@ -191,26 +202,31 @@ impl Scanner {
     /// The listening sockets of each replica and of this process, and what a replica's own network dropped for lack of
     /// place in them.
     fn read_sockets(&mut self, members: &[(&ReplicaKey, Vec<u32>)], details: &mut Details, depth: Depth) {
-        let own = std::process::id();
-        let pids: HashSet<u32> = members.iter().flat_map(|(_, pids)| pids).copied().chain([own]).collect();
         let mut networks: BTreeMap<String, u32> = BTreeMap::new();
         for (key, of_replica) in members {
             let Some(group) = details.groups.get_mut(*key) else { continue };
             if let (Some(network), Some(pid)) = (&group.network, of_replica.first()) {
                 networks.insert(network.namespace.clone(), *pid);
                 let text = self.files.whole(format_args!("{pid}/net/netstat")).ok();
-                group.overflows = text.and_then(listeners::overflows);
+                group.overflows = text.and_then(sockets::overflows);
             }
         }
-        let networks: Vec<u32> = networks.into_values().collect();
-        let listeners = self.listeners.read(&mut self.files, depth, &pids, &networks);
-        for (key, pids) in members {
-            if let Some(group) = details.groups.get_mut(*key) {
-                group.listeners = pids.iter().filter_map(|pid| listeners.get(pid)).flatten().copied().collect();
-            }
+        let generator = (GENERATOR.to_owned(), 0);
+        let own: Vec<u32> = self.generator.iter().map(|process| process.id.id).collect();
+        let mut replicas: Vec<(&ReplicaKey, &[u32])> = members.iter().map(|(key, pids)| (*key, &pids[..])).collect();
+        replicas.push((&generator, &own));
+        let (listeners, mut connections) = self.sockets.read(&mut self.files, depth, &Members { replicas, networks });
+        for (key, group) in &mut details.groups {
+            group.connections = connections.remove(key);
         }
-        if let Some(group) = details.groups.get_mut(&(GENERATOR.to_owned(), 0)) {
-            group.listeners = listeners.get(&own).cloned().unwrap_or_default();
+        let replicas = members.iter().map(|(key, pids)| (*key, &pids[..])).chain([(&generator, &own[..])]);
+        for (key, pids) in replicas {
+            if let Some(group) = details.groups.get_mut(key) {
+                let mut listening: Vec<Listener> =
+                    pids.iter().filter_map(|pid| listeners.get(pid)).flatten().copied().collect();
+                listening.sort_unstable_by_key(|listener| listener.inode);
+                group.listeners = listening;
+            }
         }
         self.states.watch(members, &self.processes);
     }

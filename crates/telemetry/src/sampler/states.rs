@@ -15,13 +15,10 @@ use narrows_model::series::names::OTHER_PEERS;
 use super::ReplicaKey;
 use super::files::{Files, is_denied};
 use super::limits::STATES_MAX;
-use super::peers::{End, Peers};
 use super::process::Process;
+use super::sockets::{End, Sockets, socket_inode};
 use super::stat;
 use super::syscalls::{self, Wait};
-
-/// Peers of a replica that are named; all others are `other`.
-const PEERS_MAX: usize = 8;
 
 /// Opening a file costs as much as so many readings of one that is open.
 const OPENING_COST: usize = 3;
@@ -37,7 +34,6 @@ pub(super) struct States {
     threads: Vec<Thread>,
     /// The next to be read.
     next: usize,
-    peers: Peers,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +47,6 @@ struct Thread {
 #[derive(Debug)]
 struct Group {
     key: ReplicaKey,
-    /// The peers that are named.
-    peers: Vec<SocketAddr>,
     seen: StateSamples,
 }
 
@@ -74,7 +68,7 @@ impl States {
             self.groups.drain(..).map(|group| (group.key.clone(), group)).collect();
         self.threads.clear();
         for (at, (key, pids)) in members.iter().enumerate() {
-            let new = || Group { key: (*key).clone(), peers: Vec::new(), seen: StateSamples::default() };
+            let new = || Group { key: (*key).clone(), seen: StateSamples::default() };
             self.groups.push(known.remove(*key).unwrap_or_else(new));
             for process in pids.iter().filter_map(|pid| processes.get(pid)) {
                 let pid = process.id.id;
@@ -84,7 +78,7 @@ impl States {
     }
 
     /// One sample: all threads, or as many as are allowed.
-    pub(super) fn sample(&mut self, files: &mut Files, processes: &mut HashMap<u32, Process>) {
+    pub(super) fn sample(&mut self, files: &mut Files, processes: &mut HashMap<u32, Process>, sockets: &mut Sockets) {
         self.groups.iter_mut().for_each(|group| group.seen.samples += 1);
         for thread in &self.threads {
             self.groups[thread.group].seen.threads += 1.0;
@@ -99,7 +93,7 @@ impl States {
             }
             let Some(thread) = self.threads.get(self.next).copied() else { return };
             let Some(process) = processes.get_mut(&thread.pid) else { return };
-            let state = state(files, &mut self.peers, process, thread.id);
+            let state = state(files, sockets, process, thread.id);
             left = left.saturating_sub(if process.threads.keeps_call(thread.id) { 1 } else { OPENING_COST });
             match state {
                 Some(state) => {
@@ -116,14 +110,14 @@ impl States {
 
     /// The means of a replica since they were taken last; empty without a sample. Every state has one, so that a series
     /// has a point whenever threads were sampled; the network has one for each peer.
-    pub(super) fn take(&mut self, key: &ReplicaKey) -> Vec<Mean> {
+    pub(super) fn take(&mut self, key: &ReplicaKey, sockets: &mut Sockets) -> Vec<Mean> {
         let group = self.groups.iter_mut().find(|group| group.key == *key);
-        group.map_or_else(Vec::new, Group::take)
+        group.map_or_else(Vec::new, |group| group.take(sockets))
     }
 }
 
 impl Group {
-    fn take(&mut self) -> Vec<Mean> {
+    fn take(&mut self, sockets: &mut Sockets) -> Vec<Mean> {
         let seen = std::mem::take(&mut self.seen);
         if seen.read == 0.0 {
             return Vec::new();
@@ -133,19 +127,14 @@ impl Group {
         let mut means: BTreeMap<(ThreadState, String), f64> =
             others.map(|state| ((state, String::new()), 0.0)).collect();
         for ((state, peer), times) in seen.states {
-            let peer = if state == ThreadState::Network { self.name(peer) } else { String::new() };
+            let peer = match (state, peer) {
+                (ThreadState::Network, Some(peer)) => sockets.peer_name(&self.key, peer),
+                (ThreadState::Network, None) => OTHER_PEERS.to_owned(),
+                _ => String::new(),
+            };
             *means.entry((state, peer)).or_default() += times * each;
         }
         means.into_iter().map(|((state, peer), threads)| (state, peer, threads)).collect()
-    }
-
-    /// The first peers are named, and stay so.
-    fn name(&mut self, peer: Option<SocketAddr>) -> String {
-        let Some(peer) = peer else { return OTHER_PEERS.to_owned() };
-        if !self.peers.contains(&peer) && self.peers.len() < PEERS_MAX {
-            self.peers.push(peer);
-        }
-        if self.peers.contains(&peer) { peer.to_string() } else { OTHER_PEERS.to_owned() }
     }
 }
 
@@ -159,7 +148,7 @@ impl StateSamples {
 /// Activity of a thread, and the peer at which it waits; `None` if it has ended.
 fn state(
     files: &mut Files,
-    peers: &mut Peers,
+    sockets: &mut Sockets,
     process: &mut Process,
     id: u32,
 ) -> Option<(ThreadState, Option<SocketAddr>)> {
@@ -175,10 +164,10 @@ fn state(
     let state = match wait {
         None => ThreadState::Running,
         Some(Wait::For(state)) => state,
-        Some(Wait::Descriptor(descriptor)) => return Some(at_descriptor(files, peers, pid, descriptor)),
+        Some(Wait::Descriptor(descriptor)) => return Some(at_descriptor(files, sockets, pid, descriptor)),
         Some(Wait::Listed(address)) => {
             let descriptor = files.bytes(format_args!("{pid}/mem"), address).map(u32::from_ne_bytes);
-            let at = descriptor.map(|descriptor| at_descriptor(files, peers, pid, descriptor));
+            let at = descriptor.map(|descriptor| at_descriptor(files, sockets, pid, descriptor));
             return Some(at.filter(|(state, _)| *state == ThreadState::Network).unwrap_or((ThreadState::Events, None)));
         }
         Some(Wait::Unknown) => by_letter(files, pid, id)?,
@@ -186,10 +175,15 @@ fn state(
     Some((state, None))
 }
 
-fn at_descriptor(files: &mut Files, peers: &mut Peers, pid: u32, descriptor: u32) -> (ThreadState, Option<SocketAddr>) {
+fn at_descriptor(
+    files: &mut Files,
+    sockets: &mut Sockets,
+    pid: u32,
+    descriptor: u32,
+) -> (ThreadState, Option<SocketAddr>) {
     let path = files.link(format_args!("{pid}/fd/{descriptor}")).unwrap_or_default();
-    if let Some(inode) = path.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse().ok()) {
-        return match peers.end(files, pid, inode) {
+    if let Some(inode) = socket_inode(&path) {
+        return match sockets.end(files, inode) {
             Some(End::Peer(peer)) => (ThreadState::Network, Some(peer)),
             Some(End::Elsewhere) => (ThreadState::Network, None),
             Some(End::Client) => (ThreadState::Events, None),

@@ -1,0 +1,455 @@
+//! Sockets: who waits for whom, without instrumentation, encrypted or not, in any language.
+//!
+//! One reading of the kernel's [socket diagnostics](diagnostics) has the listening sockets with their queues, the peers
+//! that threads wait for, and the connections with what became of their data. Each connection is sampled at the end that
+//! made it, [which says whether a request is outstanding](rules); the accepting end is sampled only where the other is
+//! not. A sample costs about 0.2 ms and 0.5 µs for each socket, so samples are as far apart as keeps them under
+//! [`SOCKETS_SHARE_MAX`] of a core, and the kernel leaves out what is not needed: once a second all is read, between that only
+//! connecting ends.
+
+mod diagnostics;
+mod listed;
+mod listeners;
+mod namespace;
+mod owners;
+mod rules;
+mod tally;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use self::diagnostics::LISTENING;
+pub use self::listeners::listening_ports;
+pub(super) use self::listeners::{Listener, by_port, overflows, port_range, time_wait};
+use self::namespace::{Dump, Extent, Namespace};
+use self::owners::Owners;
+pub(super) use self::owners::socket_inode;
+use self::rules::{Role, Snapshot};
+pub(super) use self::tally::Figures;
+use self::tally::{Peers, Tally};
+use super::ReplicaKey;
+use super::files::Files;
+use super::limits::{Depth, SOCKETS_INTERVAL, SOCKETS_SHARE_MAX};
+
+/// Network namespaces other than the sampler's own that are sampled.
+const NAMESPACES_MAX: usize = 64;
+/// The least time from a full reading to one for the sake of a single socket.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// Sockets that are known not to be TCP, at most; beyond that all are forgotten.
+const ELSEWHERE_MAX: usize = 16_384;
+
+/// A socket of the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Socket {
+    state: u8,
+    local: SocketAddr,
+    remote: SocketAddr,
+    /// The kernel's mark of it, unique in its namespace.
+    cookie: u64,
+    /// 0 if no process has it.
+    inode: u64,
+    /// Unread bytes; of a listening socket, connections that wait to be accepted.
+    queued: u64,
+    /// Of a listening socket: the limit on these.
+    limit: Option<u64>,
+    dropped: Option<u64>,
+    /// `None` of a listening socket, and without diagnostics.
+    snapshot: Option<Snapshot>,
+}
+
+impl Socket {
+    fn is_listening(&self) -> bool {
+        self.state == LISTENING
+    }
+}
+
+/// The other end of a socket that a thread waits at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Whoever connected to this service: a thread that waits here waits for a request.
+    Client,
+    /// Peers that this service connected to.
+    Peer(SocketAddr),
+    /// Not a TCP socket: of the host itself, or UDP.
+    Elsewhere,
+}
+
+/// Figures of the connections of a replica.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Connections {
+    /// By name of the peer that it connected to.
+    pub(super) peers: Vec<(String, Figures)>,
+    /// By port that clients connected to whose own end is not sampled.
+    pub(super) clients: Vec<(u16, Figures)>,
+}
+
+/// Sockets that are missing from the samples, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketGaps {
+    /// True if the kernel has no socket diagnostics.
+    pub without_diagnostics: bool,
+    /// Replicas' network namespaces that this user may not enter, or that are too many.
+    pub namespaces: u64,
+    /// Most connections at once that were beyond a limit.
+    pub connections: u64,
+}
+
+/// The sockets of all replicas.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    proc: String,
+    own: Namespace,
+    others: BTreeMap<String, Namespace>,
+    owners: Owners,
+    replicas: Vec<Replica>,
+    /// The place of a process's replica among them.
+    replica_of: HashMap<u32, usize>,
+    pids: HashSet<u32>,
+    /// By inode.
+    ends: HashMap<u64, End>,
+    elsewhere: HashSet<u64>,
+    refreshed: Option<Instant>,
+    /// When the next sample is due.
+    due: Instant,
+    /// Samples since figures were taken, and when that was.
+    samples: u32,
+    taken: Option<Instant>,
+    /// Short-lived connections of strangers since then.
+    strangers: u64,
+    gaps: SocketGaps,
+}
+
+/// Connections of one replica.
+#[derive(Debug)]
+struct Replica {
+    key: ReplicaKey,
+    peers: Peers,
+    clients: BTreeMap<u16, Tally>,
+}
+
+impl Replica {
+    fn tally(&mut self, role: Role, peer: SocketAddr) -> &mut Tally {
+        match role {
+            Role::Caller => self.peers.tally(peer),
+            Role::Server => self.clients.entry(peer.port()).or_default(),
+        }
+    }
+}
+
+/// Processes of the replicas, and the network namespaces other than the sampler's own: each with a process in it.
+pub(super) struct Members<'a> {
+    pub(super) replicas: Vec<(&'a ReplicaKey, &'a [u32])>,
+    pub(super) networks: BTreeMap<String, u32>,
+}
+
+impl Sockets {
+    /// `proc` is where `/proc` is mounted.
+    pub(super) fn new(proc: &str) -> Self {
+        Self {
+            proc: proc.to_owned(),
+            own: Namespace::own(proc),
+            others: BTreeMap::new(),
+            owners: Owners::default(),
+            replicas: Vec::new(),
+            replica_of: HashMap::new(),
+            pids: HashSet::new(),
+            ends: HashMap::new(),
+            elsewhere: HashSet::new(),
+            refreshed: None,
+            due: Instant::now(),
+            samples: 0,
+            taken: None,
+            strangers: 0,
+            gaps: SocketGaps::default(),
+        }
+    }
+
+    /// When the next sample is due.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// What is missing, since the start.
+    pub(super) fn gaps(&self) -> SocketGaps {
+        self.gaps
+    }
+
+    /// Forgets everything but what is missing.
+    pub(super) fn clear(&mut self) {
+        *self = Self { gaps: self.gaps, ..Self::new(&self.proc) };
+    }
+
+    /// A full reading: the listening sockets by process, and the connections' figures since the one before.
+    pub(super) fn read(
+        &mut self,
+        files: &mut Files,
+        depth: Depth,
+        members: &Members<'_>,
+    ) -> (HashMap<u32, Vec<Listener>>, HashMap<ReplicaKey, Connections>) {
+        let began = cpu_time();
+        self.watch(members, depth);
+        let listeners = self.refresh(files);
+        let connections = self.take(files);
+        self.schedule(began);
+        (listeners, connections)
+    }
+
+    /// A sample of the connections.
+    pub(super) fn sample(&mut self, files: &mut Files) {
+        let began = cpu_time();
+        self.read_namespaces(files, Extent::Connections);
+        self.schedule(began);
+    }
+
+    /// The other end of a socket that a process waits at; `None` while that cannot be looked up yet.
+    pub(super) fn end(&mut self, files: &mut Files, inode: u64) -> Option<End> {
+        if let Some(end) = self.ends.get(&inode) {
+            return Some(*end);
+        }
+        if self.elsewhere.contains(&inode) {
+            return Some(End::Elsewhere);
+        }
+        if self.refreshed.is_some_and(|at| at.elapsed() < REFRESH_INTERVAL) {
+            return None;
+        }
+        let began = cpu_time();
+        self.refresh(files);
+        self.schedule(began);
+        let end = self.ends.get(&inode).copied();
+        if end.is_none() {
+            if self.elsewhere.len() >= ELSEWHERE_MAX {
+                self.elsewhere.clear();
+            }
+            self.elsewhere.insert(inode);
+        }
+        Some(end.unwrap_or(End::Elsewhere))
+    }
+
+    /// The name under which a replica's figures of a peer are written.
+    pub(super) fn peer_name(&mut self, key: &ReplicaKey, peer: SocketAddr) -> String {
+        let at = self.place(key);
+        self.replicas[at].peers.name(peer)
+    }
+
+    fn place(&mut self, key: &ReplicaKey) -> usize {
+        self.replicas.iter().position(|replica| replica.key == *key).unwrap_or_else(|| {
+            self.replicas.push(Replica { key: key.clone(), peers: Peers::default(), clients: BTreeMap::new() });
+            self.replicas.len() - 1
+        })
+    }
+
+    fn watch(&mut self, members: &Members<'_>, depth: Depth) {
+        self.replica_of.clear();
+        for (key, pids) in &members.replicas {
+            let at = self.place(key);
+            self.replica_of.extend(pids.iter().map(|pid| (*pid, at)));
+        }
+        let pids: HashSet<u32> = self.replica_of.keys().copied().collect();
+        self.others.retain(|name, _| members.networks.contains_key(name));
+        for (name, pid) in members.networks.iter().take(NAMESPACES_MAX) {
+            let proc = &self.proc;
+            let namespace = self.others.entry(name.clone()).or_insert_with(|| Namespace::of(proc, *pid));
+            namespace.set_process(*pid);
+        }
+        if pids != self.pids || depth == Depth::Rare {
+            self.own.forget_strangers();
+            self.others.values_mut().for_each(Namespace::forget_strangers);
+        }
+        self.pids = pids;
+        let refused = self.others.values().filter(|one| !one.has_diagnostics()).count();
+        let beyond = members.networks.len().saturating_sub(NAMESPACES_MAX);
+        self.gaps.without_diagnostics |= !self.own.has_diagnostics();
+        self.gaps.namespaces = self.gaps.namespaces.max((refused + beyond) as u64);
+    }
+
+    /// Reads all sockets. Gives those that listen, by process.
+    fn refresh(&mut self, files: &mut Files) -> HashMap<u32, Vec<Listener>> {
+        self.owners.next_reading();
+        self.ends.clear();
+        let dumps = self.read_namespaces(files, Extent::Full);
+        self.refreshed = Some(Instant::now());
+        let mut by_process: HashMap<u32, Vec<Listener>> = HashMap::new();
+        for listener in dumps.iter().flat_map(|dump| &dump.sockets).filter_map(Listener::of) {
+            for pid in self.owners.of(listener.inode) {
+                by_process.entry(*pid).or_default().push(listener);
+            }
+        }
+        by_process
+    }
+
+    /// Takes a sample of all namespaces, its own first.
+    fn read_namespaces(&mut self, files: &mut Files, extent: Extent) -> Vec<Dump> {
+        let mut beyond = 0;
+        let namespaces = std::iter::once(&mut self.own).chain(self.others.values_mut());
+        let dumps: Vec<Dump> = namespaces.map(|one| one.read(files, extent, &mut beyond)).collect();
+        self.learn_ends(files, &dumps);
+        if extent == Extent::Full {
+            self.find_clients(&dumps);
+        }
+        beyond += self.observe(&dumps);
+        self.gaps.connections = self.gaps.connections.max(beyond);
+        dumps
+    }
+
+    /// Learns of new sockets what their other ends are and who has them open.
+    fn learn_ends(&mut self, files: &mut Files, dumps: &[Dump]) {
+        let mut is_any_new = false;
+        for (namespace, dump) in std::iter::once(&self.own).chain(self.others.values()).zip(dumps) {
+            for socket in dump.sockets.iter().filter(|socket| socket.inode != 0) {
+                let is_client = socket.is_listening() || namespace.is_accepted(socket);
+                let end = if is_client { End::Client } else { End::Peer(socket.remote) };
+                let is_new = self.ends.insert(socket.inode, end).is_none();
+                is_any_new |=
+                    is_new && (!is_client || socket.is_listening()) && self.owners.of(socket.inode).is_empty();
+            }
+        }
+        let mut lookups = dumps.iter().flat_map(|dump| &dump.lookups);
+        is_any_new |= lookups.any(|socket| self.owners.of(socket.inode).is_empty());
+        if is_any_new {
+            let ends = &self.ends;
+            self.owners.look(files, &self.pids, |inode| ends.contains_key(&inode));
+        }
+    }
+
+    /// The replica that has a socket open.
+    fn replica(owners: &Owners, replica_of: &HashMap<u32, usize>, inode: u64) -> Option<usize> {
+        owners.of(inode).iter().find_map(|pid| replica_of.get(pid).copied())
+    }
+
+    /// The other ends of all connections that replicas made, as pairs of a remote and a local address.
+    fn made(&self, dumps: &[Dump]) -> HashSet<(SocketAddr, SocketAddr)> {
+        let mut made = HashSet::new();
+        for (namespace, dump) in std::iter::once(&self.own).chain(self.others.values()).zip(dumps) {
+            for socket in dump.sockets.iter().filter(|socket| !socket.is_listening() && socket.inode != 0) {
+                let is_known = || Self::replica(&self.owners, &self.replica_of, socket.inode).is_some();
+                if !namespace.is_accepted(socket) && is_known() {
+                    made.insert((socket.remote, socket.local));
+                }
+            }
+        }
+        made
+    }
+
+    /// Finds the ports at which replicas accepted connections whose other end is not sampled.
+    fn find_clients(&mut self, dumps: &[Dump]) {
+        let made = self.made(dumps);
+        for (namespace, dump) in std::iter::once(&mut self.own).chain(self.others.values_mut()).zip(dumps) {
+            let mut servers = HashMap::new();
+            for listener in dump.sockets.iter().filter_map(Listener::of) {
+                if let Some(at) = Self::replica(&self.owners, &self.replica_of, listener.inode) {
+                    servers.insert(listener.port, at);
+                }
+            }
+            let accepted = dump.sockets.iter().filter(|socket| !socket.is_listening() && socket.snapshot.is_some());
+            let unsampled = accepted.filter(|socket| !made.contains(&(socket.local, socket.remote)));
+            let clients =
+                unsampled.filter_map(|socket| Some((socket.local.port(), *servers.get(&socket.local.port())?)));
+            namespace.set_clients(clients.collect());
+        }
+    }
+
+    /// Adds a sample to the sums. Gives how many connections were beyond the limit.
+    fn observe(&mut self, dumps: &[Dump]) -> u64 {
+        let mut beyond = 0;
+        self.samples += 1;
+        for replica in &mut self.replicas {
+            replica.peers.tallies().chain(replica.clients.values_mut()).for_each(Tally::begin_sample);
+        }
+        let made = if self.has_clients() { self.made(dumps) } else { HashSet::new() };
+        let mut closed = HashSet::new();
+        for (namespace, dump) in std::iter::once(&mut self.own).chain(self.others.values_mut()).zip(dumps) {
+            let sample = namespace.begin_sample();
+            for socket in &dump.sockets {
+                let Some(snapshot) = &socket.snapshot else { continue };
+                let server = namespace.server(socket.local.port());
+                let role = if namespace.is_accepted(socket) { Role::Server } else { Role::Caller };
+                let is_sampled = match role {
+                    Role::Caller => socket.inode != 0,
+                    Role::Server => server.is_some() && !made.contains(&(socket.local, socket.remote)),
+                };
+                if !is_sampled {
+                    continue;
+                }
+                let replica = || match role {
+                    Role::Caller => Self::replica(&self.owners, &self.replica_of, socket.inode),
+                    Role::Server => server,
+                };
+                let Some(connection) = namespace.connection(socket, role, replica) else {
+                    beyond += 1;
+                    continue;
+                };
+                match connection.replica {
+                    Some(at) => {
+                        let tally = self.replicas[at].tally(role, connection.peer);
+                        connection.observe(snapshot, sample, tally);
+                    }
+                    None => connection.meet(sample),
+                }
+            }
+            for socket in &dump.lookups {
+                if let Some(at) = Self::replica(&self.owners, &self.replica_of, socket.inode) {
+                    self.replicas[at].peers.tally(socket.remote).add_lookup();
+                }
+            }
+            if !dump.is_whole {
+                continue;
+            }
+            for connection in namespace.remove_closed() {
+                closed.insert(connection.inode);
+                match connection.replica {
+                    Some(at) => connection.close(self.replicas[at].tally(connection.role, connection.peer)),
+                    None => self.strangers += u64::from(connection.is_short_lived()),
+                }
+            }
+        }
+        self.ends.retain(|inode, _| !closed.contains(inode));
+        self.owners.close(&closed);
+        beyond
+    }
+
+    fn has_clients(&self) -> bool {
+        std::iter::once(&self.own).chain(self.others.values()).any(Namespace::has_clients)
+    }
+
+    /// The figures of all replicas since they were taken last; empty the first time.
+    fn take(&mut self, files: &mut Files) -> HashMap<ReplicaKey, Connections> {
+        let namespaces = std::iter::once(&mut self.own).chain(self.others.values_mut());
+        let missed: u64 = namespaces.map(|namespace| namespace.missed(files)).sum();
+        let now = Instant::now();
+        let taken = self.taken.replace(now);
+        let samples = std::mem::take(&mut self.samples);
+        let strangers = std::mem::take(&mut self.strangers);
+        let is_sampled = self.own.has_diagnostics() || self.others.values().any(Namespace::has_diagnostics);
+        let elapsed = taken.map(|taken| now - taken).filter(|elapsed| is_sampled && !elapsed.is_zero());
+        let tallies = self.replicas.iter_mut().flat_map(|replica| replica.peers.tallies());
+        let short_lived = tallies.map(|tally| tally.short_lived()).sum::<u64>() + strangers;
+        let each = if short_lived > 0 { missed as f64 / short_lived as f64 } else { 0.0 };
+        let mut figures = HashMap::new();
+        for replica in &mut self.replicas {
+            replica.peers.tallies().for_each(|tally| tally.add_missed(each));
+            let elapsed_or_any = elapsed.unwrap_or(REFRESH_INTERVAL);
+            let peers = replica.peers.take(samples, elapsed_or_any);
+            let clients = replica.clients.iter_mut();
+            let clients = clients.map(|(port, tally)| (*port, tally.take(samples, elapsed_or_any))).collect();
+            if elapsed.is_some() {
+                figures.insert(replica.key.clone(), Connections { peers, clients });
+            }
+        }
+        figures
+    }
+
+    /// Puts the next sample so far off that samples as dear as this one, which began at `began`, stay below their share.
+    fn schedule(&mut self, began: Duration) {
+        let cost = cpu_time().saturating_sub(began);
+        self.due = Instant::now() + SOCKETS_INTERVAL.max(cost.div_f64(SOCKETS_SHARE_MAX));
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+}

@@ -1,0 +1,236 @@
+//! Sums over the connections of a replica, by peer, and the means and rates that they make.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use narrows_model::series::names::OTHER_PEERS;
+
+use super::rules::{Activity, Exchange, Snapshot};
+
+/// Peers of a replica that are named; all others are `other`.
+pub(super) const PEERS_MAX: usize = 16;
+
+/// The connections of a replica to one peer since the point before, or of its clients to one port.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) exchange: Exchange,
+    /// Connections at the sample before, and at this one so far.
+    pub(super) live_before: usize,
+    live: usize,
+    sums: Sums,
+}
+
+/// What is added up from point to point.
+#[derive(Debug, Default)]
+struct Sums {
+    connections: u64,
+    one_way: u64,
+    waiting: u64,
+    undecided: u64,
+    unread: u64,
+    lookups: u64,
+    opened: f64,
+    requests: f64,
+    /// Connections that closed after few samples, and their requests.
+    short_lived: u64,
+    short_lived_requests: f64,
+    sent_bytes: u64,
+    received_bytes: u64,
+    busy_us: u64,
+    round_trips: u64,
+    round_trip_us: u64,
+}
+
+/// Growth of a connection since the sample before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Growth {
+    pub(super) requests: u32,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    pub(super) busy_us: u64,
+}
+
+impl Tally {
+    pub(super) fn begin_sample(&mut self) {
+        self.live_before = std::mem::take(&mut self.live);
+    }
+
+    /// A connection at a sample; without activity, it carries data one way.
+    pub(super) fn add(&mut self, snapshot: &Snapshot, activity: Option<Activity>, growth: Growth) {
+        self.live += 1;
+        let sums = &mut self.sums;
+        sums.connections += 1;
+        match activity {
+            None => sums.one_way += 1,
+            Some(Activity::Idle) => {}
+            Some(Activity::Waiting) => sums.waiting += 1,
+            Some(Activity::Undecided) => sums.undecided += 1,
+            Some(Activity::Unread) => sums.unread += 1,
+        }
+        if activity.is_some() {
+            sums.requests += f64::from(growth.requests);
+        }
+        sums.sent_bytes += growth.sent_bytes;
+        sums.received_bytes += growth.received_bytes;
+        sums.busy_us += growth.busy_us;
+        if snapshot.round_trip_us > 0 {
+            sums.round_trips += 1;
+            sums.round_trip_us += u64::from(snapshot.round_trip_us);
+        }
+    }
+
+    pub(super) fn add_lookup(&mut self) {
+        self.sums.lookups += 1;
+    }
+
+    pub(super) fn add_opened(&mut self) {
+        self.sums.opened += 1.0;
+    }
+
+    /// A connection that closed since the sample before: `last` is its request that was under way then, if one was.
+    pub(super) fn add_closed(&mut self, last: u32, short_lived_requests: Option<u32>) {
+        self.sums.requests += f64::from(last);
+        if let Some(requests) = short_lived_requests {
+            self.sums.short_lived += 1;
+            self.sums.short_lived_requests += f64::from(requests);
+        }
+    }
+
+    pub(super) fn short_lived(&self) -> u64 {
+        self.sums.short_lived
+    }
+
+    /// Connections that no sample met: `each` for every short-lived one that was met.
+    pub(super) fn add_missed(&mut self, each: f64) {
+        self.sums.opened += each * self.sums.short_lived as f64;
+        self.sums.requests += each * self.sums.short_lived_requests;
+    }
+
+    /// Means and rates since they were taken last.
+    pub(super) fn take(&mut self, samples: u32, elapsed: Duration) -> Figures {
+        let sums = std::mem::take(&mut self.sums);
+        let mean = |sum: u64| sum as f64 / f64::from(samples);
+        let rate = |sum: f64| sum / elapsed.as_secs_f64();
+        Figures {
+            connections: mean(sums.connections),
+            one_way: mean(sums.one_way),
+            opened: rate(sums.opened),
+            outstanding: mean(sums.waiting + sums.lookups),
+            undecided: mean(sums.undecided),
+            unread: mean(sums.unread),
+            requests: rate(sums.requests),
+            sent_bytes: rate(sums.sent_bytes as f64),
+            received_bytes: rate(sums.received_bytes as f64),
+            busy: rate(sums.busy_us as f64 / 1e6),
+            round_trip: (sums.round_trips > 0).then(|| sums.round_trip_us as f64 / sums.round_trips as f64 / 1e6),
+        }
+    }
+}
+
+/// Means over samples and rates per second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(in crate::sampler) struct Figures {
+    pub(in crate::sampler) connections: f64,
+    pub(in crate::sampler) one_way: f64,
+    pub(in crate::sampler) opened: f64,
+    pub(in crate::sampler) outstanding: f64,
+    pub(in crate::sampler) undecided: f64,
+    pub(in crate::sampler) unread: f64,
+    pub(in crate::sampler) requests: f64,
+    pub(in crate::sampler) sent_bytes: f64,
+    pub(in crate::sampler) received_bytes: f64,
+    /// Seconds per second.
+    pub(in crate::sampler) busy: f64,
+    /// Seconds; `None` without connections.
+    pub(in crate::sampler) round_trip: Option<f64>,
+}
+
+/// The peers of a replica. The first are named, and stay so.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    named: Vec<(SocketAddr, Tally)>,
+    others: Option<Tally>,
+}
+
+impl Peers {
+    /// The sums of a peer.
+    pub(super) fn tally(&mut self, peer: SocketAddr) -> &mut Tally {
+        match self.place(peer) {
+            Some(at) => &mut self.named[at].1,
+            None => self.others.get_or_insert_default(),
+        }
+    }
+
+    /// The name under which figures of a peer are written.
+    pub(super) fn name(&mut self, peer: SocketAddr) -> String {
+        self.place(peer).map_or_else(|| OTHER_PEERS.to_owned(), |at| self.named[at].0.to_string())
+    }
+
+    fn place(&mut self, peer: SocketAddr) -> Option<usize> {
+        let known = self.named.iter().position(|(named, _)| *named == peer);
+        if known.is_none() && self.named.len() < PEERS_MAX {
+            self.named.push((peer, Tally::default()));
+            return Some(self.named.len() - 1);
+        }
+        known
+    }
+
+    pub(super) fn tallies(&mut self) -> impl Iterator<Item = &mut Tally> {
+        self.named.iter_mut().map(|(_, tally)| tally).chain(&mut self.others)
+    }
+
+    /// Figures of each peer by its name.
+    pub(super) fn take(&mut self, samples: u32, elapsed: Duration) -> Vec<(String, Figures)> {
+        let named = self.named.iter_mut().map(|(peer, tally)| (peer.to_string(), tally));
+        let others = self.others.iter_mut().map(|tally| (OTHER_PEERS.to_owned(), tally));
+        named.chain(others).map(|(name, tally)| (name, tally.take(samples, elapsed))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_become_means_and_rates() {
+        let mut tally = Tally::default();
+        let snapshot = Snapshot { round_trip_us: 2_000, ..Snapshot::default() };
+        let growth = Growth { requests: 3, sent_bytes: 100, received_bytes: 200, busy_us: 500_000 };
+        for activity in [Some(Activity::Waiting), Some(Activity::Idle), Some(Activity::Waiting), None] {
+            tally.begin_sample();
+            tally.add(&snapshot, activity, growth);
+        }
+        tally.add_opened();
+        tally.add_closed(1, Some(2));
+        tally.add_missed(4.0);
+        tally.add_lookup();
+        let figures = tally.take(4, Duration::from_secs(2));
+        let expected = Figures {
+            connections: 1.0,
+            one_way: 0.25,
+            opened: 2.5,
+            outstanding: 0.75,
+            requests: 9.0,
+            sent_bytes: 200.0,
+            received_bytes: 400.0,
+            busy: 1.0,
+            round_trip: Some(0.002),
+            ..Figures::default()
+        };
+        assert_eq!(figures, expected);
+        assert_eq!(tally.take(1, Duration::from_secs(1)), Figures::default());
+    }
+
+    #[test]
+    fn the_first_peers_are_named() {
+        let mut peers = Peers::default();
+        let peer = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        for port in 1..=PEERS_MAX as u16 + 2 {
+            peers.tally(peer(port)).add_opened();
+        }
+        assert_eq!((peers.name(peer(1)), peers.name(peer(17))), ("10.0.0.1:1".to_owned(), "other".to_owned()));
+        let figures = peers.take(1, Duration::from_secs(1));
+        assert_eq!(figures.len(), PEERS_MAX + 1);
+        assert_eq!(figures.last().map(|(name, figures)| (name.as_str(), figures.opened)), Some(("other", 2.0)));
+    }
+}
