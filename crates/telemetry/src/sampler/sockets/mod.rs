@@ -297,8 +297,10 @@ impl Sockets {
     /// Learns of new sockets what their other ends are and who has them open.
     fn learn_ends(&mut self, files: &mut Files, dumps: &[Dump]) {
         let mut is_any_new = false;
+        let mut met = HashSet::new();
         for (namespace, dump) in std::iter::once(&self.own).chain(self.others.values()).zip(dumps) {
             for socket in dump.sockets.iter().filter(|socket| socket.inode != 0) {
+                met.insert(socket.inode);
                 let is_client = socket.is_listening() || namespace.is_accepted(socket);
                 let end = if is_client { End::Client } else { End::Peer(socket.remote) };
                 let is_new = self.ends.insert(socket.inode, end).is_none();
@@ -309,8 +311,9 @@ impl Sockets {
         let mut lookups = dumps.iter().flat_map(|dump| &dump.lookups);
         is_any_new |= lookups.any(|socket| self.owners.of(socket.inode).is_empty());
         if is_any_new {
-            let ends = &self.ends;
-            self.owners.look(files, &self.pids, |inode| ends.contains_key(&inode));
+            // Accepted sockets are not always among those met.
+            let is_open = |inode| met.contains(&inode) || self.ends.get(&inode) == Some(&End::Client);
+            self.owners.look(files, &self.pids, is_open);
         }
     }
 

@@ -156,7 +156,7 @@ const SENT_MIN: f64 = 8.0;
 /// Offsets of idle connections that are remembered.
 const OFFSETS_MAX: usize = 8;
 /// Share of settled samples that a prediction has to meet.
-const HITS_MIN: f64 = 0.85;
+const HITS_MIN: f64 = 0.95;
 /// Predictions after which older ones fade.
 const TESTS_MAX: f64 = 64.0;
 /// Settled samples that must agree before connections learn from each other.
