@@ -18,7 +18,7 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 26] = [
+static PAGES: [Page; 27] = [
     page!("baseline"),
     page!("capacity"),
     page!("commands"),
@@ -43,6 +43,7 @@ static PAGES: [Page; 26] = [
     page!("query"),
     page!("run-file"),
     page!("sampled-series"),
+    page!("servers"),
     page!("sidecars"),
     page!("thresholds"),
 ];
