@@ -1,4 +1,4 @@
--- The tables of a run file, version 3. Those of spans are in spans.sql.
+-- The tables of a run file, version 4. Those of spans are in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -7,7 +7,7 @@
 -- a table, a view, an index or the JSON in a column raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
