@@ -89,8 +89,21 @@ pub(super) enum Content<'a> {
 }
 
 /// Takes one field off the front: its number, and what stands in it.
-#[inline]
+#[inline(always)]
 pub(super) fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Content<'a>), &'static str> {
+    // Nearly every field: a key of one byte, and content whose length has one byte.
+    if let [key @ 0x08..0x80, length @ ..0x80, after @ ..] = *rest
+        && key & 7 == 2
+        && let Some((bytes, after)) = after.split_at_checked(usize::from(*length))
+    {
+        *rest = after;
+        return Ok((u64::from(key >> 3), Content::Bytes(bytes)));
+    }
+    any_field(rest)
+}
+
+/// Takes any field off the front, as [`next_field`] does.
+fn any_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Content<'a>), &'static str> {
     let key = varint(rest)?;
     let number = key >> 3;
     if number == 0 {
