@@ -17,7 +17,7 @@ pub const STATES_INTERVAL: Duration = Duration::from_millis(83);
 /// open, a third of it. Of more threads, others are read in the next sample, and each stands for several.
 pub const STATES_MAX: usize = 160;
 
-/// The least time between samples of the sockets. Not a multiple of usual periods either.
+/// The least mean time between samples of the sockets.
 pub const SOCKETS_INTERVAL: Duration = Duration::from_millis(47);
 /// Share of a core that samples of the sockets may take: where one takes longer, they are further apart.
 pub const SOCKETS_SHARE_MAX: f64 = 0.008;

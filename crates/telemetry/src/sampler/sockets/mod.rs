@@ -114,6 +114,8 @@ pub(super) struct Sockets {
     refreshed: Option<Instant>,
     /// When the next sample is due.
     due: Instant,
+    /// Number of samples so far times the golden ratio, without its whole part.
+    phase: f64,
     /// Samples since figures were taken, and when that was.
     samples: u32,
     taken: Option<Instant>,
@@ -160,6 +162,7 @@ impl Sockets {
             elsewhere: HashSet::new(),
             refreshed: None,
             due: Instant::now(),
+            phase: 0.0,
             samples: 0,
             taken: None,
             strangers: 0,
@@ -445,9 +448,14 @@ impl Sockets {
     }
 
     /// Puts the next sample so far off that samples as dear as this one, which began at `began`, stay below their share.
+    /// Intervals differ, from half to one and a half of their mean, so that callers with a rhythm of their own are not
+    /// always met at the same point of it.
     fn schedule(&mut self, began: Duration) {
+        const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
         let cost = cpu_time().saturating_sub(began);
-        self.due = Instant::now() + SOCKETS_INTERVAL.max(cost.div_f64(SOCKETS_SHARE_MAX));
+        let interval = SOCKETS_INTERVAL.max(cost.div_f64(SOCKETS_SHARE_MAX));
+        self.phase = (self.phase + GOLDEN_RATIO).fract();
+        self.due = Instant::now() + interval.mul_f64(0.5 + self.phase);
     }
 }
 
