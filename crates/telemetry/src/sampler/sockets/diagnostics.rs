@@ -306,3 +306,39 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_dump_that_is_cut_or_garbled_is_no_dump() {
+        let read = |part: &[u8]| {
+            let mut sockets = 0;
+            (read_part(part, 7, &mut |_| sockets += 1), sockets)
+        };
+        let message = |kind: u16, length: u32, sequence: u32| {
+            [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 2], &sequence.to_ne_bytes(), &[0; 4]].concat()
+        };
+        assert_eq!(read(&request(Wanted::All, 7)[..20]), (None, 0), "cut");
+        assert_eq!(read(&[]), (Some(false), 0));
+        assert_eq!(read(&message(2, 16, 7)), (None, 0), "an error");
+        assert_eq!(read(&message(3, 16, 7)), (Some(true), 0), "the end");
+        assert_eq!(read(&message(3, 16, 6)), (Some(false), 0), "the end of an earlier dump");
+        assert_eq!(read(&message(20, 0, 7)), (None, 0));
+        assert_eq!(read(&message(20, 16, 7)), (Some(false), 0), "a socket without content");
+    }
+
+    proptest! {
+        #[test]
+        fn random_parts_never_panic(mut part in prop::collection::vec(any::<u8>(), 0..400), length in 0_u32..400) {
+            if let Some(head) = part.get_mut(..4) {
+                head.copy_from_slice(&length.to_ne_bytes());
+            }
+            let sequence = u32_at(&part, 8).unwrap_or_default();
+            read_part(&part, sequence, &mut |_| ());
+        }
+    }
+}

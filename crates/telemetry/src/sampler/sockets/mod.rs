@@ -175,7 +175,7 @@ impl Sockets {
         self.due
     }
 
-    /// What is missing, since the start.
+    /// Gaps since the start.
     pub(super) fn gaps(&self) -> SocketGaps {
         self.gaps
     }

@@ -239,7 +239,7 @@ impl Namespace {
     }
 }
 
-/// What a sample found.
+/// Findings of a sample.
 #[derive(Debug)]
 pub(super) struct Dump {
     pub(super) sockets: Vec<Socket>,

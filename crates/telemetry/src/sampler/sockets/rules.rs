@@ -1,11 +1,11 @@
 //! Whether a request is outstanding on a connection. Pure.
 //!
-//! What the kernel says of a connection's data settles most cases: unread bytes are a response that the caller has not
+//! The kernel's account of a connection's data settles most cases: unread bytes are a response that the caller has not
 //! read yet; data sent after the last data received is a request without a response. The kernel's times go in steps of
 //! its clock tick, 1 to 10 ms. If the last data sent and received fall into one step, data that is not acknowledged, or
 //! an acknowledgement after that step, says that a request came last.
 //!
-//! What is still undecided is settled by counting segments. Connections of one caller to one peer exchange messages of
+//! Segments settle the rest. Connections of one caller to one peer exchange messages of
 //! the same shape, so that segments received per segment sent are a small fraction, *n* ÷ *d*. Then *d* × received −
 //! *n* × sent has one value whenever a connection is idle and lower ones while a request is outstanding. Both the
 //! fraction and the values are learned from what is settled, and what they say of samples that are settled anyway
@@ -51,7 +51,7 @@ pub(super) enum Activity {
 const ACKNOWLEDGED_WITHIN_MS: u32 = 500;
 
 impl Snapshot {
-    /// What the times say; `None` if they are equal and nothing else settles it.
+    /// State by the times; `None` if they are equal and nothing else settles it.
     fn settled(&self) -> Option<Activity> {
         if self.is_connecting {
             return Some(Activity::Waiting);
@@ -237,7 +237,7 @@ impl Exchange {
     }
 }
 
-/// What is remembered of a connection from sample to sample.
+/// Memory of a connection from sample to sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct History {
     role: Role,
@@ -368,5 +368,176 @@ impl History {
         let waiting = self.waiting.filter(|_| exchange.waiting.is_good() && exchange.waiting.tests >= VOTES_MIN);
         let is_waiting = waiting.is_some_and(|waiting| ratio.offset(waiting) == offset);
         if is_waiting { Activity::Waiting } else { Activity::Undecided }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The kernel's clock tick, milliseconds.
+    const TICK_MS: f64 = 4.0;
+    /// Delay of an acknowledgement that no data goes with, milliseconds.
+    const ACKNOWLEDGEMENT_MS: f64 = 40.0;
+
+    /// Calls over one connection, one after another.
+    #[derive(Debug, Clone, Copy)]
+    struct Calls {
+        /// From a request to its response, milliseconds.
+        response_ms: f64,
+        /// From a response to the next request, milliseconds.
+        think_ms: f64,
+        /// Segments of a request and of a response.
+        request: u32,
+        response: u32,
+    }
+
+    impl Calls {
+        /// The connection after `at_ms` from its first request, as its caller sees it; and whether it waits.
+        fn at(self, at_ms: f64) -> (Snapshot, bool) {
+            let cycle_ms = self.response_ms + self.think_ms;
+            let number = (at_ms / cycle_ms).floor();
+            let sent_ms = number * cycle_ms;
+            let since_ms = at_ms - sent_ms;
+            let is_waiting = since_ms < self.response_ms;
+            let responded_ms = sent_ms + self.response_ms - if is_waiting { cycle_ms } else { 0.0 };
+            let is_acknowledged = !is_waiting || since_ms >= ACKNOWLEDGEMENT_MS;
+            let acknowledged_ms = match (is_waiting, is_acknowledged) {
+                (true, true) => sent_ms + ACKNOWLEDGEMENT_MS,
+                (false, _) => sent_ms + self.response_ms.min(ACKNOWLEDGEMENT_MS),
+                (true, false) => responded_ms,
+            };
+            let ago_ms = |then_ms: f64| {
+                ((at_ms / TICK_MS).floor() - (then_ms.max(0.0) / TICK_MS).floor()) as u32 * TICK_MS as u32
+            };
+            let requests = number as u32 + 1;
+            let responses = requests - u32::from(is_waiting);
+            let snapshot = Snapshot {
+                unacknowledged: if is_acknowledged { 0 } else { self.request },
+                sent_ago_ms: ago_ms(sent_ms),
+                received_ago_ms: ago_ms(responded_ms),
+                acknowledged_ago_ms: ago_ms(acknowledged_ms),
+                sent: requests * self.request,
+                received: responses * self.response,
+                sent_bytes: u64::from(requests) * 100,
+                received_bytes: u64::from(responses) * 1000,
+                ..Snapshot::default()
+            };
+            (snapshot, is_waiting)
+        }
+    }
+
+    /// Mean numbers over the samples of some connections: requests outstanding in truth, by the rules, and undecided.
+    fn means(calls: Calls) -> [f64; 3] {
+        const CONNECTIONS: usize = 8;
+        const SAMPLES: usize = 1000;
+        const LEARNING: usize = 50;
+        let mut exchange = Exchange::default();
+        let mut histories = [History::new(Role::Caller); CONNECTIONS];
+        let mut sums = [0.0; 3];
+        let mut at_ms = 1000.0;
+        for sample in 0..SAMPLES {
+            at_ms += 47.0 * (0.5 + (sample as f64 * 0.618_034).fract());
+            for (number, history) in (0_u32..).zip(&mut histories) {
+                let (snapshot, is_waiting) = calls.at(at_ms + f64::from(number) * 7.3);
+                let activity = history.observe(&snapshot, &mut exchange, CONNECTIONS);
+                if sample >= LEARNING {
+                    let counted = [is_waiting, activity == Activity::Waiting, activity == Activity::Undecided];
+                    sums.iter_mut().zip(counted).for_each(|(sum, counts)| *sum += f64::from(u8::from(counts)));
+                }
+            }
+        }
+        sums.map(|sum| sum / (SAMPLES - LEARNING) as f64)
+    }
+
+    #[test]
+    fn requests_outstanding_are_counted_whatever_the_calls() {
+        let calls = |response_ms, think_ms, request, response| Calls { response_ms, think_ms, request, response };
+        let cases = [
+            calls(100.0, 100.0, 1, 1),
+            calls(39.0, 20.0, 1, 1),
+            calls(10.0, 10.0, 1, 14),
+            calls(2.0, 2.0, 1, 14),
+            calls(1.0, 1.0, 1, 1),
+            calls(0.08, 2.0, 1, 1),
+            calls(60.0, 0.0, 1, 1),
+            calls(5.0, 0.0, 1, 2),
+            calls(5.0, 7.0, 3, 1),
+        ];
+        for case in cases {
+            let [truth, waiting, undecided] = means(case);
+            assert!(waiting <= truth * 1.08, "{case:?}: {waiting} of {truth}");
+            assert!(waiting + undecided >= truth * 0.92, "{case:?}: {waiting} and {undecided} of {truth}");
+            let is_open = case.request > 1;
+            assert!(is_open || undecided <= 0.08 * truth.max(1.0), "{case:?}: {undecided} undecided of {truth}");
+        }
+    }
+
+    #[test]
+    fn times_settle_most_samples() {
+        use Activity::{Idle, Unread, Waiting};
+        let used = Snapshot { sent_bytes: 1, received_bytes: 1, ..Snapshot::default() };
+        let at = |sent_ago_ms, received_ago_ms, acknowledged_ago_ms| Snapshot {
+            sent_ago_ms,
+            received_ago_ms,
+            acknowledged_ago_ms,
+            ..used
+        };
+        let cases = [
+            ("a response that nobody read", Snapshot { unread_bytes: 1, ..used }, Some(Unread)),
+            ("not accepted yet", Snapshot { is_connecting: true, ..used }, Some(Waiting)),
+            ("nothing sent", Snapshot { sent_bytes: 0, ..used }, Some(Idle)),
+            ("sent after it received", at(4, 8, 8), Some(Waiting)),
+            ("received after it sent", at(8, 4, 4), Some(Idle)),
+            ("one tick, not acknowledged", Snapshot { unacknowledged: 1, ..at(8, 8, 8) }, Some(Waiting)),
+            ("one tick, acknowledged later", at(60, 60, 20), Some(Waiting)),
+            ("one tick, and a probe much later", at(60_000, 60_000, 20), None),
+            ("one tick", at(8, 8, 8), None),
+            ("no response so far", Snapshot { received_bytes: 0, ..at(8, 8, 8) }, Some(Waiting)),
+        ];
+        for (name, snapshot, expected) in cases {
+            assert_eq!(snapshot.settled(), expected, "{name}");
+        }
+        assert_eq!(at(4, 8, 8).settled_by_server(), Some(Idle));
+        assert_eq!(at(8, 4, 4).settled_by_server(), Some(Waiting));
+    }
+
+    #[test]
+    fn a_stream_of_pushes_is_one_way() {
+        let (mut history, mut exchange) = (History::new(Role::Caller), Exchange::default());
+        for sample in 1..=20 {
+            let now = Snapshot { received: sample, received_bytes: sample.into(), ..Snapshot::default() };
+            history.observe(&now, &mut exchange, 1);
+        }
+        assert!(history.is_one_way());
+    }
+
+    proptest! {
+        #[test]
+        fn random_states_never_panic(
+            states in prop::collection::vec((any::<[u32; 6]>(), any::<bool>()), 1..40),
+            is_server in any::<bool>(),
+        ) {
+            let role = if is_server { Role::Server } else { Role::Caller };
+            let (mut history, mut exchange) = (History::new(role), Exchange::default());
+            for ([sent, received, sent_ago_ms, received_ago_ms, unacknowledged, bytes], is_connecting) in states {
+                let now = Snapshot {
+                    is_connecting,
+                    unread_bytes: bytes % 2,
+                    unacknowledged: unacknowledged % 2,
+                    sent_ago_ms: sent_ago_ms % 16,
+                    received_ago_ms: received_ago_ms % 16,
+                    sent,
+                    received,
+                    sent_bytes: bytes.into(),
+                    received_bytes: bytes.into(),
+                    ..Snapshot::default()
+                };
+                history.observe(&now, &mut exchange, 3);
+                history.is_one_way();
+            }
+        }
     }
 }

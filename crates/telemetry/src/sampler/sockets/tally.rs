@@ -20,7 +20,7 @@ pub(super) struct Tally {
     sums: Sums,
 }
 
-/// What is added up from point to point.
+/// Sums since the last point.
 #[derive(Debug, Default)]
 struct Sums {
     connections: u64,

@@ -321,3 +321,29 @@ fn the_schedule_does_not_drift_and_leaves_out_what_it_missed() {
         assert_eq!(schedule.next, ms(next), "{now}");
     }
 }
+
+#[test]
+fn a_request_without_a_response_is_seen_at_the_socket_of_its_caller() {
+    use std::io::{Read, Write};
+    let listening = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listening.local_addr().unwrap();
+    let mut caller = TcpStream::connect(address).unwrap();
+    let (mut server, _) = listening.accept().unwrap();
+    let (sampler, points) = start();
+    sampler.watch("own", 0, std::process::id()).unwrap();
+    let is_outstanding = |key: &SeriesKey| {
+        let is_peer = key.labels.get(names::NETWORK_PEER).is_some_and(|peer| *peer == address.to_string());
+        key.name == names::REQUESTS_OUTSTANDING && is_peer
+    };
+    let mut exchange = || {
+        caller.write_all(b"request").unwrap();
+        server.read_exact(&mut [0; 7]).unwrap();
+        wait_for(&points, |key, value| is_outstanding(key) && value == 1.0);
+        server.write_all(b"response").unwrap();
+        caller.read_exact(&mut [0; 8]).unwrap();
+        wait_for(&points, |key, value| is_outstanding(key) && value == 0.0);
+    };
+    exchange();
+    exchange();
+    assert_eq!(sampler.stop().sockets, SocketGaps::default());
+}
