@@ -195,7 +195,7 @@ impl Namespace {
         let met = &mut self.met;
         let connection = self.connections.entry(socket.cookie).or_insert_with(|| {
             *met += u64::from(role == Role::Caller && samples > 1);
-            // What was there before the first sample was opened earlier.
+            // Connections that were there before the first sample were opened earlier.
             let before = socket.snapshot.as_ref().filter(|_| samples == 1).map(Counts::of).unwrap_or_default();
             Connection {
                 inode: socket.inode,
