@@ -45,12 +45,12 @@ pub(crate) fn spent(reading: &Reading<'_>) -> TimeUse {
     let names = Names::new(reading.trial);
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
     let mut own = OwnTimes::new(reading);
-    for (trace, requests) in by_trace(reading) {
+    for (forest, requests) in by_trace(reading) {
         let at = own.begin(&requests);
         if !requests.iter().any(|(service, operation, _)| busiest.contains(&(*service, *operation))) {
             continue;
         }
-        let tree = TimedForest::new(trace);
+        let tree = TimedForest::new(forest);
         let view = TraceView {
             tree: &tree,
             names: &names,

@@ -19,7 +19,7 @@ mod walk;
 use std::collections::HashMap;
 use std::ptr;
 
-use narrows_model::trace::{SpanId, Trace};
+use narrows_model::trace::{Forest, SpanId, Trace};
 
 pub(crate) use breakdown::{TimeUse, spent};
 pub(crate) use timed_forest::TimedForest;
@@ -34,7 +34,8 @@ const REQUESTS_PER_TRACE_MAX: usize = 256;
 
 /// The critical path of the request that this span stands for, or of the trace's root; none without such a span.
 pub fn critical_path(trace: &Trace, entry: Option<SpanId>) -> Option<CriticalPath> {
-    let tree = TimedForest::new(trace);
+    let forest = Forest::new(trace);
+    let tree = TimedForest::new(&forest);
     let root = || (0..tree.len()).find(|at| tree.parent(*at).is_none());
     let entry = entry.map_or_else(root, |id| tree.find(id))?;
     Some(walk::walk(&tree, entry))
@@ -50,8 +51,8 @@ impl TimedForest<'_> {
 /// The requests of one trace: service and operation of each, and the request.
 pub(crate) type InTrace<'r> = Vec<(&'r str, &'r str, &'r Handled<'r>)>;
 
-/// The requests of a reading, trace by trace in the order of the traces.
-pub(crate) fn by_trace<'r>(reading: &Reading<'r>) -> Vec<(&'r Trace, InTrace<'r>)> {
+/// The requests of a reading, trace by trace in the order of the traces, with the trace's spans as trees.
+pub(crate) fn by_trace<'r>(reading: &Reading<'r>) -> Vec<(&'r Forest<'r>, InTrace<'r>)> {
     let mut found: HashMap<*const Trace, InTrace<'r>> = HashMap::new();
     for ((service, operation), all) in reading.operations {
         for handled in all {
@@ -61,6 +62,6 @@ pub(crate) fn by_trace<'r>(reading: &Reading<'r>) -> Vec<(&'r Trace, InTrace<'r>
             }
         }
     }
-    let traces = reading.trial.traces.iter();
-    traces.filter_map(|trace| Some((trace, found.remove(&ptr::from_ref(trace))?))).collect()
+    let forests = reading.forests.iter();
+    forests.filter_map(|forest| Some((forest, found.remove(&ptr::from_ref(forest.trace()))?))).collect()
 }

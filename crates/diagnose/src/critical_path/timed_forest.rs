@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use narrows_model::trace::{Forest, Span, SpanId, Trace};
+use narrows_model::trace::{Forest, Span, SpanId};
 
 use super::times::{Role, SpanTimes, placed_below, placed_root};
 
@@ -11,7 +11,7 @@ use super::times::{Role, SpanTimes, placed_below, placed_root};
 /// [`Forest::DEPTH_MAX`] count as time of the span at this depth.
 #[derive(Debug)]
 pub(crate) struct TimedForest<'a> {
-    forest: Forest<'a>,
+    forest: &'a Forest<'a>,
     placed: Vec<SpanTimes>,
     /// Children of all spans, those of each by end, in the ranges of the forest.
     children: Vec<u32>,
@@ -20,8 +20,7 @@ pub(crate) struct TimedForest<'a> {
 }
 
 impl<'a> TimedForest<'a> {
-    pub(crate) fn new(trace: &'a Trace) -> Self {
-        let forest = Forest::new(trace);
+    pub(crate) fn new(forest: &'a Forest<'a>) -> Self {
         let placed = vec![SpanTimes::default(); forest.spans().len()];
         let children = forest.all_children().to_vec();
         let mut timed = Self { forest, placed, children, outliving: HashMap::new() };
@@ -122,7 +121,8 @@ mod tests {
             .at(0.0, 10.0)
             .children([child("late", 8.0, 2.0), child("long", 1.0, 9.0), child("early", 2.0, 1.0)])
             .trace(1);
-        let tree = TimedForest::new(&trace);
+        let forest = Forest::new(&trace);
+        let tree = TimedForest::new(&forest);
         let names: Vec<&str> = tree.children(0).iter().map(|at| tree.span(*at as usize).name.as_str()).collect();
         assert_eq!(names, ["early", "late", "long"]);
     }

@@ -99,13 +99,16 @@ fn recorded(span: &Span, shift_ns: i64) -> (i64, i64) {
 mod tests {
     use narrows_testkit::spans::{SpanBuilder, client, internal, server};
 
+    use narrows_model::trace::Forest;
+
     use super::super::timed_forest::TimedForest;
     use super::*;
 
     /// Start, end and role of the last span, milliseconds from the root's start.
     fn last(root: SpanBuilder) -> (i64, i64, Role) {
         let trace = root.trace(1);
-        let (tree, origin) = (TimedForest::new(&trace), trace.root().unwrap().start_ns);
+        let forest = Forest::new(&trace);
+        let (tree, origin) = (TimedForest::new(&forest), trace.root().unwrap().start_ns);
         let at = trace.spans.iter().position(|span| span.name.ends_with("last")).unwrap();
         let placed = tree.placed(at);
         ((placed.start_ns - origin) / 1_000_000, (placed.end_ns - origin) / 1_000_000, placed.role)
@@ -141,7 +144,7 @@ mod tests {
         let later_ns = TIME_MAX - 1_900_000_000_000_000_000;
         (span.start_ns, span.end_ns) = (span.start_ns + later_ns, span.end_ns + later_ns);
         assert!(trace.spans[0].end_ns < TIME_MAX, "in the year 2100 or later");
-        assert_eq!(TimedForest::new(&trace).placed(0).length_ns(), 50_000_000);
+        assert_eq!(TimedForest::new(&Forest::new(&trace)).placed(0).length_ns(), 50_000_000);
     }
 
     #[test]

@@ -183,14 +183,14 @@ fn own_time(
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::trace::{SpanKind, Trace};
+    use narrows_model::trace::{Forest, SpanKind, Trace};
     use narrows_testkit::spans::{SpanBuilder, client, internal, server};
     use proptest::prelude::*;
 
     use super::*;
 
     fn path_of(trace: &Trace) -> CriticalPath {
-        walk(&TimedForest::new(trace), 0)
+        walk(&TimedForest::new(&Forest::new(trace)), 0)
     }
 
     /// Name, start and end of the sections in order of time, milliseconds from the trace's start.
@@ -302,7 +302,8 @@ mod tests {
     proptest! {
         #[test]
         fn sections_make_up_the_request_whatever_the_trace(trace in wild()) {
-            let tree = TimedForest::new(&trace);
+            let forest = Forest::new(&trace);
+            let tree = TimedForest::new(&forest);
             for entry in 0..trace.spans.len() {
                 let path = walk(&tree, entry);
                 let placed = tree.placed(entry);

@@ -115,15 +115,15 @@ impl Parts {
     fn add(&mut self, reading: &Reading<'_>) {
         let names = Names::new(reading.trial);
         self.add_skews(skews(reading));
-        for (trace, requests) in by_trace(reading) {
-            let tree = TimedForest::new(trace);
+        for (forest, requests) in by_trace(reading) {
+            let tree = TimedForest::new(forest);
             let entries: HashMap<SpanId, (&str, &str)> =
                 requests.iter().map(|(service, name, one)| (one.request.entry.span_id, (*service, *name))).collect();
             let first = requests.iter().filter_map(|(.., one)| tree.find(one.request.entry.span_id));
             for at in first.filter(|at| is_first(&tree, *at, &entries)) {
                 let (service, name) = entries[&tree.span(at).span_id];
                 let of_operation = self.operations.entry((service.to_owned(), name.to_owned())).or_default();
-                of_operation.add(&tree, at, &names, trace);
+                of_operation.add(&tree, at, &names, forest.trace());
             }
         }
     }

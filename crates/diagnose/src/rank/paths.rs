@@ -10,7 +10,7 @@ use narrows_model::call_graph::CLIENTS;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
 use narrows_model::series::names;
-use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
+use narrows_model::trace::{Forest, Span, SpanKind, hex};
 
 use crate::read::Reading;
 use crate::read::servers::connections;
@@ -46,8 +46,8 @@ impl<'a> Paths<'a> {
                 break;
             }
         }
-        for trace in &reading.trial.traces {
-            pairs.extend(service_pairs(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
+        for forest in reading.forests {
+            pairs.extend(service_pairs(forest).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
         }
         for edge in &reading.conversations().graph.edges {
             match edge.caller.as_str() {
@@ -101,8 +101,7 @@ impl<'a> Paths<'a> {
 }
 
 /// Pairs of services of which a span of the second is below a span of the first.
-fn service_pairs(trace: &Trace) -> BTreeSet<(&str, &str)> {
-    let forest = Forest::new(trace);
+fn service_pairs<'a>(forest: &'a Forest<'_>) -> BTreeSet<(&'a str, &'a str)> {
     let service = |at: usize| forest.span(at).service.as_str();
     (0..forest.spans().len()).filter_map(|at| Some((service(forest.parent(at)?), service(at)))).collect()
 }

@@ -6,7 +6,7 @@
 //!
 //! An existing row or document (409) is a result, not a conflict.
 
-use narrows_model::trace::{Forest, Span, SpanKind};
+use narrows_model::trace::{Span, SpanKind};
 
 use crate::read::calls::{Handled, went_wrong};
 use crate::read::errors::{bare_name, exceptions, searched};
@@ -123,11 +123,10 @@ fn is_rollback(span: &Span) -> bool {
 
 /// All database calls that the service made for this request, including transaction statements, in order of start.
 fn database_calls<'a>(handled: &Handled<'a>) -> Vec<&'a Span> {
-    let (entry, trace) = (handled.request.entry, handled.request.trace);
-    if !trace.spans.iter().any(is_conflict) {
+    let (entry, forest) = (handled.request.entry, handled.request.forest);
+    if !forest.spans().iter().any(is_conflict) {
         return Vec::new();
     }
-    let forest = Forest::new(trace);
     let is_call = |span: &Span| span.service == entry.service && is_database(span) && span.span_id != entry.span_id;
     // The first span above it that is the entry, or belongs to another service or request.
     let limit = |span: &Span| span.span_id == entry.span_id || span.service != entry.service || is_entry(span);
@@ -147,6 +146,7 @@ fn is_entry(span: &Span) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::trace::Forest;
     use narrows_testkit::spans::{SpanBuilder, query, server};
 
     use super::*;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::finding::evidence::disk_full::{self as evidence, AffectedOperation, DiskCause, Owner, Report};
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
-use narrows_model::trace::{Trace, TraceId};
+use narrows_model::trace::{Forest, Trace, TraceId};
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
@@ -53,21 +53,21 @@ impl Detector for DiskFull {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let traces = traces_of_requests(reading);
+        let forests = forests_of_requests(reading);
         let mut places: BTreeMap<(Owner, &str), Vec<Origin<'_>>> = BTreeMap::new();
-        for origin in traces.iter().flat_map(|trace| origins(reading.trial, trace)) {
+        for origin in forests.iter().flat_map(|forest| origins(reading.trial, forest)) {
             places.entry((origin.owner, origin.place)).or_default().push(origin);
         }
-        let load = Load::of(&traces);
+        let load = Load::of(&forests);
         let cases = places.into_iter().map(|((owner, place), all)| Case::new(reading, load, owner, place, all));
         cases.filter(Case::is_worth_saying).map(|case| case.finding(self)).collect()
     }
 }
 
-/// The traces that contain a request.
-fn traces_of_requests<'a>(reading: &Reading<'a>) -> Vec<&'a Trace> {
+/// The trees of the traces that contain a request.
+fn forests_of_requests<'a>(reading: &Reading<'a>) -> Vec<&'a Forest<'a>> {
     let ids: BTreeSet<TraceId> = reading.requests.iter().map(|request| request.trace.id).collect();
-    reading.trial.traces.iter().filter(|trace| ids.contains(&trace.id)).collect()
+    reading.forests.iter().filter(|forest| ids.contains(&forest.trace().id)).collect()
 }
 
 /// Number of requests that entered the system, and of those that failed, weighted by trace.
@@ -78,9 +78,10 @@ struct Load {
 }
 
 impl Load {
-    fn of(traces: &[&Trace]) -> Self {
-        let requests = weight_of(traces.iter().copied());
-        let failed = weight_of(traces.iter().copied().filter(|trace| has_failed(trace)));
+    fn of(forests: &[&Forest<'_>]) -> Self {
+        let traces = forests.iter().map(|forest| forest.trace());
+        let requests = weight_of(traces.clone());
+        let failed = weight_of(traces.filter(|trace| has_failed(trace)));
         Self { requests, failed }
     }
 }

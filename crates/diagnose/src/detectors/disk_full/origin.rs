@@ -32,12 +32,12 @@ pub(super) struct Origin<'a> {
 }
 
 /// The operations of a trace that failed because of a full disk, in order of start, each once.
-pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Origin<'a>> {
-    let spans = deepest(trace, |span| reported(span).is_some());
+pub(super) fn origins<'a>(trial: &'a TrialEvidence, forest: &'a Forest<'a>) -> Vec<Origin<'a>> {
+    let spans = deepest(forest.trace(), |span| reported(span).is_some());
     if spans.is_empty() {
         return Vec::new();
     }
-    let search = Search { trial, forest: Forest::new(trace) };
+    let search = Search { trial, forest };
     let mut found: Vec<Origin<'a>> = Vec::new();
     for span in spans {
         let (Some(report), Some(at)) = (reported(span), search.forest.position(span)) else { continue };
@@ -48,7 +48,7 @@ pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Ori
             is_same && known.span.scope != span.scope && span.start_ns < known.span.end_ns
         };
         if found.iter().rev().find(is_double).is_none() {
-            found.push(Origin { trace, span, report, owner, place, entry: search.entry(at) });
+            found.push(Origin { trace: forest.trace(), span, report, owner, place, entry: search.entry(at) });
         }
     }
     found
@@ -57,7 +57,7 @@ pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Ori
 /// The spans of a trace in their trial.
 struct Search<'a> {
     trial: &'a TrialEvidence,
-    forest: Forest<'a>,
+    forest: &'a Forest<'a>,
 }
 
 impl<'a> Search<'a> {
@@ -172,7 +172,10 @@ mod tests {
     fn places(root: SpanBuilder) -> Vec<(Owner, String)> {
         let trial = TrialBuilder::new("a").service("shop", None).service("files", None).build();
         let trace = root.at(0.0, 100.0).trace(1);
-        origins(&trial, &trace).into_iter().map(|origin| (origin.owner, origin.place.to_owned())).collect()
+        origins(&trial, &Forest::new(&trace))
+            .into_iter()
+            .map(|origin| (origin.owner, origin.place.to_owned()))
+            .collect()
     }
 
     fn of(owner: Owner, place: &str) -> Vec<(Owner, String)> {
@@ -247,6 +250,6 @@ mod tests {
         let trial = TrialBuilder::new("a").build();
         let mut trace = server("shop", "POST /").failed_with(TEXT).child(internal("a").child(internal("b"))).trace(1);
         trace.spans[0].parent_id = Some(trace.spans[2].span_id);
-        assert_eq!(origins(&trial, &trace).len(), 1);
+        assert_eq!(origins(&trial, &Forest::new(&trace)).len(), 1);
     }
 }

@@ -95,8 +95,8 @@ impl<'r> Waits<'r> {
     fn of(reading: &Reading<'r>) -> BTreeMap<Place<'r>, Self> {
         let mut found: BTreeMap<Place<'r>, Self> = BTreeMap::new();
         let mut whole: HashMap<&str, (f64, f64)> = HashMap::new();
-        for (trace, requests) in by_trace(reading) {
-            let tree = TimedForest::new(trace);
+        for (forest, requests) in by_trace(reading) {
+            let (tree, trace) = (TimedForest::new(forest), forest.trace());
             for (_, operation, handled) in requests {
                 let entry = handled.request.entry;
                 let Some(at) = tree.find(entry.span_id).filter(|at| tree.parent(*at).is_none()) else { continue };

@@ -39,8 +39,8 @@ pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &
     let traces = reading.trial.traces.iter();
     let traced: BTreeSet<&str> = traces.flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
     let mut found: BTreeMap<(&str, &str), Vec<RequestDependencies<'r>>> = BTreeMap::new();
-    for (trace, requests) in by_trace(reading) {
-        let tree = TimedForest::new(trace);
+    for (forest, requests) in by_trace(reading) {
+        let tree = TimedForest::new(forest);
         for (service, operation, handled) in requests {
             let entry = handled.request.entry;
             let Some(at) = tree.find(entry.span_id).filter(|at| tree.parent(*at).is_none()) else { continue };

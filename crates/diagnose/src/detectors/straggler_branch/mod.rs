@@ -62,8 +62,8 @@ impl Detector for StragglerBranch {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let names = Names::new(reading.trial);
         let mut operations: BTreeMap<(&str, &str), Operation<'_>> = BTreeMap::new();
-        for (trace, requests) in by_trace(reading) {
-            let tree = TimedForest::new(trace);
+        for (forest, requests) in by_trace(reading) {
+            let tree = TimedForest::new(forest);
             for (service, operation, handled) in requests {
                 let known = operations.entry((service, operation)).or_default();
                 known.requests.push(handled);
