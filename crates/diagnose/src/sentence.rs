@@ -412,7 +412,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -35,6 +35,7 @@ pub mod port_exhaustion;
 pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
+pub mod sequential_calls;
 pub mod serial_fan_out;
 pub mod serialised_section;
 pub mod sidecar_cost;
@@ -91,6 +92,7 @@ macro_rules! each_detector {
             provisioned_rate::ProvisionedRate, "provisioned-rate";
             retrograde_throughput::RetrogradeThroughput, "retrograde-throughput";
             retry_storm::RetryStorm, "retry-storm";
+            sequential_calls::SequentialCalls, "sequential-calls";
             serial_fan_out::SerialFanOut, "serial-fan-out";
             serialised_section::SerialisedSection, "serialised-section";
             sidecar_cost::SidecarCost, "sidecar-cost";

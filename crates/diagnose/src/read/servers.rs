@@ -9,7 +9,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::lock_wait::{HolderState, LockHolder, WaitingStatement};
 use narrows_model::series::servers::{
     COLLECTION, HOLDER_AGE, HOLDER_QUERY_TEXT, HOLDER_STATE, LOCK_TYPE, LOCK_WAITS, QUERY_TEXT, REDIS_CALLS,
-    REDIS_COMMAND, REDIS_SLOWEST, REDIS_TIME, SESSION_STATE, SESSIONS, SessionState,
+    REDIS_COMMAND, REDIS_SLOWEST, REDIS_TIME, SESSION_STATE, SESSIONS, STATEMENT_CALLS, SessionState,
 };
 use narrows_model::series::{Series, names};
 
@@ -159,6 +159,26 @@ pub(crate) fn commands<'a>(trial: &'a TrialEvidence, server: (&'a str, u32), int
         })
     };
     series_of(trial, REDIS_TIME, server).filter_map(of_command).filter(|command| command.calls > 0.0).collect()
+}
+
+/// The statement that a database executes most often in an interval, without those of transactions and settings, and its
+/// rate per second; `None` if it counts none.
+pub(crate) fn repeated_statement<'a>(
+    trial: &'a TrialEvidence,
+    server: &str,
+    interval: &Interval,
+) -> Option<(&'a str, f64)> {
+    let counted = trial.series.iter().filter(|series| STATEMENT_CALLS.contains(&series.key.name.as_str()));
+    let of_server = counted.filter(|series| series.key.service == server && !is_control(label(series, QUERY_TEXT)));
+    let rates = of_server.filter_map(|series| Some((label(series, QUERY_TEXT), rate(series, interval)?)));
+    rates.max_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// True of a statement that controls a transaction or a session.
+fn is_control(statement: &str) -> bool {
+    const WORDS: [&str; 7] = ["BEGIN", "COMMIT", "DEALLOCATE", "DISCARD", "ROLLBACK", "SET", "START"];
+    let first = statement.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    WORDS.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 /// Services of the run that connect to a server, by the sockets of their processes and by what their threads wait for.

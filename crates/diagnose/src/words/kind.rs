@@ -37,6 +37,7 @@ pub fn cause_name(kind: FindingKind) -> &'static str {
         FindingKind::ProvisionedRate => "spent throughput",
         FindingKind::RetrogradeThroughput => "throughput that falls under load",
         FindingKind::RetryStorm => "retries",
+        FindingKind::SequentialCalls => "many calls one after another",
         FindingKind::SerialFanOut => "calls one after another",
         FindingKind::SerialisedSection => "requests that take turns",
         FindingKind::SidecarCost => "sidecars",

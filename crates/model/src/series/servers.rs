@@ -14,6 +14,9 @@ pub const LOCK_WAITS: &str = "db.server.lock.waits";
 /// Time since these holders entered [`HOLDER_STATE`], in seconds, with the same labels: the mean over samples with a wait.
 pub const HOLDER_AGE: &str = "db.server.lock.holder.age";
 
+/// Executions of a statement, by [`QUERY_TEXT`]: counters of PostgreSQL and of MySQL, for the statements that cost most.
+pub const STATEMENT_CALLS: [&str; 2] = ["postgresql.statement.calls", "mysql.statement.calls"];
+
 /// Calls of a command of Redis since it started: a counter by [`REDIS_COMMAND`].
 pub const REDIS_CALLS: &str = "redis.cmd.calls";
 /// Time that the server's thread spent in these calls since it started, in microseconds: a counter by [`REDIS_COMMAND`].

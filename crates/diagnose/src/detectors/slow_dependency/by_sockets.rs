@@ -31,7 +31,8 @@ pub(super) fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share)).into_iter().collect()
 }
 
-fn has_spans(reading: &Reading<'_>, service: &str) -> bool {
+/// True if spans tell of the service's requests.
+pub(crate) fn has_spans(reading: &Reading<'_>, service: &str) -> bool {
     reading.operations.keys().any(|(known, _)| *known == service)
 }
 

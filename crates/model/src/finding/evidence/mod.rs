@@ -37,6 +37,7 @@ pub mod port_exhaustion;
 pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
+pub mod sequential_calls;
 pub mod serial_fan_out;
 pub mod serialised_section;
 pub mod sidecar_cost;
@@ -121,6 +122,8 @@ kinds! {
     RetrogradeThroughput => "retrograde-throughput", retrograde_throughput;
     /// Failing calls are repeated and add load to a system that already cannot respond.
     RetryStorm => "retry-storm", retry_storm;
+    /// Requests of a service without spans wait for many calls, one after another.
+    SequentialCalls => "sequential-calls", sequential_calls;
     /// A request makes independent calls one after another.
     SerialFanOut => "serial-fan-out", serial_fan_out;
     /// Requests of a service take turns, so that one is at work at a time.
