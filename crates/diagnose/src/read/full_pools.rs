@@ -13,6 +13,7 @@ use crate::read::conversations::Conversations;
 use crate::read::intervals::Interval;
 use crate::read::programs::keeps_transactions;
 use crate::read::threads::mean;
+use crate::stats::median;
 
 /// Connections opened per request from which there is no pool.
 const OPENED_SHARE_MAX: f64 = 0.1;
@@ -25,7 +26,7 @@ const FULL_SHARE: f64 = 0.85;
 const BUSY_SHARE: f64 = 0.5;
 /// Requests past the pool for connections that are held, as a share of these, at most.
 const HELD_SHARE_MAX: f64 = 1.25;
-/// Share of the wait under the lightest load that each call must still have. With less, calls share connections.
+/// Share of the wait under lighter loads, their median, that each call must still have. With less, calls share connections.
 const SAME_WAIT_SHARE: f64 = 0.7;
 /// Requests that must wait in front.
 const WAITING_MIN: f64 = 1.0;
@@ -157,15 +158,16 @@ impl Service<'_> {
         loads.all(is_same).then(|| steady.filter(|at| is_same(*at)).count())
     }
 
-    /// True if calls take less under this load than under the lightest, or if that is not known of a single connection.
+    /// True if calls take less under this load than under lighter ones, or if that is not known of a single connection.
     fn shares_connections(&self, edge: &CallEdge, connections: f64) -> bool {
         let wait_ns = |calls: &CallFigures| calls.wait_ns().map(Bounds::middle).filter(|wait_ns| *wait_ns > 0.0);
         let here = &self.reading.intervals[self.at];
         let levels = self.reading.intervals.iter().zip(&edge.levels);
         let lighter = levels.filter(|(interval, _)| interval.is_steady && interval.by_demand(here).is_lt());
-        let lightest = lighter.min_by(|(a, _), (b, _)| a.by_demand(b)).and_then(|(_, level)| wait_ns(&level.all));
-        match (lightest, wait_ns(&edge.levels[self.at].all)) {
-            (Some(lightest), Some(now)) => now < SAME_WAIT_SHARE * lightest,
+        // Of a single request at a time there are few samples.
+        let lighter = median(lighter.filter_map(|(_, level)| wait_ns(&level.all)).collect());
+        match (lighter, wait_ns(&edge.levels[self.at].all)) {
+            (Some(lighter), Some(now)) => now < SAME_WAIT_SHARE * lighter,
             _ => connections < 2.0 - SAME_SHARE,
         }
     }
