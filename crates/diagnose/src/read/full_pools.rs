@@ -164,7 +164,7 @@ impl Service<'_> {
         let here = &self.reading.intervals[self.at];
         let levels = self.reading.intervals.iter().zip(&edge.levels);
         let lighter = levels.filter(|(interval, _)| interval.is_steady && interval.by_demand(here).is_lt());
-        // Of a single request at a time there are few samples.
+        // The median: the wait under a lone user rests on few samples.
         let lighter = median(lighter.filter_map(|(_, level)| wait_ns(&level.all)).collect());
         match (lighter, wait_ns(&edge.levels[self.at].all)) {
             (Some(lighter), Some(now)) => now < SAME_WAIT_SHARE * lighter,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::diagnostics::{Diagnostics, LISTENING, Wanted};
-use super::owners::Owners;
+use super::owners::{Listing, Owners};
 use super::{Socket, listed};
 use crate::sampler::PROC;
 use crate::sampler::files::Files;
@@ -42,7 +42,7 @@ pub fn listening_ports(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
         sockets = listed::sockets(&mut files, format_args!("self"));
     }
     let mut owners = Owners::default();
-    owners.look(&mut files, &pids.into_iter().collect(), |_| false);
+    owners.look(&mut files, &pids.into_iter().collect(), |_| Listing::Closed);
     let listeners = sockets.iter().filter_map(Listener::of);
     listeners.filter(|listener| !owners.of(listener.inode).is_empty()).map(|listener| listener.port).collect()
 }

@@ -13,6 +13,7 @@ mod listeners;
 mod namespace;
 mod owners;
 mod rules;
+mod short_lived;
 mod tally;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,9 +26,10 @@ use self::diagnostics::LISTENING;
 pub use self::listeners::listening_ports;
 pub(super) use self::listeners::{Listener, by_port, overflows, port_range, time_wait};
 use self::namespace::{Dump, Extent, Namespace};
-use self::owners::Owners;
 pub(super) use self::owners::socket_inode;
+use self::owners::{Listing, Owners};
 use self::rules::{Role, Snapshot};
+use self::short_lived::Strangers;
 pub(super) use self::tally::Figures;
 use self::tally::{Peers, Tally};
 use super::ReplicaKey;
@@ -119,8 +121,7 @@ pub(super) struct Sockets {
     /// Samples since figures were taken, and when that was.
     samples: u32,
     taken: Option<Instant>,
-    /// Short-lived connections of strangers since then.
-    strangers: u64,
+    strangers: Strangers,
     gaps: SocketGaps,
 }
 
@@ -165,7 +166,7 @@ impl Sockets {
             phase: 0.0,
             samples: 0,
             taken: None,
-            strangers: 0,
+            strangers: Strangers::default(),
             gaps: SocketGaps::default(),
         }
     }
@@ -314,9 +315,14 @@ impl Sockets {
         let mut lookups = dumps.iter().flat_map(|dump| &dump.lookups);
         is_any_new |= lookups.any(|socket| self.owners.of(socket.inode).is_empty());
         if is_any_new {
-            // Accepted sockets are not always among those met.
-            let is_open = |inode| met.contains(&inode) || self.ends.get(&inode) == Some(&End::Client);
-            self.owners.look(files, &self.pids, is_open);
+            let listing = |inode| match self.ends.get(&inode) {
+                // Accepted sockets are not always among those met.
+                Some(End::Client) => Listing::Open,
+                Some(_) if met.contains(&inode) => Listing::Open,
+                Some(_) => Listing::Closed,
+                None => Listing::Unlisted,
+            };
+            self.owners.look(files, &self.pids, listing);
         }
     }
 
@@ -362,10 +368,10 @@ impl Sockets {
         let mut beyond = 0;
         self.samples += 1;
         for replica in &mut self.replicas {
-            replica.peers.tallies().chain(replica.clients.values_mut()).for_each(Tally::begin_sample);
+            let peers = replica.peers.tallies().map(|(_, tally)| tally);
+            peers.chain(replica.clients.values_mut()).for_each(Tally::begin_sample);
         }
         let made = if self.has_clients() { self.made(dumps) } else { HashSet::new() };
-        let mut closed = HashSet::new();
         for (namespace, dump) in std::iter::once(&mut self.own).chain(self.others.values_mut()).zip(dumps) {
             let sample = namespace.begin_sample();
             for socket in &dump.sockets {
@@ -404,15 +410,13 @@ impl Sockets {
                 continue;
             }
             for connection in namespace.remove_closed() {
-                closed.insert(connection.inode);
                 match connection.replica {
                     Some(at) => connection.close(self.replicas[at].tally(connection.role, connection.peer)),
-                    None => self.strangers += u64::from(connection.is_short_lived()),
+                    None if connection.is_short_lived() => self.strangers.add(connection.peer),
+                    None => {}
                 }
             }
         }
-        self.ends.retain(|inode, _| !closed.contains(inode));
-        self.owners.close(&closed);
         beyond
     }
 
@@ -427,15 +431,11 @@ impl Sockets {
         let now = Instant::now();
         let taken = self.taken.replace(now);
         let samples = std::mem::take(&mut self.samples);
-        let strangers = std::mem::take(&mut self.strangers);
         let is_sampled = self.own.has_diagnostics() || self.others.values().any(Namespace::has_diagnostics);
         let elapsed = taken.map(|taken| now - taken).filter(|elapsed| is_sampled && !elapsed.is_zero());
-        let tallies = self.replicas.iter_mut().flat_map(|replica| replica.peers.tallies());
-        let short_lived = tallies.map(|tally| tally.short_lived()).sum::<u64>() + strangers;
-        let each = if short_lived > 0 { missed as f64 / short_lived as f64 } else { 0.0 };
+        self.strangers.share(missed, self.replicas.iter_mut().map(|replica| &mut replica.peers));
         let mut figures = HashMap::new();
         for replica in &mut self.replicas {
-            replica.peers.tallies().for_each(|tally| tally.add_missed(each));
             let elapsed_or_any = elapsed.unwrap_or(REFRESH_INTERVAL);
             let peers = replica.peers.take(samples, elapsed_or_any);
             let clients = replica.clients.iter_mut();

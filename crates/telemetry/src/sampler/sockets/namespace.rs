@@ -43,7 +43,6 @@ pub(super) struct Namespace {
 /// A connection of a replica.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) inode: u64,
     pub(super) replica: Option<usize>,
     pub(super) role: Role,
     /// The peer that it was made to, or the port that accepted it.
@@ -198,7 +197,6 @@ impl Namespace {
             // Connections that were there before the first sample were opened earlier.
             let before = socket.snapshot.as_ref().filter(|_| samples == 1).map(Counts::of).unwrap_or_default();
             Connection {
-                inode: socket.inode,
                 replica: replica(),
                 role,
                 peer: if role == Role::Caller { socket.remote } else { socket.local },

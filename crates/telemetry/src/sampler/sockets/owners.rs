@@ -1,6 +1,7 @@
 //! Which process has a socket open: the links in `/proc/PID/fd`.
 //!
-//! They are looked at only when a socket is new, and then only at descriptors that are new or whose socket was closed.
+//! They are looked at only when a socket is new, and then only at descriptors that are new or whose socket was closed:
+//! a program that opens a connection for each call has the next one at the number of the one before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,6 +12,15 @@ const DESCRIPTORS_MAX: usize = 4096;
 
 /// Inode of descriptors that are no sockets; no socket has it.
 const NO_SOCKET: u64 = 0;
+
+/// Knowledge of a socket from the kernel's dumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    Open,
+    Closed,
+    /// In no dump so far: not TCP, no socket at all, or in a state that dumps leave out.
+    Unlisted,
+}
 
 /// Open descriptors of the watched processes.
 #[derive(Debug, Default)]
@@ -36,13 +46,13 @@ impl Owners {
         self.sockets.get(&inode).map_or(&[], Vec::as_slice)
     }
 
-    /// From now on, descriptors are looked at again that are no sockets or whose socket is not among those open.
+    /// From now on, descriptors are looked at again whose socket is unlisted.
     pub(super) fn next_reading(&mut self) {
         self.reading += 1;
     }
 
-    /// Looks at the descriptors of these processes. `is_open` says of an inode that its socket is open still.
-    pub(super) fn look(&mut self, files: &mut Files, pids: &HashSet<u32>, is_open: impl Fn(u64) -> bool) {
+    /// Looks at the descriptors of these processes. `listing` is of the socket with an inode.
+    pub(super) fn look(&mut self, files: &mut Files, pids: &HashSet<u32>, listing: impl Fn(u64) -> Listing) {
         self.descriptors.retain(|pid, _| pids.contains(pid));
         self.sockets.clear();
         for pid in pids {
@@ -50,7 +60,11 @@ impl Owners {
             let (listed, _) = files.numbered(format_args!("{pid}/fd"), DESCRIPTORS_MAX).unwrap_or_default();
             let mut now = HashMap::with_capacity(listed.len());
             for (number, _) in listed {
-                let is_known = |known: &&Descriptor| known.reading == self.reading || is_open(known.inode);
+                let is_known = |known: &&Descriptor| match listing(known.inode) {
+                    Listing::Open => true,
+                    Listing::Closed => false,
+                    Listing::Unlisted => known.reading == self.reading,
+                };
                 let descriptor = before.get(&number).filter(is_known).copied().unwrap_or_else(|| {
                     let link = files.link(format_args!("{pid}/fd/{number}")).unwrap_or_default();
                     Descriptor { inode: socket_inode(&link).unwrap_or(NO_SOCKET), reading: self.reading }
@@ -61,16 +75,6 @@ impl Owners {
                 now.insert(number, descriptor);
             }
             self.descriptors.insert(*pid, now);
-        }
-    }
-
-    /// Forgets the descriptors of closed sockets.
-    pub(super) fn close(&mut self, closed: &HashSet<u64>) {
-        if closed.is_empty() {
-            return;
-        }
-        for descriptors in self.descriptors.values_mut() {
-            descriptors.retain(|_, descriptor| !closed.contains(&descriptor.inode));
         }
     }
 }
@@ -91,7 +95,7 @@ mod tests {
         tree.link("7/fd/3", "socket:[11]");
         tree.link("7/fd/4", "pipe:[9]");
         let (mut files, mut owners, pids) = (tree.files(), Owners::default(), HashSet::from([7]));
-        owners.look(&mut files, &pids, |_| true);
+        owners.look(&mut files, &pids, |_| Listing::Open);
         assert_eq!((owners.of(11), owners.of(12)), (&[7][..], &[][..]));
         for (path, target) in [("7/fd/3", "socket:[12]"), ("7/fd/4", "socket:[13]"), ("7/fd/5", "socket:[14]")] {
             if path != "7/fd/5" {
@@ -99,13 +103,13 @@ mod tests {
             }
             tree.link(path, target);
         }
-        owners.look(&mut files, &pids, |_| true);
+        let unlisted = |inode| if inode == NO_SOCKET { Listing::Unlisted } else { Listing::Open };
+        owners.look(&mut files, &pids, unlisted);
         assert_eq!([11, 12, 13, 14].map(|inode| owners.of(inode).len()), [1, 0, 0, 1], "known descriptors are kept");
-        owners.close(&HashSet::from([11]));
-        owners.look(&mut files, &pids, |_| true);
+        owners.look(&mut files, &pids, |inode| if inode == 11 { Listing::Closed } else { unlisted(inode) });
         assert_eq!([11, 12, 13, 14].map(|inode| owners.of(inode).len()), [0, 1, 0, 1], "the socket was closed");
         owners.next_reading();
-        owners.look(&mut files, &pids, |inode| inode != NO_SOCKET);
+        owners.look(&mut files, &pids, unlisted);
         assert_eq!([11, 12, 13, 14].map(|inode| owners.of(inode).len()), [0, 1, 1, 1], "files are looked at again");
     }
 }

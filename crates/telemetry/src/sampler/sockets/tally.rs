@@ -6,6 +6,7 @@ use std::time::Duration;
 use narrows_model::series::names::OTHER_PEERS;
 
 use super::rules::{Activity, Exchange, Snapshot};
+use super::short_lived::ShortLived;
 
 /// Peers of a replica that are named; all others are `other`.
 pub(super) const PEERS_MAX: usize = 16;
@@ -18,6 +19,7 @@ pub(super) struct Tally {
     pub(super) live_before: usize,
     live: usize,
     sums: Sums,
+    pub(super) short_lived: ShortLived,
 }
 
 /// Sums since the last point.
@@ -31,9 +33,6 @@ struct Sums {
     lookups: u64,
     opened: f64,
     requests: f64,
-    /// Connections that closed after few samples, and their requests.
-    short_lived: u64,
-    short_lived_requests: f64,
     sent_bytes: u64,
     received_bytes: u64,
     busy_us: u64,
@@ -91,24 +90,20 @@ impl Tally {
     pub(super) fn add_closed(&mut self, last: u32, short_lived_requests: Option<u32>) {
         self.sums.requests += f64::from(last);
         if let Some(requests) = short_lived_requests {
-            self.sums.short_lived += 1;
-            self.sums.short_lived_requests += f64::from(requests);
+            self.short_lived.add(requests);
         }
     }
 
-    pub(super) fn short_lived(&self) -> u64 {
-        self.sums.short_lived
-    }
-
-    /// Connections that no sample met: `each` for every short-lived one that was met.
-    pub(super) fn add_missed(&mut self, each: f64) {
-        self.sums.opened += each * self.sums.short_lived as f64;
-        self.sums.requests += each * self.sums.short_lived_requests;
+    /// Connections that no sample met, or whose owner was not found. They are like the short-lived ones that were met.
+    pub(super) fn add_missed(&mut self, connections: f64) {
+        self.sums.opened += connections;
+        self.sums.requests += connections * self.short_lived.requests_each();
     }
 
     /// Means and rates since they were taken last.
     pub(super) fn take(&mut self, samples: u32, elapsed: Duration) -> Figures {
         let sums = std::mem::take(&mut self.sums);
+        self.short_lived.end_point();
         let mean = |sum: u64| sum as f64 / f64::from(samples);
         let rate = |sum: f64| sum / elapsed.as_secs_f64();
         Figures {
@@ -175,15 +170,16 @@ impl Peers {
         known
     }
 
-    pub(super) fn tallies(&mut self) -> impl Iterator<Item = &mut Tally> {
-        self.named.iter_mut().map(|(_, tally)| tally).chain(&mut self.others)
+    /// The sums by peer; without one, those of all others.
+    pub(super) fn tallies(&mut self) -> impl Iterator<Item = (Option<SocketAddr>, &mut Tally)> {
+        let named = self.named.iter_mut().map(|(peer, tally)| (Some(*peer), tally));
+        named.chain(self.others.iter_mut().map(|tally| (None, tally)))
     }
 
     /// Figures of each peer by its name.
     pub(super) fn take(&mut self, samples: u32, elapsed: Duration) -> Vec<(String, Figures)> {
-        let named = self.named.iter_mut().map(|(peer, tally)| (peer.to_string(), tally));
-        let others = self.others.iter_mut().map(|tally| (OTHER_PEERS.to_owned(), tally));
-        named.chain(others).map(|(name, tally)| (name, tally.take(samples, elapsed))).collect()
+        let name = |peer: Option<SocketAddr>| peer.map_or_else(|| OTHER_PEERS.to_owned(), |peer| peer.to_string());
+        self.tallies().map(|(peer, tally)| (name(peer), tally.take(samples, elapsed))).collect()
     }
 }
 
