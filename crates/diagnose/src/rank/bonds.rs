@@ -121,7 +121,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         evidence.share >= self.reading.thresholds.gc_cause_share
     }
 
-    /// True if handshakes take much of the CPU of a caller, and the service is that caller or its peer.
+    /// True if connections take much of the CPU of a caller and its peer, and the service is one of them.
     fn is_mostly_connecting(&self, finding: &Finding, service: &str) -> bool {
         let Evidence::ConnectionChurn(evidence) = &finding.evidence else { return false };
         let is_end = finding.resource == service || evidence.peer == service;

@@ -24,10 +24,12 @@ fn detect(opened: f64, rate: f64) -> Vec<Finding> {
 fn a_connection_for_each_call_is_found() {
     let findings = detect(80.0, 160.0);
     let Evidence::ConnectionChurn(evidence) = &findings[0].evidence else { panic!("{findings:?}") };
-    assert_eq!((evidence.per_request, evidence.exchanges, evidence.handshake_cores), (1.0, 2.0, 0.08));
+    assert_eq!((evidence.per_request, evidence.exchanges, evidence.is_tls_likely), (1.0, 2.0, true));
+    assert_eq!(evidence.ends.len(), 1, "the CPU of the partner is not known");
     assert!((findings[0].cost_share - 0.2).abs() < 0.01, "with TLS");
     assert_eq!(findings[0].title(), "shop opens a connection to 10.0.0.9:443 for each request");
     assert!(detect(80.0, 80.0)[0].cost_share < 0.03, "without TLS");
+    assert!(detect(2_000.0, 4_000.0)[0].cost_share <= 1.0, "no more than is used");
 }
 
 #[test]

@@ -14,8 +14,9 @@ impl Words for ConnectionChurn {
         format!("{} opens {number}{connections} to {} for each request", finding.resource, self.peer)
     }
 
-    fn cost_of(&self, finding: &Finding) -> String {
-        format!("of the CPU of {}, estimated", finding.resource)
+    fn cost_of(&self, _finding: &Finding) -> String {
+        let services: Vec<&str> = self.ends.iter().map(|end| end.service.as_str()).collect();
+        format!("of the CPU of {}, by assumption", services.join(" and "))
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
@@ -27,13 +28,15 @@ impl Words for ConnectionChurn {
             self.peer,
             units::number(self.exchanges)
         )];
-        reasons.extend(self.cores.map(|cores| {
-            format!(
-                "Handshakes take about {} of the {} that it uses.",
-                units::cores(self.handshake_cores),
-                units::cores(cores)
-            )
-        }));
+        let likely =
+            if self.is_tls_likely { "More than one exchange suggests TLS" } else { "One exchange suggests no TLS" };
+        let each =
+            format!("{likely}: {} ms of CPU are assumed for each at either end", units::number(self.assumed_cpu_ms));
+        let ends = self.ends.iter().map(|end| {
+            format!("{} of the {} of {}", units::cores(end.connection_cores), units::cores(end.cores), end.service)
+        });
+        let ends: Vec<String> = ends.collect();
+        reasons.push(if ends.is_empty() { format!("{each}.") } else { format!("{each}, {}.", ends.join(" and ")) });
         reasons.extend(self.time_wait.filter(|held| *held >= 1.0).map(|held| {
             format!("{} closed connections still hold a port (TIME_WAIT).", units::count(held.round() as u64))
         }));
@@ -45,8 +48,11 @@ impl Words for ConnectionChurn {
             Figure::new("connections opened per second", self.opened, "/s"),
             Figure::new("connections opened per request", self.per_request, ""),
             Figure::new("exchanges over each connection, mean", self.exchanges, ""),
-            Figure::new("CPU of handshakes, estimated", self.handshake_cores, "cores"),
+            Figure::new("CPU assumed for each connection at either end", self.assumed_cpu_ms, "ms"),
         ];
+        figures.extend(self.ends.iter().map(|end| {
+            Figure::new(format!("CPU of connections at {}, by assumption", end.service), end.connection_cores, "cores")
+        }));
         figures.extend(self.time_wait.map(|held| Figure::new("connections in TIME_WAIT, median", held, "")));
         figures
     }
