@@ -12,12 +12,12 @@
 use narrows_model::call_graph::{CallEdge, NAME_SERVER};
 use narrows_model::finding::evidence::connection_churn as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
+use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
 
 use crate::Detector;
 use crate::read::Reading;
-use crate::read::cpu::Cpu;
-use crate::read::intervals::heaviest_steady;
+use crate::read::intervals::{Interval, heaviest_steady};
 use crate::read::periods::period_of;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
@@ -91,7 +91,7 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
     let is_tls_likely = exchanges >= TLS_EXCHANGES;
     let assumed_cpu_ms = if is_tls_likely { TLS_CPU_MS } else { TCP_CPU_MS };
     let ends = [&edge.caller, &edge.callee].into_iter().filter_map(|service| {
-        let cores = Cpu::new(reading).service_cores(service, interval).filter(|cores| *cores > 0.0)?;
+        let cores = cores(reading, service, interval)?;
         let connection_cores = finite(calls.opened * assumed_cpu_ms / 1e3).min(cores);
         Some(evidence::ConnectionEnd { service: service.clone(), cores: finite(cores), connection_cores })
     });
@@ -117,6 +117,15 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     })
+}
+
+/// CPU of a service, for which few samples are enough: it is compared with an assumption. `None` if it is not known.
+fn cores(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<f64> {
+    let replicas = reading.trial.services.iter().filter(|instance| instance.service == service);
+    let of_replica = |instance: &ServiceInstance| {
+        interval.rough_median_of(reading.trial, (names::CPU_CORES, service, instance.replica))
+    };
+    replicas.map(of_replica).sum::<Option<f64>>().filter(|cores| *cores > 0.0)
 }
 
 #[cfg(test)]

@@ -16,7 +16,10 @@ impl Words for ConnectionChurn {
 
     fn cost_of(&self, _finding: &Finding) -> String {
         let services: Vec<&str> = self.ends.iter().map(|end| end.service.as_str()).collect();
-        format!("of the CPU of {}, by assumption", services.join(" and "))
+        match services.as_slice() {
+            [] => "of the CPU, which was not sampled".to_owned(),
+            services => format!("of the CPU of {}, by assumption", services.join(" and ")),
+        }
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
