@@ -129,11 +129,24 @@ pub(super) struct Sockets {
 #[derive(Debug)]
 struct Replica {
     key: ReplicaKey,
+    pids: Vec<u32>,
     peers: Peers,
     clients: BTreeMap<u16, Tally>,
 }
 
 impl Replica {
+    fn new(key: &ReplicaKey) -> Self {
+        Self { key: key.clone(), pids: Vec::new(), peers: Peers::default(), clients: BTreeMap::new() }
+    }
+
+    /// Takes the processes that it has now. Without any that it had before, it was started anew and has other peers.
+    fn set_processes(&mut self, pids: &[u32]) {
+        if !self.pids.iter().any(|pid| pids.contains(pid)) {
+            (self.peers, self.clients) = (Peers::default(), BTreeMap::new());
+        }
+        pids.clone_into(&mut self.pids);
+    }
+
     fn tally(&mut self, role: Role, peer: SocketAddr) -> &mut Tally {
         match role {
             Role::Caller => self.peers.tally(peer),
@@ -240,7 +253,7 @@ impl Sockets {
 
     fn place(&mut self, key: &ReplicaKey) -> usize {
         self.replicas.iter().position(|replica| replica.key == *key).unwrap_or_else(|| {
-            self.replicas.push(Replica { key: key.clone(), peers: Peers::default(), clients: BTreeMap::new() });
+            self.replicas.push(Replica::new(key));
             self.replicas.len() - 1
         })
     }
@@ -249,6 +262,7 @@ impl Sockets {
         self.replica_of.clear();
         for (key, pids) in &members.replicas {
             let at = self.place(key);
+            self.replicas[at].set_processes(pids);
             self.replica_of.extend(pids.iter().map(|pid| (*pid, at)));
         }
         let pids: HashSet<u32> = self.replica_of.keys().copied().collect();

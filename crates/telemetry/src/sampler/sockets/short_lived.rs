@@ -12,8 +12,8 @@ use super::tally::Peers;
 
 /// Weight of the short-lived connections of one point at the next: of few, several points have some.
 const FADING: f64 = 0.8;
-/// Weight below which a peer is forgotten.
-const WEIGHT_MIN: f64 = 0.01;
+/// Weight below which connections are forgotten: that of one, ten points later.
+const WEIGHT_MIN: f64 = 0.1;
 /// Peers of other programs that are told apart.
 const PEERS_MAX: usize = 1024;
 /// Stands for all peers beyond these.
@@ -38,7 +38,8 @@ impl ShortLived {
     }
 
     pub(super) fn end_point(&mut self) {
-        *self = Self { new: 0.0, weight: self.weight * FADING, requests: self.requests * FADING };
+        let faded = Self { new: 0.0, weight: self.weight * FADING, requests: self.requests * FADING };
+        *self = if faded.weight < WEIGHT_MIN { Self::default() } else { faded };
     }
 
     /// Requests over a connection, mean.
@@ -80,7 +81,7 @@ impl Strangers {
             }
         }
         self.peers.values_mut().for_each(ShortLived::end_point);
-        self.peers.retain(|_, met| met.weight >= WEIGHT_MIN);
+        self.peers.retain(|_, met| met.weight > 0.0);
     }
 }
 
@@ -147,6 +148,9 @@ mod tests {
         assert_eq!(rates(&mut shop), [of(DEPOT, 50.0)]);
         strangers.share(50, [&mut shop].into_iter());
         assert_eq!(rates(&mut shop), [of(DEPOT, 50.0)]);
+        (0..10).for_each(|_| shop.tally(at(DEPOT)).short_lived.end_point());
+        strangers.share(50, [&mut shop].into_iter());
+        assert_eq!(rates(&mut shop), [of(DEPOT, 0.0)], "too long ago");
     }
 
     #[test]
