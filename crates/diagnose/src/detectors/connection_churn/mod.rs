@@ -31,6 +31,8 @@ rule_thresholds! {
     churn_exchanges: f64 = 4.0;
     /// Connections opened per second.
     churn_rate: f64 = 5.0;
+    /// Share of both ends' CPU that connections take, where CPU was sampled.
+    churn_cost_share: f64 = 0.05;
     /// Share of both ends' CPU that connections must take for churn to be the cause of a full processor.
     churn_cause_share: f64 = 0.2;
 }
@@ -98,6 +100,10 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
     let ends: Vec<evidence::ConnectionEnd> = ends.collect();
     let cores: f64 = ends.iter().map(|end| end.cores).sum();
     let of_connections: f64 = ends.iter().map(|end| end.connection_cores).sum();
+    let cost_share = finite(of_connections / cores);
+    if !ends.is_empty() && cost_share < thresholds.churn_cost_share {
+        return None;
+    }
     let evidence = evidence::ConnectionChurn {
         peer: edge.callee.clone(),
         opened: finite(calls.opened),
@@ -112,7 +118,7 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
     };
     Some(Finding {
         resource: edge.caller.clone(),
-        cost_share: finite(of_connections / cores),
+        cost_share,
         confidence: Confidence::Medium,
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
