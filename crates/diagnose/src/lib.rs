@@ -123,18 +123,19 @@ pub fn conclude(
     notes: Notes,
     thresholds: &Thresholds,
 ) -> Outcome {
-    let (mut found, mut limits, mut breakdowns) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut found, mut limits, mut breakdowns, mut call_graphs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for trial in &mut evidence.trials {
-        let (findings, caveats, limit, breakdown) = Reading::with(trial, thresholds, |reading| {
+        let (findings, caveats, limit, breakdown, graph) = Reading::with(trial, thresholds, |reading| {
             let findings = findings(reading);
             let caveats = caveats::caveats(reading, &findings);
             let limit = limit::limit(reading, &findings);
-            (findings, caveats, limit, reading.spent().breakdowns.clone())
+            (findings, caveats, limit, reading.spent().breakdowns.clone(), reading.conversations().graph.clone())
         });
         trial.trial.caveats.extend(caveats);
         found.push(findings);
         limits.push(limit);
         breakdowns.push(breakdown);
+        call_graphs.push(graph);
     }
     let comparison = compare(&evidence, thresholds);
     let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
@@ -154,7 +155,19 @@ pub fn conclude(
     let sentence = story.sentence();
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
     let scored = Vec::new();
-    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, scored, notes, beside, sentence }
+    Outcome {
+        evidence,
+        findings,
+        limits,
+        breakdowns,
+        call_graphs,
+        comparison,
+        objectives,
+        scored,
+        notes,
+        beside,
+        sentence,
+    }
 }
 
 #[cfg(test)]

@@ -204,6 +204,10 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
         let worded = findings.iter().map(|finding| (finding.clone(), finding.wording(findings)));
         recorder.put_findings(trial.trial.id, &worded.collect::<Vec<_>>())?;
     }
+    for ((trial, graph), limit) in outcome.evidence.trials.iter().zip(&outcome.call_graphs).zip(&outcome.limits) {
+        let labels = limit.levels.iter().map(|level| level.label.clone()).collect();
+        recorder.put_call_graph(trial.trial.id, graph, labels)?;
+    }
     recorder.put_conclusion("comparison", &serde_json::json!(outcome.comparison))?;
     recorder.put_conclusion("objectives", &serde_json::json!(outcome.objectives))?;
     recorder.put_conclusion("predictions", &serde_json::json!(outcome.scored))?;

@@ -10,8 +10,47 @@ pub const CLIENTS: &str = "clients";
 /// Calls between the load, the services of a trial and addresses outside.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallGraph {
-    /// Edges, in order of caller and callee; empty if no sockets were sampled.
+    /// Nodes, in order of their names; empty if no sockets were sampled.
+    pub nodes: Vec<CallNode>,
+    /// Edges, in order of caller and callee.
     pub edges: Vec<CallEdge>,
+}
+
+/// An end of calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallNode {
+    /// As [`CallEdge::caller`] and [`CallEdge::callee`] name it.
+    pub name: String,
+    /// Its kind.
+    pub kind: NodeKind,
+    /// Requests in the node that wait for no other, a mean for each level; empty for callers alone.
+    pub requests: Vec<f64>,
+}
+
+/// Kind of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// The load generator, or clients that are not sampled.
+    Client,
+    /// A service of the trial.
+    Service,
+    /// A service of the trial whose program is a database or a message broker.
+    Store,
+    /// Something outside the trial.
+    Outside,
+}
+
+impl NodeKind {
+    /// Its name in data.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Service => "service",
+            Self::Store => "store",
+            Self::Outside => "outside",
+        }
+    }
 }
 
 /// Calls from one node to another.
@@ -33,6 +72,9 @@ pub struct CallLevel {
     pub all: CallFigures,
     /// Those to each replica of the callee, in order; empty if it has one or is no service of the trial.
     pub replicas: Vec<CallFigures>,
+    /// True if the calls take longer than any request of the load, such as a consumer's wait for messages: no request of
+    /// the load waits for them.
+    pub is_background: bool,
 }
 
 /// Figures of calls, means over an interval and sums over the replicas of the caller.
@@ -52,10 +94,13 @@ pub struct CallFigures {
     pub one_way: f64,
     /// Connections opened per second.
     pub opened: f64,
-    /// The kernel's count of the requests outstanding, for calls below 40 ms; `None` if not recorded.
-    pub busy: Option<f64>,
-    /// Smoothed round-trip time, nanoseconds: for calls below 40 ms the time to the response; `None` if not recorded.
-    pub round_trip_ns: Option<f64>,
+    /// The kernel's own count of the requests outstanding, by the time for which data was unacknowledged: right for calls
+    /// below 40 ms, too low for longer ones.
+    pub busy: f64,
+    /// Bytes sent per second.
+    pub sent_bytes: f64,
+    /// Bytes received per second.
+    pub received_bytes: f64,
 }
 
 /// Bounds of a value that samples do not decide exactly.
@@ -80,9 +125,10 @@ impl Bounds {
 }
 
 impl CallFigures {
-    /// Requests outstanding.
+    /// Requests outstanding. The kernel's own count raises the lower bound where samples are undecided.
     pub fn requests(&self) -> Bounds {
-        Bounds { low: self.outstanding, high: self.outstanding + self.undecided }
+        let high = self.outstanding + self.undecided;
+        Bounds { low: self.outstanding.max(self.busy.min(high)), high }
     }
 
     /// Wait per call, nanoseconds, by Little's law: outstanding ÷ rate; `None` without calls.
@@ -97,18 +143,8 @@ impl CallFigures {
         (self.connections - self.one_way - self.outstanding - self.undecided - self.unread).max(0.0)
     }
 
-    /// Adds other calls. Of two round-trip times, each counts by its requests.
+    /// Adds other calls.
     pub fn add(&mut self, other: &Self) {
-        self.round_trip_ns = match (self.round_trip_ns, other.round_trip_ns) {
-            (Some(a), Some(b)) if self.rate + other.rate > 0.0 => {
-                Some((a * self.rate + b * other.rate) / (self.rate + other.rate))
-            }
-            (known, other) => known.or(other),
-        };
-        self.busy = match (self.busy, other.busy) {
-            (Some(a), Some(b)) => Some(a + b),
-            (known, other) => known.or(other),
-        };
         self.outstanding += other.outstanding;
         self.undecided += other.undecided;
         self.unread += other.unread;
@@ -116,10 +152,18 @@ impl CallFigures {
         self.connections += other.connections;
         self.one_way += other.one_way;
         self.opened += other.opened;
+        self.busy += other.busy;
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
     }
 }
 
 impl CallGraph {
+    /// The node of a name.
+    pub fn node(&self, name: &str) -> Option<&CallNode> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
     /// The edges from a node.
     pub fn from<'g, 'n>(&'g self, caller: &'n str) -> impl Iterator<Item = &'g CallEdge> + use<'g, 'n> {
         self.edges.iter().filter(move |edge| edge.caller == caller)
@@ -144,13 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_are_weighted_by_their_requests() {
-        let of =
-            |rate, ms: f64| CallFigures { rate, round_trip_ns: Some(ms * 1e6), busy: Some(1.0), ..Default::default() };
-        let mut sum = of(300.0, 10.0);
-        sum.add(&of(100.0, 30.0));
-        assert_eq!((sum.rate, sum.round_trip_ns, sum.busy), (400.0, Some(15e6), Some(2.0)));
-        sum.add(&CallFigures { rate: 100.0, ..Default::default() });
-        assert_eq!((sum.round_trip_ns, sum.busy), (Some(15e6), Some(2.0)));
+    fn the_kernels_count_narrows_what_samples_leave_open() {
+        let requests = |busy| CallFigures { outstanding: 1.0, undecided: 2.0, busy, ..Default::default() }.requests();
+        assert_eq!(requests(2.5), Bounds { low: 2.5, high: 3.0 });
+        assert_eq!(requests(0.1), Bounds { low: 1.0, high: 3.0 }, "calls of 40 ms and more");
+        assert_eq!(requests(4.0), Bounds { low: 3.0, high: 3.0 });
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
+use crate::call_graph::CallGraph;
 use crate::evidence::RunEvidence;
 use crate::finding::Finding;
 use crate::limit::Limit;
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub limits: Vec<Limit>,
     /// Where the time of the busiest operations of each trial goes, those with most time first; same order.
     pub breakdowns: Vec<Vec<Breakdown>>,
+    /// The calls of each trial that sockets show; same order.
+    pub call_graphs: Vec<CallGraph>,
     /// The variants beside each other.
     pub comparison: Comparison,
     /// The objectives, for each trial in order.

@@ -78,7 +78,7 @@ pub mod names {
     /// a replica's processes live in, if that is not the sampler's own.
     pub const LISTEN_OVERFLOWS: &str = "process.network.listen_overflows";
     /// TCP connections that a replica made to a peer, by [`NETWORK_PEER`]: the mean number open since the point before.
-    /// Replicas and the generator have it; so do all names up to [`ROUND_TRIP`].
+    /// Replicas and the generator have it; so do all names up to [`CONNECTION_BUSY`].
     pub const CONNECTIONS: &str = "process.network.connection.count";
     /// Of these, connections that carry data one way only and therefore count in no series of requests.
     pub const CONNECTIONS_ONE_WAY: &str = "process.network.connection.one_way";
@@ -97,12 +97,9 @@ pub mod names {
     pub const REQUEST_RATE: &str = "process.network.request.rate";
     /// Bytes per second over connections to a peer, by [`NETWORK_DIRECTION`] too.
     pub const CONNECTION_IO: &str = "process.network.connection.io";
-    /// Seconds per second that connections to a peer had data that was not acknowledged, added up over connections. For
-    /// calls below 40 ms it is the mean number of requests outstanding.
+    /// Seconds per second for which data sent to a peer was unacknowledged, added up over connections that carry requests.
+    /// For calls below 40 ms it is the mean number of requests outstanding, for longer ones it is less.
     pub const CONNECTION_BUSY: &str = "process.network.connection.busy";
-    /// Smoothed round-trip time of connections to a peer, the mean over samples. For calls below 40 ms it is the time to
-    /// the response.
-    pub const ROUND_TRIP: &str = "process.network.round_trip";
     /// Connections that clients made to a replica and whose other end is not sampled, by [`SERVER_PORT`]: the mean
     /// number open since the point before. So are the next two.
     pub const CLIENT_CONNECTIONS: &str = "process.network.client.connection.count";
@@ -160,6 +157,10 @@ pub mod names {
     pub const DISK_DIRECTION: &str = "disk.io.direction";
     /// The label that separates `receive` from `transmit`.
     pub const NETWORK_DIRECTION: &str = "network.io.direction";
+    /// Value of [`NETWORK_DIRECTION`] for received bytes.
+    pub const RECEIVE: &str = "receive";
+    /// Value of [`NETWORK_DIRECTION`] for sent bytes.
+    pub const TRANSMIT: &str = "transmit";
     /// The label that names the interface, such as `eth0`.
     pub const NETWORK_INTERFACE: &str = "network.interface.name";
     /// The label that names the port of a listening socket.
@@ -174,7 +175,7 @@ pub mod names {
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 51] = [
+    pub const SAMPLED: [(&str, &str); 50] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
@@ -203,7 +204,6 @@ pub mod names {
         (REQUEST_RATE, "{request}/s"),
         (CONNECTION_IO, "By/s"),
         (CONNECTION_BUSY, "s/s"),
-        (ROUND_TRIP, "s"),
         (CLIENT_CONNECTIONS, "{connection}"),
         (CLIENT_CONNECTIONS_OPENED, "{connection}/s"),
         (CLIENT_REQUESTS, "{request}"),

@@ -84,6 +84,7 @@ pub(crate) fn outcome() -> Outcome {
         findings,
         limits: Vec::new(),
         breakdowns: Vec::new(),
+        call_graphs: Vec::new(),
         comparison: comparison(),
         objectives: vec![
             vec![objective("p95 < 20ms", "54.2 ms", Kept::No), objective("error_rate == 0", "0.1 %", Kept::No)],

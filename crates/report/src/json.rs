@@ -8,10 +8,12 @@
 //! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the
 //! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
 //! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
-//! predicted and measured.
+//! predicted and measured. The edges and nodes of `call_graph` have figures for each of `limit.levels`, in their order;
+//! `wait_ns` is the time per call that the caller waits.
 
 use narrows_diagnose::words::{InWords, comparison_caveat, limit_advice, limit_headline, limit_reason, trial_caveat};
 use narrows_model::baseline::Check;
+use narrows_model::call_graph::CallGraph;
 use narrows_model::caveat::ComparisonCaveat;
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
@@ -135,10 +137,22 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "spans_total": evidence.spans_total,
         "spans_refused": evidence.spans_refused,
         "limit": outcome.limits.get(index).map(worded_limit),
+        "call_graph": outcome.call_graphs.get(index).map(call_graph),
         "breakdowns": outcome.breakdowns.get(index).map_or(&[][..], Vec::as_slice),
         "findings": outcome.findings.get(index).map(|findings| worded(findings)).unwrap_or_default(),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),
     })
+}
+
+/// A call graph, and the wait of each call.
+fn call_graph(graph: &CallGraph) -> Value {
+    let mut value = json!(graph);
+    for (edge, of_edge) in graph.edges.iter().zip(value["edges"].as_array_mut().into_iter().flatten()) {
+        for (level, of_level) in edge.levels.iter().zip(of_edge["levels"].as_array_mut().into_iter().flatten()) {
+            of_level["all"]["wait_ns"] = json!(level.all.wait_ns());
+        }
+    }
+    value
 }
 
 fn worded_limit(limit: &Limit) -> Value {
@@ -268,6 +282,7 @@ mod tests {
         );
         let trial = [
             "breakdowns",
+            "call_graph",
             "findings",
             "label",
             "limit",

@@ -46,7 +46,7 @@ type Curve = Box<dyn Fn(u32) -> f64>;
 
 /// Series of connections, and their value in figures of calls.
 type CallSeries = (&'static str, fn(&CallFigures) -> f64);
-const CALL_SERIES: [CallSeries; 7] = [
+const CALL_SERIES: [CallSeries; 8] = [
     (names::CONNECTIONS, |calls| calls.connections),
     (names::CONNECTIONS_ONE_WAY, |calls| calls.one_way),
     (names::CONNECTIONS_OPENED, |calls| calls.opened),
@@ -54,6 +54,7 @@ const CALL_SERIES: [CallSeries; 7] = [
     (names::REQUESTS_UNDECIDED, |calls| calls.undecided),
     (names::RESPONSES_UNREAD, |calls| calls.unread),
     (names::REQUEST_RATE, |calls| calls.rate),
+    (names::CONNECTION_BUSY, |calls| calls.busy),
 ];
 
 impl fmt::Debug for TrialBuilder {

@@ -205,7 +205,7 @@ fn mistakes_in_sql_are_shown_where_they_are() {
     "#);
     insta::assert_snapshot!(refusal(&bench, &["SELECT * FROM request"]), @r"
     error: SQL: no such table: request
-    hint: among others there are requests, dependencies, exceptions, traces, customMetrics, performanceCounters, spans, metrics, logs, samples, load_seconds, load_latency, trials, windows, services, findings, run; see docs/reference/query.md
+    hint: among others there are requests, dependencies, exceptions, traces, customMetrics, performanceCounters, spans, metrics, logs, samples, load_seconds, load_latency, trials, windows, services, findings, call_graph, run; see docs/reference/query.md
     ");
     insta::assert_snapshot!(refusal(&bench, &["SELECT nme FROM requests"]), @r"
     error: SQL:1:8: no such column: nme

@@ -4,15 +4,18 @@
 //! outstanding ÷ their rate is the wait of each. Where samples do not decide, figures are bounds. Several requests at once
 //! on one connection count as one, so figures are lower bounds for HTTP/2 and pipelines.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use narrows_model::call_graph::{Bounds, CLIENTS, CallEdge, CallFigures, CallGraph, CallLevel, NAME_SERVER};
+use narrows_model::call_graph::{
+    Bounds, CLIENTS, CallEdge, CallFigures, CallGraph, CallLevel, CallNode, NAME_SERVER, NodeKind,
+};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{ServiceInstance, sidecar_of};
 use narrows_model::series::{Series, names};
 
 use crate::read::intervals::Interval;
 use crate::read::peers::{Peer, peer};
+use crate::read::programs::is_store_program;
 use crate::stats::finite;
 
 /// Series of connections that a replica made.
@@ -25,7 +28,7 @@ const OF_CALLER: [&str; 9] = [
     names::RESPONSES_UNREAD,
     names::REQUEST_RATE,
     names::CONNECTION_BUSY,
-    names::ROUND_TRIP,
+    names::CONNECTION_IO,
 ];
 /// Series of connections that a replica accepted.
 const OF_CLIENTS: [&str; 3] = [names::CLIENT_CONNECTIONS, names::CLIENT_CONNECTIONS_OPENED, names::CLIENT_REQUESTS];
@@ -40,23 +43,38 @@ pub(crate) struct Conversations {
     pub(crate) graph: CallGraph,
     /// Requests of the load under way in each interval.
     in_flight: Vec<f64>,
-    /// The slowest request of the load in each interval, nanoseconds.
-    slowest_ns: Vec<f64>,
 }
 
 impl Conversations {
     /// Reads the sockets of a trial in these intervals.
     pub(crate) fn of(trial: &TrialEvidence, intervals: &[Interval]) -> Self {
-        let graph = graph(trial, intervals);
+        let mut graph = graph(trial, intervals);
         if graph.edges.is_empty() {
             return Self::default();
         }
         let slowest = |one: &Interval| trial.load_between(one.start_ns, one.end_ns).service.max_ns() as f64;
-        Self {
-            graph,
-            in_flight: intervals.iter().map(Interval::in_flight).collect(),
-            slowest_ns: intervals.iter().map(slowest).collect(),
-        }
+        mark_background(&mut graph, intervals.iter().map(slowest));
+        let mut conversations = Self { graph, in_flight: intervals.iter().map(Interval::in_flight).collect() };
+        conversations.graph.nodes = conversations.nodes(trial);
+        conversations
+    }
+
+    fn nodes(&self, trial: &TrialEvidence) -> Vec<CallNode> {
+        let services = trial.service_names();
+        let ends = self.graph.edges.iter().flat_map(|edge| [edge.caller.as_str(), edge.callee.as_str()]);
+        let names: BTreeSet<&str> = ends.collect();
+        let node = |name: &str| {
+            let kind = match name {
+                names::GENERATOR | CLIENTS => NodeKind::Client,
+                _ if is_store_program(trial, name) => NodeKind::Store,
+                _ if services.contains(&name) => NodeKind::Service,
+                _ => NodeKind::Outside,
+            };
+            let levels = 0..self.in_flight.len();
+            let requests = levels.filter_map(|at| Some(finite(self.own_requests(name, at)?.max(0.0)))).collect();
+            CallNode { name: name.to_owned(), kind, requests }
+        };
+        names.into_iter().map(node).collect()
     }
 
     /// Requests that a service has taken on and not responded to in an interval; `None` if no socket shows a call to it.
@@ -95,8 +113,8 @@ impl Conversations {
         let peers = self.graph.from(service).filter(|edge| edge.callee != service);
         let mut behind: Vec<(&'c str, Bounds)> = peers
             .map(|edge| {
-                let is_background = edge.callee != NAME_SERVER && self.is_background(&edge.levels[at].all, at);
-                let requests = if is_background { Bounds::default() } else { edge.levels[at].all.requests() };
+                let level = &edge.levels[at];
+                let requests = if level.is_background { Bounds::default() } else { level.all.requests() };
                 (edge.callee.as_str(), requests)
             })
             .collect();
@@ -104,19 +122,17 @@ impl Conversations {
         behind
     }
 
-    fn is_background(&self, calls: &CallFigures, at: usize) -> bool {
-        calls.wait_ns().is_none_or(|wait_ns| wait_ns.low > BACKGROUND_FACTOR * self.slowest_ns[at])
+    /// Requests in an interval that are at a service and wait for no peer, or that wait for a peer that is no service; below
+    /// 0 by the error of samples. `None` if no socket shows a call to it.
+    fn own_requests(&self, place: &str, at: usize) -> Option<f64> {
+        let at_work = self.at_work(place, at)?.middle();
+        Some(at_work - self.behind(place, at).iter().map(|(_, requests)| requests.middle()).sum::<f64>())
     }
 
-    /// The place where most requests are in an interval, and how many: a service with those that wait for no peer, or a
-    /// peer that is no service with those that wait for it.
+    /// The place where most requests are in an interval, and how many.
     pub(crate) fn most_requests(&self, at: usize) -> Option<(&str, f64)> {
         let reached = self.reached();
-        let requests = reached.iter().filter_map(|place| {
-            let at_work = self.at_work(place, at)?.middle();
-            let behind: f64 = self.behind(place, at).iter().map(|(_, requests)| requests.middle()).sum();
-            Some((*place, at_work - behind))
-        });
+        let requests = reached.iter().filter_map(|place| Some((*place, self.own_requests(place, at)?)));
         requests.filter(|(_, requests)| *requests > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
@@ -150,7 +166,19 @@ fn graph(trial: &TrialEvidence, intervals: &[Interval]) -> CallGraph {
         }
     }
     let edges = edges.levels.into_iter().map(|((caller, callee), levels)| CallEdge { caller, callee, levels });
-    CallGraph { edges: edges.collect() }
+    CallGraph { nodes: Vec::new(), edges: edges.collect() }
+}
+
+/// Marks calls that take longer than the slowest request of the load in each interval.
+fn mark_background(graph: &mut CallGraph, slowest_ns: impl Iterator<Item = f64> + Clone) {
+    let clients = [names::GENERATOR, CLIENTS];
+    let may_be = |edge: &&mut CallEdge| !clients.contains(&edge.caller.as_str()) && edge.callee != NAME_SERVER;
+    for edge in graph.edges.iter_mut().filter(may_be) {
+        for (level, slowest_ns) in edge.levels.iter_mut().zip(slowest_ns.clone()) {
+            level.is_background =
+                level.all.wait_ns().is_none_or(|wait_ns| wait_ns.low > BACKGROUND_FACTOR * slowest_ns);
+        }
+    }
 }
 
 fn ends<'t>(trial: &'t TrialEvidence, of: &[&str], label: &str) -> Ends<'t> {
@@ -178,7 +206,7 @@ impl Edges<'_> {
                 Peer::Outside(_) => 0,
             };
             let replicas = vec![CallFigures::default(); if replicas > 1 { replicas } else { 0 }];
-            let level = CallLevel { all: CallFigures::default(), replicas };
+            let level = CallLevel { replicas, ..CallLevel::default() };
             self.levels.insert(key.clone(), vec![level; self.intervals.len()]);
         }
         for (level, interval) in self.levels.get_mut(&key).into_iter().flatten().zip(self.intervals) {
@@ -201,15 +229,18 @@ fn figures(trial: &TrialEvidence, replica: (&str, u32), series: &[&Series], inte
     let counted = [names::CONNECTIONS, names::CLIENT_CONNECTIONS, names::THREAD_STATES];
     let sampled = trial.series.iter().filter(is_of_replica).filter(|one| counted.contains(&one.key.name.as_str()));
     let Some(points) = sampled.map(count).max().filter(|points| *points > 0) else { return CallFigures::default() };
-    let known = |name: &str| {
-        let of_name = series.iter().filter(|series| series.key.name == name);
-        let here = of_name.flat_map(|series| &series.points).filter(|point| interval.contains(point.time_ns));
-        here.fold(None, |sum: Option<(f64, usize)>, point| {
-            let (sum, count) = sum.unwrap_or_default();
-            Some((sum + point.value, count + 1))
-        })
+    let mean_of = |series: &Series| {
+        let here = series.points.iter().filter(|point| interval.contains(point.time_ns));
+        here.map(|point| point.value).reduce(|sum, value| sum + value).map(|sum| finite(sum / points as f64))
     };
-    let mean = |name: &str| known(name).map(|(sum, _)| finite(sum / points as f64));
+    let mean = |name: &str| series.iter().find(|series| series.key.name == name).and_then(|series| mean_of(series));
+    let bytes = |direction: &str| {
+        let of_direction = |series: &&&Series| {
+            let label = series.key.labels.get(names::NETWORK_DIRECTION);
+            series.key.name == names::CONNECTION_IO && label.is_some_and(|label| label == direction)
+        };
+        series.iter().find(of_direction).and_then(|series| mean_of(series)).unwrap_or(0.0)
+    };
     let either = |a: &str, b: &str| mean(a).or_else(|| mean(b)).unwrap_or(0.0);
     CallFigures {
         outstanding: either(names::REQUESTS_OUTSTANDING, names::CLIENT_REQUESTS),
@@ -219,8 +250,9 @@ fn figures(trial: &TrialEvidence, replica: (&str, u32), series: &[&Series], inte
         connections: either(names::CONNECTIONS, names::CLIENT_CONNECTIONS),
         one_way: mean(names::CONNECTIONS_ONE_WAY).unwrap_or(0.0),
         opened: either(names::CONNECTIONS_OPENED, names::CLIENT_CONNECTIONS_OPENED),
-        busy: mean(names::CONNECTION_BUSY),
-        round_trip_ns: known(names::ROUND_TRIP).map(|(sum, count)| finite(sum / count as f64 * 1e9)),
+        busy: mean(names::CONNECTION_BUSY).unwrap_or(0.0),
+        sent_bytes: bytes(names::TRANSMIT),
+        received_bytes: bytes(names::RECEIVE),
     }
 }
 

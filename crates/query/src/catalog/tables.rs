@@ -39,7 +39,7 @@ const SPAN: &str = "timestamp:datetime=timestamp_ns id:string source:string name
     target:string data:string success:bool resultCode:string duration:real performanceBucket:string charge:real";
 
 /// Every table except those of workspaces, the most queried ones first.
-pub(super) const TABLES: [TableListing; 21] = [
+pub(super) const TABLES: [TableListing; 22] = [
     TableListing {
         name: "requests",
         has_rows: true,
@@ -209,6 +209,15 @@ pub(super) const TABLES: [TableListing; 21] = [
         has_rows: true,
         shape: &["trial:long rank:long detector:string version:long title:string resource:string operation:string \
             cost_share:real confidence:string body:dynamic"],
+    },
+    TableListing {
+        name: "call_graph",
+        has_rows: true,
+        shape: &[
+            "trial:long level:long label:string caller:string callee:string callee_kind:string is_background:bool rate:real \
+            waiting_low:real waiting_high:real wait_low_ms:real wait_high_ms:real unread:real connections:real one_way:real \
+            opened:real sent_bytes:real received_bytes:real",
+        ],
     },
     TableListing {
         name: "run",

@@ -6,6 +6,7 @@
 
 mod axis;
 mod blocks;
+pub(crate) mod call_graph;
 mod charts;
 mod finding;
 mod inside_panels;

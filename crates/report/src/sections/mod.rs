@@ -4,6 +4,7 @@
 //! details at the end, and the terminal has conclusions there.
 
 mod background;
+mod calls;
 mod caveats;
 mod faults;
 mod findings;
@@ -45,7 +46,7 @@ enum Chapter {
 /// Builds a section; without blocks if the outcome has nothing for it.
 type Build = fn(&Context<'_>) -> Section;
 
-const SECTIONS: [(Chapter, Build); 20] = [
+const SECTIONS: [(Chapter, Build); 21] = [
     (Chapter::Figures, warnings::section),
     (Chapter::Figures, steps::section),
     (Chapter::Figures, panels::overview),
@@ -62,6 +63,7 @@ const SECTIONS: [(Chapter, Build); 20] = [
     (Chapter::Details, operations::section),
     (Chapter::Details, services::section),
     (Chapter::Details, time::section),
+    (Chapter::Details, calls::section),
     (Chapter::Details, threads::section),
     (Chapter::Details, panels::section),
     (Chapter::Details, requests::section),

@@ -1,5 +1,6 @@
 //! The rows that are written by calls that wait: trials and what is known of them, load, and conclusions.
 
+use narrows_model::call_graph::{CallGraph, NodeKind};
 use narrows_model::finding::{Finding, Wording};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorKind, LoadBatch, LoadSecond, Sample};
@@ -15,7 +16,7 @@ use super::words::{json, signed, word};
 use crate::KeptCounts;
 
 /// Statements that delete every row of a trial, children before parents.
-const DELETE_TRIAL: [&str; 14] = [
+const DELETE_TRIAL: [&str; 15] = [
     "DELETE FROM windows WHERE trial = ?1",
     "DELETE FROM services WHERE trial = ?1",
     "DELETE FROM load_latency_rows WHERE second IN (SELECT id FROM load_second_rows WHERE trial = ?1)",
@@ -30,6 +31,7 @@ const DELETE_TRIAL: [&str; 14] = [
     "DELETE FROM series WHERE trial = ?1",
     "DELETE FROM log_rows WHERE trial = ?1",
     "DELETE FROM findings WHERE trial = ?1",
+    "DELETE FROM call_graph WHERE trial = ?1",
 ];
 
 impl Rows {
@@ -108,6 +110,11 @@ impl Rows {
             return Err(Error::NotFinite(format!("finding {}", endless.kind())));
         }
         replace_findings(&self.connection, trial, findings).map_err(self.wrap())
+    }
+
+    pub(super) fn put_call_graph(&mut self, trial: i64, graph: &CallGraph, labels: &[String]) -> Result<()> {
+        self.enter(trial)?;
+        replace_call_graph(&self.connection, trial, graph, labels).map_err(self.wrap())
     }
 
     pub(super) fn put_conclusion(&mut self, key: &str, value: &str) -> Result<()> {
@@ -260,6 +267,48 @@ fn insert_sample(
         sample.trace_id,
         if sample.weight.is_finite() && sample.weight > 0.0 { sample.weight } else { 1.0 },
     ])
+}
+
+fn replace_call_graph(
+    connection: &Connection,
+    trial: i64,
+    graph: &CallGraph,
+    labels: &[String],
+) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM call_graph WHERE trial = ?1", [trial])?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO call_graph (trial, level, label, caller, callee, callee_kind, is_background, rate, waiting_low, waiting_high, \
+         wait_low_ms, wait_high_ms, unread, connections, one_way, opened, sent_bytes, received_bytes) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+    )?;
+    for edge in &graph.edges {
+        let kind = graph.node(&edge.callee).map_or(NodeKind::Outside, |node| node.kind);
+        for (at, (level, label)) in (0_i64..).zip(edge.levels.iter().zip(labels)) {
+            let calls = &level.all;
+            let (waiting, wait) = (calls.requests(), calls.wait_ns());
+            insert.execute(params![
+                trial,
+                at,
+                label,
+                edge.caller,
+                edge.callee,
+                kind.as_str(),
+                level.is_background,
+                calls.rate,
+                waiting.low,
+                waiting.high,
+                wait.map(|wait| wait.low / 1e6),
+                wait.map(|wait| wait.high / 1e6),
+                calls.unread,
+                calls.connections,
+                calls.one_way,
+                calls.opened,
+                calls.sent_bytes,
+                calls.received_bytes,
+            ])?;
+        }
+    }
+    Ok(())
 }
 
 fn replace_findings(connection: &Connection, trial: i64, findings: &[(Finding, Wording)]) -> rusqlite::Result<()> {

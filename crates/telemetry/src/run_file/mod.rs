@@ -61,7 +61,7 @@ pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The version of run files that this program writes and reads: `PRAGMA user_version`.
-pub const SCHEMA_VERSION: i64 = 4;
+pub const SCHEMA_VERSION: i64 = 5;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;

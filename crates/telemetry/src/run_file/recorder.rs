@@ -3,6 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use narrows_model::call_graph::CallGraph;
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::finding::{Finding, Wording};
 use narrows_model::load::LoadBatch;
@@ -123,6 +124,12 @@ impl Recorder {
     pub fn put_findings(&self, trial: i64, findings: &[(Finding, Wording)]) -> Result<()> {
         let findings = findings.to_vec();
         self.call(findings.len(), move |rows| rows.put_findings(trial, &findings))
+    }
+
+    /// Replaces the calls of a trial that sockets show. `labels` name the levels of its load, in order of time.
+    pub fn put_call_graph(&self, trial: i64, graph: &CallGraph, labels: Vec<String>) -> Result<()> {
+        let graph = graph.clone();
+        self.call(graph.edges.len() * labels.len(), move |rows| rows.put_call_graph(trial, &graph, &labels))
     }
 
     /// Keeps what was concluded from the whole run under a name, and replaces what was there.

@@ -1,4 +1,4 @@
--- The tables of a run file, version 4. Those of spans are in spans.sql.
+-- The tables of a run file, version 5. Those of spans are in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -7,7 +7,7 @@
 -- a table, a view, an index or the JSON in a column raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -201,6 +201,29 @@ CREATE TABLE findings (
     confidence TEXT NOT NULL CHECK (confidence IN ('low', 'medium', 'high')),
     body TEXT NOT NULL, -- JSON: the finding in full
     PRIMARY KEY (trial, rank)
+) WITHOUT ROWID;
+
+-- Calls between processes under each load, as sockets show them.
+CREATE TABLE call_graph (
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    level INTEGER NOT NULL, -- from 0, in order of time
+    label TEXT NOT NULL,
+    caller TEXT NOT NULL,
+    callee TEXT NOT NULL,
+    callee_kind TEXT NOT NULL CHECK (callee_kind IN ('client', 'service', 'store', 'outside')),
+    is_background INTEGER NOT NULL,
+    rate REAL NOT NULL,
+    waiting_low REAL NOT NULL,
+    waiting_high REAL NOT NULL,
+    wait_low_ms REAL,
+    wait_high_ms REAL,
+    unread REAL NOT NULL,
+    connections REAL NOT NULL,
+    one_way REAL NOT NULL,
+    opened REAL NOT NULL,
+    sent_bytes REAL NOT NULL,
+    received_bytes REAL NOT NULL,
+    PRIMARY KEY (trial, level, caller, callee)
 ) WITHOUT ROWID;
 
 CREATE TABLE conclusions (

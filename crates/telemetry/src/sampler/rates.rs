@@ -96,12 +96,9 @@ fn connections(points: &mut Points<'_>, sampled: &Connections) {
         for (name, value) in values {
             points.push_labelled(name, &labels, value);
         }
-        for (direction, bytes) in [("receive", figures.received_bytes), ("transmit", figures.sent_bytes)] {
+        for (direction, bytes) in [(names::RECEIVE, figures.received_bytes), (names::TRANSMIT, figures.sent_bytes)] {
             let labels = [(names::NETWORK_DIRECTION, direction), labels[0]];
             points.push_labelled(names::CONNECTION_IO, &labels, bytes);
-        }
-        if let Some(seconds) = figures.round_trip {
-            points.push_labelled(names::ROUND_TRIP, &labels, seconds);
         }
     }
     for (port, figures) in &sampled.clients {
@@ -224,7 +221,7 @@ fn traffic(points: &mut Points<'_>, name: &'static str, since: Interval, before:
         let Some(then) = before.iter().find(|then| then.name == now.name) else { continue };
         let received = now.received_bytes.saturating_sub(then.received_bytes);
         let sent = now.sent_bytes.saturating_sub(then.sent_bytes);
-        for (direction, bytes) in [("receive", received), ("transmit", sent)] {
+        for (direction, bytes) in [(names::RECEIVE, received), (names::TRANSMIT, sent)] {
             let labels = [(names::NETWORK_DIRECTION, direction), (names::NETWORK_INTERFACE, &now.name)];
             points.push_labelled(name, &labels, since.per_second(bytes as f64));
         }

@@ -1,8 +1,16 @@
 //! Reading gives back what was written, through the reader and through the views; ceilings hold, secrets stay out.
 
+use narrows_model::call_graph::{CallEdge, CallFigures, CallGraph, CallLevel};
 use narrows_model::time_range::TimeRange;
 
 use super::*;
+
+fn call_graph() -> CallGraph {
+    let all = CallFigures { outstanding: 4.0, rate: 400.0, connections: 8.0, ..CallFigures::default() };
+    let levels = vec![CallLevel { all, ..CallLevel::default() }];
+    let edge = CallEdge { caller: "narrows".to_owned(), callee: "shop".to_owned(), levels };
+    CallGraph { nodes: Vec::new(), edges: vec![edge] }
+}
 
 #[test]
 fn what_was_written_is_what_is_read() {
@@ -14,6 +22,7 @@ fn what_was_written_is_what_is_read() {
     let findings = vec![finding("throttling"), finding("n-plus-one")];
     recorder.put_findings(1, &findings[..1]).unwrap();
     recorder.put_findings(1, &findings).unwrap();
+    recorder.put_call_graph(1, &call_graph(), vec!["“8 users”".to_owned()]).unwrap();
     recorder.put_conclusion("sentence", &json!("it was the store")).unwrap();
     let done = Trial { state: TrialState::Done, ended_ns: Some(T0 + 20 * SECOND), ..trial(1) };
     recorder.put_trial(&done).unwrap();
@@ -27,6 +36,8 @@ fn what_was_written_is_what_is_read() {
     assert_eq!(serde_json::from_str::<Vec<Finding>>(&bodies).unwrap(), data);
     let conclusions = row(&place.path(), "SELECT group_concat(key || ' ' || value) FROM conclusions");
     assert_eq!(conclusions, "sentence \"it was the store\"");
+    let calls = "SELECT group_concat(label || ': ' || caller || ' > ' || callee || ' ' || wait_low_ms) FROM call_graph";
+    assert_eq!(row(&place.path(), calls), "“8 users”: narrows > shop 10.0");
     let of_warmup = "SELECT count(*) FROM spans WHERE trace_id = '03030303030303030303030303030303'";
     assert_eq!(row(&place.path(), of_warmup), "2", "traces of the warm-up are kept as well");
     assert!(read.run.ended_ns.is_some());

@@ -286,7 +286,6 @@ fn snapshot(info: &[u8], state: u8, unread_bytes: u32) -> Snapshot {
         // Acknowledged bytes, where the kernel does not count those sent (before Linux 4.19).
         sent_bytes: u64_at(info, 200).unwrap_or_else(|| long(120)),
         busy_us: long(168),
-        round_trip_us: short(68),
     }
 }
 

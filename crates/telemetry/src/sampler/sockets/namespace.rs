@@ -271,7 +271,7 @@ impl Connection {
             busy_us: now.busy_us.saturating_sub(self.last.busy_us),
         };
         self.last = now;
-        tally.add(snapshot, (!self.history.is_one_way()).then_some(activity), growth);
+        tally.add((!self.history.is_one_way()).then_some(activity), growth);
     }
 
     /// Notes that a sample met it, whoever it belongs to.

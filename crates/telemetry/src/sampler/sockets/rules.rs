@@ -29,8 +29,6 @@ pub(in crate::sampler) struct Snapshot {
     pub(super) received_bytes: u64,
     /// Time in which data was unacknowledged, microseconds.
     pub(super) busy_us: u64,
-    /// Smoothed, microseconds; 0 if it is not known.
-    pub(super) round_trip_us: u32,
 }
 
 /// State of a connection as seen from the end that sends requests.

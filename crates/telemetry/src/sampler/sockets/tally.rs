@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_model::series::names::OTHER_PEERS;
 
-use super::rules::{Activity, Exchange, Snapshot};
+use super::rules::{Activity, Exchange};
 use super::short_lived::ShortLived;
 
 /// Peers of a replica that are named; all others are `other`.
@@ -36,8 +36,6 @@ struct Sums {
     sent_bytes: u64,
     received_bytes: u64,
     busy_us: u64,
-    round_trips: u64,
-    round_trip_us: u64,
 }
 
 /// Growth of a connection since the sample before.
@@ -55,7 +53,7 @@ impl Tally {
     }
 
     /// A connection at a sample; without activity, it carries data one way.
-    pub(super) fn add(&mut self, snapshot: &Snapshot, activity: Option<Activity>, growth: Growth) {
+    pub(super) fn add(&mut self, activity: Option<Activity>, growth: Growth) {
         self.live += 1;
         let sums = &mut self.sums;
         sums.connections += 1;
@@ -68,14 +66,10 @@ impl Tally {
         }
         if activity.is_some() {
             sums.requests += f64::from(growth.requests);
+            sums.busy_us += growth.busy_us;
         }
         sums.sent_bytes += growth.sent_bytes;
         sums.received_bytes += growth.received_bytes;
-        sums.busy_us += growth.busy_us;
-        if snapshot.round_trip_us > 0 {
-            sums.round_trips += 1;
-            sums.round_trip_us += u64::from(snapshot.round_trip_us);
-        }
     }
 
     pub(super) fn add_lookup(&mut self) {
@@ -117,7 +111,6 @@ impl Tally {
             sent_bytes: rate(sums.sent_bytes as f64),
             received_bytes: rate(sums.received_bytes as f64),
             busy: rate(sums.busy_us as f64 / 1e6),
-            round_trip: (sums.round_trips > 0).then(|| sums.round_trip_us as f64 / sums.round_trips as f64 / 1e6),
         }
     }
 }
@@ -136,8 +129,6 @@ pub(in crate::sampler) struct Figures {
     pub(in crate::sampler) received_bytes: f64,
     /// Seconds per second.
     pub(in crate::sampler) busy: f64,
-    /// Seconds; `None` without connections.
-    pub(in crate::sampler) round_trip: Option<f64>,
 }
 
 /// The peers of a replica. The first are named, and stay so.
@@ -190,11 +181,10 @@ mod tests {
     #[test]
     fn sums_become_means_and_rates() {
         let mut tally = Tally::default();
-        let snapshot = Snapshot { round_trip_us: 2_000, ..Snapshot::default() };
         let growth = Growth { requests: 3, sent_bytes: 100, received_bytes: 200, busy_us: 500_000 };
         for activity in [Some(Activity::Waiting), Some(Activity::Idle), Some(Activity::Waiting), None] {
             tally.begin_sample();
-            tally.add(&snapshot, activity, growth);
+            tally.add(activity, growth);
         }
         tally.add_opened();
         tally.add_closed(1, Some(2));
@@ -209,8 +199,7 @@ mod tests {
             requests: 9.0,
             sent_bytes: 200.0,
             received_bytes: 400.0,
-            busy: 1.0,
-            round_trip: Some(0.002),
+            busy: 0.75,
             ..Figures::default()
         };
         assert_eq!(figures, expected);
