@@ -20,6 +20,7 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::requests::{is_database, query_text};
 use crate::read::silent_services::{silent_services, unseen_databases};
+use crate::read::unseen_calls::{UnseenCalls, unseen_calls};
 
 /// Limits of the reading of a trial; may be empty. What a finding of `instrumentation-gap` says is not said again.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<TrialCaveat> {
@@ -32,6 +33,7 @@ pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<TrialC
     caveats.extend(scene.uncounted_calls());
     caveats.extend(scene.no_spans());
     caveats.extend(scene.silent_services());
+    caveats.extend(scene.unseen_calls());
     caveats.extend(scene.maimed_queries());
     caveats.extend(scene.unseen_database());
     caveats.extend(scene.unsampled_cpu());
@@ -79,6 +81,21 @@ impl<'a> Scene<'_, 'a> {
         let silent = silent_services(self.reading).into_iter().filter(|service| !is_told(service));
         let traces = self.reading.trial.traces.len();
         silent.map(|service| TrialCaveat::ServiceSilent { service: service.to_owned(), traces }).collect()
+    }
+
+    /// Calls that sockets show and spans do not, unless a finding names the service or the peer.
+    fn unseen_calls(&self) -> Vec<TrialCaveat> {
+        let services = self.reading.trial.service_names().into_iter();
+        let unseen = services.filter_map(|service| Some((service, unseen_calls(self.reading, service)?)));
+        let is_told = |place: &str| self.findings.iter().any(|finding| finding.resource == place);
+        let untold = unseen.filter(|(service, calls)| !is_told(service) && !is_told(&calls.peer));
+        let caveat = |(service, calls): (&str, UnseenCalls)| TrialCaveat::CallsWithoutSpans {
+            service: service.to_owned(),
+            peer: calls.peer,
+            unseen: calls.unseen,
+            waiting: calls.waiting,
+        };
+        untold.map(caveat).collect()
     }
 
     /// Services whose database spans never carry a query.
@@ -133,6 +150,7 @@ impl<'a> Scene<'_, 'a> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::call_graph::CallFigures;
     use narrows_model::trace::Trace;
     use narrows_testkit::spans::{SpanBuilder, client, database, query, server};
     use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -189,6 +207,19 @@ mod tests {
         let broker = trial().service("shop", None).service("nats-server", None).cpu("shop", 0, |_| 0.1);
         let beside_broker = said(broker.cpu("nats-server", 0, |_| 0.1).traces(traces(server("shop", "GET /"))));
         assert_eq!(beside_broker, [""; 0], "NATS has no tracing, and its clients send no database spans");
+    }
+
+    #[test]
+    fn calls_that_only_sockets_show_are_said() {
+        let calls = |outstanding| CallFigures { connections: 8.0, outstanding, rate: 400.0, ..CallFigures::default() };
+        let root = server("shop", "GET /").at(0.0, 20.0).child(client("GET").url("http://a.example/").at(1.0, 8.0));
+        let load = Load { vus: 8, rate: 400.0, latency_ms: 20.0 };
+        let shop = TrialBuilder::new("a").steady(10, load).service("shop", None).cpu("shop", 0, |_| 0.1);
+        let running = [(names::THREAD_STATE, "running")];
+        let shop = shop.labelled_series(names::THREAD_STATES, ("shop", 0), &running, |_| 0.1);
+        let shop = shop.calls(names::GENERATOR, 0, &format!("127.0.0.1:{FIRST_PORT}"), move |_| calls(8.0));
+        let said = said(shop.calls("shop", 0, "10.0.0.9:443", move |_| calls(6.0)).traces(traces(root)));
+        assert!(is_one_about(&said, "show 6 requests that wait for 10.0.0.9:443 at any moment"), "{said:?}");
     }
 
     #[test]

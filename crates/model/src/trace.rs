@@ -33,6 +33,10 @@ pub fn is_step_of_call(name: &str) -> bool {
     NAMES.contains(&name.as_str()) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
+/// Names that eBPF instrumentations give themselves: OpenTelemetry's, as `telemetry.distro.name` and `telemetry.sdk.name` of
+/// resources, and Beyla, from which it comes. They are the scope of such spans, which have none of their own.
+pub const EBPF_INSTRUMENTATIONS: [&str; 2] = ["opentelemetry-ebpf-instrumentation", "beyla"];
+
 /// One span.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Span {
@@ -70,6 +74,11 @@ impl Span {
     /// Length in nanoseconds; 0 when the clock ran backwards.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).max(0) as u64
+    }
+
+    /// Whether the kernel's view of the process made it, so that no span shows what the process does between calls.
+    pub fn is_from_outside(&self) -> bool {
+        EBPF_INSTRUMENTATIONS.contains(&self.scope.as_str())
     }
 
     /// Whether it failed; see [`SpanKind::has_failed`].

@@ -38,6 +38,7 @@ pub(crate) mod threads;
 pub(crate) mod time_outside;
 pub(crate) mod trend;
 pub(crate) mod unexplained_time;
+pub(crate) mod unseen_calls;
 pub(crate) mod worst_replica;
 
 use std::cell::OnceCell;

@@ -1,6 +1,6 @@
 //! Texts of limits of a trial: each one whole sentence or a few. Those about instrumentation are beside their checks.
 
-use narrows_model::caveat::{EndpointFault, FaultAction, Law, RequestBasis, SpanSource, TrialCaveat as C};
+use narrows_model::caveat::{EndpointFault, FaultAction, Law, RequestBasis, SocketGap, SpanSource, TrialCaveat as C};
 use narrows_model::load::{ErrorCounts, Recovery, RecoveryEnd, ReportedLoad};
 use narrows_model::units;
 
@@ -199,6 +199,7 @@ pub fn trial_caveat(caveat: &C) -> String {
         C::ReadingsLost { readings } => {
             format!("{readings} readings of the sampler were lost because the run file was busy.")
         }
+        C::SocketsNotSampled { gap } => sockets_not_sampled(*gap),
         C::SpansWaiting { spans } => {
             format!("{spans} spans came that cannot be read yet: they are put into tables when their trial ends.")
         }
@@ -237,6 +238,12 @@ pub fn trial_caveat(caveat: &C) -> String {
         C::ServiceSilent { service, traces } => format!(
             "No spans of {service} are among the {traces} traces looked at, though it was started with \
              OTEL_EXPORTER_OTLP_ENDPOINT: is it instrumented, and does it pass the trace context on?"
+        ),
+        C::CallsWithoutSpans { service, peer, unseen, waiting } => format!(
+            "The sockets of {service} show {} requests that wait for {peer} at any moment; its spans show {} fewer. Is the \
+             client instrumented with which it calls {peer}?",
+            units::number(*waiting),
+            units::number(*unseen)
         ),
         C::QueryTextsMissing { service } => format!(
             "{service} sends database spans without any query text, so repeated queries cannot be seen. Does its \
@@ -428,6 +435,30 @@ fn counted(count: u64, one: &str, several: &str) -> String {
     }
 }
 
+fn sockets_not_sampled(gap: SocketGap) -> String {
+    match gap {
+        SocketGap::NoDiagnostics => {
+            "The kernel gives no socket diagnostics here, so it is unknown which service waits for which. Load its modules \
+             tcp_diag and udp_diag, or let the container open netlink sockets."
+                .to_owned()
+        }
+        SocketGap::Namespaces(count) => format!(
+            "The sockets of {} could not be sampled, so calls from there are missing: run Narrows as root, which may enter \
+             them.",
+            counted(count, "network namespace", "network namespaces")
+        ),
+        SocketGap::Connections(count) => format!(
+            "Up to {} at once were beyond the limits of the sampler, so calls between services are counted too low.",
+            counted(count, "connection", "connections")
+        ),
+        SocketGap::UnixSockets(count) => format!(
+            "Services accepted up to {} over Unix sockets, for which the kernel records no times: these calls are missing \
+             where sockets show who waits. Connect over TCP to see them.",
+            counted(count, "connection", "connections")
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use narrows_model::caveat::SampledTraces;
@@ -464,6 +495,7 @@ mod tests {
             C::SampledTraces(sampled),
             C::Fault { replica: "a".into(), action, after_ns: 1.0, at_ns: 1, recovery },
             C::Endpoint { url: "u".into(), fault: EndpointFault::Points { refused: 1 } },
+            C::SocketsNotSampled { gap: SocketGap::Namespaces(2) },
         ];
         for caveat in caveats {
             let mut json = serde_json::to_value(&caveat).unwrap();

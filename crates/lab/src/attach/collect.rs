@@ -29,7 +29,7 @@ use crate::components::gauges_of;
 use crate::counting::RecentRequests;
 use crate::environment::now_ns;
 use crate::experiment::ServerUrl;
-use crate::trial::unheard;
+use crate::trial::{socket_gaps, unheard};
 
 /// How often a signal, an end and the processes are looked at.
 const POLL: Duration = Duration::from_millis(50);
@@ -291,6 +291,7 @@ impl Sources {
         if sampled.refused > 0 {
             caveats.push(TrialCaveat::ReadingsLost { readings: sampled.refused });
         }
+        caveats.extend(socket_gaps(sampled.sockets));
         let Some(receiver) = self.receiver else { return caveats };
         // With a signal there may be a person who waits; what senders hold back is still worth a moment.
         let settle = if receiver.stats().spans > 0 { options.settle } else { Duration::ZERO };

@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use narrows_model::caveat::TrialCaveat;
+use narrows_model::caveat::{SocketGap, TrialCaveat};
 use narrows_model::load::LoadPlan;
 use narrows_model::run::Trial;
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
 use narrows_telemetry::run_file::Recorder;
-use narrows_telemetry::sampler::Sampler;
+use narrows_telemetry::sampler::{Sampler, SocketGaps};
 
 use crate::Error;
 use crate::adoption::AdoptedChildren;
@@ -164,11 +164,13 @@ impl Bench<'_> {
         if result.is_ok() {
             self.await_last_spans();
         }
+        let sockets = self.sampler.stats().sockets;
         self.sampler.unwatch_all();
         self.stop_all(running, trial);
         kill_marked(&self.mark);
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
+        trial.caveats.extend(socket_gaps(sockets));
         trial.caveats.extend(unheard(heard_before, self.receiver.stats(), true));
         let counted = self.keep_requests_of_spans(trial, progress);
         let _ = std::fs::remove_dir_all(&folder);
@@ -291,6 +293,18 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, is_load_trace
     [malformed, unauthenticated, rejected, invalid].into_iter().flatten().collect()
 }
 
+/// A caveat for each kind of gap in the samples of sockets.
+pub(crate) fn socket_gaps(gaps: SocketGaps) -> Vec<TrialCaveat> {
+    let some = |count: u64, gap: fn(u64) -> SocketGap| (count > 0).then(|| gap(count));
+    let gaps = [
+        gaps.without_diagnostics.then_some(SocketGap::NoDiagnostics),
+        some(gaps.namespaces, SocketGap::Namespaces),
+        some(gaps.connections, SocketGap::Connections),
+        some(gaps.unix_connections, SocketGap::UnixSockets),
+    ];
+    gaps.into_iter().flatten().map(|gap| TrialCaveat::SocketsNotSampled { gap }).collect()
+}
+
 fn signalled(stop: &AtomicBool) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }
@@ -298,6 +312,14 @@ fn signalled(stop: &AtomicBool) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_gap_in_the_samples_of_sockets_is_a_caveat() {
+        assert_eq!(socket_gaps(SocketGaps::default()), []);
+        let gaps = SocketGaps { without_diagnostics: true, unix_connections: 8, ..SocketGaps::default() };
+        let expected = [SocketGap::NoDiagnostics, SocketGap::UnixSockets(8)];
+        assert_eq!(socket_gaps(gaps), expected.map(|gap| TrialCaveat::SocketsNotSampled { gap }));
+    }
 
     #[test]
     fn only_what_went_wrong_in_the_trial_is_said() {

@@ -9,4 +9,4 @@ pub use instrumentation::{
     DifferentClocks, DoubledSpans, EndlessCalls, MissingParents, NegativeDurations, NestedDoubles, OwnParents,
     PoolSpans, RepeatedIds, SampledTraces, SpanExample, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
 };
-pub use trial::{EndpointFault, FaultAction, Law, RequestBasis, SpanSource, TrialCaveat};
+pub use trial::{EndpointFault, FaultAction, Law, RequestBasis, SocketGap, SpanSource, TrialCaveat};

@@ -266,6 +266,11 @@ pub enum TrialCaveat {
         /// How many, at least 1.
         readings: u64,
     },
+    /// Sockets of services that are missing from the samples.
+    SocketsNotSampled {
+        /// Why.
+        gap: SocketGap,
+    },
     /// Spans that are not yet in the tables of the run file.
     SpansWaiting {
         /// How many, at least 1.
@@ -308,6 +313,17 @@ pub enum TrialCaveat {
         service: String,
         /// Traces looked at.
         traces: usize,
+    },
+    /// Sockets of a service show calls that its spans do not.
+    CallsWithoutSpans {
+        /// The service.
+        service: String,
+        /// A service of the trial, or an address.
+        peer: String,
+        /// Requests that wait for the peer without a span, under the heaviest load at any moment.
+        unseen: f64,
+        /// All that wait for it, as sockets show them.
+        waiting: f64,
     },
     /// Spans of calls to databases carry no query text.
     QueryTextsMissing {
@@ -467,6 +483,20 @@ pub enum FaultAction {
     NotRunning,
 }
 
+/// Reason for which sockets of services are missing from the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketGap {
+    /// The kernel has no socket diagnostics, or refuses them.
+    NoDiagnostics,
+    /// Network namespaces that could not be entered, at least 1, or that are beyond the limit.
+    Namespaces(u64),
+    /// Most connections at once beyond the sampler's limit, at least 1.
+    Connections(u64),
+    /// Most connections at once over Unix sockets, which have no times, at least 1.
+    UnixSockets(u64),
+}
+
 /// Fault of a page of metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -550,6 +580,7 @@ impl TrialCaveat {
             | C::Endpoint { url: place, .. }
             | C::TraceTooLarge { service: place, .. }
             | C::ServiceSilent { service: place, .. }
+            | C::CallsWithoutSpans { service: place, .. }
             | C::QueryTextsMissing { service: place }
             | C::DatabaseNotCalled { database: place }
             | C::CpuBeyondLimit { service: place, .. }

@@ -20,6 +20,8 @@ const NODE_GAP: f64 = 22.0;
 /// Height that a line takes in a column that it passes.
 const PASSAGE_HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 8.0;
+/// From a line to its label.
+const LABEL_GAP: f64 = 5.0;
 /// Least distance between two labels.
 const LABEL_HEIGHT: f64 = 16.0;
 const NAME_CHARS_MAX: usize = 17;
@@ -64,19 +66,25 @@ pub(crate) struct DrawnEdge {
     pub(crate) weight: f64,
 }
 
+impl DrawnEdge {
+    fn width(&self) -> f64 {
+        LINE_WIDTH.0 + self.weight.clamp(0.0, 1.0) * (LINE_WIDTH.1 - LINE_WIDTH.0)
+    }
+}
+
 /// The picture.
 pub(crate) fn svg(drawing: &CallGraphDrawing) -> Markup {
     let layout = Layout::of(drawing);
     let labels = layout.labels(drawing);
     html! {
-        div.scroll {
+        div.scroll.graph {
             svg.calls width=(number(layout.width())) height=(number(layout.height))
                 viewBox=(format!("0 0 {} {}", number(layout.width()), number(layout.height)))
                 role="img" aria-label=(drawing.title) {
                 @for (edge, way) in drawing.edges.iter().zip(&layout.ways) { (line(edge, way, &layout)) }
                 @for (at, node) in drawing.nodes.iter().enumerate() { (boxed(node, layout.corner(at))) }
                 @for (edge, place) in drawing.edges.iter().zip(labels) {
-                    text.call.mid x=(number(place.x)) y=(number(place.y + 4.0)) { (edge.label) title { (edge.detail) } }
+                    text.call.mid x=(number(place.x)) y=(number(place.y)) { (edge.label) title { (edge.detail) } }
                 }
             }
         }
@@ -117,7 +125,7 @@ fn line(edge: &DrawnEdge, way: &Way, layout: &Layout) -> Markup {
             let _ = write!(path, " H{}", number(from.x));
         }
     }
-    let width = LINE_WIDTH.0 + edge.weight.clamp(0.0, 1.0) * (LINE_WIDTH.1 - LINE_WIDTH.0);
+    let width = edge.width();
     let last = points.len() - 1;
     let (tip, turn) = if way.is_turned { (points[0].moved(half), 1.0) } else { (points[last].moved(-half), -1.0) };
     let (back, wing) = (tip.x + turn * ARROW, width / 2.0 + 3.5);
@@ -277,13 +285,14 @@ impl Layout {
         Point { x: center.x - NODE_WIDTH / 2.0, y: center.y - NODE_HEIGHT / 2.0 }
     }
 
-    /// The place of each label: in the first gap of its line, away from other labels.
+    /// The place of each label: above the first part of its line, away from other labels.
     fn labels(&self, drawing: &CallGraphDrawing) -> Vec<Point> {
-        let place = |way: &Way| {
+        let place = |(way, edge): (&Way, &DrawnEdge)| {
             let (from, to) = (self.center(way.slots[0]), self.center(way.slots[1]));
-            Point { x: f64::midpoint(from.x, to.x), y: f64::midpoint(from.y, to.y) }
+            let above = edge.width() / 2.0 + LABEL_GAP;
+            Point { x: f64::midpoint(from.x, to.x), y: f64::midpoint(from.y, to.y) - above }
         };
-        let mut places: Vec<Point> = self.ways.iter().map(place).collect();
+        let mut places: Vec<Point> = self.ways.iter().zip(&drawing.edges).map(place).collect();
         let mut order: Vec<usize> = (0..drawing.edges.len()).collect();
         order.sort_by(|a, b| places[*a].x.total_cmp(&places[*b].x).then(places[*a].y.total_cmp(&places[*b].y)));
         for pair in order.windows(2) {

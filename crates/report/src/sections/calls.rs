@@ -115,8 +115,10 @@ impl<'a> VariantCalls<'a> {
 
     fn calls(&self, edge: &'a CallEdge) -> EdgeCalls<'a> {
         let rate = edge.levels[self.at].all.rate;
-        let per_request = (self.level.rate > 0.0).then(|| rate / self.level.rate);
-        EdgeCalls { level: &edge.levels[self.at], per_request: per_request.filter(|calls| *calls >= PER_REQUEST_MIN) }
+        let is_load = self.graph.node(&edge.caller).is_some_and(|node| node.kind == NodeKind::Client);
+        let per_request = (self.level.rate > 0.0 && !is_load).then(|| rate / self.level.rate);
+        let per_request = per_request.filter(|calls| *calls >= PER_REQUEST_MIN);
+        EdgeCalls { level: &edge.levels[self.at], is_load, per_request }
     }
 
     fn drawing(&self, context: &Context<'_>) -> CallGraphDrawing {
@@ -166,6 +168,8 @@ impl<'a> VariantCalls<'a> {
 #[derive(Debug)]
 struct EdgeCalls<'a> {
     level: &'a CallLevel,
+    /// Whether they are the requests of the load.
+    is_load: bool,
     /// Calls per request of the load; `None` if they have nothing to do with it.
     per_request: Option<f64>,
 }
@@ -189,6 +193,7 @@ impl EdgeCalls<'_> {
         };
         match self.wait() {
             _ if self.level.is_background => "in the background".to_owned(),
+            Some(wait) if self.is_load => wait,
             Some(wait) => format!("{wait} × {often}"),
             None => format!("{} waiting", range(calls.requests(), shown)),
         }

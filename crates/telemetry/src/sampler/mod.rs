@@ -121,7 +121,7 @@ pub struct SamplerStats {
     pub left_out: LeftOut,
     /// Figures that this user may not read.
     pub denied: DeniedFigures,
-    /// Sockets that are missing from the samples.
+    /// Sockets that are missing from the samples of the replicas watched now.
     pub sockets: SocketGaps,
 }
 

@@ -3,7 +3,8 @@
 //!
 //! This finding is about the experiment: no cause can be named without more data. Time under no span proves nothing
 //! alone, because a program may sleep on purpose. There must be a sign of something hidden: a database or a busy
-//! service is known to exist and no span shows it, or exactly this time grows with the load, as a wait in a queue does.
+//! service is known to exist and no span shows it, the service's sockets show that its requests wait for a peer, or exactly
+//! this time grows with the load, as a wait in a queue does.
 //! A call explains the time in it, unless a service of this trial handles the call without any span below it: because
 //! the service sends no spans, or because it begins separate traces.
 //!
@@ -16,12 +17,13 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
-use crate::read::intervals::Interval;
+use crate::read::intervals::{Interval, heaviest_steady};
 use crate::read::machine::is_crowded_out;
 use crate::read::periods::period_of;
 use crate::read::requests::Request;
 use crate::read::silent_services::{Callers, silent_services, unseen_databases};
 use crate::read::unexplained_time::{cpu_ns_per_request, cpu_wait_ns_per_request, unexplained_ns};
+use crate::read::unseen_calls::{UnseenCalls, unseen_calls};
 use crate::stats::{finite, weighted_median};
 use crate::thresholds::rule_thresholds;
 
@@ -32,6 +34,9 @@ rule_thresholds! {
     gap_growth_requests: usize = 10;
     /// CPU time per request from which a service counts that no span shows a call to, nanoseconds.
     gap_busy_ns: f64 = 1e6;
+    /// Requests that wait for a peer without a span that shows it, as a share of those in the service and of those that its
+    /// sockets show waiting for that peer.
+    gap_unseen_share: f64 = 0.25;
 }
 
 /// Prefix of the metrics that a database client reports. All generations of names are renamed to the newest.
@@ -47,7 +52,7 @@ impl Detector for InstrumentationGap {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn role(&self, _finding: &Finding) -> Role {
@@ -139,11 +144,20 @@ impl<'r, 'a> Scene<'r, 'a> {
         let part = |request: &Request<'_>| unexplained_ns(request);
         let gaps = operations().filter_map(|(_, operation, requests)| {
             let hidden = (!speaks(requests)).then(sign).flatten();
-            let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy(service, operation))?;
+            let hint = hidden.or_else(|| self.waiting(service)).or_else(|| self.grown(requests, &part));
+            let hint = hint.or_else(|| self.busy(service, operation))?;
             let work = self.work(service, (service, None))?;
             self.gap(OfOperation { service, operation, requests }, None, hint, work, &part)
         });
         longest(gaps)
+    }
+
+    /// A peer that requests wait for, as the service's sockets show it.
+    fn waiting(&self, service: &str) -> Option<Hint<'a>> {
+        let UnseenCalls { peer, unseen, waiting } = unseen_calls(self.reading, service)?;
+        let at = heaviest_steady(self.reading.intervals)?;
+        let sign = GapSign::Sockets { peer, unseen: finite(unseen), waiting: finite(waiting) };
+        Some(Hint { sign, interval: Some(&self.reading.intervals[at]) })
     }
 
     /// A busy service that no span calls: it works while requests complete.

@@ -1,5 +1,7 @@
 //! Tests of `instrumentation-gap`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
+use narrows_model::series::names;
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::operation;
 use narrows_testkit::spans::{SpanBuilder, client, query, server};
@@ -154,4 +156,28 @@ fn a_call_that_two_libraries_report_has_its_server_span_below_the_inner_one() {
     // Occasional health checks.
     let checks = (300..310).map(|n| server("stock", "GET /healthz").at(0.0, 1.0).trace(n));
     assert_eq!(detect(stacked.service("stock", None).cpu("stock", 0, |_| 0.05).traces(checks)), []);
+}
+
+/// Requests of 40 ms without a span of a part, and sockets to a partner with which so many of 20 wait.
+fn with_sockets(root: &SpanBuilder, waiting: f64) -> TrialBuilder {
+    let calls = |outstanding| CallFigures { connections: 20.0, outstanding, rate: 500.0, ..CallFigures::default() };
+    let load = Load { vus: 20, rate: 500.0, latency_ms: 40.0 };
+    let traces = (0..40).map(|n| root.clone().trace_from(n, TRIAL_START_NS + i64::from(n) * 200_000_000));
+    let trial = TrialBuilder::new("a").steady(10, load).service("shop", None).cpu("shop", 0, |_| 0.2).traces(traces);
+    let running = [(names::THREAD_STATE, "running")];
+    let trial = trial.labelled_series(names::THREAD_STATES, ("shop", 0), &running, |_| 0.2);
+    let trial = trial.calls(names::GENERATOR, 0, &format!("127.0.0.1:{FIRST_PORT}"), move |_| calls(20.0));
+    trial.calls("shop", 0, "10.0.0.9:443", move |_| calls(waiting))
+}
+
+#[test]
+fn sockets_show_what_spans_do_not() {
+    let gap = only(with_sockets(&orders(40.0), 17.0));
+    let GapSign::Sockets { peer, unseen, waiting } = sign(&gap) else { panic!("{gap:?}") };
+    assert_eq!((peer.as_str(), *waiting), ("10.0.0.9:443", 17.0));
+    assert!((16.0..=17.0).contains(unseen), "{unseen}");
+    assert!(gap.advice().contains("with which shop calls 10.0.0.9:443"), "{}", gap.advice());
+    assert_eq!(detect(with_sockets(&orders(40.0), 3.0)), [], "the time is elsewhere");
+    let seen = orders(40.0).child(client("GET").url("https://partner.example/stock").at(1.0, 38.0));
+    assert_eq!(detect(with_sockets(&seen, 17.0)), [], "a span shows the calls");
 }

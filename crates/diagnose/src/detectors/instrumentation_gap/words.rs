@@ -73,6 +73,10 @@ impl Words for InstrumentationGap {
                  not start, mostly because the library is newer than it supports. Then run this again.",
                 self.service
             ),
+            (GapSign::Sockets { peer, .. }, None) => format!(
+                "Instrument the client with which {} calls {peer}, or put a span around its calls. Then run this again.",
+                self.service
+            ),
             (_, Some(callee)) => format!(
                 "Instrument {callee}: it was started with OTEL_EXPORTER_OTLP_ENDPOINT, so its SDK need only be loaded, and \
                  must read the trace context (traceparent) of its callers. Then run this again."
@@ -104,6 +108,12 @@ fn sign(evidence: &InstrumentationGap) -> String {
         GapSign::BusyService { service, cpu_ns } => format!(
             "{service} ran and used {} of processor time for each of these requests, and no span shows a call to it.",
             units::duration(*cpu_ns)
+        ),
+        GapSign::Sockets { peer, unseen, waiting } => format!(
+            "The sockets of {service} show that {} requests wait for {peer} at any moment, {} of them without a span that \
+             shows it.",
+            units::number(*waiting),
+            units::number(*unseen)
         ),
         GapSign::SilentCallee => "This experiment started it, and no trace has a span of it.".into(),
         GapSign::SeparateTraces => {

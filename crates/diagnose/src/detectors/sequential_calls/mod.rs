@@ -14,7 +14,7 @@ use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind};
 use narrows_model::series::servers::STATEMENT_CALLS;
 
 use crate::Detector;
-use crate::detectors::slow_dependency::by_sockets::{NARROW_SHARE, has_spans};
+use crate::detectors::slow_dependency::by_sockets::NARROW_SHARE;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::intervals::heaviest_steady;
@@ -187,6 +187,11 @@ impl<'r> Caller<'r> {
             statement: peer.statement.clone(),
         }
     }
+}
+
+/// True if spans tell of the service's requests.
+fn has_spans(reading: &Reading<'_>, service: &str) -> bool {
+    reading.operations.keys().any(|(known, _)| *known == service)
 }
 
 /// True if the peer is a database that counts its statements.

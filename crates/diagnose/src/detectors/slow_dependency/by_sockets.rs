@@ -1,10 +1,11 @@
-//! Dependencies that callers without spans wait for, as their sockets show it.
+//! Dependencies that callers wait for without spans that show it, as their sockets do.
 //!
 //! The heaviest load decides: a dependency that takes long under a light load holds nothing back where requests wait in
 //! front of it for something else. A service of the trial that passes the wait on to others counts only for its part.
 
 use std::collections::BTreeSet;
 
+use narrows_model::breakdown::OwnTime;
 use narrows_model::call_graph::{Bounds, CallEdge};
 use narrows_model::finding::evidence::slow_dependency as evidence;
 use narrows_model::finding::evidence::slow_dependency::{DependencyGrowth, DependencyLevel};
@@ -22,18 +23,32 @@ use crate::stats::finite;
 /// Distance of the bounds of the requests that wait, as a share of them, up to which their number counts as known.
 pub(crate) const NARROW_SHARE: f64 = 0.2;
 
+/// Share of the requests that wait for a peer which no span may explain, so that its sockets are judged.
+const UNEXPLAINED_SHARE: f64 = 0.5;
+
 pub(super) fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     let Some(at) = heaviest_steady(reading.intervals) else { return Vec::new() };
     let reached = reading.conversations().reached();
     let edges = reading.conversations().graph.edges.iter();
-    let unexplained = edges.filter(|edge| reached.contains(edge.caller.as_str()) && !has_spans(reading, &edge.caller));
+    let is_candidate = |edge: &&CallEdge| reached.contains(edge.caller.as_str()) && is_unexplained(reading, edge, at);
+    let unexplained = edges.filter(is_candidate);
     let found = unexplained.filter_map(|edge| Waiting { reading, edge, at }.finding());
     found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share)).into_iter().collect()
 }
 
-/// True if spans tell of the service's requests.
-pub(crate) fn has_spans(reading: &Reading<'_>, service: &str) -> bool {
-    reading.operations.keys().any(|(known, _)| *known == service)
+/// Whether no span explains most requests that wait for a peer. Spans from inside the caller explain all; those of an eBPF
+/// instrumentation only calls by the protocols that it knows.
+fn is_unexplained(reading: &Reading<'_>, edge: &CallEdge, at: usize) -> bool {
+    let of_caller = reading.operations.iter().filter(|((service, _), _)| *service == edge.caller);
+    let mut requests = of_caller.flat_map(|(_, requests)| requests).peekable();
+    if requests.peek().is_none() {
+        return true;
+    }
+    let threads = reading.spent().threads.get(at).into_iter().flatten().filter(|one| one.service == edge.caller);
+    let waits = threads.flat_map(|one| &one.own).filter(|part| part.what == OwnTime::Network(edge.callee.clone()));
+    let unexplained: f64 = waits.map(|part| part.requests).sum();
+    requests.all(|handled| handled.request.entry.is_from_outside())
+        && unexplained >= UNEXPLAINED_SHARE * edge.levels[at].all.requests().middle()
 }
 
 /// Requests of a service that wait for a peer under the heaviest load.

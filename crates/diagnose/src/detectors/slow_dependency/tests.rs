@@ -1,6 +1,9 @@
 //! Tests of `slow-dependency`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::breakdown::OwnTime;
+use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::Evidence;
+use narrows_model::series::names;
 use narrows_model::trace::{SpanKind, Trace};
 use narrows_testkit::spans::{SpanBuilder, client, database, query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -140,4 +143,31 @@ fn how_calls_end_is_shown() {
     assert_eq!((evidence.failed_share, evidence.growth), (0.5, DependencyGrowth::Unknown));
     let statuses: Vec<(&str, f64)> = evidence.statuses.iter().map(|one| (one.status.as_str(), one.share)).collect();
     assert_eq!(statuses, [("200", 0.5), ("500", 0.5)]);
+}
+
+#[test]
+fn spans_from_outside_of_a_process_leave_unknown_protocols_to_its_sockets() {
+    const PARTNER: &str = "10.0.0.9:9042";
+    let with = |scope: &'static str| {
+        let request = |number: u32| {
+            let at_ms = if number < 6 { 1_000.0 } else { 11_000.0 } + 100.0 * f64::from(number);
+            server("shop", "GET /offers").scope(scope).at(at_ms, if number < 6 { 40.0 } else { 307.0 }).trace(number)
+        };
+        let (load, behind) = (format!("127.0.0.1:{FIRST_PORT}"), |second| if second < 10 { 0.9 } else { 7.5 });
+        let calls = |outstanding: f64| CallFigures { connections: 8.0, outstanding, rate: 25.0, ..Default::default() };
+        let trial = steps().traces((0..12).map(request));
+        let trial = trial.calls(names::GENERATOR, 0, &load, move |second| calls(if second < 10 { 1.0 } else { 8.0 }));
+        let running = [(names::THREAD_STATE, "running")];
+        let trial = trial.labelled_series(names::THREAD_STATES, ("shop", 0), &running, |_| 0.2);
+        trial.calls("shop", 0, PARTNER, move |second| calls(behind(second)))
+    };
+    let findings = detect(with("opentelemetry-ebpf-instrumentation"));
+    assert_eq!(findings.iter().map(|finding| finding.resource.as_str()).collect::<Vec<_>>(), [PARTNER]);
+    assert_eq!(detect(with("express")), [], "spans from inside show all calls");
+    let trial = with("opentelemetry-ebpf-instrumentation").build();
+    crate::Reading::with(&trial, &Thresholds::default(), |reading| {
+        let own = &reading.spent().threads[1][0].own;
+        let waits = own.iter().find(|part| part.what == OwnTime::Network(PARTNER.to_owned()));
+        assert!(waits.is_some_and(|part| part.requests > 7.0), "{own:?}");
+    });
 }

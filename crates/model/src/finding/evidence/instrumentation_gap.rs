@@ -59,6 +59,15 @@ pub enum GapSign {
         /// Its processor time for each request, nanoseconds.
         cpu_ns: f64,
     },
+    /// Sockets of the service show that its requests wait for a peer, and no span does.
+    Sockets {
+        /// A service of the trial, or an address.
+        peer: String,
+        /// Requests that wait without a span under the heaviest load, at any moment.
+        unseen: f64,
+        /// All that wait for the peer, as sockets show them.
+        waiting: f64,
+    },
     /// The callee sends no span.
     #[default]
     SilentCallee,

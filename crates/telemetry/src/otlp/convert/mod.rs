@@ -23,7 +23,7 @@ pub use packed::{NotPacked, PackedSpans};
 pub(crate) use spans::spans_to_keep;
 pub use spans::{ATTRIBUTES_MAX, spans};
 
-use narrows_model::trace::{OWN_PARENT, SpanId};
+use narrows_model::trace::{EBPF_INSTRUMENTATIONS, OWN_PARENT, SpanId};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use serde_json::{Map, Value};
 
@@ -53,6 +53,8 @@ const SERVICES: [&str; 8] = [
 ];
 /// Attributes that tell instances of a service apart outside of pods, the first of these.
 const INSTANCES: [&str; 3] = ["service.instance.id", "container.id", "host.name"];
+/// Attributes that name the instrumentation of a resource.
+const INSTRUMENTATIONS: [&str; 2] = ["telemetry.distro.name", "telemetry.sdk.name"];
 
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,6 +130,8 @@ pub(super) struct Origin {
     /// Which of several instances of the service it is, where the resource says that and no replica.
     pub(super) instance: Option<String>,
     pub(super) scope: String,
+    /// The eBPF instrumentation that the resource names: the scope of records without one.
+    ebpf_scope: Option<&'static str>,
 }
 
 impl Origin {
@@ -144,7 +148,10 @@ impl Origin {
             value => value.as_u64(),
         });
         let replica = replica.and_then(|replica| u32::try_from(replica).ok());
+        let instrumentations = || INSTRUMENTATIONS.iter().filter_map(|key| text(key));
+        let is_named = |ebpf: &&&str| instrumentations().any(|name| name == **ebpf);
         Self {
+            ebpf_scope: EBPF_INSTRUMENTATIONS.iter().find(is_named).copied(),
             service: shortened(service.unwrap_or(UNKNOWN_SERVICE).to_owned()),
             replica: replica.unwrap_or(0),
             stated_replica: replica,
@@ -154,7 +161,10 @@ impl Origin {
     }
 
     pub(super) fn set_scope(&mut self, name: String) {
-        self.scope = shortened(name);
+        self.scope = match self.ebpf_scope {
+            Some(scope) if name.is_empty() => scope.to_owned(),
+            _ => shortened(name),
+        };
     }
 }
 

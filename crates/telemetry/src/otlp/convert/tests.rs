@@ -123,6 +123,24 @@ fn without_a_resource_the_service_is_unknown() {
 }
 
 #[test]
+fn spans_of_an_ebpf_instrumentation_are_marked_by_their_scope() {
+    let scope = |attributes: Vec<KeyValue>, scope: Option<InstrumentationScope>| {
+        let scope_spans = vec![ScopeSpans { scope, spans: vec![span()], ..ScopeSpans::default() }];
+        let resource = Some(Resource { attributes, ..Resource::default() });
+        let resource_spans = vec![ResourceSpans { resource, scope_spans, ..ResourceSpans::default() }];
+        let request = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
+        let converted = spans(&request, Format::Protobuf, &Weights::new()).unwrap();
+        (converted.records[0].scope.clone(), converted.records[0].is_from_outside())
+    };
+    let ebpf = "opentelemetry-ebpf-instrumentation";
+    let by_sdk = vec![text("telemetry.sdk.name", ebpf)];
+    assert_eq!(scope(by_sdk.clone(), None), (ebpf.to_owned(), true));
+    assert_eq!(scope(vec![text("telemetry.distro.name", "beyla")], None), ("beyla".to_owned(), true));
+    assert_eq!(scope(by_sdk, self::scope()), ("lib".to_owned(), false), "a scope of its own");
+    assert_eq!(scope(vec![text("telemetry.sdk.name", "opentelemetry")], None), (String::new(), false));
+}
+
+#[test]
 fn a_long_name_is_cut_between_characters() {
     let cut = shortened("é".repeat(NAME_BYTES_MAX));
     assert_eq!(cut.len(), NAME_BYTES_MAX);

@@ -15,11 +15,13 @@ mod owners;
 mod rules;
 mod short_lived;
 mod tally;
+mod unix;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use narrows_model::series::names::GENERATOR;
 use rustix::time::{ClockId, clock_gettime};
 
 use self::diagnostics::LISTENING;
@@ -88,7 +90,7 @@ pub(super) struct Connections {
     pub(super) clients: Vec<(u16, Figures)>,
 }
 
-/// Sockets that are missing from the samples, since the start.
+/// Sockets that are missing from the samples, since the replicas that are watched began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketGaps {
     /// True if the kernel has no socket diagnostics.
@@ -97,6 +99,8 @@ pub struct SocketGaps {
     pub namespaces: u64,
     /// Most connections at once that were beyond a limit.
     pub connections: u64,
+    /// Most connections at once that replicas accepted over Unix sockets, which have no times.
+    pub unix_connections: u64,
 }
 
 /// The sockets of all replicas.
@@ -189,14 +193,14 @@ impl Sockets {
         self.due
     }
 
-    /// Gaps since the start.
+    /// Gaps since the last [`Self::clear`].
     pub(super) fn gaps(&self) -> SocketGaps {
         self.gaps
     }
 
-    /// Forgets everything but what is missing.
+    /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self { gaps: self.gaps, ..Self::new(&self.proc) };
+        *self = Self::new(&self.proc);
     }
 
     /// A full reading: the listening sockets by process, and the connections' figures since the one before.
@@ -209,6 +213,9 @@ impl Sockets {
         let began = cpu_time();
         self.watch(members, depth);
         let listeners = self.refresh(files);
+        if depth == Depth::Rare {
+            self.count_unix_connections(files);
+        }
         let connections = self.take(files);
         self.schedule(began);
         (listeners, connections)
@@ -296,6 +303,15 @@ impl Sockets {
             }
         }
         by_process
+    }
+
+    fn count_unix_connections(&mut self, files: &mut Files) {
+        let (owners, replica_of) = (&self.owners, &self.replica_of);
+        let of_services = |inode| {
+            let replica = Self::replica(owners, replica_of, inode);
+            replica.is_some_and(|at| self.replicas[at].key.0 != GENERATOR)
+        };
+        self.gaps.unix_connections = self.gaps.unix_connections.max(unix::accepted(files, of_services));
     }
 
     /// Takes a sample of all namespaces, its own first.
