@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn a_terminal_lists_calls_where_there_are_no_spans() {
         insta::assert_snapshot!(in_terminal(section, &without_spans(called()), 110), @r"
-        who waits for whom                        time per call  per request    waiting  per second  connections
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────
-        load → orders                                   90.9 ms            1         16       176/s           16
-        orders → 10.0.0.9:443                           26.3 ms            2       9.25       352/s           16
-        orders → postgres                    5.68 ms to 19.3 ms            1  1 to 3.40       176/s           16
-        orders → broker (in the background)              2.00 s            –          1      0.50/s           16
+        who waits for whom                     time per call  per request    waiting  per second  connections  opened
+        ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        load → orders                                90.9 ms            –         16       176/s           16       –
+        orders → 10.0.0.9:443                        26.3 ms            2       9.25       352/s           16   352/s
+        orders → postgres                    5.68 to 19.3 ms            1  1 to 3.40       176/s           16       –
+        orders → broker (in the background)           2.00 s            –          1      0.50/s           16       –
         ");
         assert_eq!(in_terminal(section, &called(), 110), "");
     }
@@ -354,7 +354,7 @@ mod tests {
             ">in the background<",
             ">load<",
             ">16 users<",
-            "9.2 requests here",
+            "9.20 requests here",
         ] {
             assert!(page.contains(expected), "{expected}: {page}");
         }

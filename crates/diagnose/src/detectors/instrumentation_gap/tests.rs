@@ -164,6 +164,7 @@ fn with_sockets(root: &SpanBuilder, waiting: f64) -> TrialBuilder {
     let load = Load { vus: 20, rate: 500.0, latency_ms: 40.0 };
     let traces = (0..40).map(|n| root.clone().trace_from(n, TRIAL_START_NS + i64::from(n) * 200_000_000));
     let trial = TrialBuilder::new("a").steady(10, load).service("shop", None).cpu("shop", 0, |_| 0.2).traces(traces);
+    let trial = trial.operation(operation("shop", "GET /orders", 20, 10.0, 40.0));
     let running = [(names::THREAD_STATE, "running")];
     let trial = trial.labelled_series(names::THREAD_STATES, ("shop", 0), &running, |_| 0.2);
     let trial = trial.calls(names::GENERATOR, 0, &format!("127.0.0.1:{FIRST_PORT}"), move |_| calls(20.0));
