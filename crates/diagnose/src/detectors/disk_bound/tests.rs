@@ -1,7 +1,7 @@
 //! Tests of `disk-bound`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
-use narrows_model::series::ThreadState;
+use narrows_model::series::{ThreadState, names};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
@@ -37,6 +37,44 @@ fn requests_behind_one_writer_wait_for_the_disk_too() {
     assert!(findings[0].advice().contains("group commit"), "{}", findings[0].advice());
     let rare = [(ThreadState::Disk, "", 0.3), (ThreadState::Lock, "", 14.0)];
     assert_eq!(detect(trial((150.0, 160.0)).threads("shop", 0, &rare)), [], "the lock is held by something else");
+}
+
+/// Signs of syncs: share of the time with a task at the disk, bytes written per second, share of CPU time in the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Signs {
+    pressure: f64,
+    written: f64,
+    system_share: f64,
+}
+
+const SYNCS: Signs = Signs { pressure: 0.4, written: 160.0 * 4096.0, system_share: 0.75 };
+
+/// A service whose requests have no thread, with these signs.
+fn writer(rates: (f64, f64), signs: Signs) -> TrialBuilder {
+    let shop = ("shop", 0);
+    let time = |mode: &'static str| [(names::CPU_MODE, mode)];
+    let trial = trial(rates).threads("shop", 0, &[(ThreadState::Lock, "", 3.0), (ThreadState::Disk, "", 0.1)]);
+    trial
+        .labelled_series(names::CPU_TIME, shop, &time("system"), move |_| 0.2 * signs.system_share)
+        .labelled_series(names::CPU_TIME, shop, &time("user"), move |_| 0.2 * (1.0 - signs.system_share))
+        .labelled_series(names::DISK_IO, shop, &[(names::DISK_DIRECTION, "write")], move |_| signs.written)
+        .labelled_series(names::HOST_PRESSURE_STALLED, ("", 0), &[(names::PRESSURE_RESOURCE, "io")], move |_| {
+            signs.pressure
+        })
+}
+
+#[test]
+fn syncs_on_a_fast_disk_are_named_without_threads_at_it() {
+    let findings = detect(writer((150.0, 160.0), SYNCS));
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title(), "shop: requests wait while it syncs its writes to disk, 4.00 KiB for each response");
+    assert_eq!(finding.confidence, Confidence::Medium);
+    assert!(finding.cost_share > 0.9, "{}", finding.cost_share);
+    let silent = |signs: Signs| assert_eq!(detect(writer((150.0, 160.0), signs)), [], "{signs:?}");
+    silent(Signs { pressure: 0.1, ..SYNCS });
+    silent(Signs { written: 160.0 * 200.0, ..SYNCS });
+    silent(Signs { system_share: 0.3, ..SYNCS });
+    assert_eq!(detect(writer((150.0, 2300.0), SYNCS)), [], "throughput follows the load");
 }
 
 #[test]

@@ -9,6 +9,10 @@ use crate::detectors::words::{Words, proof};
 impl Words for DiskBound {
     fn title(&self, finding: &Finding) -> String {
         let service = &finding.resource;
+        if let Some(synced) = &self.synced {
+            let bytes = units::bytes(synced.bytes_each);
+            return format!("{service}: requests wait while it syncs its writes to disk, {bytes} for each response");
+        }
         if self.proof.is_none() {
             return format!("{service}: a request waits for the disk for {} of its time", share(self));
         }
@@ -22,21 +26,26 @@ impl Words for DiskBound {
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
         let service = &finding.resource;
-        let mut reasons = vec![match self.proof {
-            Some(_) => format!(
+        let mut reasons = vec![match (&self.proof, &self.synced) {
+            (_, Some(synced)) => format!(
+                "In {} a task waits for the disk {} of the time, {service} writes {} for each response, and {} of its CPU \
+                 time passes in the kernel: that is how a file looks that is synced for each response (`fsync`).",
+                self.interval,
+                units::percent(self.pressure.unwrap_or(self.at_disk)),
+                units::bytes(synced.bytes_each),
+                units::percent(synced.system_share)
+            ),
+            (Some(_), None) => format!(
                 "In {} {} requests are in {service} itself at any moment, and {} of them are at the disk.",
                 self.interval,
                 units::number(self.requests),
                 units::number(self.at_disk)
             ),
-            None => {
+            (None, None) => {
                 format!("A thread of {service} is at the disk for {} of the time that a request takes.", share(self))
             }
         }];
-        if self.behind > 0.0 {
-            reasons
-                .push(format!("Another {} wait for a lock while a thread is at the disk.", units::number(self.behind)));
-        }
+        reasons.extend((self.behind > 0.0).then(|| behind(self)));
         reasons.extend(self.written.map(|bytes| format!("{service} writes {}/s.", units::bytes(bytes))));
         reasons.push(self.proof.as_ref().map_or_else(
             || "There is one user, who waits for each response, so throughput is what the latency allows.".to_owned(),
@@ -81,6 +90,17 @@ impl Words for DiskBound {
         format!(
             "Write or sync less often in {service}: group commits, batches, a cache for reads; or use a faster disk."
         )
+    }
+}
+
+/// Sentence on the requests that wait behind those at the disk.
+fn behind(disk: &DiskBound) -> String {
+    let behind = units::number(disk.behind);
+    match disk.synced {
+        Some(_) => {
+            format!("{behind} of {} requests wait for nothing else that is known.", units::number(disk.in_flight))
+        }
+        None => format!("Another {behind} wait for a lock while a thread is at the disk."),
     }
 }
 

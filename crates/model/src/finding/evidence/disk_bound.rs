@@ -29,6 +29,17 @@ pub struct DiskBound {
     /// Share of the time in which some task waited for a disk, 0 to 1, in the service's control group or on the host;
     /// `None` if it was not sampled.
     pub pressure: Option<f64>,
+    /// Signs that a file is synced for each response; `None` where threads at the disk explain the finding.
+    pub synced: Option<SyncedWrites>,
     /// Sign that more load is not carried; `None` for a single user, whose throughput is what the latency allows.
     pub proof: Option<Proof>,
+}
+
+/// Signs of writes that are synced to the disk one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct SyncedWrites {
+    /// Bytes that the service writes per successful response.
+    pub bytes_each: f64,
+    /// Share of the service's CPU time that the kernel used, 0 to 1.
+    pub system_share: f64,
 }
