@@ -46,6 +46,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
                 let holds = self.is_behind(&then.resource, &first.resource) || is_called_by(first, &then.resource);
                 waits_in_front(then) && holds
             }
+            Tie::ShortOfMemory => first.resource == then.resource && memory_growth::is_short(first),
             Tie::KilledForMemory => first.resource == then.resource && memory_growth::was_killed(first),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),

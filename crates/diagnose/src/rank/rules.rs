@@ -36,6 +36,8 @@ pub(super) enum Tie {
     InBranch,
     /// Both are about one service, and the first says that it was killed for lack of memory.
     KilledForMemory,
+    /// Both are about one service, and the first says that it was short of memory.
+    ShortOfMemory,
     /// Both are about one store, and it would have room if all its partitions had the same load.
     Uneven,
     /// Requests wait before the second takes them on, more of them under more load, and those that it has wait for the
@@ -86,6 +88,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         why: Mechanism::NoPort,
     },
     Rule { first: &[MemoryGrowth], then: &[Outage], ties: &[Tie::KilledForMemory], why: Mechanism::OutOfMemory },
+    Rule { first: &[MemoryGrowth], then: &[DiskBound], ties: &[Tie::ShortOfMemory], why: Mechanism::DroppedPages },
     Rule {
         first: &[Outage],
         then: &[Throttling, RetryStorm],

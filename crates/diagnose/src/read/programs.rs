@@ -36,6 +36,8 @@ const PROXIES: [&str; 2] = ["haproxy", "nginx"];
 const PYTHON: [&str; 8] = ["python", "pypy", "gunicorn", "uwsgi", "uvicorn", "hypercorn", "waitress-serve", "flask"];
 /// Programs that run Ruby.
 const RUBY: [&str; 5] = ["ruby", "puma", "rackup", "rails", "bundle"];
+/// Programs whose runtimes collect garbage late.
+const LATE_COLLECTORS: [&str; 2] = ["java", "dotnet"];
 /// A program may stand behind another that starts it, such as `/usr/bin/env`.
 const PROGRAM_ARGUMENTS: usize = 3;
 /// Options that set the number of worker processes.
@@ -89,6 +91,12 @@ pub(crate) fn locking_interpreter(command: &[String]) -> Option<Interpreter> {
     })
 }
 
+/// True if a command starts a runtime that lets garbage grow to its heap's limit: a JVM or .NET.
+pub(crate) fn collects_late(command: &[String]) -> bool {
+    let names = command.iter().take(PROGRAM_ARGUMENTS).map(|argument| argument.rsplit('/').next().unwrap_or(argument));
+    names.into_iter().any(|name| LATE_COLLECTORS.contains(&name))
+}
+
 /// True if a command asks for more than one worker process. Each has its own interpreter.
 pub(crate) fn has_workers(command: &[String]) -> bool {
     let is_many = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 1);
@@ -126,6 +134,8 @@ mod tests {
         assert_eq!(of("pythonista"), None);
         assert_eq!(of("java -jar python.jar"), None);
         assert_eq!(of(""), None);
+        let late = |command: &str| collects_late(&[command.to_owned()]);
+        assert!(late("/usr/bin/java") && late("dotnet") && !late("build/ledger"));
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::NoDescriptor => "A process without a free descriptor can accept and open no connection.",
         Mechanism::RefusedConnections => "Calls whose connections are refused fail and are retried.",
         Mechanism::NoPort => "Calls that find no local port fail and are retried.",
+        Mechanism::DroppedPages => {
+            "For lack of memory, the kernel drops pages of the service and reads them from the disk again."
+        }
         Mechanism::OutOfMemory => "A replica that is killed at its memory limit is down until it has started again.",
         Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",
         Mechanism::UnevenLoad => "With an even load, the partitions together would have capacity left.",

@@ -36,6 +36,8 @@ pub enum Mechanism {
     NoPort,
     /// A replica that the kernel killed for lack of memory is down.
     OutOfMemory,
+    /// The kernel drops pages of a service for lack of memory, and reads them from the disk again.
+    DroppedPages,
     /// Calls to a replica that is down fail and are retried.
     DownReplica,
     /// All partitions together would have capacity left.

@@ -1,4 +1,4 @@
-//! `memory-growth`: a service's memory grows steadily towards its limit, or the service was killed there.
+//! `memory-growth`: a service's memory grows steadily towards its limit, or the service was killed or hangs there.
 //!
 //! Growth is judged in the last long interval under one load, over four quarters (`read/trend.rs`). The lowest reading
 //! of each quarter must be higher than that of the one before, and the last quarter's higher than all readings of the
@@ -8,7 +8,11 @@
 //! an uncollected heap, excluded by the runtime's report of its last collection; a database's buffers; requests that an
 //! overloaded service has not responded to.
 //!
-//! A kill for lack of memory does not require growth: the kernel counts it (`readings.rs`).
+//! Less than a minute shows growth too, if it has enough readings and the memory becomes a multiple of what it was; the
+//! finding is then less sure, and nothing is said of runtimes that collect late and do not report their heaps.
+//!
+//! A kill for lack of memory does not require growth: the kernel counts it (`readings.rs`). Neither does a shortage at
+//! the limit, where the kernel drops pages that are soon read from the disk again (`shortage.rs`).
 
 use narrows_model::finding::evidence::memory_growth::{self as evidence, Growth, Limit, LimitOf};
 use narrows_model::finding::{Caveat, Confidence, Evidence, Finding, FindingKind, Role};
@@ -19,21 +23,32 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::programs::is_store_program;
+use crate::read::programs::{collects_late, is_store_program};
 use crate::read::trend::{Quarters, quarters_of, rise};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 use readings::{Kills, Readings};
 
 mod readings;
+mod shortage;
 mod words;
 
 rule_thresholds! {
     /// Growth in that time, as a share of the limit.
     memory_growth_share: f64 = 0.05;
+    /// In less time than `memory_span_ns`: memory at the end as a multiple of that at the start.
+    memory_growth_factor: f64 = 2.0;
+    /// In less time than that: longest time until the limit is reached, nanoseconds.
+    memory_until_limit_ns: f64 = 3.6e12;
     /// Share of the growth of resident memory that the proportional set size and the runtime's heap after collections
     /// must show, where they are known.
     memory_confirmed_share: f64 = 0.5;
+    /// Share of its limit from which a control group is at it.
+    memory_full_share: f64 = 0.95;
+    /// Shortest time at the limit that counts as a shortage, nanoseconds.
+    memory_shortage_ns: i64 = 4_000_000_000;
+    /// Share of that time in which some task must wait for memory.
+    memory_pressure_share: f64 = 0.2;
 }
 
 /// See the module.
@@ -46,11 +61,11 @@ impl Detector for MemoryGrowth {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn role(&self, finding: &Finding) -> Role {
-        if was_killed(finding) { Role::InTheWay } else { Role::CostsMore }
+        if was_killed(finding) || is_short(finding) { Role::InTheWay } else { Role::CostsMore }
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -64,11 +79,17 @@ pub(crate) fn was_killed(finding: &Finding) -> bool {
     matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
 }
 
-/// A replica that grows or was killed.
+/// True if a finding says that a service ran short of memory at its limit.
+pub(crate) fn is_short(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.shortage.is_some())
+}
+
+/// A replica that grows, was killed or ran short of memory.
 struct AffectedReplica<'a> {
     replica: &'a Replica<'a>,
     growth: Option<(Growth, &'a Interval)>,
     kills: Kills,
+    shortage: Option<evidence::Shortage>,
 }
 
 /// The finding for a service. The replica killed most often represents it, else the fullest.
@@ -84,12 +105,18 @@ fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> 
         a.kills.cmp(&b.kills).then(a.used_share().total_cmp(&b.used_share())).then(b.replica.cmp(&a.replica))
     })?;
     let heap_share = evidence.growth.as_ref().and_then(|growth| growth.heap_share);
-    let is_sure = evidence.kills > 0 || heap_share.is_some();
-    let interval = interval.filter(|_| evidence.kills == 0);
+    let is_at_limit = evidence.kills > 0 || evidence.shortage.is_some();
+    let is_sure = is_at_limit || heap_share.is_some();
+    let interval = interval.filter(|_| !is_at_limit);
+    let is_brief = interval.is_some_and(|one| one.end_ns - one.start_ns < reading.thresholds.memory_span_ns);
     Some(Finding {
         resource: service.into(),
         cost_share: evidence.used_share(),
-        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        confidence: match (is_sure, is_brief) {
+            (true, false) => Confidence::High,
+            (true, true) | (false, false) => Confidence::Medium,
+            (false, true) => Confidence::Low,
+        },
         caveats: if is_sure { Vec::new() } else { vec![Caveat::GrowthMayLevelOff] },
         period: interval.and_then(|interval| period_of(reading.trial, interval.start_ns, interval.end_ns)),
         ..Finding::new(evidence, detector.version())
@@ -108,6 +135,7 @@ impl AffectedReplica<'_> {
             growth: self.growth.as_ref().map(|(growth, _)| growth.clone()),
             kills: self.kills.count,
             first_kill_ns: self.kills.first_ns,
+            shortage: self.shortage,
             most_bytes: readings.most().map(finite),
         }
     }
@@ -126,15 +154,18 @@ impl<'a> Replica<'a> {
     }
 
     fn affected(&'a self) -> Option<AffectedReplica<'a>> {
-        let (growth, kills) = (self.growth(), self.readings.kills());
-        (growth.is_some() || kills.count > 0).then_some(AffectedReplica { replica: self, growth, kills })
+        let (growth, kills, shortage) = (self.growth(), self.readings.kills(), self.shortage());
+        let is_affected = growth.is_some() || kills.count > 0 || shortage.is_some();
+        is_affected.then_some(AffectedReplica { replica: self, growth, kills, shortage })
     }
 
     /// Returns `None` if the memory does not grow steadily towards a limit.
     fn growth(&self) -> Option<(Growth, &'a Interval)> {
         let thresholds = self.reading.thresholds;
-        let is_long = |one: &&Interval| one.is_steady && one.end_ns - one.start_ns >= thresholds.memory_span_ns;
-        let interval = self.reading.intervals.iter().rfind(is_long)?;
+        let is_long = |one: &Interval| one.end_ns - one.start_ns >= thresholds.memory_span_ns;
+        let steady = || self.reading.intervals.iter().filter(|one| one.is_steady);
+        let longest = || steady().max_by_key(|one| one.end_ns - one.start_ns);
+        let interval = steady().rfind(|one| is_long(one)).or_else(longest)?;
         if is_store_program(self.reading.trial, &self.instance.service) || self.is_behind(interval) {
             return None;
         }
@@ -144,7 +175,14 @@ impl<'a> Replica<'a> {
         let limit = self.limit(quarters.end, interval)?;
         let seconds = interval.seconds();
         let per_second = quarters.gain() / (0.75 * seconds);
-        let is_much = per_second * seconds >= thresholds.memory_growth.memory_growth_share * limit.bytes;
+        let until_limit_ns = ((limit.bytes - quarters.end) / per_second * 1e9).max(0.0);
+        let is_much = if is_long(interval) {
+            per_second * seconds >= thresholds.memory_growth.memory_growth_share * limit.bytes
+        } else {
+            quarters.end >= thresholds.memory_growth.memory_growth_factor * quarters.start()
+                && until_limit_ns <= thresholds.memory_growth.memory_until_limit_ns
+                && (heap_share.is_some() || !collects_late(&self.instance.command))
+        };
         if !quarters.rise_steadily() || !is_much || quarters.level(ended) < limit.bytes {
             return None;
         }
@@ -157,7 +195,7 @@ impl<'a> Replica<'a> {
             end_bytes: finite(quarters.end),
             bytes_per_second: finite(per_second),
             bytes_per_request: (requests > 0.0).then(|| finite(per_second * seconds / requests)),
-            until_limit_ns: finite(((limit.bytes - quarters.end) / per_second * 1e9).max(0.0)),
+            until_limit_ns: finite(until_limit_ns),
             heap_share: heap_share.map(finite),
         };
         Some((growth, interval))

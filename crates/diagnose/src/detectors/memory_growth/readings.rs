@@ -44,6 +44,30 @@ impl<'a> Readings<'a> {
         points(self.trial, name, &self.instance.service, self.instance.replica).unwrap_or_default()
     }
 
+    /// The finite points in counted time of one of its series, the one with this label if several have the name.
+    pub(super) fn counted_points(&self, name: &str, label: Option<(&str, &str)>) -> Vec<Point> {
+        self.counted_of((&self.instance.service, self.instance.replica), name, label)
+    }
+
+    fn counted_of(&self, of: (&str, u32), name: &str, label: Option<(&str, &str)>) -> Vec<Point> {
+        let Some((from_ns, until_ns)) = self.counted() else { return Vec::new() };
+        let is_meant = |series: &&Series| {
+            let key = &series.key;
+            (key.name.as_str(), (key.service.as_str(), key.replica)) == (name, of)
+                && label.is_none_or(|(label, value)| key.labels.get(label).is_some_and(|its| its == value))
+        };
+        let points = self.trial.series.iter().find(is_meant).map_or(&[][..], |series| &series.points);
+        let is_counted = |point: &&Point| (from_ns..until_ns).contains(&point.time_ns) && point.value.is_finite();
+        points.iter().filter(is_counted).copied().collect()
+    }
+
+    /// Share of the time in which some task waited for a resource: in its own control group, else on the host.
+    pub(super) fn pressure(&self, resource: &str) -> Vec<Point> {
+        let label = Some((names::PRESSURE_RESOURCE, resource));
+        let own = self.counted_points(names::CGROUP_PRESSURE_STALLED, label);
+        if own.is_empty() { self.counted_of(("", 0), names::HOST_PRESSURE_STALLED, label) } else { own }
+    }
+
     /// The last reading of its control group's limit.
     pub(super) fn limit(&self) -> Option<f64> {
         self.of(names::CGROUP_MEMORY_LIMIT).last().map(|point| point.value)

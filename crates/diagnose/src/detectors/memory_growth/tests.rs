@@ -185,3 +185,62 @@ fn readings_that_are_no_numbers_are_passed_over() {
         assert_eq!(detect(limit.series(names::MEMORY_BYTES, "shop", 0, |s| f64::from(s) * MIB)), [], "{bad}");
     }
 }
+
+/// A shop of 256 MiB whose control group is full from a second on, with the time in which tasks wait for memory.
+fn short(full_from: u32, seconds: u32, waiting: f64) -> TrialBuilder {
+    let is_full = move |s: u32| (full_from..full_from + seconds).contains(&s);
+    let memory = [(names::PRESSURE_RESOURCE, "memory")];
+    shop(|_| 200.0)
+        .series(names::CGROUP_MEMORY_USAGE, "shop", 0, move |s| if is_full(s) { 255.0 * MIB } else { 190.0 * MIB })
+        .labelled_series(
+            names::HOST_PRESSURE_STALLED,
+            ("", 0),
+            &memory,
+            move |s| if is_full(s) { waiting } else { 0.0 },
+        )
+        .labelled_series(names::DISK_IO, ("shop", 0), &[(names::DISK_DIRECTION, "read")], |_| 80.0 * MIB)
+}
+
+#[test]
+fn a_service_that_hangs_at_its_limit_is_named() {
+    let found = detect(short(60, 31, 0.7));
+    assert_eq!(found[0].title(), "shop is short of memory: it is at its limit of 256 MiB for 30.0 s");
+    assert_eq!((found[0].confidence, found[0].role), (Confidence::High, Role::InTheWay));
+    assert_eq!(
+        found[0].reasons(),
+        [
+            "At the limit for 30.0 s, a task waits for memory or for a page of it 70 % of the time, and shop reads 80.0 MiB/s \
+          from disks: pages that it needs and that have no room."
+        ]
+    );
+    assert_eq!(detect(short(60, 31, 0.05)), [], "the page cache fills the control group");
+    assert_eq!(detect(short(60, 3, 0.7)), [], "for a moment");
+    let disk = [(names::PRESSURE_RESOURCE, "io")];
+    let paging = |resident: f64| {
+        let trial = short(60, 31, 0.05).labelled_series(names::HOST_PRESSURE_STALLED, ("", 0), &disk, |_| 0.4);
+        let mut trial = trial.build();
+        let is_resident = |series: &&mut Series| series.key.name == names::MEMORY_BYTES;
+        let points = trial.series.iter_mut().filter(is_resident).flat_map(|series| &mut series.points);
+        points.for_each(|point| point.value = resident * MIB);
+        detect_in(&trial)
+    };
+    assert!(read(&paging(250.0)).shortage.is_some_and(|shortage| (shortage.waiting - 0.4).abs() < 1e-9));
+    assert_eq!(paging(100.0), [], "files that it reads and does not map");
+}
+
+#[test]
+fn fast_growth_shows_in_less_than_a_minute() {
+    let brief = |command: &str, memory: fn(f64) -> f64| {
+        let trial = TrialBuilder::new("a").service("shop", None).steady(30, load(4, 100.0));
+        let trial = trial.series(names::MEMORY_BYTES, "shop", 0, move |s| memory(f64::from(s)) * MIB);
+        let mut trial = trial.series(names::HOST_MEMORY_AVAILABLE, "", 0, |_| 20_000.0 * MIB).build();
+        trial.services[0].command = vec![command.to_owned()];
+        detect_in(&trial)
+    };
+    let found = brief("build/shop", |s| 100.0 + 20.0 * s);
+    assert_eq!(found[0].confidence, Confidence::Low);
+    assert!(found[0].title().starts_with("the memory of shop grows by 19.6 MiB/s and reaches"), "{}", found[0].title());
+    assert_eq!(brief("java", |s| 100.0 + 20.0 * s), [], "its heap may not have been collected");
+    assert_eq!(brief("build/shop", |s| 1000.0 + 20.0 * s), [], "less than twice as much");
+    assert_eq!(brief("build/shop", |s| 10.0 + s), [], "hours are left");
+}

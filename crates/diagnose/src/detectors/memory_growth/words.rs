@@ -1,6 +1,6 @@
 //! Texts of `memory-growth` findings.
 
-use narrows_model::finding::evidence::memory_growth::{Growth, Limit, LimitOf, MemoryGrowth};
+use narrows_model::finding::evidence::memory_growth::{Growth, Limit, LimitOf, MemoryGrowth, Shortage};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -10,12 +10,16 @@ impl Words for MemoryGrowth {
     fn title(&self, finding: &Finding) -> String {
         let name = name(self, finding);
         match (self.kills, &self.growth) {
-            (0, Some(growth)) => format!(
+            (0, Some(growth)) if self.shortage.is_none() => format!(
                 "the memory of {name} grows by {}/s and reaches {} in {}",
                 units::bytes(growth.bytes_per_second),
                 limit(self.limit),
                 units::duration(growth.until_limit_ns)
             ),
+            (0, _) => {
+                let length = units::duration(self.shortage.map_or(0.0, |shortage| shortage.length_ns as f64));
+                format!("{name} is short of memory: it is at {} for {length}", limit(self.limit))
+            }
             (1, _) => format!("{name} was killed when its memory reached {}", limit(self.limit)),
             (kills, _) => format!("{name} was killed {} times when its memory reached {}", kills, limit(self.limit)),
         }
@@ -26,6 +30,9 @@ impl Words for MemoryGrowth {
             Some(Limit { of: LimitOf::Machine, .. }) => "of the memory that it can have on the machine",
             _ => "of its memory limit",
         };
+        if self.shortage.is_some() && self.kills == 0 {
+            return format!("{of}, in use for that time");
+        }
         let when = if self.kills > 0 { "at its highest reading" } else { "at the end of that load" };
         format!("{of}, in use {when}")
     }
@@ -35,7 +42,8 @@ impl Words for MemoryGrowth {
         let grown = self.growth.iter().flat_map(|growth| grown(growth, self.limit));
         let affected = (self.replicas > 1)
             .then(|| format!("{} of {} replicas are affected.", self.affected_replicas, self.replicas));
-        killed.into_iter().chain(grown).chain(affected).collect()
+        let short = self.shortage.map(|shortage| short(shortage, &name(self, finding)));
+        killed.into_iter().chain(short).chain(grown).chain(affected).collect()
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
@@ -51,6 +59,11 @@ impl Words for MemoryGrowth {
             figures.push(Figure::new("time until the limit", growth.until_limit_ns, "ns"));
         } else {
             figures.extend(self.most_bytes.map(|most| Figure::new("memory at most", most, "B")));
+        }
+        if let Some(shortage) = self.shortage {
+            figures.push(Figure::new("time at the limit", shortage.length_ns as f64, "ns"));
+            figures.push(Figure::new("time in which a task waited for memory", shortage.waiting * 100.0, "%"));
+            figures.extend(shortage.read.map(|read| Figure::new("read from disks meanwhile", read, "By/s")));
         }
         figures.extend(self.limit.map(|limit| Figure::new("limit", limit.bytes, "B")));
         figures
@@ -69,7 +82,7 @@ impl Words for MemoryGrowth {
 
     fn falsified_by(&self, finding: &Finding) -> String {
         let name = name(self, finding);
-        if self.kills > 0 {
+        if self.kills > 0 || self.shortage.is_some() {
             return format!("With twice the limit, the memory of {name} stays below the old one under the same load.");
         }
         format!("Under the same load for twice as long, the memory of {name} levels off below its limit.")
@@ -116,6 +129,18 @@ fn killed(evidence: &MemoryGrowth, finding: &Finding) -> String {
         Some(most) => format!("{when}. Its highest reading is {}.", units::bytes(most)),
         None => format!("{when}."),
     }
+}
+
+/// Sentence on a time at the limit.
+fn short(shortage: Shortage, name: &str) -> String {
+    let read = shortage.read.map_or_else(String::new, |read| {
+        format!(", and {name} reads {}/s from disks: pages that it needs and that have no room", units::bytes(read))
+    });
+    format!(
+        "At the limit for {}, a task waits for memory or for a page of it {} of the time{read}.",
+        units::duration(shortage.length_ns as f64),
+        units::percent(shortage.waiting)
+    )
 }
 
 fn grown(growth: &Growth, of: Option<Limit>) -> Vec<String> {
