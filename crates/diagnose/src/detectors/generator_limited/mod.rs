@@ -6,7 +6,8 @@
 //! Confidence is high if a sign makes the figures invalid, medium if it makes them doubtful; the ranking relies on it.
 //!
 //! Busy users mean too few users only if the system responds as fast as under less load. If it responds later, it is
-//! beyond its capacity, and more users would only wait with the others. If every request fails, only the CPU signs
+//! beyond its capacity, and more users would only wait with the others. If every request fails, or none ended for a
+//! while although many were under way, only the CPU signs
 //! count: failing requests cause the other signs in any generator.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
@@ -18,6 +19,7 @@ use narrows_model::series::names;
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::intervals::{Interval, intervals};
+use crate::read::seconds::seconds_of;
 use crate::stats::finite;
 use crate::thresholds::{Thresholds, rule_thresholds};
 
@@ -28,8 +30,8 @@ rule_thresholds! {
     generator_lateness_doubtful: f64 = 0.10;
     /// The same, from which they are invalid.
     generator_lateness_invalid: f64 = 0.50;
-    /// Mean delay below which it does not count, nanoseconds: the cost of timers.
-    generator_lateness_ns_min: f64 = 100_000.0;
+    /// Mean delay below which it does not count, whatever its share, nanoseconds.
+    generator_lateness_ns_min: f64 = 500_000.0;
     /// Share of the due iterations that never started, from which figures are doubtful.
     generator_dropped_doubtful: f64 = 0.001;
     /// The same, from which they are invalid.
@@ -44,6 +46,10 @@ rule_thresholds! {
     generator_thread_invalid: f64 = 0.95;
     /// The generator's share of the CPU in use on a full host.
     generator_host_share: f64 = 0.30;
+    /// Time in which requests were under way and none ended, from which the system hung, nanoseconds.
+    generator_hung_ns: f64 = 5e9;
+    /// The same time as a multiple of the median time of a response.
+    generator_hung_responses: f64 = 10.0;
 }
 
 /// See the module.
@@ -56,7 +62,7 @@ impl Detector for GeneratorLimited {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn role(&self, finding: &Finding) -> Role {
@@ -68,7 +74,8 @@ impl Detector for GeneratorLimited {
         let of_cpu = [busiest_thread(trial, intervals, thresholds), full_host(trial, intervals, thresholds)];
         let of_requests =
             || [verdict(trial), held_back(trial, intervals, thresholds), lateness(trial, intervals, thresholds)];
-        let of_requests = if all_failed(trial) { [None, None, None] } else { of_requests() };
+        let of_requests =
+            if all_failed(trial) || has_hung(trial, thresholds) { [None, None, None] } else { of_requests() };
         let signs: Vec<Sign> = of_requests.into_iter().chain(of_cpu).flatten().collect();
         if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial, thresholds)] }
     }
@@ -79,6 +86,22 @@ impl Detector for GeneratorLimited {
 pub(crate) fn all_failed(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.succeeded == 0 && load.errors.total() > 0
+}
+
+/// Whether the system stopped responding for a while. Users are then busy and requests late because of the system.
+fn has_hung(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    let thresholds = &thresholds.generator_limited;
+    let (mut under_way, mut hung_ns, mut longest_ns) = (0.0, 0.0_f64, 0.0_f64);
+    let counted = trial.counted_windows().next().zip(trial.windows.last());
+    let Some((start_ns, end_ns)) = counted.map(|(first, last)| (first.start_ns, last.end_ns)) else { return false };
+    for second in seconds_of(trial, start_ns, end_ns) {
+        let ended = second.succeeded + second.failed;
+        under_way += second.sent - ended;
+        hung_ns = if ended == 0.0 && under_way > 0.0 { hung_ns + second.seconds * 1e9 } else { 0.0 };
+        longest_ns = longest_ns.max(hung_ns);
+    }
+    let response_ns = trial.counted_load().service.quantile_ns(0.5) as f64;
+    longest_ns >= thresholds.generator_hung_ns.max(thresholds.generator_hung_responses * response_ns)
 }
 
 /// The generator's own verdict, if it is invalid. A doubtful verdict is only printed next to the figures.
@@ -111,6 +134,7 @@ fn waited_share(load: &LoadTotals) -> f64 {
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     dropped_share(&trial.counted_load()) >= thresholds.generator_limited.generator_dropped_invalid
         && !all_failed(trial)
+        && !has_hung(trial, thresholds)
         && !is_slow_system(&intervals(trial, thresholds), thresholds)
         && !has_full_thread(trial, thresholds)
 }

@@ -117,3 +117,17 @@ fn when_every_request_fails_only_the_cpu_of_the_generator_speaks() {
     assert_eq!(busy.len(), 1);
     assert_eq!(busy[0].reasons().len(), 1, "{:?}", busy[0].reasons());
 }
+
+#[test]
+fn users_that_wait_for_a_system_that_hangs_are_no_sign() {
+    let hung = |seconds: i64| {
+        let mut trial = open(200, 100).verdict(Verdict::Invalid, "2,000 of 20,000 iterations never began.").build();
+        let until_ns = trial.seconds[0].start_ns + 1_000_000_000 * (10 + seconds);
+        for row in trial.seconds.iter_mut().skip(10).filter(|row| row.start_ns < until_ns) {
+            (row.succeeded, row.latency, row.service) = Default::default();
+        }
+        crate::detect(&GeneratorLimited, &trial, &Thresholds::default())
+    };
+    assert_eq!(hung(6), []);
+    assert_eq!(hung(3).len(), 1, "a short pause");
+}
