@@ -33,7 +33,7 @@ pub struct LoadOutcome {
     /// Times at which a user's pace said "send" and it was still waiting for a response, beyond the one that it
     /// makes up for by sending at once.
     pub ticks_missed: u64,
-    /// Requests without a response at the end of the drain, before their timeout. They are errors of kind `timeout`.
+    /// Requests that had waited for the drain time or longer without a response when the load ended, before their timeout. They are errors of kind `timeout`.
     pub undrained: u64,
     /// Resources that each load thread used.
     pub threads: Vec<ThreadUse>,

@@ -35,7 +35,8 @@ pub struct LoadSecond {
     /// reported that it had not processed the request. Counted in the second in which they were sent again.
     #[serde(default)]
     pub repeated: u64,
-    /// Number of requests without a response when the load was stopped. They are neither successes nor errors.
+    /// Number of requests without a response when the load was stopped that had waited for less than the drain time.
+    /// They are neither successes nor errors.
     #[serde(default)]
     pub cut: u64,
     /// Responses that counted as a success.

@@ -312,6 +312,8 @@ impl<'run, T: Transport> Worker<'run, T> {
 
     fn finish(mut self, begun_ns: i64, cpu_before: Duration) -> ThreadReport {
         let now = self.now();
+        // A request that has waited for as long as the end of a load lets it wait is lost, however the load ends.
+        let waited_ns = nanos(self.shared.plan.drain);
         for slot in 0..self.users.len() {
             let user = &self.users[slot];
             if !user.is_busy() {
@@ -319,7 +321,7 @@ impl<'run, T: Transport> Worker<'run, T> {
             }
             if user.deadline_ns <= now {
                 self.fail(slot, ErrorKind::Timeout, TIMED_OUT);
-            } else if matches!(self.progress, Progress::Stopping { .. }) {
+            } else if matches!(self.progress, Progress::Stopping { .. }) && now - user.begun_ns < waited_ns {
                 self.recorder.cut(user.position.row);
             } else {
                 self.recorder.totals.undrained += 1;
