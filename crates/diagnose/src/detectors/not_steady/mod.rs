@@ -4,6 +4,9 @@
 //! wave that fits into the window too few times. Of several windows, the worst one is reported. An open load that
 //! offers more than the system completes has no steady state; the finding then reports that instead.
 //!
+//! A service whose CPU per request falls from level to level is not warm yet (`warm_up.rs`): a finding of its own, because
+//! each window may look steady.
+//!
 //! A change that the hypervisor, other programs or the generator explain is named as such (`disturbance.rs`). If a part
 //! of the window is free of the disturbance and steady, so is the system.
 //!
@@ -16,14 +19,17 @@ use narrows_model::finding::{Confidence, Finding, FindingKind, Role};
 
 use crate::Detector;
 use crate::detectors::not_steady::steadiness::{Unsteady, unsteady};
+use crate::detectors::not_steady::warm_up::warm_up;
 use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::seconds::Quantity;
+use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
 mod disturbance;
 mod steadiness;
+mod warm_up;
 mod words;
 
 rule_thresholds! {
@@ -42,6 +48,14 @@ rule_thresholds! {
     /// Difference in the share of the machine's CPU that the hypervisor or other programs take in the tenths of a
     /// window, from which they may explain a change.
     unsteady_disturbed_share: f64 = 0.05;
+    /// CPU per request of the first level as a multiple of that of the last, from which a service warms up.
+    warm_up_factor: f64 = 2.0;
+    /// CPU per request of the first level, nanoseconds, at least.
+    warm_up_cost_ns: f64 = 1e6;
+    /// Cores that the service must use at the first level.
+    warm_up_cores: f64 = 0.2;
+    /// Share above the last level's CPU per request up to which a level is warm.
+    warm_up_settled_share: f64 = 0.2;
     /// Rank correlation of what disturbs with the quantity, from which it explains a change.
     unsteady_disturbed_correlation: f64 = 0.60;
 }
@@ -63,7 +77,7 @@ impl Detector for NotSteady {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn role(&self, finding: &Finding) -> Role {
@@ -74,7 +88,18 @@ impl Detector for NotSteady {
         let found = unsteady(reading.trial, reading.intervals, reading.thresholds);
         let order = |one: &Unsteady<'_>| (one.disturbance.is_none(), one.is_unreliable());
         let worst = found.iter().max_by(|a, b| order(a).cmp(&order(b)).then(a.share.total_cmp(&b.share)));
-        worst.map(|worst| finding(self, reading, &found, worst)).into_iter().collect()
+        let of_window = worst.map(|worst| finding(self, reading, &found, worst));
+        let of_service = warm_up(reading).map(|warm_up| warming(self, warm_up));
+        of_window.into_iter().chain(of_service).collect()
+    }
+}
+
+fn warming(detector: &NotSteady, warm_up: evidence::WarmUp) -> Finding {
+    Finding {
+        resource: warm_up.service.clone(),
+        cost_share: finite(warm_up.fall()),
+        confidence: Confidence::Medium,
+        ..Finding::new(evidence::NotSteady { warm_up: Some(warm_up), ..Default::default() }, detector.version())
     }
 }
 
@@ -108,6 +133,7 @@ fn evidence(found: &[Unsteady<'_>], worst: &Unsteady<'_>, is_beyond_capacity: bo
         completed: interval.rate,
         is_beyond_capacity,
         disturbance: worst.disturbance.clone().filter(|_| !is_beyond_capacity),
+        warm_up: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of `not-steady`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::finding::Evidence;
 use narrows_model::run::WindowKind;
 use narrows_testkit::trial::{Load, TrialBuilder};
 
@@ -161,4 +162,35 @@ fn other_programs_and_the_generator_are_named_too() {
     let late = crate::detect(&NotSteady, &late, &Thresholds::default());
     assert!(late[0].title().contains("was disturbed by the load generator"), "{}", late[0].title());
     assert!(late[0].reasons().iter().any(|reason| reason.contains("sent requests 10.0 µs to 755 µs late")), "{late:?}");
+}
+
+/// Three levels of ten seconds with this CPU per request, milliseconds, by second.
+fn levels(cost_ms: fn(f64) -> f64) -> TrialBuilder {
+    let rates = [20.0, 60.0, 100.0, 200.0];
+    let trial = TrialBuilder::new("a").service("shop", None);
+    let trial = rates.iter().enumerate().fold(trial, |trial, (at, rate)| {
+        trial.steady(10, Load { vus: 1 + 4 * at as u32, rate: *rate, latency_ms: 20.0 })
+    });
+    trial.cpu("shop", 0, move |second| rates[second as usize / 10] * cost_ms(f64::from(second)) / 1e3)
+}
+
+fn warm_up_of(trial: TrialBuilder) -> Option<evidence::WarmUp> {
+    let findings = crate::detect(&NotSteady, &trial.build(), &Thresholds::default());
+    let [finding] = &findings[..] else { return None };
+    let Evidence::NotSteady(evidence) = &finding.evidence else { return None };
+    evidence.warm_up.clone()
+}
+
+#[test]
+fn a_service_that_becomes_cheaper_from_level_to_level_is_not_warm() {
+    let warming = |second: f64| 6.0 + 40.0 * (-second / 5.0).exp();
+    let warm_up = warm_up_of(levels(warming)).unwrap();
+    assert_eq!(warm_up.warm_from.as_deref(), Some("“9 users”"));
+    assert_eq!(warm_up.length_ns, 20_000_000_000);
+    assert!(warm_up.fall() > 0.7, "{warm_up:?}");
+    let to_the_end = warm_up_of(levels(|second| 40.0 - 0.8 * second)).unwrap();
+    assert_eq!(to_the_end.warm_from, None);
+    assert_eq!(warm_up_of(levels(|_| 10.0)), None, "the same at each level");
+    let background = |second: f64| 5.0 + 400.0 / [20.0, 60.0, 100.0, 200.0][second as usize / 10];
+    assert_eq!(warm_up_of(levels(background)), None, "CPU without requests");
 }

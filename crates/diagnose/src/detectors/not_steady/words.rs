@@ -1,7 +1,7 @@
 //! Texts of `not-steady` findings.
 
 use narrows_model::finding::evidence::not_steady::{
-    Change, Disturbance, DisturbanceSource, NotSteady, Quantity, Unrest,
+    Change, Disturbance, DisturbanceSource, NotSteady, Quantity, Unrest, WarmUp,
 };
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
@@ -10,6 +10,14 @@ use crate::detectors::words::Words;
 
 impl Words for NotSteady {
     fn title(&self, _finding: &Finding) -> String {
+        if let Some(warm_up) = &self.warm_up {
+            let (first, last) = warm_up.ends().unwrap_or_default();
+            let [first, last] = [first, last].map(units::duration);
+            return format!(
+                "{} was still warming up: its CPU per request falls from {first} to {last}",
+                warm_up.service
+            );
+        }
         self.worst().map_or_else(String::new, |worst| match &self.disturbance {
             Some(disturbance) => disturbed_title(disturbance.source, worst, &self.window),
             None => title(worst, &self.window),
@@ -17,11 +25,17 @@ impl Words for NotSteady {
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {
+        if self.warm_up.is_some() {
+            return "of its CPU per request at the first level: the size of the fall".to_owned();
+        }
         let what = self.worst().map_or("throughput", |worst| name(worst.quantity));
         format!("of the {what} in {}: the size of the change", self.window)
     }
 
     fn reasons(&self, _finding: &Finding) -> Vec<String> {
+        if let Some(warm_up) = &self.warm_up {
+            return warm_reasons(warm_up);
+        }
         let mut reasons: Vec<String> = self.changes.iter().map(|change| seen(change, &self.window)).collect();
         if let (Some(disturbance), Some(worst)) = (&self.disturbance, self.worst()) {
             reasons.extend(disturbed(disturbance, worst, &self.window));
@@ -46,6 +60,9 @@ impl Words for NotSteady {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        if self.warm_up.is_some() {
+            return vec!["CPU that it uses without requests: that is the same all through a level.".to_owned()];
+        }
         vec![
             "Noise: the confidence interval of the change, widened for the number of windows, does not include zero."
                 .to_owned(),
@@ -54,6 +71,10 @@ impl Words for NotSteady {
     }
 
     fn falsified_by(&self, _finding: &Finding) -> String {
+        if self.warm_up.is_some() {
+            return "The first level costs as much CPU per request when it is measured again after the last."
+                .to_owned();
+        }
         if let Some(disturbance) = &self.disturbance {
             return format!("The same load changes in the same way without {}.", cause(disturbance.source));
         }
@@ -61,6 +82,16 @@ impl Words for NotSteady {
     }
 
     fn advice(&self, _finding: &Finding) -> String {
+        if let Some(warm_up) = &self.warm_up {
+            let trust = warm_up.warm_from.as_ref().map_or_else(
+                || "Trust the figures of no level: CPU per request falls to the end.".to_owned(),
+                |level| format!("Trust the figures from {level} on."),
+            );
+            let longer = units::duration(warm_up.length_ns as f64);
+            return format!(
+                "{trust} Make the warm-up of the load at least {longer} longer, under a load like the heaviest."
+            );
+        }
         match self.worst().map(|worst| worst.unrest) {
             _ if self.is_beyond_capacity => {
                 "Read its throughput, which is what the system carries, and not its latency, which grows with the \
@@ -83,6 +114,15 @@ impl Words for NotSteady {
             }
         }
     }
+}
+
+fn warm_reasons(warm_up: &WarmUp) -> Vec<String> {
+    let levels = warm_up.levels.iter().map(|level| format!("{} in {}", units::duration(level.cost_ns), level.label));
+    let levels: Vec<String> = levels.collect();
+    vec![
+        format!("{} uses this CPU per request: {}.", warm_up.service, levels.join(", ")),
+        "It also falls within a level, under one load: code is still being compiled, or caches fill.".to_owned(),
+    ]
 }
 
 /// The source of the disturbance.

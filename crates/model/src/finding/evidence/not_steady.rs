@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A window that is called steady and is not, the worst of the trial.
+/// A window that is called steady and is not, the worst of the trial; or a service that is not warm yet.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NotSteady {
     /// The window, as people call it.
@@ -20,12 +20,49 @@ pub struct NotSteady {
     /// The disturbance outside the system that explains that change; `None` if there is none.
     #[serde(default)]
     pub disturbance: Option<Disturbance>,
+    /// A service that still becomes cheaper over the levels, if the finding is about that and not about a window.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
 }
 
 impl NotSteady {
     /// The change that the finding is about; `None` if there is none.
     pub fn worst(&self) -> Option<&Change> {
         self.changes.first()
+    }
+}
+
+/// A service whose CPU per request falls over the levels of a load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// The service.
+    pub service: String,
+    /// The levels, in order of time.
+    pub levels: Vec<WarmLevel>,
+    /// Label of the first level from which CPU per request stays the same; `None` if it falls to the end.
+    pub warm_from: Option<String>,
+    /// From the first level to that one, or to the last, nanoseconds.
+    pub length_ns: i64,
+}
+
+/// CPU per request under one level of a load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WarmLevel {
+    /// Label of the level.
+    pub label: String,
+    /// CPU per successful response, nanoseconds.
+    pub cost_ns: f64,
+}
+
+impl WarmUp {
+    /// CPU per request of the first level, and of the last, nanoseconds.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        Some((self.levels.first()?.cost_ns, self.levels.last()?.cost_ns))
+    }
+
+    /// Share by which CPU per request falls from the first level to the last, 0 to 1.
+    pub fn fall(&self) -> f64 {
+        self.ends().filter(|(first, _)| *first > 0.0).map_or(0.0, |(first, last)| (1.0 - last / first).clamp(0.0, 1.0))
     }
 }
 
