@@ -5,7 +5,8 @@
 //! change with the load distinguishes some of these. It is computed from the means at both ends over all requests of
 //! one kind, from their actual sending on: neither the wait for a free user of an open load nor the sampling of traces
 //! distorts it. If the generator, the machine or the service is short of CPU, everything waits, also outside spans;
-//! that is not a finding here. Nor is time that the service's own CPU per request can explain.
+//! that is not a finding here. Without spans, sockets show one of these, delayed acknowledgements (`by_sockets.rs`). Not a
+//! finding either is time that the service's own CPU per request can explain.
 
 use narrows_model::finding::evidence::time_outside_spans::{self as evidence, EndToEnd, GapPattern};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -14,6 +15,7 @@ use narrows_model::series::{SeriesKey, names};
 
 use crate::Detector;
 use crate::detectors::generator_limited::GeneratorLimited;
+use crate::detectors::time_outside_spans::by_sockets::delayed_acknowledgement;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
@@ -25,6 +27,7 @@ use crate::read::time_outside::{Front, Outside, front};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
+mod by_sockets;
 mod words;
 
 rule_thresholds! {
@@ -55,7 +58,7 @@ impl Detector for TimeOutsideSpans {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn explains_slow_calls(&self) -> bool {
@@ -71,7 +74,8 @@ impl Detector for TimeOutsideSpans {
             reading.trial.trial.validity.verdict == Verdict::Valid && GeneratorLimited.detect(reading).is_empty();
         let front = front(reading).filter(|_| is_trusted);
         let candidate = front.and_then(|front| Candidate::new(reading, front));
-        candidate.filter(Candidate::is_worth_saying).map(|candidate| candidate.finding(self)).into_iter().collect()
+        let by_spans = candidate.filter(Candidate::is_worth_saying).map(|candidate| candidate.finding(self));
+        by_spans.or_else(|| delayed_acknowledgement(self, reading)).into_iter().collect()
     }
 }
 
@@ -161,6 +165,7 @@ impl<'r, 'a> Candidate<'r, 'a> {
             in_front,
             response_bytes: finite(load.bytes as f64 / load.succeeded as f64),
             cpu_unknown: self.cpu_unknown,
+            acknowledged_ns: None,
         }
     }
 }

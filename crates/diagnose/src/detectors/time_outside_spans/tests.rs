@@ -1,5 +1,6 @@
 //! Tests of `time-outside-spans`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::Evidence;
 use narrows_model::histogram::Histogram;
 use narrows_model::operation::OperationEvidence;
@@ -7,7 +8,7 @@ use narrows_model::trace::Trace;
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::operation;
 use narrows_testkit::spans::server;
-use narrows_testkit::trial::{Load, TrialBuilder};
+use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::thresholds::Thresholds;
@@ -173,4 +174,49 @@ fn the_wait_for_a_free_user_is_not_outside() {
         crate::detect(&TimeOutsideSpans, &trial, &Thresholds::default())
     };
     assert_eq!(open(400.0), []);
+}
+
+/// How responses of a shop without spans come.
+#[derive(Debug, Clone, Copy)]
+struct Responses {
+    /// Time from send to response, milliseconds.
+    client_ms: f64,
+    /// Time from send to acknowledgement, milliseconds.
+    acknowledged_ms: f64,
+    /// Connections opened per request.
+    opened: f64,
+}
+
+const DELAYED: Responses = Responses { client_ms: 43.0, acknowledged_ms: 0.1, opened: 0.0 };
+
+fn without_telemetry(responses: Responses) -> Vec<Finding> {
+    let users = [1, 16];
+    let rate = |vus: u32| f64::from(vus) * 15.0;
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.05).host_cpu(|_| 0.1);
+    let load = |vus| Load { vus, rate: rate(vus), latency_ms: responses.client_ms };
+    let trial = users.iter().fold(trial, |trial, vus| trial.steady(SECONDS as usize, load(*vus)));
+    let rate_at = move |second: u32| rate(users[(second / SECONDS) as usize]);
+    let shop = format!("127.0.0.1:{FIRST_PORT}");
+    let trial = trial.calls(names::GENERATOR, 0, &shop, move |second| {
+        let opened = responses.opened * rate_at(second);
+        CallFigures { rate: rate_at(second), connections: 16.0, opened, ..CallFigures::default() }
+    });
+    let peer = [(names::NETWORK_PEER, shop.as_str())];
+    detect(trial.labelled_series(names::CONNECTION_BUSY, (names::GENERATOR, 0), &peer, move |second| {
+        rate_at(second) * responses.acknowledged_ms / 1e3
+    }))
+}
+
+#[test]
+fn sockets_show_delayed_acknowledgements_without_spans() {
+    let findings = without_telemetry(DELAYED);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title(), "shop: responses wait 40 ms for an acknowledgement (Nagle's algorithm)");
+    assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::High));
+    assert!(finding.advice().contains("TCP_NODELAY"), "{}", finding.advice());
+    let silent = |responses| assert_eq!(without_telemetry(responses), [], "{responses:?}");
+    silent(Responses { acknowledged_ms: 40.0, ..DELAYED });
+    silent(Responses { client_ms: 30.0, ..DELAYED });
+    silent(Responses { client_ms: 80.0, ..DELAYED });
+    silent(Responses { opened: 1.0, ..DELAYED });
 }

@@ -11,6 +11,9 @@ const LARGE_BYTES: f64 = 100_000.0;
 
 impl Words for TimeOutsideSpans {
     fn title(&self, finding: &Finding) -> String {
+        if self.acknowledged_ns.is_some() {
+            return format!("{}: responses wait 40 ms for an acknowledgement (Nagle's algorithm)", finding.resource);
+        }
         format!(
             "{} of the {} that users wait for {} pass outside the spans of {}",
             units::duration(self.heaviest.gap_ns()),
@@ -25,6 +28,9 @@ impl Words for TimeOutsideSpans {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        if let Some(acknowledged_ns) = self.acknowledged_ns {
+            return by_sockets(self, acknowledged_ns, &finding.resource);
+        }
         let mut reasons = vec![both_ends(&self.heaviest, &finding.resource)];
         reasons.extend(self.lightest.as_ref().map(|lightest| both_ends(lightest, &finding.resource)));
         reasons.extend(match self.pattern {
@@ -52,6 +58,13 @@ impl Words for TimeOutsideSpans {
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
         let figure = |name: &str, value| Figure::new(name, value, "ns");
+        if let Some(acknowledged_ns) = self.acknowledged_ns {
+            return vec![
+                figure("time from send to response, median", self.heaviest.client_ns),
+                figure("time from send to acknowledgement, mean", acknowledged_ns),
+                Figure::new("size of a response, mean", self.response_bytes, "B"),
+            ];
+        }
         let mut figures = vec![
             figure("time from send to response, mean", self.heaviest.client_ns),
             figure("time of the span, mean", self.heaviest.span_ns),
@@ -63,6 +76,12 @@ impl Words for TimeOutsideSpans {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        if self.acknowledged_ns.is_some() {
+            return vec![
+                "A sleep or a call of the service: the kernel would acknowledge its requests after 40 ms.".to_owned(),
+                "CPU: neither the machine nor the service was full under these loads.".to_owned(),
+            ];
+        }
         let mut ruled_out = vec![
             "The generator: it sent on time and had CPU to spare. The wait for a free user is not part of this time."
                 .to_owned(),
@@ -75,6 +94,9 @@ impl Words for TimeOutsideSpans {
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {
+        if self.acknowledged_ns.is_some() {
+            return format!("With TCP_NODELAY at {}, responses take as long.", finding.resource);
+        }
         format!(
             "A capture of packets at {} shows that responses leave as soon after their requests arrive as the spans last: \
              then the time passes on the way.",
@@ -107,6 +129,26 @@ impl Words for TimeOutsideSpans {
             ),
         }
     }
+}
+
+/// Reasons for a delay that sockets show.
+fn by_sockets(outside: &TimeOutsideSpans, acknowledged_ns: f64, service: &str) -> Vec<String> {
+    let loads = outside.lightest.iter().chain([&outside.heaviest]);
+    let medians = loads.map(|one| format!("{} at {}", units::duration(one.client_ns), level(&one.load)));
+    let medians: Vec<String> = medians.collect();
+    vec![
+        format!("Half of the responses take {} or more.", medians.join(" and ")),
+        format!(
+            "The kernel of {service} acknowledges a request after {} (mean), so the first part of the response comes at \
+             once: it acknowledges a request whose response takes longer only after 40 ms.",
+            units::duration(acknowledged_ns)
+        ),
+        format!(
+            "A response has {} (mean). Linux delays acknowledgements by 40 ms, and a sender with Nagle's algorithm waits \
+             for them before it sends the rest of a response.",
+            units::bytes(outside.response_bytes)
+        ),
+    ]
 }
 
 fn both_ends(at: &EndToEnd, service: &str) -> String {

@@ -19,6 +19,9 @@ pub struct TimeOutsideSpans {
     pub response_bytes: f64,
     /// Whether the CPU of the service or of the machine was not sampled under these loads.
     pub cpu_unknown: bool,
+    /// Mean time until the service's kernel acknowledged a request, nanoseconds, where sockets show the delay; `None`
+    /// where spans do.
+    pub acknowledged_ns: Option<f64>,
 }
 
 /// A request as the load generator and the first span time it, under one load.
@@ -26,9 +29,9 @@ pub struct TimeOutsideSpans {
 pub struct EndToEnd {
     /// The load.
     pub load: LoadLevel,
-    /// From the request's send to the end of its response, mean, nanoseconds.
+    /// From the request's send to the end of its response, nanoseconds: the mean, without spans the median.
     pub client_ns: f64,
-    /// The service's span, mean, nanoseconds.
+    /// The service's span, mean, nanoseconds; without spans, that time without the delay.
     pub span_ns: f64,
 }
 
