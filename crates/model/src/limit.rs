@@ -14,7 +14,8 @@ pub struct Limit {
     /// The parts of the load in which it was constant or nearly so, in order of time; empty without a load.
     pub levels: Vec<LevelSummary>,
     /// The place in `levels` of the knee, where throughput ÷ mean latency is greatest (L. Kleinrock, "Power and
-    /// deterministic rules of thumb", ICC 1979); none with fewer than three steady levels of different loads.
+    /// deterministic rules of thumb", ICC 1979); `None` with fewer than three steady levels of
+    /// different loads, or if it would be the heaviest.
     pub knee: Option<usize>,
     /// The conclusion.
     pub verdict: LimitVerdict,

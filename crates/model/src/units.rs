@@ -61,6 +61,13 @@ pub fn number(value: f64) -> String {
     if is_whole || value >= 1000.0 { count(value.round() as u64) } else { three(value) }
 }
 
+/// Number of things with their noun: `1 thread`, `38 threads`.
+pub fn counted(value: f64, noun: &str) -> String {
+    let value = number(value);
+    let plural = if value == "1" { "" } else { "s" };
+    format!("{value} {noun}{plural}")
+}
+
 /// An amount of CPU: `1 core`, `0.50 cores`.
 pub fn cores(value: f64) -> String {
     let text = number(value);

@@ -43,12 +43,15 @@ fn summary(reading: &Reading<'_>, interval: &Interval) -> LevelSummary {
     }
 }
 
-/// The level with the greatest throughput ÷ mean latency.
+/// The level with the greatest throughput ÷ mean latency; `None` if that is the heaviest, beyond which the curve may go
+/// on.
 pub(super) fn knee(levels: &[LevelSummary]) -> Option<usize> {
     let steady = || levels.iter().enumerate().filter(|(_, level)| level.is_steady && level.mean_ns > 0.0);
     let load_of = |level: &LevelSummary| (level.load.users, level.load.arrivals.map(f64::to_bits));
     let loads: BTreeSet<_> = steady().map(|(_, level)| load_of(level)).collect();
     let power = |level: &LevelSummary| level.rate / level.mean_ns;
     let best = steady().max_by(|(_, a), (_, b)| power(a).total_cmp(&power(b)));
-    best.filter(|_| loads.len() >= KNEE_LOADS_MIN).map(|(at, _)| at)
+    let demand = |level: &LevelSummary| (level.load.arrivals.unwrap_or(0.0), level.load.users);
+    let is_passed = |best: &LevelSummary| steady().any(|(_, level)| demand(level) > demand(best));
+    best.filter(|(_, best)| loads.len() >= KNEE_LOADS_MIN && is_passed(best)).map(|(at, _)| at)
 }

@@ -42,7 +42,7 @@ fn calls_to_the_bank(trial: TrialBuilder, latency_ms: f64) -> TrialBuilder {
 }
 
 #[test]
-fn flat_throughput_with_an_idle_cpu_is_one_request_at_a_time() {
+fn flat_throughput_with_an_idle_cpu_is_latency_in_proportion() {
     let limit = judged(closed(&[(1, 176.0, 5.68), (4, 177.0, 22.6), (16, 176.0, 90.9)]));
     let LimitVerdict::NotCpu { sign: LimitSign::FlatThroughput { lighter, heavier }, place } = &limit.verdict else {
         panic!("{limit:?}")
@@ -51,7 +51,7 @@ fn flat_throughput_with_an_idle_cpu_is_one_request_at_a_time() {
     assert_eq!(place.as_ref().map(|place| place.name.as_str()), Some("shop"));
     assert!(
         limit_reason(&limit.verdict)
-            .starts_with("176/s with 1 user and with 16 users, so it handles one request at a time; it uses 0.20"),
+            .starts_with("176/s with 1 user and with 16 users, so latency grows in proportion to the requests in flight; it uses 0.20"),
         "{}",
         limit_reason(&limit.verdict)
     );
@@ -96,10 +96,10 @@ fn a_full_machine_is_a_limit_though_the_first_level_was_no_faster() {
 }
 
 #[test]
-fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
+fn a_lighter_load_of_several_users_is_where_latency_begins_to_grow() {
     let limit = judged(closed(&[(4, 176.0, 22.7), (16, 177.0, 90.4)]));
     assert!(
-        limit_reason(&limit.verdict).contains("no more than 4 requests at a time"),
+        limit_reason(&limit.verdict).contains("grows in proportion to the requests in flight beyond 4;"),
         "{}",
         limit_reason(&limit.verdict)
     );
@@ -166,7 +166,7 @@ fn growing_throughput_is_below_the_limit() {
     let limit = judged(closed(&[(1, 100.0, 10.0), (4, 400.0, 10.0), (8, 790.0, 10.1)]));
     assert!(matches!(limit.verdict, LimitVerdict::BelowLimit { .. }), "{limit:?}");
     assert_eq!(limit_headline(&limit.verdict), "below its limit");
-    assert_eq!(limit.knee, Some(2));
+    assert_eq!(limit.knee, None, "the last level is the best");
 }
 
 /// Two seconds each, joined to intervals of several loads because that is too short for a median.
@@ -258,7 +258,7 @@ fn processors_that_threads_wait_for_are_the_limit_though_some_of_their_time_is_l
     assert_eq!(
         limit_reason(&pressed.verdict),
         "80 % of it is in use (services 70 %, Narrows 10 %; shop uses most of the services' share), \
-         and 0.60 threads wait for a processor"
+         with 0.60 threads waiting for a processor"
     );
     assert_ne!(limit_headline(&waiting(0.4).verdict), limit_headline(&pressed.verdict));
 }

@@ -71,7 +71,8 @@ pub fn limit_reason(verdict: &LimitVerdict) -> String {
                 .unwrap_or_default();
             let divided =
                 machine.as_ref().map(|machine| format!(" ({}{mostly})", divided(machine))).unwrap_or_default();
-            let threads = |waiting: &f64| format!(", and {} threads wait for a processor", units::number(*waiting));
+            let threads =
+                |waiting: &f64| format!(", with {} waiting for a processor", units::counted(*waiting, "thread"));
             let waiting = waiting.as_ref().map(threads).unwrap_or_default();
             format!("{} of it is in use{divided}{waiting}", units::percent(share.min(1.0)))
         }
@@ -201,18 +202,15 @@ fn seen(place: &WaitingPlace) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{}, and {last}", others.join(", ")) })
 }
 
-/// The comparison that shows a limit and, for flat throughput of users, how many requests are handled at a time.
+/// The comparison that shows a limit and, for flat throughput of users, from how many requests on latency only grows.
 fn law(sign: &LimitSign) -> String {
     let compared = compared(sign);
     match sign {
         LimitSign::FlatThroughput { lighter, heavier } if lighter.level.arrivals.is_none() => {
             // Little's law: as many as its throughput is, if each took as long as under the lighter load.
-            let at_once = (heavier.rate * lighter.request_ns / 1e9).round();
-            if at_once <= 1.0 {
-                format!("{compared}, so it handles one request at a time")
-            } else {
-                format!("{compared}, so it handles no more than {at_once} requests at a time")
-            }
+            let enough = (heavier.rate * lighter.request_ns / 1e9).round();
+            let beyond = if enough <= 1.0 { String::new() } else { format!(" beyond {enough}") };
+            format!("{compared}, so latency grows in proportion to the requests in flight{beyond}")
         }
         _ => compared,
     }

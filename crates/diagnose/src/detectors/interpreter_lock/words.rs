@@ -120,5 +120,5 @@ fn lock(interpreter: Interpreter) -> &'static str {
 }
 
 fn threads(evidence: &InterpreterLock) -> String {
-    evidence.threads.map_or_else(|| "threads".to_owned(), |threads| format!("{threads:.0} threads"))
+    evidence.threads.map_or_else(|| "threads".to_owned(), |threads| units::counted(threads.round(), "thread"))
 }

@@ -55,7 +55,10 @@ fn the_peer_that_is_called_in_turn_is_named() {
 fn turns_without_threads_are_named_by_the_latency_of_one_user() {
     let findings = detect(trial(&FLAT, 0.2).threads("shop", 0, &[(ThreadState::Events, "", 4.0)]));
     assert!(!evidence_of(&findings).by_threads);
-    assert_eq!(findings[0].title(), "shop: requests take turns, one at a time is at work");
+    assert_eq!(
+        findings[0].title(),
+        "shop: latency grows in proportion to the requests in flight, as where they take turns"
+    );
 }
 
 #[test]

@@ -8,8 +8,11 @@ use crate::detectors::words::{Words, proof};
 
 impl Words for SerialisedSection {
     fn title(&self, finding: &Finding) -> String {
-        let wait = if self.by_threads { "wait for a lock" } else { "take turns" };
-        format!("{}: requests {wait}, one at a time is at work", finding.resource)
+        let service = &finding.resource;
+        if self.by_threads {
+            return format!("{service}: requests wait for a lock, one at a time is at work");
+        }
+        format!("{service}: latency grows in proportion to the requests in flight, as where they take turns")
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {

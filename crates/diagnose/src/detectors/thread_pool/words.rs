@@ -27,9 +27,9 @@ impl Words for ThreadPool {
         };
         let busy = match (self.busy, self.size) {
             (Some(busy), Some(size)) => {
-                format!("{} of {} threads work", units::number(busy), units::number(size))
+                format!("{} of {} work", units::number(busy), units::counted(size, "thread"))
             }
-            (None, Some(size)) => format!("there are {} threads", units::number(size)),
+            (None, Some(size)) => format!("the pool has {}", units::counted(size, "thread")),
             (_, None) => "no thread is free".to_owned(),
         };
         let waiting = if self.is_reported {
