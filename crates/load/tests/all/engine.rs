@@ -254,17 +254,29 @@ fn what_is_outstanding_when_the_drain_ends_has_timed_out() {
     assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.undrained, ran.outcome.totals.cut), (5, 5, 0));
 }
 
-#[test]
-fn a_wish_to_stop_ends_the_load_and_cuts_what_is_outstanding() {
-    static STOP: AtomicBool = AtomicBool::new(false);
+/// Runs a load that is stopped during its first request, which gets no response.
+fn stopped(stop: &'static AtomicBool, drain: Duration) -> LoadOutcome {
     let server = Server::start(|_| {
-        STOP.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         Reply::Silence
     });
     let mut plan = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_secs(3_600) });
-    plan.drain = Duration::from_millis(10);
-    let ran = run_with(&plan, &STOP);
-    assert_eq!((ran.outcome.totals.cut, ran.outcome.totals.sent, ran.outcome.totals.errors.total()), (1, 1, 0));
+    plan.drain = drain;
+    run_with(&plan, stop).outcome
+}
+
+#[test]
+fn a_wish_to_stop_ends_the_load_and_cuts_what_is_outstanding() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let outcome = stopped(&STOP, Duration::from_secs(3_600));
+    assert_eq!((outcome.totals.cut, outcome.totals.sent, outcome.totals.errors.total()), (1, 1, 0));
+}
+
+#[test]
+fn a_request_that_waited_for_the_drain_time_has_timed_out_when_the_load_is_stopped() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let outcome = stopped(&STOP, Duration::from_millis(10));
+    assert_eq!((outcome.totals.cut, outcome.totals.errors.timeout, outcome.undrained), (0, 1, 1));
 }
 
 #[test]
