@@ -22,7 +22,7 @@ use narrows_model::load::ErrorCounts;
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
-use crate::detectors::generator_limited::{all_failed, is_held_back};
+use crate::detectors::generator_limited::{all_failed, is_held_back, is_of_system};
 use crate::detectors::words_of;
 use crate::missed::missed;
 use crate::read::sidecars::is_open;
@@ -116,7 +116,9 @@ impl<'a> Story<'a> {
 
     /// The trials whose figures are not the system's.
     fn distrust(&self) -> String {
-        let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid && !all_failed(trial);
+        let is_invalid = |trial: &TrialEvidence| {
+            trial.trial.validity.verdict == Verdict::Invalid && !is_of_system(trial, self.thresholds)
+        };
         let faults = |findings: &'a [Finding]| findings.iter().filter(|finding| finding.role == Role::Invalidates);
         let is_unsteady = |finding: &Finding| finding.kind() == FindingKind::NotSteady;
         let (mut shaped, mut starved, mut unsteady) = (Vec::new(), Vec::new(), Vec::new());

@@ -19,8 +19,7 @@ mod rules;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    FewClients, HotPartition, InstrumentationGap, InterpreterLock, NotSteady, Outage, RetrogradeThroughput,
-    SlowDependency,
+    FewClients, HotPartition, InstrumentationGap, NotSteady, Outage, RetrogradeThroughput, SlowDependency,
 };
 use narrows_model::finding::{Confidence, Evidence, Finding, Mechanism, Precedence, Relation, Role};
 
@@ -149,9 +148,8 @@ fn calls_from(slow: &Finding, service: &str) -> bool {
 
 /// Findings that threads take turns, for unknown programs: concluded only because nothing else explains the throughput.
 fn drop_needless_locks(findings: &mut Vec<Finding>) {
-    let is_guess = |finding: &Finding| matches!(&finding.evidence, Evidence::InterpreterLock(evidence) if evidence.interpreter.is_none());
-    let is_other = |finding: &Finding| finding.kind() != InterpreterLock;
-    if findings.iter().any(|finding| finding.role == Role::InTheWay && is_other(finding)) {
+    let is_guess = |finding: &Finding| matches!(&finding.evidence, Evidence::SerialisedSection(section) if section.computing.is_some());
+    if findings.iter().any(|finding| finding.role == Role::InTheWay && !is_guess(finding)) {
         findings.retain(|finding| !is_guess(finding));
     }
 }

@@ -10,6 +10,7 @@ use narrows_model::series::{Series, names};
 
 use crate::read::Reading;
 use crate::read::intervals::Interval;
+use crate::read::threads::mean;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
@@ -78,6 +79,18 @@ impl<'a> Cpu<'a> {
     pub(crate) fn service_cores(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, interval)).sum()
+    }
+
+    /// Share of a service's CPU time that the kernel used in an interval, 0 to 1; `None` if not sampled.
+    pub(crate) fn system_share(&self, service: &str, interval: &Interval) -> Option<f64> {
+        let time = |mode: &str| {
+            mean(self.trial, interval, |key| {
+                (key.name.as_str(), key.service.as_str()) == (names::CPU_TIME, service)
+                    && key.labels.get(names::CPU_MODE).is_some_and(|its| its == mode)
+            })
+        };
+        let (user, system) = (time("user")?, time("system")?);
+        Some(system / (user + system)).filter(|share| share.is_finite())
     }
 
     /// CPU use of a service's busiest replica as a share of its limit, 0 to 1; `None` if not sampled.

@@ -102,13 +102,7 @@ fn behind_syncs(reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Wa
     let thresholds = &reading.thresholds.disk_bound;
     let at_disk = pressure(reading.trial, service).filter(|share| *share >= PRESSURE_MIN)?;
     let bytes_each = transfer(reading.trial, service, "write")? / service.interval.rate;
-    let time = |mode: Option<&str>| {
-        mean(reading.trial, service.interval, |key| {
-            (key.name.as_str(), key.service.as_str()) == (names::CPU_TIME, service.service)
-                && mode.is_none_or(|mode| key.labels.get(names::CPU_MODE).is_some_and(|its| its == mode))
-        })
-    };
-    let system_share = time(Some("system"))? / time(None)?;
+    let system_share = Cpu::new(reading).system_share(service.service, service.interval)?;
     let is_synced = bytes_each >= thresholds.disk_synced_bytes && system_share >= thresholds.disk_synced_system_share;
     let synced = evidence::SyncedWrites { bytes_each: finite(bytes_each), system_share: finite(system_share) };
     let waiting = service.doing(&OwnTime::Unseen) + service.doing(&OwnTime::Lock) + service.doing(&OwnTime::Disk);

@@ -74,8 +74,7 @@ impl Detector for GeneratorLimited {
         let of_cpu = [busiest_thread(trial, intervals, thresholds), full_host(trial, intervals, thresholds)];
         let of_requests =
             || [verdict(trial), held_back(trial, intervals, thresholds), lateness(trial, intervals, thresholds)];
-        let of_requests =
-            if all_failed(trial) || has_hung(trial, thresholds) { [None, None, None] } else { of_requests() };
+        let of_requests = if is_of_system(trial, thresholds) { [None, None, None] } else { of_requests() };
         let signs: Vec<Sign> = of_requests.into_iter().chain(of_cpu).flatten().collect();
         if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial, thresholds)] }
     }
@@ -86,6 +85,11 @@ impl Detector for GeneratorLimited {
 pub(crate) fn all_failed(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
     load.succeeded == 0 && load.errors.total() > 0
+}
+
+/// Whether late sends, busy users and the generator's own verdict are the system's fault.
+pub(crate) fn is_of_system(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    all_failed(trial) || has_hung(trial, thresholds)
 }
 
 /// Whether the system stopped responding for a while. Users are then busy and requests late because of the system.
@@ -133,8 +137,7 @@ fn waited_share(load: &LoadTotals) -> f64 {
 /// spare CPU. With a full thread, users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     dropped_share(&trial.counted_load()) >= thresholds.generator_limited.generator_dropped_invalid
-        && !all_failed(trial)
-        && !has_hung(trial, thresholds)
+        && !is_of_system(trial, thresholds)
         && !is_slow_system(&intervals(trial, thresholds), thresholds)
         && !has_full_thread(trial, thresholds)
 }

@@ -1,7 +1,6 @@
 //! `interpreter-lock`: the threads of a process take turns at one lock, so together they use one core and no more.
 //!
-//! An interpreter with a global lock (CPython's GIL, Ruby's GVL) runs one thread at a time; so does any program with
-//! one lock around its work. Such a process uses about one core over all threads, no thread uses most of it, the
+//! An interpreter with a global lock (CPython's GIL, Ruby's GVL) runs one thread at a time. Such a process uses about one core over all threads, no thread uses most of it, the
 //! threads do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is
 //! required. One busy thread is `cpu-saturation`; so is a cap.
 //!
@@ -11,12 +10,12 @@
 //! Use near one core may be chance if something else limits throughput. So the service's requests must spend time
 //! outside their calls, because that is where they wait for the lock, and the use must be the same under two loads.
 //! With one load, only a known interpreter counts, and only if it uses very nearly one core or has threads that wait
-//! for a lock. There is no finding while any service is at a CPU limit, which would explain the throughput. A program
-//! that is not a known interpreter is named by exclusion only: the ranking drops that finding if any other one names a
-//! bottleneck.
+//! for a lock. There is no finding while any service is at a CPU limit, which would explain the throughput. Any
+//! other program with one lock around its work looks the same, which is a `serialised-section`.
 
 use narrows_model::finding::evidence::cpu::Proof;
-use narrows_model::finding::evidence::interpreter_lock::{self as evidence, LockWaits};
+use narrows_model::finding::evidence::interpreter_lock::{self as evidence, Interpreter};
+use narrows_model::finding::evidence::one_core::{LockWaits, OneCore};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
@@ -32,7 +31,7 @@ use crate::read::threads::{may_wait_for_lock, mean};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
-mod words;
+pub(crate) mod words;
 
 rule_thresholds! {
     /// Cores that the threads of a replica must use together.
@@ -87,15 +86,30 @@ impl Detector for InterpreterLock {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let cpu = Cpu::new(reading);
-        let is_explained =
-            || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());
-        let Some(interval) = heaviest(&cpu).filter(|_| !is_explained()) else { return Vec::new() };
-        let services = reading.trial.service_names().into_iter();
-        let own = services
-            .filter(|service| !is_store_program(reading.trial, service) && !is_proxy_program(reading.trial, service));
-        own.filter_map(|service| of_service(self, reading, service, interval)).collect()
+        taken_turns(reading).into_iter().filter_map(|turns| finding(self, reading, turns)).collect()
     }
+}
+
+/// A service whose threads use one core together.
+pub(crate) struct TakenTurns<'a> {
+    pub(crate) service: &'a str,
+    /// The interpreter whose threads take turns; `None` for any other program.
+    pub(crate) interpreter: Option<Interpreter>,
+    pub(crate) interval: &'a Interval,
+    /// Requests that wait for a lock, if that is most of them.
+    pub(crate) locked: Option<LockWaits>,
+    pub(crate) one_core: OneCore,
+}
+
+/// The services whose threads use one core together under the heaviest load; none if the CPU explains the throughput.
+pub(crate) fn taken_turns<'a>(reading: &Reading<'a>) -> Vec<TakenTurns<'a>> {
+    let cpu = Cpu::new(reading);
+    let is_explained = || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());
+    let Some(interval) = heaviest(&cpu).filter(|_| !is_explained()) else { return Vec::new() };
+    let services = reading.trial.service_names().into_iter();
+    let own = services
+        .filter(|service| !is_store_program(reading.trial, service) && !is_proxy_program(reading.trial, service));
+    own.filter_map(|service| of_service(reading, service, interval)).collect()
 }
 
 /// The steady interval with the heaviest load; `None` if a lighter one carried clearly more.
@@ -106,31 +120,31 @@ fn heaviest<'a>(cpu: &Cpu<'a>) -> Option<&'a Interval> {
     (most <= CARRIED_MORE * heaviest.rate).then_some(heaviest)
 }
 
-fn of_service(
-    detector: &InterpreterLock,
-    reading: &Reading<'_>,
-    service: &str,
-    interval: &Interval,
-) -> Option<Finding> {
+fn of_service<'a>(reading: &Reading<'a>, service: &'a str, interval: &'a Interval) -> Option<TakenTurns<'a>> {
     let cpu = Cpu::new(reading);
-    let own_share = own_share(reading, service, interval);
     let replicas: Vec<&ServiceInstance> = cpu.trial.services.iter().filter(|one| one.service == service).collect();
-    let own = Own { share: own_share, locked: waits_for_lock(reading, service, interval) };
-    let found: Vec<evidence::InterpreterLock> =
-        replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own)).collect();
+    let locked = waits_for_lock(reading, service, interval);
+    let own = Own { share: own_share(reading, service, interval), locked };
+    let found: Vec<OneCore> = replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own)).collect();
     let locked_replicas = found.len();
-    let distance = |one: &evidence::InterpreterLock| (one.cores - 1.0).abs();
+    let distance = |one: &OneCore| (one.cores - 1.0).abs();
     let closest = found.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    let evidence = evidence::InterpreterLock { locked_replicas, replicas: replicas.len(), ..closest };
-    let is_seen_twice = evidence.lighter_cores.is_some();
-    let confidence =
-        if is_seen_twice && evidence.interpreter.is_some() { Confidence::High } else { Confidence::Medium };
+    let one_core = OneCore { locked_replicas, replicas: replicas.len(), ..closest };
+    let interpreter = locking_interpreter(&replicas.first()?.command);
+    Some(TakenTurns { service, interpreter, interval, locked, one_core })
+}
+
+/// `None` for a program that is no known interpreter.
+fn finding(detector: &InterpreterLock, reading: &Reading<'_>, turns: TakenTurns<'_>) -> Option<Finding> {
+    let TakenTurns { service, interpreter, interval, one_core, .. } = turns;
+    let is_seen_twice = one_core.lighter_cores.is_some();
+    let evidence = evidence::InterpreterLock { interpreter: interpreter?, one_core };
     Some(Finding {
         resource: service.to_owned(),
-        cost_share: evidence.cores.min(1.0),
-        confidence,
+        cost_share: evidence.one_core.cores.min(1.0),
+        confidence: if is_seen_twice { Confidence::High } else { Confidence::Medium },
         caveats: vec![Caveat::ProcessesCountTogether],
-        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     })
 }
@@ -169,12 +183,7 @@ fn own_share(reading: &Reading<'_>, service: &str, interval: &Interval) -> Optio
     (whole_ns > 0.0).then(|| finite(own_ns / whole_ns))
 }
 
-fn of_replica(
-    cpu: &Cpu<'_>,
-    replica: &ServiceInstance,
-    interval: &Interval,
-    own: Own,
-) -> Option<evidence::InterpreterLock> {
+fn of_replica(cpu: &Cpu<'_>, replica: &ServiceInstance, interval: &Interval, own: Own) -> Option<OneCore> {
     let thresholds = &cpu.thresholds.interpreter_lock;
     let of = |name: &str, interval: &Interval| cpu.cores_of(name, &replica.service, replica.replica, interval);
     let is_one_core = |cores: &f64| (thresholds.lock_cores_min..=thresholds.lock_cores_max).contains(cores);
@@ -211,8 +220,7 @@ fn of_replica(
         (None, Some(share)) => is_same && share >= thresholds.lock_unknown_own_share,
         (None, None) => is_same && is_locked,
     };
-    is_likely.then(|| evidence::InterpreterLock {
-        interpreter,
+    is_likely.then(|| OneCore {
         cores: finite(cores),
         lighter_cores: lighter_cores.map(finite),
         thread_cores: finite(thread_cores),

@@ -1,13 +1,13 @@
 //! Tests of `interpreter-lock`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::Evidence;
-use narrows_model::finding::evidence::interpreter_lock::Interpreter;
 use narrows_model::series::ThreadState;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{client, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
+use crate::detectors::serialised_section::SerialisedSection;
 use crate::thresholds::Thresholds;
 use crate::words::InWords;
 
@@ -41,12 +41,17 @@ fn detect(trial: TrialBuilder, command: &str) -> Vec<Finding> {
     for service in &mut trial.services {
         service.command = command.split(' ').map(str::to_owned).collect();
     }
-    crate::detect(&InterpreterLock, &trial, &Thresholds::default())
+    let interpreters = crate::detect(&InterpreterLock, &trial, &Thresholds::default());
+    let others = crate::detect(&SerialisedSection, &trial, &Thresholds::default());
+    interpreters.into_iter().chain(others).collect()
 }
 
-fn read(finding: &Finding) -> &evidence::InterpreterLock {
-    let Evidence::InterpreterLock(evidence) = &finding.evidence else { panic!("{finding:?}") };
-    evidence
+fn read(finding: &Finding) -> &OneCore {
+    match &finding.evidence {
+        Evidence::InterpreterLock(evidence) => &evidence.one_core,
+        Evidence::SerialisedSection(evidence) => evidence.computing.as_ref().unwrap(),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -60,7 +65,7 @@ fn threads_of_an_interpreter_that_share_a_core_are_named() {
     );
     assert_eq!((finding.confidence, finding.cost_share), (Confidence::High, 1.0));
     let evidence = read(finding);
-    assert_eq!(evidence.interpreter, Some(Interpreter::Python));
+    assert_eq!(finding.kind(), FindingKind::InterpreterLock);
     assert_eq!((evidence.lighter_cores, evidence.switches_each), (Some(1.0), Some(9.0)));
     assert_eq!(evidence.proof.lighter.level.users, 8);
     assert!((evidence.idle_cores - 2.4).abs() < 1e-9);
@@ -69,9 +74,15 @@ fn threads_of_an_interpreter_that_share_a_core_are_named() {
 #[test]
 fn another_program_needs_the_same_use_under_two_loads() {
     let findings = detect(threads(Some(2.0), [0.5, 1.0, 1.0]), JAVA);
-    assert_eq!(findings[0].title(), "shop runs one thread at a time: its threads use 1 core together");
+    assert_eq!(findings[0].title(), "shop: requests take turns to compute: its threads use 1 core together");
     assert_eq!(findings[0].confidence, Confidence::Medium);
+    assert_eq!(findings[0].kind(), FindingKind::SerialisedSection, "no interpreter is to blame");
     assert_eq!(detect(threads(None, [0.5, 0.8, 1.0]), JAVA), []);
+    let time = |mode: &'static str| [(names::CPU_MODE, mode)];
+    let kernel = threads(Some(2.0), [0.5, 1.0, 1.0])
+        .labelled_series(names::CPU_TIME, ("shop", 0), &time("system"), |_| 0.7)
+        .labelled_series(names::CPU_TIME, ("shop", 0), &time("user"), |_| 0.3);
+    assert_eq!(detect(kernel, JAVA), [], "the kernel works, as for a file that is synced");
     let once = detect(threads(None, [0.5, 0.8, 1.0]), PYTHON);
     assert_eq!((once[0].confidence, read(&once[0]).lighter_cores), (Confidence::Medium, None));
     assert_eq!(detect(threads(None, [0.5, 0.7, 0.9]), PYTHON), [], "not near enough");

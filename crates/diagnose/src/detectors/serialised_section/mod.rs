@@ -5,16 +5,21 @@
 //! throughput × latency of a single user is about one and no thread waits: an asynchronous program's lock, or a single
 //! worker.
 //!
+//! A lock around computing shows in the use of the processor: the threads use one core together, as those of an interpreter
+//! do (`interpreter_lock`). That is concluded because nothing else explains the throughput: the ranking drops the finding
+//! if any other one names a bottleneck. CPU time in the kernel is no computing.
+//!
 //! A semaphore or a pool of several is left to the verdict on the limit, because several requests are at work. A lock
-//! whose holder is at a disk is `disk-bound`; one whose holder computes is `interpreter-lock` or `cpu-saturation`.
+//! whose holder is at a disk is `disk-bound`; one thread that computes is `cpu-saturation`.
 
 use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
 use narrows_model::finding::evidence::serialised_section as evidence;
-use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
 use crate::detectors::disk_bound;
+use crate::detectors::interpreter_lock::{TakenTurns, taken_turns};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::periods::period_of;
@@ -35,6 +40,8 @@ rule_thresholds! {
 
 /// Cores in use from which the request at work may be computing all the time.
 const CORES_MAX: f64 = 0.8;
+/// Maximum share of its CPU time that the kernel may use for a service to be computing.
+const SYSTEM_SHARE_MAX: f64 = 0.5;
 /// Range of throughput × latency of a single user that counts as one request.
 const ONE_REQUEST: std::ops::RangeInclusive<f64> = 0.75..=1.25;
 /// Minimum share of time that the request at work must wait for a peer, for the finding to name the peer.
@@ -57,7 +64,7 @@ impl Detector for SerialisedSection {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -67,8 +74,43 @@ impl Detector for SerialisedSection {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let found = loaded(reading).into_iter().filter_map(|service| of_service(self, reading, &service));
         // Requests wait for one place at a time.
-        found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share)).into_iter().collect()
+        let dearest = found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share));
+        let computing = || taken_turns(reading).iter().find_map(|turns| computing(self, reading, turns));
+        dearest.or_else(computing).into_iter().collect()
     }
+}
+
+/// Requests that take turns at computing; `None` for an interpreter, and if the kernel used most of the CPU time.
+fn computing(detector: &SerialisedSection, reading: &Reading<'_>, turns: &TakenTurns<'_>) -> Option<Finding> {
+    let interval = turns.interval;
+    let system_share = Cpu::new(reading).system_share(turns.service, interval);
+    if turns.interpreter.is_some() || system_share.is_some_and(|share| share > SYSTEM_SHARE_MAX) {
+        return None;
+    }
+    let in_flight = interval.in_flight();
+    let waiting = turns.locked.map_or_else(|| (in_flight - 1.0).max(0.0), |locked| locked.waiting_for_lock);
+    let evidence = evidence::SerialisedSection {
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        latency_ns: finite(interval.latency_ns),
+        in_flight: finite(in_flight),
+        waiting: finite(waiting),
+        at_work: finite(in_flight - waiting),
+        by_threads: turns.locked.is_some(),
+        cores: turns.one_core.cores,
+        peer: None,
+        computing: Some(turns.one_core.clone()),
+        proof: turns.one_core.proof,
+    };
+    Some(Finding {
+        resource: turns.service.to_owned(),
+        cost_share: finite(waiting / in_flight).min(1.0),
+        confidence: Confidence::Medium,
+        caveats: vec![Caveat::ProcessesCountTogether],
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    })
 }
 
 fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Finding> {
@@ -94,6 +136,7 @@ fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &Loa
         by_threads: turns.by_threads,
         cores: finite(cores),
         peer,
+        computing: None,
         proof,
     };
     Some(Finding {

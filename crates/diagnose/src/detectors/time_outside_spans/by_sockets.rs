@@ -2,17 +2,19 @@
 //!
 //! A request that takes a program 40 ms or more is acknowledged after 40 ms, by the delay of the service's own kernel. If
 //! requests on kept connections are acknowledged at once, the first part of the response came at once too; if their
-//! responses nevertheless take a little more than 40 ms under each load, the rest waited for the client's acknowledgement.
+//! responses nevertheless take a little more than 40 ms under each load, the rest waited for the client's acknowledgement:
+//! or for something else that the program does between two parts of a response, which its threads and calls would show.
 
 use std::ops::RangeInclusive;
 
+use narrows_model::breakdown::OwnTime;
 use narrows_model::call_graph::{CallEdge, CallFigures};
 use narrows_model::finding::evidence::time_outside_spans::{self as evidence, EndToEnd, GapPattern};
 use narrows_model::finding::{Confidence, Finding};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
 
-use super::{TimeOutsideSpans, has_cpu, is_cpu_known};
+use super::{TimeOutsideSpans, is_cpu_known};
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::intervals::Interval;
@@ -29,6 +31,9 @@ const ACKNOWLEDGED_NS_MAX: f64 = 5e6;
 const RESPONSE_BYTES_MAX: f64 = 14_000.0;
 /// Connections opened per request, at most: on a new one, the kernel acknowledges at once.
 const OPENED_SHARE_MAX: f64 = 0.1;
+
+/// Share of the requests in flight that the service may work on or wait with, by its threads and sockets.
+const WAITING_SHARE_MAX: f64 = 0.3;
 
 /// A load under which responses are delayed.
 struct Delayed<'a> {
@@ -49,8 +54,7 @@ pub(super) fn delayed_acknowledgement(detector: &TimeOutsideSpans, reading: &Rea
     if reading.trial.trial.validity.verdict == Verdict::Invalid || response_bytes > RESPONSE_BYTES_MAX {
         return None;
     }
-    let is_fit = |(_, interval): &(usize, &Interval)| interval.is_steady && has_cpu(reading, &edge.callee, interval);
-    let read = reading.intervals.iter().enumerate().filter(is_fit);
+    let read = reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
     let mut read: Vec<Delayed<'_>> =
         read.map(|(at, interval)| delayed(reading, edge, at, interval)).collect::<Option<_>>()?;
     read.sort_by(|a, b| a.interval.by_demand(b.interval));
@@ -85,5 +89,13 @@ fn delayed<'a>(reading: &Reading<'_>, edge: &CallEdge, at: usize, interval: &'a 
     let acknowledged_ns = busy? / rate * 1e9;
     let is_kept = rate > 0.0 && opened <= OPENED_SHARE_MAX * rate;
     let is_delayed = RESPONSE_NS.contains(&median_ns) && acknowledged_ns <= ACKNOWLEDGED_NS_MAX;
-    (is_kept && is_delayed).then_some(Delayed { interval, median_ns, acknowledged_ns })
+    let is_idle = waiting(reading, &edge.callee, at) <= WAITING_SHARE_MAX * interval.in_flight();
+    (is_kept && is_delayed && is_idle).then_some(Delayed { interval, median_ns, acknowledged_ns })
+}
+
+/// Requests that a service works on or that wait for something known, a mean.
+fn waiting(reading: &Reading<'_>, service: &str, at: usize) -> f64 {
+    let threads = reading.spent().threads.get(at).into_iter().flatten().filter(|threads| threads.service == service);
+    let is_known = |what: &OwnTime| !matches!(what, OwnTime::Unseen | OwnTime::NotSampled);
+    threads.flat_map(|threads| &threads.own).filter(|part| is_known(&part.what)).map(|part| part.requests).sum()
 }

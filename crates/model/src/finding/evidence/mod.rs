@@ -31,6 +31,7 @@ pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;
+pub mod one_core;
 pub mod outage;
 pub mod pool_wait;
 pub mod port_exhaustion;

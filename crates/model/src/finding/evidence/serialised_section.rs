@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::Proof;
 use super::load::LoadLevel;
+use super::one_core::OneCore;
 
 /// A service whose requests take turns, in one interval of the load. Numbers of requests are means at any moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub struct SerialisedSection {
     pub cores: f64,
     /// The peer at which the request at work waits most of its time; `None` if there is no such peer.
     pub peer: Option<String>,
+    /// Use of the processor, if the request at work computes; `None` if it waits.
+    pub computing: Option<OneCore>,
     /// Sign that more load is not carried.
     pub proof: Proof,
 }
