@@ -42,9 +42,12 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment through `variable`, as OpenTelemetry's specification of OTLP exporters has it: an empty
     /// variable counts as none, the signal's endpoint is taken as it is, the general one is a base for `v1/metrics`.
-    /// None without an endpoint.
+    /// `None` without an endpoint, and if telemetry is disabled.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if variable("OTEL_SDK_DISABLED").is_some_and(|value| export::is_true(&value)) {
+            return None;
+        }
         let under_base = |base: String| format!("{}/v1/metrics", base.trim_end_matches('/'));
         let endpoint = variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
             .or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(under_base))?;
@@ -140,9 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn without_an_endpoint_nothing_is_exported() {
+    fn without_an_endpoint_or_disabled_nothing_is_exported() {
         assert_eq!(read(&[]), None);
         assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", ""), ("OTEL_METRIC_EXPORT_INTERVAL", "100")]), None);
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        assert_eq!(read(&[endpoint, ("OTEL_SDK_DISABLED", "True")]), None);
+        assert!(read(&[endpoint, ("OTEL_SDK_DISABLED", "false")]).is_some());
     }
 
     #[test]

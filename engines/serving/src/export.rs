@@ -28,10 +28,18 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last export of each signal may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether `signal`, such as `TRACES`, has an endpoint: its own or the one of all signals.
+/// Whether `signal`, such as `TRACES`, has an endpoint, its own or the one of all signals, and telemetry is not disabled.
 #[must_use]
 pub fn is_wanted(signal: &str) -> bool {
-    is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"))
+    let has_endpoint =
+        is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+    has_endpoint && !std::env::var("OTEL_SDK_DISABLED").is_ok_and(|value| is_true(&value))
+}
+
+/// Whether a variable's value is true, by OpenTelemetry's specification of environment variables.
+#[must_use]
+pub fn is_true(value: &str) -> bool {
+    value.eq_ignore_ascii_case("true")
 }
 
 /// The detected resource of this process, named `service` unless a name was detected.
