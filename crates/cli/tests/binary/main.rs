@@ -46,6 +46,7 @@ mod mariadb;
 mod micron;
 mod nats;
 mod nginx;
+mod observe;
 #[cfg(feature = "reference-systems")]
 mod orchestrations;
 mod partial_seconds;

@@ -67,6 +67,7 @@ pub fn trial_caveat(caveat: &C) -> String {
             units::count(*requests)
         ),
         C::MetricsNotReported { replica, failed, queries, error } => {
+            let error = error.trim_end_matches('.');
             format!("{replica} did not respond to {failed} of {queries} metric queries; the last error: {error}.")
         }
         C::LoadCommandEnded { program, limit_ns } => {

@@ -104,11 +104,11 @@ impl ServerUrl {
     /// # Errors
     /// In words that do not show the password.
     pub fn parse(url: &str) -> Result<Self, String> {
-        let (scheme, rest) = url.split_once("://").ok_or("it has no scheme, such as `postgres://`")?;
+        let (scheme, rest) = url.split_once("://").ok_or("a scheme is required, such as `postgres://`")?;
         let kind = ServerKind::ALL.into_iter().find(|kind| kind.schemes().contains(&scheme));
         let kind = kind.ok_or_else(|| {
             let known = ServerKind::ALL.map(|kind| format!("`{}`", kind.schemes()[0]));
-            format!("the scheme `{}` is none of {}", shortened(scheme), known.join(", "))
+            format!("unknown scheme `{}`, expected one of {}", shortened(scheme), known.join(", "))
         })?;
         if rest.contains(['?', '#']) {
             return Err("parameters after `?` are not supported".to_owned());
@@ -118,13 +118,13 @@ impl ServerUrl {
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => {
                 let port = port.parse().ok().filter(|port| *port > 0);
-                (host, port.ok_or("the port is no number from 1 to 65535")?)
+                (host, port.ok_or("invalid port, expected a number from 1 to 65535")?)
             }
             _ => (authority, kind.usual_port()),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("it names no host".to_owned());
+            return Err("a host is required".to_owned());
         }
         let (user, password) = login.map_or(("", None), |login| match login.split_once(':') {
             Some((user, password)) => (user, Some(password)),
@@ -168,7 +168,10 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 fn server_url(text: &str) -> Result<ServerUrl, Refusal> {
-    ServerUrl::parse(text).map_err(|reason| Some(Problem::new(format!("not the URL of a server: {reason}"))))
+    ServerUrl::parse(text).map_err(|reason| {
+        let problem = Problem::new(format!("invalid URL of a server: {reason}"));
+        Some(problem.hint("write it as `postgres://user:password@host:5432/database`"))
+    })
 }
 
 /// The servers to ask by name.
