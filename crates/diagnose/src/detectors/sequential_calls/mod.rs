@@ -44,6 +44,8 @@ const PEER_SHARE_MIN: f64 = 0.08;
 const PEER_SHARE_MAX: f64 = 0.6;
 /// Calls under way for each request at work, at most, if a request makes one at a time.
 const AT_ONCE_MAX: f64 = 1.1;
+/// Connections for each request at work, at least; fewer may each carry several calls at once (HTTP/2), which count as one.
+const CONNECTIONS_MIN: f64 = 0.5;
 
 /// See the module.
 #[derive(Debug)]
@@ -156,7 +158,9 @@ impl<'r> Caller<'r> {
         let thresholds = &self.reading.thresholds.sequential_calls;
         let is_many = |peer: &&Peer<'_>| {
             let is_counted = is_database(self.reading, &peer.edge.callee);
-            peer.statement.is_some() || (!is_counted && peer.rate / self.served >= thresholds.sequential_calls_to_one)
+            let is_one_each = peer.edge.levels[self.at].all.connections >= CONNECTIONS_MIN * self.at_work;
+            let is_often = peer.rate / self.served >= thresholds.sequential_calls_to_one;
+            peer.statement.is_some() || (!is_counted && is_one_each && is_often)
         };
         let is_waited_for = |peer: &&Peer<'_>| self.share(peer.waiting.low) >= thresholds.sequential_calls_share;
         self.peers.iter().filter(is_waited_for).find(is_many)

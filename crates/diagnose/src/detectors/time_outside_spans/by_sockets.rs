@@ -86,7 +86,7 @@ pub(super) fn delayed_acknowledgement(detector: &TimeOutsideSpans, reading: &Rea
 fn delayed<'a>(reading: &Reading<'_>, edge: &CallEdge, at: usize, interval: &'a Interval) -> Option<Delayed<'a>> {
     let CallFigures { rate, opened, busy, .. } = edge.levels[at].all;
     let median_ns = reading.trial.load_between(interval.start_ns, interval.end_ns).service.quantile_ns(0.5) as f64;
-    let acknowledged_ns = busy? / rate * 1e9;
+    let acknowledged_ns = busy / rate * 1e9;
     let is_kept = rate > 0.0 && opened <= OPENED_SHARE_MAX * rate;
     let is_delayed = RESPONSE_NS.contains(&median_ns) && acknowledged_ns <= ACKNOWLEDGED_NS_MAX;
     let is_idle = waiting(reading, &edge.callee, at) <= WAITING_SHARE_MAX * interval.in_flight();
