@@ -30,7 +30,7 @@ const ARROW: f64 = 9.0;
 /// Rounds of ordering.
 const SWEEPS: usize = 4;
 
-/// What to draw.
+/// Parts of the drawing.
 #[derive(Debug, Default)]
 pub(crate) struct CallGraphDrawing {
     /// Meaning of the picture, for those who do not see it.

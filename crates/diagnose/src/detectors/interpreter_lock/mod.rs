@@ -101,7 +101,8 @@ pub(crate) struct TakenTurns<'a> {
     pub(crate) one_core: OneCore,
 }
 
-/// The services whose threads use one core together under the heaviest load; none if the CPU explains the throughput.
+/// The services whose threads use one core together under the heaviest load. If the CPU explains the
+/// throughput, there is none.
 pub(crate) fn taken_turns<'a>(reading: &Reading<'a>) -> Vec<TakenTurns<'a>> {
     let cpu = Cpu::new(reading);
     let is_explained = || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());

@@ -199,12 +199,10 @@ fn without_telemetry(responses: Responses) -> Vec<Finding> {
     let shop = format!("127.0.0.1:{FIRST_PORT}");
     let trial = trial.calls(names::GENERATOR, 0, &shop, move |second| {
         let opened = responses.opened * rate_at(second);
-        CallFigures { rate: rate_at(second), connections: 16.0, opened, ..CallFigures::default() }
+        let busy = rate_at(second) * responses.acknowledged_ms / 1e3;
+        CallFigures { rate: rate_at(second), connections: 16.0, opened, busy, ..CallFigures::default() }
     });
-    let peer = [(names::NETWORK_PEER, shop.as_str())];
-    detect(trial.labelled_series(names::CONNECTION_BUSY, (names::GENERATOR, 0), &peer, move |second| {
-        rate_at(second) * responses.acknowledged_ms / 1e3
-    }))
+    detect(trial)
 }
 
 #[test]
