@@ -3,15 +3,16 @@
 //! A pool shows in the sockets as a number of connections that stays the same from load to load. It is full when as many
 //! requests as that are past it: on these connections or, where a connection is held meanwhile, at other peers and at
 //! work in the service. What the service has taken on beyond these waits in front. Several requests at once on one
-//! connection make calls appear shorter under more load; then there is no pool.
+//! connection make calls appear shorter under more load; then there is no pool. Where threads make the calls, each with
+//! its own connection, a small number of threads looks the same; but then there are no others that wait.
 
 use narrows_model::call_graph::{Bounds, CallEdge, CallFigures};
-use narrows_model::series::names;
+use narrows_model::series::{ThreadState, names};
 
 use crate::read::Reading;
 use crate::read::conversations::Conversations;
 use crate::read::intervals::Interval;
-use crate::read::programs::keeps_transactions;
+use crate::read::programs::{keeps_transactions, runs_java};
 use crate::read::threads::mean;
 use crate::stats::median;
 
@@ -32,6 +33,13 @@ const SAME_WAIT_SHARE: f64 = 0.7;
 const WAITING_MIN: f64 = 1.0;
 /// Share of the requests by which those in front must exceed those elsewhere in the service under the lightest load.
 const IN_FRONT_SHARE_MIN: f64 = 0.15;
+
+/// Threads that wait at sockets, as a share of the requests at peers, from which threads make the calls.
+const CALLING_SHARE: f64 = 0.5;
+/// Threads that wait, as a share of the requests in front, that there must be where threads make the calls.
+const THREADS_SHARE: f64 = 0.5;
+/// Threads of Java's virtual machine itself that wait for work: those of its compilers, its collectors and its clean-up.
+const JAVA_THREADS: f64 = 18.0;
 
 /// Such connections in an interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +128,8 @@ impl Service<'_> {
             Bounds { low: (self.at_work.low - past).max(0.0), high: (self.at_work.high - connections).max(0.0) };
         let is_shared = held_for.is_none() && self.shares_connections(edge, connections);
         let is_capped = self.has_more_in_front(waiting);
-        (waiting.middle() >= WAITING_MIN && is_capped && !is_shared).then(|| FullPool {
+        let is_found = waiting.middle() >= WAITING_MIN && is_capped && !is_shared && self.has_threads_for(waiting);
+        is_found.then(|| FullPool {
             peer: edge.callee.clone(),
             connections,
             in_use: busy.middle().min(connections),
@@ -129,6 +138,22 @@ impl Service<'_> {
             at_work: self.at_work,
             loads,
         })
+    }
+
+    /// False if threads make the calls, and fewer than the requests in front wait: these wait for a thread.
+    fn has_threads_for(&self, waiting: Bounds) -> bool {
+        let interval = &self.reading.intervals[self.at];
+        let in_state = |state: ThreadState| {
+            let threads = mean(self.reading.trial, interval, |key| {
+                let is_of_service = key.name == names::THREAD_STATES && key.service == self.name;
+                is_of_service && key.labels.get(names::THREAD_STATE).is_some_and(|label| label == state.as_str())
+            });
+            threads.unwrap_or(0.0)
+        };
+        let at_peers: f64 = self.behind.iter().map(|(_, requests)| requests.middle()).sum();
+        let own = if runs_java(self.reading.trial, self.name) { JAVA_THREADS } else { 0.0 };
+        let waiting_threads = in_state(ThreadState::Lock) + in_state(ThreadState::Sleep) - own;
+        in_state(ThreadState::Network) < CALLING_SHARE * at_peers || waiting_threads >= THREADS_SHARE * waiting.middle()
     }
 
     /// True if a larger share of the requests waits than is elsewhere in the service under the lightest load, as requests

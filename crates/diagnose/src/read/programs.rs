@@ -32,6 +32,8 @@ const BROKERS: [&str; 1] = ["nats-server"];
 /// Proxies that have no tracing unless it is built in, by the name of the executable.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
 
+/// The program that runs Java.
+const JAVA: [&str; 1] = ["java"];
 /// Programs that run Python, by the name of the executable, without its version.
 const PYTHON: [&str; 8] = ["python", "pypy", "gunicorn", "uwsgi", "uvicorn", "hypercorn", "waitress-serve", "flask"];
 /// Programs that run Ruby.
@@ -62,6 +64,11 @@ pub(crate) fn is_store_program(trial: &TrialEvidence, service: &str) -> bool {
 /// True if a service of the trial runs the program of a proxy that only passes on what its callers trace.
 pub(crate) fn is_proxy_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&PROXIES, trial, service)
+}
+
+/// True if a service of the trial runs on a virtual machine of Java.
+pub(crate) fn runs_java(trial: &TrialEvidence, service: &str) -> bool {
+    runs_one_of(&JAVA, trial, service)
 }
 
 /// The service that the load calls, where no spans say so: the only one, or the only one that is neither a database nor a

@@ -82,3 +82,13 @@ fn a_single_connection_that_calls_take_turns_at_is_a_pool_of_one() {
     let pool = pool(single).unwrap();
     assert_eq!((pool.connections, pool.waiting.low.round()), (1.0, 30.0));
 }
+
+#[test]
+fn few_threads_that_make_the_calls_are_no_pool_of_connections() {
+    let busy = || trial().calls("shop", 0, PARTNER, calls([5.0, 5.0, 5.0], [1.0, 4.9, 5.0], [10.0, 50.0, 50.0]));
+    let threads = |locked: f64| [(ThreadState::Network, PARTNER, 4.8), (ThreadState::Lock, "", locked)];
+    assert_eq!(pool(busy().threads("shop", 0, &threads(2.0))), None, "27 requests wait for a thread");
+    assert!(pool(busy().threads("shop", 0, &threads(30.0))).is_some(), "27 threads wait for a connection");
+    let events = [(ThreadState::Events, "", 1.0), (ThreadState::Lock, "", 4.0)];
+    assert!(pool(busy().threads("shop", 0, &events)).is_some(), "requests need no threads");
+}
