@@ -2,11 +2,12 @@
 
 use narrows_model::call_graph::{Bounds, CallEdge, CallGraph, CallLevel, NodeKind};
 use narrows_model::comparison::Outcome;
-use narrows_model::limit::{LevelSummary, Limit};
+use narrows_model::limit::LevelSummary;
 use narrows_model::series::names;
 use narrows_model::units;
 
 use super::Context;
+use super::threads::heaviest;
 use crate::html::call_graph::{CallGraphDrawing, DrawnEdge, DrawnNode, svg};
 use crate::section::{Block, Cell, Column, Figure, Group, Medium, Phrase, Row, Section, Table};
 
@@ -70,21 +71,9 @@ fn variants(outcome: &Outcome) -> Vec<VariantCalls<'_>> {
         if shown.len() == VARIANTS_MAX || shown.iter().any(|one| one.variant == variant) {
             continue;
         }
-        shown.extend(heaviest(limit).and_then(|at| VariantCalls::of(variant, graph, at, &limit.levels[at])));
+        shown.extend(heaviest(limit, |_| true).and_then(|at| VariantCalls::of(variant, graph, at, &limit.levels[at])));
     }
     shown
-}
-
-/// The level with most arrivals or users, the last of equals.
-fn heaviest(limit: &Limit) -> Option<usize> {
-    let demand = |at: &usize| {
-        let load = &limit.levels[*at].load;
-        (load.arrivals.unwrap_or(0.0), load.users)
-    };
-    (0..limit.levels.len()).max_by(|a, b| {
-        let (a, b) = (demand(a), demand(b));
-        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-    })
 }
 
 impl<'a> VariantCalls<'a> {

@@ -53,7 +53,8 @@ fn rows(outcome: &Outcome) -> Vec<ThreadRow<'_>> {
     let is_only = outcome.evidence.trials.len() == 1;
     let mut rows = Vec::new();
     for (evidence, limit) in outcome.evidence.trials.iter().zip(&outcome.limits) {
-        let Some(level) = heaviest(limit) else { continue };
+        let Some(at) = heaviest(limit, |level| !level.threads.is_empty()) else { continue };
+        let level = &limit.levels[at];
         let label = evidence.trial.label();
         let place = |service: &str| if is_only { service.to_owned() } else { format!("{label} {service}") };
         let load = level.label.trim_matches(['“', '”']);
@@ -62,13 +63,12 @@ fn rows(outcome: &Outcome) -> Vec<ThreadRow<'_>> {
     rows
 }
 
-/// The level with most arrivals or users, the last of equals.
-fn heaviest(limit: &Limit) -> Option<&LevelSummary> {
-    let arrivals = |level: &LevelSummary| level.load.arrivals.unwrap_or(0.0);
-    let by_demand = |a: &&LevelSummary, b: &&LevelSummary| {
-        arrivals(a).total_cmp(&arrivals(b)).then(a.load.users.cmp(&b.load.users))
-    };
-    limit.levels.iter().filter(|level| !level.threads.is_empty()).max_by(by_demand)
+/// Place of the level with most arrivals or users among those that are meant, the last of equals.
+pub(super) fn heaviest(limit: &Limit, is_meant: fn(&LevelSummary) -> bool) -> Option<usize> {
+    let arrivals = |at: usize| limit.levels[at].load.arrivals.unwrap_or(0.0);
+    let users = |at: usize| limit.levels[at].load.users;
+    let meant = (0..limit.levels.len()).filter(|at| is_meant(&limit.levels[*at]));
+    meant.max_by(|a, b| arrivals(*a).total_cmp(&arrivals(*b)).then(users(*a).cmp(&users(*b))))
 }
 
 fn cells(one: &ServiceThreads) -> [String; COLUMNS.len()] {
