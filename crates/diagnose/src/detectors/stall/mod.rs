@@ -5,7 +5,8 @@
 //! finding says when, for how long and how often, which no median shows; what the process does meanwhile, a mean over a
 //! second does not show either, so causes come from other findings, which the ranking puts first.
 //!
-//! A system that stands still most of the time is slow, not stalled.
+//! A system that stands still most of the time is slow, not stalled. Where other programs fill the machine, each process
+//! waits for a processor now and then, so stalls must be longer there.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::stall as evidence;
@@ -14,6 +15,7 @@ use narrows_model::stalls::Stalls;
 
 use crate::Detector;
 use crate::read::Reading;
+use crate::read::machine::is_crowded_out;
 use crate::read::target::target;
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
@@ -25,6 +27,8 @@ rule_thresholds! {
     stall_count: usize = 3;
     /// Length of the stall in the middle, nanoseconds.
     stall_ns: f64 = 20e6;
+    /// The same where other programs fill the machine.
+    stall_crowded_ns: f64 = 100e6;
     /// Quick requests served within stalls, as a share of those at other times, up to which nothing was served.
     stall_served_share: f64 = 0.2;
     /// Sampled quick requests that must be missing.
@@ -52,7 +56,7 @@ impl Detector for Stall {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -69,7 +73,9 @@ impl Detector for Stall {
         let is_still = missing >= thresholds.stall_missing
             && stalls.quick_seen <= thresholds.stall_served_share * stalls.quick_expected;
         let is_now_and_then = stalls.each.len() >= thresholds.stall_count && time_share <= thresholds.stall_time_share;
-        let is_long = stalls.median_ns() as f64 >= thresholds.stall_ns;
+        let is_crowded = (0..reading.intervals.len()).any(|at| is_crowded_out(reading, at));
+        let least_ns = if is_crowded { thresholds.stall_crowded_ns } else { thresholds.stall_ns };
+        let is_long = stalls.median_ns() as f64 >= least_ns;
         if !(is_still && is_now_and_then && is_long && slow.latency_share >= thresholds.stall_latency_share) {
             return Vec::new();
         }

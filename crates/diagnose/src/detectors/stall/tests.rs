@@ -9,11 +9,11 @@ use crate::thresholds::Thresholds;
 use crate::words::InWords;
 
 const MS: i64 = 1_000_000;
+const LOAD: Load = Load { vus: 8, rate: 2000.0, latency_ms: 1.0 };
 
 /// Twenty seconds of 8 users, and in each second a stall at which 8 requests wait.
 fn trial(length_ms: i64) -> TrialEvidence {
-    let load = Load { vus: 8, rate: 2000.0, latency_ms: 1.0 };
-    let mut trial = TrialBuilder::new("a").service("shop", None).steady(20, load).build();
+    let mut trial = TrialBuilder::new("a").service("shop", None).steady(20, LOAD).build();
     for row in &mut trial.seconds {
         row.latency.record_n((length_ms * MS) as u64, 8);
         row.succeeded += 8;
@@ -39,6 +39,17 @@ fn a_system_that_stands_still_is_named_with_times() {
     assert!((finding.cost_share - 0.286).abs() < 0.01, "{}", finding.cost_share);
     assert!(finding.reasons()[0].ends_with("first 300 ms, 1.30 s, 2.30 s into the load."), "{:?}", finding.reasons());
     assert!(finding.advice().contains("rhythm"), "{}", finding.advice());
+}
+
+#[test]
+fn a_machine_full_of_other_programs_makes_short_stalls() {
+    let crowded = |length_ms| {
+        let full = TrialBuilder::new("a").service("shop", None).steady(20, LOAD).cpu("shop", 0, |_| 0.2);
+        let full = full.host_cpu(|_| 1.0).build();
+        detect(&TrialEvidence { series: full.series, cores: full.cores, ..trial(length_ms) })
+    };
+    assert_eq!(crowded(60), []);
+    assert_eq!(crowded(150).len(), 1);
 }
 
 #[test]
