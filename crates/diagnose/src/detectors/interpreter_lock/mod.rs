@@ -101,8 +101,7 @@ pub(crate) struct TakenTurns<'a> {
     pub(crate) one_core: OneCore,
 }
 
-/// The services whose threads use one core together under the heaviest load. If the CPU explains the
-/// throughput, there is none.
+/// The services whose threads use one core together under the heaviest load; empty if the CPU explains the throughput.
 pub(crate) fn taken_turns<'a>(reading: &Reading<'a>) -> Vec<TakenTurns<'a>> {
     let cpu = Cpu::new(reading);
     let is_explained = || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());

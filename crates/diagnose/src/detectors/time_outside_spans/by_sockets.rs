@@ -47,7 +47,8 @@ struct Delayed<'a> {
 /// The finding for the service that the load calls; `None` if it calls several, or responses are not delayed.
 pub(super) fn delayed_acknowledgement(detector: &TimeOutsideSpans, reading: &Reading<'_>) -> Option<Finding> {
     let graph = &reading.conversations().graph;
-    let mut called = graph.from(names::GENERATOR);
+    let is_used = |edge: &&CallEdge| edge.levels.iter().any(|level| level.all.rate > 0.0);
+    let mut called = graph.from(names::GENERATOR).filter(is_used);
     let edge = called.next().filter(|_| called.next().is_none())?;
     let load = reading.trial.counted_load();
     let response_bytes = load.bytes as f64 / load.succeeded as f64;
