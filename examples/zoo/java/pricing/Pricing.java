@@ -21,7 +21,7 @@ final class Pricing {
   public static void main(String[] arguments) throws IOException {
     if (!IS_FAULTY) {
       for (int product = 1; product <= PRODUCTS; product++) {
-        PRICES.computeIfAbsent(product, Pricing::simulate);
+        priceOf(product);
       }
     }
     int port = Integer.parseInt(System.getenv("PORT"));
@@ -31,6 +31,15 @@ final class Pricing {
     server.createContext("/health", exchange -> send(exchange, "ok"));
     server.createContext("/prices/", Pricing::price);
     server.start();
+  }
+
+  private static double priceOf(int product) {
+    Double price = PRICES.get(product);
+    if (price == null) {
+      price = simulate(product);
+      PRICES.put(product, price);
+    }
+    return price;
   }
 
   private static double simulate(int product) {
@@ -46,7 +55,7 @@ final class Pricing {
   private static void price(HttpExchange exchange) throws IOException {
     String path = exchange.getRequestURI().getPath();
     int product = Integer.parseInt(path.substring(path.lastIndexOf('/') + 1));
-    send(exchange, "{\"price\":" + PRICES.computeIfAbsent(product, Pricing::simulate) + "}");
+    send(exchange, "{\"price\":" + priceOf(product) + "}");
   }
 
   private static void send(HttpExchange exchange, String text) throws IOException {
