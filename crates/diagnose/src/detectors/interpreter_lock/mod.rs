@@ -1,8 +1,9 @@
 //! `interpreter-lock`: the threads of a process take turns at one lock, so together they use one core and no more.
 //!
-//! An interpreter with a global lock (CPython's GIL, Ruby's GVL) runs one thread at a time. Such a process uses about one core over all threads, no thread uses most of it, the
-//! threads do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is
-//! required. One busy thread is `cpu-saturation`; so is a cap.
+//! An interpreter with a global lock (CPython's GIL, Ruby's GVL) runs one thread at a time. Such a process uses about
+//! one core over all threads, no thread uses most of it, the threads do not wait for a processor, cores are idle, and
+//! throughput no longer grows with the load. Each of these is required. One busy thread is `cpu-saturation`; so is a
+//! cap.
 //!
 //! A machine that other programs fill has no idle cores. There, most requests must wait for a lock while hardly any
 //! thread waits for a processor: even without the other programs, they would find the lock taken.
@@ -10,8 +11,8 @@
 //! Use near one core may be chance if something else limits throughput. So the service's requests must spend time
 //! outside their calls, because that is where they wait for the lock, and the use must be the same under two loads.
 //! With one load, only a known interpreter counts, and only if it uses very nearly one core or has threads that wait
-//! for a lock. There is no finding while any service is at a CPU limit, which would explain the throughput. Any
-//! other program with one lock around its work looks the same, which is a `serialised-section`.
+//! for a lock. There is no finding while any service is at a CPU limit, which would explain the throughput. Any other
+//! program with one lock around its work looks the same, which is a `serialised-section`.
 
 use narrows_model::finding::evidence::cpu::Proof;
 use narrows_model::finding::evidence::interpreter_lock::{self as evidence, Interpreter};
