@@ -146,8 +146,9 @@ mod tests {
     fn verdicts_are_lines_and_levels_are_a_table() {
         insta::assert_snapshot!(in_terminal(section, &fixture::stepped_outcome(), 100), @r"
         limit       as-is is limited by something at orders that is not CPU: 176/s with 1 user and with 16
-                    users, so latency grows in proportion to the requests in flight; it uses 0.11 cores. Look
-                    for a lock, a pool, a single connection, a sleep, a disk, or calls that send no spans.
+                    users, so latency grows in proportion to the requests in flight; it uses 0.11 cores.
+                    Look for a lock, a pool, a single connection, a sleep, a disk, or calls that send no
+                    spans.
         limit       fixed is limited by the CPU of orders: 98 % of it is in use (services 49 %, Narrows 10
                     %). Add a lighter level, which proves whether throughput follows the CPU.
 
