@@ -210,10 +210,11 @@ impl Namespace {
         Some(connection)
     }
 
-    /// Removes the connections that this sample did not meet.
+    /// Removes the connections that neither this sample nor the one before met: while others open and close, the kernel's
+    /// list may leave one out.
     pub(super) fn remove_closed(&mut self) -> Vec<Connection> {
         let sample = self.samples;
-        self.connections.extract_if(|_, one| one.last_sample != sample).map(|(_, one)| one).collect()
+        self.connections.extract_if(|_, one| one.last_sample + 1 < sample).map(|(_, one)| one).collect()
     }
 
     /// Looks again, at the next sample, whose those connections are that belong to no replica.
