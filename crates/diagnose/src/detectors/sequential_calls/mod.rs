@@ -27,7 +27,7 @@ mod words;
 
 rule_thresholds! {
     /// Calls to one peer for each request.
-    sequential_calls_to_one: f64 = 5.0;
+    sequential_calls_to_one: f64 = 6.0;
     /// Share of the requests under way that must wait for these calls.
     sequential_calls_share: f64 = 0.2;
     /// Peers that are called one after another.
@@ -46,6 +46,8 @@ const PEER_SHARE_MAX: f64 = 0.6;
 const AT_ONCE_MAX: f64 = 1.1;
 /// Connections for each request at work, at least; fewer may each carry several calls at once (HTTP/2), which count as one.
 const CONNECTIONS_MIN: f64 = 0.5;
+/// Connections opened per call, at most; with more, many of the calls are handshakes.
+const OPENED_SHARE_MAX: f64 = 0.25;
 
 /// See the module.
 #[derive(Debug)]
@@ -158,7 +160,9 @@ impl<'r> Caller<'r> {
         let thresholds = &self.reading.thresholds.sequential_calls;
         let is_many = |peer: &&Peer<'_>| {
             let is_counted = is_database(self.reading, &peer.edge.callee);
-            let is_one_each = peer.edge.levels[self.at].all.connections >= CONNECTIONS_MIN * self.at_work;
+            let calls = &peer.edge.levels[self.at].all;
+            let is_kept = calls.opened <= OPENED_SHARE_MAX * calls.rate;
+            let is_one_each = is_kept && calls.connections >= CONNECTIONS_MIN * self.at_work;
             let is_often = peer.rate / self.served >= thresholds.sequential_calls_to_one;
             peer.statement.is_some() || (!is_counted && is_one_each && is_often)
         };

@@ -28,7 +28,7 @@ pub struct PeerCalls {
     pub per_request: f64,
     /// Wait per call, mean, nanoseconds.
     pub call_ns: Bounds,
-    /// Statement that the peer, a database, reports most often; `None` if it reports none of 5 or more per request.
+    /// Statement that the peer, a database, reports most often; `None` if it reports none that is executed often.
     pub statement: Option<RepeatedStatement>,
 }
 
