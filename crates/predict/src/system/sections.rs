@@ -33,7 +33,8 @@ fn section(finding: &Finding) -> Option<Section> {
         Evidence::SerialisedSection(section) if section.rate > 0.0 => {
             (ResourceKind::OneAtATime, section.at_work.min(1.0) / section.rate, 1)
         }
-        Evidence::DiskBound(disk) if disk.rate > 0.0 => {
+        // Of a turn that syncs on a fast disk, the kernel's part and that of wake-ups are not known.
+        Evidence::DiskBound(disk) if disk.rate > 0.0 && disk.synced.is_none() => {
             // Where requests wait for a lock while one is at the disk, they commit one at a time.
             let places = if disk.behind > 0.0 { 1 } else { disk.at_disk.ceil().max(1.0) as u32 };
             (ResourceKind::Commits, disk.at_disk.min(f64::from(places)) / disk.rate, places)
