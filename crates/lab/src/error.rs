@@ -228,7 +228,7 @@ pub enum Error {
     Otlp(#[from] narrows_telemetry::otlp::Error),
     /// The sampler.
     #[error(transparent)]
-    Sampler(#[from] narrows_telemetry::sampler::Error),
+    Sampler(#[from] narrows_sampler::Error),
     /// A page of metrics.
     #[error(transparent)]
     Scrape(#[from] narrows_telemetry::scrape::Error),

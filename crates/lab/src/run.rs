@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_model::run::{Run, RunState, Trial, TrialState};
+use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, Weights};
 use narrows_telemetry::run_file::{Reader, RunFile};
-use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 
 use crate::adoption::AdoptedChildren;
 use crate::experiment::{Experiment, Variant, redacted};

@@ -1,4 +1,4 @@
-//! Telemetry of a run: OTLP in, process sampling, and the run file that keeps it all.
+//! Telemetry of a run: OTLP in, and the run file that keeps it all.
 //!
 //! Everything that arrives goes through one door, [`Store`], so that receivers and samplers do not know how a run is
 //! kept and can be tested without a file.
@@ -10,7 +10,6 @@ pub mod normalise;
 pub mod otlp;
 mod ranges;
 pub mod run_file;
-pub mod sampler;
 pub mod scrape;
 pub mod secrets;
 #[cfg(test)]

@@ -12,14 +12,23 @@ use serde_json::{Value, json};
 
 /// Crates of `crates/` that may depend on more than `narrows-model`. The telemetry receiver uses the engines' library
 /// for accepting connections, and crates that read a user's files use the library for opening them.
-const JOINERS: [(&str, &[&str]); 5] = [
+const JOINERS: [(&str, &[&str]); 6] = [
     ("narrows-model", &[]),
     ("narrows-load", &["narrows-model", "narrows-files"]),
     ("narrows-telemetry", &["narrows-model", "narrows-files", "narrows-listener"]),
+    ("narrows-sampler", &["narrows-model", "narrows-telemetry"]),
     ("narrows-report", &["narrows-model", "narrows-diagnose"]),
     (
         "narrows-lab",
-        &["narrows-model", "narrows-files", "narrows-load", "narrows-telemetry", "narrows-diagnose", "narrows-predict"],
+        &[
+            "narrows-model",
+            "narrows-files",
+            "narrows-load",
+            "narrows-sampler",
+            "narrows-telemetry",
+            "narrows-diagnose",
+            "narrows-predict",
+        ],
     ),
 ];
 /// Engines that are libraries, for programs to embed.

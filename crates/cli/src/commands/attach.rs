@@ -256,7 +256,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let least = narrows_telemetry::sampler::INTERVAL_MIN;
+    let least = narrows_sampler::INTERVAL_MIN;
     time_or_none(text)?.checked_sub(least).ok_or_else(|| format!("expected {} or more", time_of(least)))?;
     time_or_none(text)
 }

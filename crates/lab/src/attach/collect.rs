@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use narrows_model::caveat::{EndpointFault, TrialCaveat};
 use narrows_model::run::{Machine, ServiceInstance, Window, WindowKind};
 use narrows_model::units;
+use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Token, Weights};
 use narrows_telemetry::run_file::Recorder;
-use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::scrape::{Endpoint, EndpointStats, Scraper};
 
 use crate::Error;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use narrows_telemetry::sampler::listening_ports;
+use narrows_sampler::listening_ports;
 
 use crate::Error;
 use crate::components::process::Process;

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use narrows_model::caveat::{SocketGap, TrialCaveat};
 use narrows_model::load::LoadPlan;
 use narrows_model::run::Trial;
+use narrows_sampler::{Sampler, SocketGaps};
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
 use narrows_telemetry::run_file::Recorder;
-use narrows_telemetry::sampler::{Sampler, SocketGaps};
 
 use crate::Error;
 use crate::adoption::AdoptedChildren;

@@ -117,18 +117,18 @@ impl Tally {
 
 /// Means over samples and rates per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::sampler) struct Figures {
-    pub(in crate::sampler) connections: f64,
-    pub(in crate::sampler) one_way: f64,
-    pub(in crate::sampler) opened: f64,
-    pub(in crate::sampler) outstanding: f64,
-    pub(in crate::sampler) undecided: f64,
-    pub(in crate::sampler) unread: f64,
-    pub(in crate::sampler) requests: f64,
-    pub(in crate::sampler) sent_bytes: f64,
-    pub(in crate::sampler) received_bytes: f64,
+pub(crate) struct Figures {
+    pub(crate) connections: f64,
+    pub(crate) one_way: f64,
+    pub(crate) opened: f64,
+    pub(crate) outstanding: f64,
+    pub(crate) undecided: f64,
+    pub(crate) unread: f64,
+    pub(crate) requests: f64,
+    pub(crate) sent_bytes: f64,
+    pub(crate) received_bytes: f64,
     /// Seconds per second.
-    pub(in crate::sampler) busy: f64,
+    pub(crate) busy: f64,
 }
 
 /// The peers of a replica. The first are named, and stay so.

@@ -116,7 +116,7 @@ impl KnownTask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::tests::tree::Tree;
+    use crate::tests::tree::Tree;
 
     #[test]
     fn a_replica_is_its_root_its_descendants_and_its_session() {

@@ -1,7 +1,7 @@
 //! Connections over Unix sockets, of which the kernel records no times: only how many there are.
 
-use crate::sampler::files::Files;
-use crate::sampler::text::lines;
+use crate::files::Files;
+use crate::text::lines;
 
 /// State of a connection in `/proc/net/unix`.
 const CONNECTED: &str = "03";

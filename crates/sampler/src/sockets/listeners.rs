@@ -6,22 +6,22 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::diagnostics::{Diagnostics, LISTENING, Wanted};
 use super::owners::{Listing, Owners};
 use super::{Socket, listed};
-use crate::sampler::PROC;
-use crate::sampler::files::Files;
-use crate::sampler::text::lines;
+use crate::PROC;
+use crate::files::Files;
+use crate::text::lines;
 
 /// A listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sampler) struct Listener {
-    pub(in crate::sampler) inode: u64,
-    pub(in crate::sampler) port: u16,
+pub(crate) struct Listener {
+    pub(crate) inode: u64,
+    pub(crate) port: u16,
     /// Connections that wait to be accepted.
-    pub(in crate::sampler) queued: u64,
+    pub(crate) queued: u64,
     /// The kernel's limit on these: the lesser of the program's own and the machine's. One more may wait. `None` without
     /// socket diagnostics, and so is the next.
-    pub(in crate::sampler) limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// Attempts to connect that were dropped since the socket was opened.
-    pub(in crate::sampler) dropped: Option<u64>,
+    pub(crate) dropped: Option<u64>,
 }
 
 impl Listener {
@@ -49,7 +49,7 @@ pub fn listening_ports(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
 
 /// Connections that the kernel dropped because an accept queue was full, since the namespace was made: `ListenOverflows`
 /// of `/proc/PID/net/netstat`.
-pub(in crate::sampler) fn overflows(text: &[u8]) -> Option<u64> {
+pub(crate) fn overflows(text: &[u8]) -> Option<u64> {
     counter(text, "TcpExt: ", "ListenOverflows")
 }
 
@@ -67,14 +67,14 @@ fn counter(text: &[u8], group: &str, wanted: &str) -> Option<u64> {
 }
 
 /// `/proc/PID/net/sockstat`: TCP connections in the state TIME_WAIT.
-pub(in crate::sampler) fn time_wait(text: &[u8]) -> Option<u64> {
+pub(crate) fn time_wait(text: &[u8]) -> Option<u64> {
     let mut fields = lines(text).find_map(|line| line.strip_prefix("TCP:"))?.split_ascii_whitespace();
     fields.find(|field| *field == "tw")?;
     fields.next()?.parse().ok()
 }
 
 /// `ip_local_port_range`: how many ports it holds.
-pub(in crate::sampler) fn port_range(text: &[u8]) -> Option<u64> {
+pub(crate) fn port_range(text: &[u8]) -> Option<u64> {
     let mut fields = lines(text).next()?.split_ascii_whitespace();
     let (first, last): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(last.checked_sub(first)? + 1)
@@ -82,7 +82,7 @@ pub(in crate::sampler) fn port_range(text: &[u8]) -> Option<u64> {
 
 /// The sockets of a replica by port; of several of one port, such as those of workers that each have their own, the
 /// fullest with the drops of all.
-pub(in crate::sampler) fn by_port(listeners: impl IntoIterator<Item = Listener>) -> BTreeMap<u16, Listener> {
+pub(crate) fn by_port(listeners: impl IntoIterator<Item = Listener>) -> BTreeMap<u16, Listener> {
     let mut ports: BTreeMap<u16, Listener> = BTreeMap::new();
     let mut seen = HashSet::new();
     for listener in listeners.into_iter().filter(|one| seen.insert(one.inode)) {

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::sampler::files::Files;
+use crate::files::Files;
 
 /// Descriptors of a process that are looked at, the lowest.
 const DESCRIPTORS_MAX: usize = 4096;
@@ -80,14 +80,14 @@ impl Owners {
 }
 
 /// The inode of a descriptor's link such as `socket:[12345]`.
-pub(in crate::sampler) fn socket_inode(link: &str) -> Option<u64> {
+pub(crate) fn socket_inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::tests::tree::Tree;
+    use crate::tests::tree::Tree;
 
     #[test]
     fn only_new_descriptors_and_those_of_closed_sockets_are_looked_at() {

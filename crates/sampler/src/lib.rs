@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::{Receipt, Store};
+use narrows_telemetry::{Receipt, Store};
 
 pub use limits::{
     DESCRIPTORS_MAX, DETAILS_INTERVAL, DeniedFigures, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,

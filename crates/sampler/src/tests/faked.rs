@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use narrows_model::series::ThreadState;
 
 use super::tree::Tree;
-use crate::sampler::details::{Descriptors, Details, GroupDetails};
-use crate::sampler::scan::{Reading, Scanner};
-use crate::sampler::text::{Disk, Switches};
-use crate::sampler::*;
+use crate::details::{Descriptors, Details, GroupDetails};
+use crate::scan::{Reading, Scanner};
+use crate::text::{Disk, Switches};
+use crate::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -2,7 +2,7 @@
 //! given, or else 10, 100, 1,000 and 5,000.
 //!
 //! ```text
-//! cargo bench -p narrows-telemetry --bench sockets -- [SECONDS] [CONNECTIONS]…
+//! cargo bench -p narrows-sampler --bench sockets -- [SECONDS] [CONNECTIONS]…
 //! ```
 //!
 //! Each process is this program itself, started again. It connects to itself, at most a thousand times, and sends a
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use narrows_model::series::{LogLine, Point, SeriesKey, names};
 use narrows_model::trace::Span;
-use narrows_telemetry::sampler::{Sampler, SamplerConfig};
+use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::{Receipt, Store};
 
 const AS_CHILD: &str = "--as-child";

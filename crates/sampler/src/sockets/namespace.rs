@@ -10,8 +10,8 @@ use super::diagnostics::{Diagnostics, Wanted};
 use super::rules::{Activity, History, Role, Snapshot};
 use super::tally::{Growth, Tally};
 use super::{Socket, listed, listeners};
-use crate::sampler::PROC;
-use crate::sampler::files::Files;
+use crate::PROC;
+use crate::files::Files;
 
 /// Connections of a namespace that are tracked.
 pub(super) const CONNECTIONS_MAX: usize = 16_384;

@@ -2,7 +2,7 @@
 //! given. In half of them all threads but one work for 50 µs in every 20 ms.
 //!
 //! ```text
-//! cargo bench -p narrows-telemetry --bench sampler -- [INTERVAL_MS] [SECONDS] [PROCESSES] [THREADS]
+//! cargo bench -p narrows-sampler --bench sampler -- [INTERVAL_MS] [SECONDS] [PROCESSES] [THREADS]
 //! ```
 //!
 //! The processes are this program itself, started again; they end when their standard input does.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
-use narrows_telemetry::sampler::{Sampler, SamplerConfig};
+use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::{Receipt, Store};
 
 const AS_CHILD: &str = "--as-child";

@@ -13,7 +13,7 @@
 
 /// Data of one end of a connection at an instant. Times are milliseconds before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::sampler) struct Snapshot {
+pub(crate) struct Snapshot {
     /// True if the peer has not accepted the connection yet.
     pub(super) is_connecting: bool,
     pub(super) unread_bytes: u32,

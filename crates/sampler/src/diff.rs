@@ -131,7 +131,7 @@ fn host(points: &mut Points<'_>, before: HostStat, after: HostStat) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::scan::Usage;
+    use crate::scan::Usage;
 
     const UNITS: Units = Units { ticks_per_second: 100, page_bytes: 4096 };
 

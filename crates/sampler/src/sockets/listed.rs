@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Socket;
-use crate::sampler::files::Files;
-use crate::sampler::text::lines;
+use crate::files::Files;
+use crate::text::lines;
 
 /// The sockets of a process's network namespace.
 pub(super) fn sockets(files: &mut Files, pid: fmt::Arguments<'_>) -> Vec<Socket> {
@@ -51,7 +51,7 @@ mod tests {
 
     use super::super::diagnostics::{ESTABLISHED, LISTENING};
     use super::*;
-    use crate::sampler::tests::tree::Tree;
+    use crate::tests::tree::Tree;
 
     const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000011 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0

@@ -301,7 +301,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sampler::cgroups::Cpu;
+    use crate::cgroups::Cpu;
 
     const UNITS: Units = Units { ticks_per_second: 100, page_bytes: 4096 };
 
