@@ -44,6 +44,8 @@ const TCP_CPU_MS: f64 = 0.1;
 /// The same with TLS: a key exchange, and a signature or the check of one. Clients and servers written in Go take 0.6 and
 /// 1.3 ms with keys of 2,048 bits.
 const TLS_CPU_MS: f64 = 1.0;
+/// CPU of a connection with TLS at either end, milliseconds, at least. Where an end uses less than that in all, there is no TLS.
+const TLS_CPU_MS_MIN: f64 = 0.5;
 
 /// See the module.
 #[derive(Debug)]
@@ -90,12 +92,14 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
     if !is_found || !per_request.is_finite() {
         return None;
     }
-    let is_tls_likely = exchanges >= TLS_EXCHANGES;
+    let of_service = |service: &String| Some((service.clone(), cores(reading, service, interval)?));
+    let used: Vec<(String, f64)> = [&edge.caller, &edge.callee].into_iter().filter_map(of_service).collect();
+    let least = finite(calls.opened * TLS_CPU_MS_MIN / 1e3);
+    let is_tls_likely = exchanges >= TLS_EXCHANGES && used.iter().all(|(_, cores)| *cores >= least);
     let assumed_cpu_ms = if is_tls_likely { TLS_CPU_MS } else { TCP_CPU_MS };
-    let ends = [&edge.caller, &edge.callee].into_iter().filter_map(|service| {
-        let cores = cores(reading, service, interval)?;
+    let ends = used.into_iter().map(|(service, cores)| {
         let connection_cores = finite(calls.opened * assumed_cpu_ms / 1e3).min(cores);
-        Some(evidence::ConnectionEnd { service: service.clone(), cores: finite(cores), connection_cores })
+        evidence::ConnectionEnd { service, cores: finite(cores), connection_cores }
     });
     let ends: Vec<evidence::ConnectionEnd> = ends.collect();
     let cores: f64 = ends.iter().map(|end| end.cores).sum();

@@ -30,7 +30,10 @@ fn a_connection_for_each_call_is_found() {
     assert_eq!(findings[0].title(), "shop opens a connection to 10.0.0.9:443 for each request");
     let plain = detect(400.0, 400.0);
     assert!((plain[0].cost_share - 0.1).abs() < 0.01, "without TLS");
-    assert!(detect(2_000.0, 4_000.0)[0].cost_share <= 1.0, "no more than is used");
+    let full = detect(700.0, 1_400.0);
+    assert_eq!(full[0].cost_share, 1.0, "no more than is used");
+    let quick = detect(2_000.0, 4_000.0);
+    assert!((quick[0].cost_share - 0.5).abs() < 0.01, "TLS would take more than the service uses");
 }
 
 #[test]
