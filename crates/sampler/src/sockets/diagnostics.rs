@@ -31,6 +31,8 @@ pub(super) const LISTENING: u8 = 10;
 pub(super) enum Wanted<'a> {
     /// TCP: listening and connected, with what listening ones dropped.
     All,
+    /// TCP: listening, with what they dropped.
+    Listening,
     /// TCP: connected, except those whose own port is one of these, ascending, at most [`EXCLUDED_MAX`].
     Connected { excluded: &'a [u16] },
     /// Connected UDP whose peer has this port.
@@ -127,10 +129,11 @@ fn request(wanted: Wanted<'_>, sequence: u32) -> Vec<u8> {
     let bit = |attribute: u16| 1_u8 << (attribute - 1);
     let mut body = Vec::with_capacity(SOCKET_BYTES);
     let (kind, filter) = match wanted {
-        Wanted::All => {
+        Wanted::All | Wanted::Listening => {
+            let connected = if matches!(wanted, Wanted::All) { CONNECTED } else { 0 };
             body.extend([0, 0, 0, bit(INFO) | bit(MEMORY)]);
             body.extend([0; ID_BYTES]);
-            body.extend((CONNECTED | 1 << LISTENING).to_ne_bytes());
+            body.extend((connected | 1 << LISTENING).to_ne_bytes());
             body.extend([0; 4]);
             (TCP_OF_BOTH_FAMILIES, Vec::new())
         }

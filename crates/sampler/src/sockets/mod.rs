@@ -36,11 +36,11 @@ pub(super) use self::tally::Figures;
 use self::tally::{Peers, Tally};
 use super::ReplicaKey;
 use super::files::Files;
-use super::limits::{Depth, SOCKETS_INTERVAL, SOCKETS_SHARE_MAX};
+use super::limits::{Depth, SOCKETS_FULL_SHARE_MAX, SOCKETS_INTERVAL, SOCKETS_SHARE_MAX};
 
 /// Network namespaces other than the sampler's own that are sampled.
 const NAMESPACES_MAX: usize = 64;
-/// The least time from a full reading to one for the sake of a single socket.
+/// The least time from a full reading to the next.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 /// Sockets that are known not to be TCP, at most; beyond that all are forgotten.
 const ELSEWHERE_MAX: usize = 16_384;
@@ -117,7 +117,8 @@ pub(super) struct Sockets {
     /// By inode.
     ends: HashMap<u64, End>,
     elsewhere: HashSet<u64>,
-    refreshed: Option<Instant>,
+    /// When a full reading is due.
+    full_due: Instant,
     /// When the next sample is due.
     due: Instant,
     /// Number of samples so far times the golden ratio, without its whole part.
@@ -178,7 +179,7 @@ impl Sockets {
             pids: HashSet::new(),
             ends: HashMap::new(),
             elsewhere: HashSet::new(),
-            refreshed: None,
+            full_due: Instant::now(),
             due: Instant::now(),
             phase: 0.0,
             samples: 0,
@@ -203,22 +204,21 @@ impl Sockets {
         *self = Self::new(&self.proc);
     }
 
-    /// A full reading: the listening sockets by process, and the connections' figures since the one before.
+    /// The listening sockets by process, and the connections' figures since the reading before. It is a full reading if one
+    /// is due or processes are new; between those, only listening sockets are read.
     pub(super) fn read(
         &mut self,
         files: &mut Files,
         depth: Depth,
         members: &Members<'_>,
     ) -> (HashMap<u32, Vec<Listener>>, HashMap<ReplicaKey, Connections>) {
-        let began = cpu_time();
-        self.watch(members, depth);
-        let listeners = self.refresh(files);
+        let has_new = self.watch(members, depth);
+        let is_full = has_new || depth == Depth::Rare || Instant::now() >= self.full_due || !self.own.has_diagnostics();
+        let listeners = if is_full { self.refresh(files) } else { self.listeners(files) };
         if depth == Depth::Rare {
             self.count_unix_connections(files);
         }
-        let connections = self.take(files);
-        self.schedule(began);
-        (listeners, connections)
+        (listeners, self.take(files))
     }
 
     /// A sample of the connections.
@@ -236,12 +236,10 @@ impl Sockets {
         if self.elsewhere.contains(&inode) {
             return Some(End::Elsewhere);
         }
-        if self.refreshed.is_some_and(|at| at.elapsed() < REFRESH_INTERVAL) {
+        if Instant::now() < self.full_due {
             return None;
         }
-        let began = cpu_time();
         self.refresh(files);
-        self.schedule(began);
         let end = self.ends.get(&inode).copied();
         if end.is_none() {
             if self.elsewhere.len() >= ELSEWHERE_MAX {
@@ -265,7 +263,8 @@ impl Sockets {
         })
     }
 
-    fn watch(&mut self, members: &Members<'_>, depth: Depth) {
+    /// Takes over who is watched. True if a process is new or gone.
+    fn watch(&mut self, members: &Members<'_>, depth: Depth) -> bool {
         self.replica_of.clear();
         for (key, pids) in &members.replicas {
             let at = self.place(key);
@@ -279,7 +278,8 @@ impl Sockets {
             let namespace = self.others.entry(name.clone()).or_insert_with(|| Namespace::of(proc, *pid));
             namespace.set_process(*pid);
         }
-        if pids != self.pids || depth == Depth::Rare {
+        let is_changed = pids != self.pids;
+        if is_changed || depth == Depth::Rare {
             self.own.forget_strangers();
             self.others.values_mut().for_each(Namespace::forget_strangers);
         }
@@ -288,14 +288,29 @@ impl Sockets {
         let beyond = members.networks.len().saturating_sub(NAMESPACES_MAX);
         self.gaps.without_diagnostics |= !self.own.has_diagnostics();
         self.gaps.namespaces = self.gaps.namespaces.max((refused + beyond) as u64);
+        is_changed
     }
 
     /// Reads all sockets. Gives those that listen, by process.
     fn refresh(&mut self, files: &mut Files) -> HashMap<u32, Vec<Listener>> {
+        let began = cpu_time();
         self.owners.next_reading();
         self.ends.clear();
         let dumps = self.read_namespaces(files, Extent::Full);
-        self.refreshed = Some(Instant::now());
+        let listeners = self.by_process(&dumps);
+        let cost = cpu_time().saturating_sub(began);
+        self.full_due = Instant::now() + REFRESH_INTERVAL.max(cost.div_f64(SOCKETS_FULL_SHARE_MAX));
+        listeners
+    }
+
+    /// Reads the sockets that listen, by process.
+    fn listeners(&mut self, files: &mut Files) -> HashMap<u32, Vec<Listener>> {
+        let namespaces = std::iter::once(&mut self.own).chain(self.others.values_mut());
+        let dumps: Vec<Dump> = namespaces.map(|one| one.read(files, Extent::Listening, &mut 0)).collect();
+        self.by_process(&dumps)
+    }
+
+    fn by_process(&self, dumps: &[Dump]) -> HashMap<u32, Vec<Listener>> {
         let mut by_process: HashMap<u32, Vec<Listener>> = HashMap::new();
         for listener in dumps.iter().flat_map(|dump| &dump.sockets).filter_map(Listener::of) {
             for pid in self.owners.of(listener.inode) {

@@ -84,6 +84,8 @@ impl Counts {
 pub(super) enum Extent {
     /// All sockets.
     Full,
+    /// Those that listen.
+    Listening,
     /// Those of connections whose accepting end is not sampled at the other end.
     Connections,
 }
@@ -130,11 +132,15 @@ impl Namespace {
             excluded.sort_unstable();
             let wanted = match extent {
                 Extent::Full => Wanted::All,
+                Extent::Listening => Wanted::Listening,
                 Extent::Connections => Wanted::Connected { excluded: &excluded },
             };
             match diagnostics.dump(wanted, |socket| dump.sockets.push(socket)) {
                 Ok(over) => *beyond += over,
                 Err(_) => dump.is_whole = false,
+            }
+            if extent == Extent::Listening {
+                return dump;
             }
             for family in [AddressFamily::INET, AddressFamily::INET6] {
                 let wanted = Wanted::Udp { family, peer_port: NAME_SERVER };
