@@ -187,6 +187,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::BlockedThread,
     },
+    Rule { first: &[BlockingCommand], then: &[Stall], ties: &[Tie::OnTheWay], why: Mechanism::BlockedThread },
     Rule {
         first: &[DatabaseSaturation, CpuSaturation],
         then: &[LockWait],

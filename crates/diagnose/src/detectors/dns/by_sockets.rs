@@ -26,7 +26,9 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
         };
         (interval, level, sockets)
     });
-    let (interval, level, sockets) = found.max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;
+    // More look-ups than requests under way are made by no request.
+    let of_requests = found.filter(|(.., sockets)| sockets.waiting.low <= sockets.in_flight);
+    let (interval, level, sockets) = of_requests.max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;
     let request_ns = sockets.waiting.low / interval.rate * 1e9;
     if sockets.share() < thresholds.dns_share || request_ns < thresholds.dns_ns {
         return None;
