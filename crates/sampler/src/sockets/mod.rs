@@ -357,8 +357,11 @@ impl Sockets {
                     is_new && (!is_client || socket.is_listening()) && self.owners.of(socket.inode).is_empty();
             }
         }
-        let mut lookups = dumps.iter().flat_map(|dump| &dump.lookups);
-        is_any_new |= lookups.any(|socket| self.owners.of(socket.inode).is_empty());
+        for socket in dumps.iter().flat_map(|dump| &dump.lookups) {
+            met.insert(socket.inode);
+            self.ends.insert(socket.inode, End::Elsewhere);
+            is_any_new |= self.owners.of(socket.inode).is_empty();
+        }
         if is_any_new {
             let listing = |inode| match self.ends.get(&inode) {
                 // Accepted sockets are not always among those met.
