@@ -76,7 +76,7 @@ impl Span {
         self.end_ns.saturating_sub(self.start_ns).max(0) as u64
     }
 
-    /// Whether the kernel's view of the process made it, so that no span shows what the process does between calls.
+    /// True if an eBPF program made it: no span then shows the process's work between calls.
     pub fn is_from_outside(&self) -> bool {
         EBPF_INSTRUMENTATIONS.contains(&self.scope.as_str())
     }

@@ -484,7 +484,7 @@ mod tests {
             ..used
         };
         let cases = [
-            ("a response that nobody read", Snapshot { unread_bytes: 1, ..used }, Some(Unread)),
+            ("an unread response", Snapshot { unread_bytes: 1, ..used }, Some(Unread)),
             ("not accepted yet", Snapshot { is_connecting: true, ..used }, Some(Waiting)),
             ("nothing sent", Snapshot { sent_bytes: 0, ..used }, Some(Idle)),
             ("sent after it received", at(4, 8, 8), Some(Waiting)),

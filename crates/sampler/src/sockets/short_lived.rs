@@ -14,7 +14,7 @@ use super::tally::Peers;
 const FADING: f64 = 0.8;
 /// Weight below which connections are forgotten: that of one, ten points later.
 const WEIGHT_MIN: f64 = 0.1;
-/// Peers of other programs that are told apart.
+/// Peers of other programs, counted separately, at most.
 const PEERS_MAX: usize = 1024;
 /// Stands for all peers beyond these.
 const OTHER_PEERS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -142,7 +142,7 @@ mod tests {
     fn points_without_any_that_were_met_share_as_those_before() {
         let (mut shop, mut strangers) = (Peers::default(), Strangers::default());
         strangers.share(50, [&mut shop].into_iter());
-        assert_eq!(rates(&mut shop), [], "nobody is known to open any");
+        assert_eq!(rates(&mut shop), [], "no replica opened one");
         meet(&mut shop, DEPOT, 1);
         strangers.share(49, [&mut shop].into_iter());
         assert_eq!(rates(&mut shop), [of(DEPOT, 50.0)]);

@@ -31,8 +31,7 @@ impl Words for ConnectionChurn {
             self.peer,
             units::number(self.exchanges)
         )];
-        let likely =
-            if self.is_tls_likely { "More than one exchange suggests TLS" } else { "One exchange suggests no TLS" };
+        let likely = if self.is_tls_likely { "More than one exchange suggests TLS" } else { "Nothing suggests TLS" };
         let each =
             format!("{likely}: {} ms of CPU are assumed for each at either end", units::number(self.assumed_cpu_ms));
         let ends = self.ends.iter().map(|end| {

@@ -4,7 +4,7 @@
 //! wave that fits into the window too few times. Of several windows, the worst one is reported. An open load that
 //! offers more than the system completes has no steady state; the finding then reports that instead.
 //!
-//! A service whose CPU per request falls from level to level is not warm yet (`warm_up.rs`): a finding of its own, because
+//! Warm-up, CPU per request that falls from level to level (`warm_up.rs`), is a finding of its own, because
 //! each window may look steady.
 //!
 //! A change that the hypervisor, other programs or the generator explain is named as such (`disturbance.rs`). If a part

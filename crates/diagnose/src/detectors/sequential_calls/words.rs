@@ -109,8 +109,8 @@ impl Words for SequentialCalls {
                 finding.resource
             ),
             [one] => format!(
-                "Ask {} once for all items of a request (a batch endpoint, a list of ids, a pipeline), keep what is asked \
-                 again and again, or make the calls at the same time.",
+                "Call {} once for all items of a request (a batch endpoint, a list of ids, a pipeline), cache its responses, \
+                 or make the calls at the same time.",
                 one.peer
             ),
             _ => format!(
