@@ -20,6 +20,10 @@ use narrows_model::trace::Span;
 use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::{Receipt, Store};
 
+use cpu::sampler_cpu;
+
+mod cpu;
+
 const AS_CHILD: &str = "--as-child";
 
 /// Counts points and drops them.
@@ -100,16 +104,4 @@ fn be_a_child(is_busy: bool, threads: u64) {
         });
     }
     let _ = std::io::stdin().read(&mut [0]);
-}
-
-/// CPU that the sampler's thread used so far, by what the scheduler says.
-fn sampler_cpu() -> Duration {
-    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        if name.trim() == "sampler" {
-            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap();
-            return Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap());
-        }
-    }
-    panic!("there is no thread named sampler");
 }

@@ -22,6 +22,10 @@ use narrows_model::trace::Span;
 use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::{Receipt, Store};
 
+use cpu::sampler_cpu;
+
+mod cpu;
+
 const AS_CHILD: &str = "--as-child";
 /// Connections of one process. It has both ends of each, and the sampler looks at 4,096 descriptors.
 const OF_PROCESS_MAX: usize = 1_000;
@@ -125,16 +129,4 @@ fn be_a_child(connections: usize) {
         }
     });
     let _ = std::io::stdin().read(&mut [0]);
-}
-
-/// CPU that the sampler's thread used so far, by what the scheduler says.
-fn sampler_cpu() -> Duration {
-    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        if name.trim() == "sampler" {
-            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap();
-            return Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap());
-        }
-    }
-    panic!("there is no thread named sampler");
 }
