@@ -25,25 +25,6 @@ pub struct RunEvidence {
     pub trials: Vec<TrialEvidence>,
 }
 
-impl RunEvidence {
-    /// All of it as JSON, which [`Self::from_json`] reads. Points that are no numbers, which JSON does not have, make it
-    /// unreadable.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
-    /// Reads what [`Self::to_json`] wrote. Numbers are as they stand there, whatever they are.
-    ///
-    /// # Errors
-    /// When it is not JSON, or holds something else.
-    pub fn from_json(json: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(json)
-    }
-}
-
 /// All evidence of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialEvidence {

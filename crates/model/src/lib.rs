@@ -18,6 +18,7 @@ pub mod diff;
 pub mod evidence;
 pub mod finding;
 pub mod histogram;
+pub mod json;
 pub mod limit;
 pub mod load;
 pub mod operation;

@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::json::Stored;
 use narrows_model::load::{ErrorKind, LoadProgram, LoadSecond};
 
 use super::out::{Error, ExportCounts};

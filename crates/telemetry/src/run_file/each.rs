@@ -12,7 +12,7 @@ use rusqlite::{Params, Row};
 use super::bounds::BoundedConnection;
 use super::error::Result;
 use super::reader::Reader;
-use super::words::{Json, Word};
+use super::words::{Attributes, Json, Word};
 use crate::normalise;
 
 /// The views whose rows can be carried elsewhere, each with a column `trial`.
@@ -139,7 +139,7 @@ fn each<T, E>(
 }
 
 fn span_of(row: &Row<'_>) -> rusqlite::Result<Span> {
-    let attributes = row.get::<_, Json<_>>(11)?.0;
+    let attributes = row.get::<_, Attributes>(11)?.0;
     Ok(Span {
         trace_id: row.get::<_, Hex<16>>(0)?.0,
         span_id: row.get::<_, Hex<8>>(1)?.0,

@@ -23,7 +23,7 @@ use super::samples::stalls_of;
 use super::shared_ids;
 use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{
-    Addend, Count, Instant, Json, Name, has_failed_sql, kind_of, plausible, plausible_weight, status_of,
+    Addend, Attributes, Count, Instant, Json, Name, has_failed_sql, kind_of, plausible, plausible_weight, status_of,
 };
 use crate::normalise::add_replicas;
 
@@ -322,7 +322,7 @@ fn span_of(connection: &BoundedConnection, texts: &mut Texts, row: &Row<'_>) -> 
         status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
         status_message: row.get(10)?,
         facts: facts_of(row, text)?,
-        attributes: row.get::<_, Json<_>>(11)?.0,
+        attributes: row.get::<_, Attributes>(11)?.0,
         weight: plausible_weight(row.get::<_, Option<f64>>(12)?.unwrap_or(1.0)),
     })
 }

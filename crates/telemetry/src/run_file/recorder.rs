@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use narrows_model::call_graph::CallGraph;
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::finding::{Finding, Wording};
+use narrows_model::json::Stored;
 use narrows_model::load::LoadBatch;
 use narrows_model::run::{ServiceInstance, Trial, TrialState, Window};
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -235,13 +235,13 @@ fn clean_trial(trial: &mut Trial, known: &KnownSecrets) {
 
 /// Data and text of a caveat without secrets; `None` if what is left is no caveat.
 fn clean_caveat(caveat: &TrialCaveat, text: Option<&String>, known: &KnownSecrets) -> Option<Value> {
-    let mut value = serde_json::to_value(caveat).ok()?;
+    let mut value = Value::from_json(&caveat.to_json().ok()?).ok()?;
     if let Some(text) = text {
         value["text"] = text.as_str().into();
     }
     redact_texts(&mut value);
     known.hide_in_json(&mut value);
-    TrialCaveat::deserialize(&value).is_ok().then_some(value)
+    TrialCaveat::from_json(&value.to_string()).is_ok().then_some(value)
 }
 
 fn redact_texts(value: &mut Value) {

@@ -1,19 +1,20 @@
 //! How values of the model are written into columns and read back: words, numbers and JSON.
 
+use narrows_model::json::Stored;
 use narrows_model::trace::SpanStatus;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::otlp::numbers::KINDS;
 pub(super) use crate::otlp::numbers::{kind_number, kind_of, status_number, status_of};
 pub(super) use crate::ranges::ADDEND_MAX;
 use crate::ranges::{INSTANT_NS_MAX, WEIGHT_MAX};
 
-/// Instances of the model's types as JSON text. Numbers that are not finite become `null`.
-pub(super) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
+/// Values of the model as JSON text.
+pub(super) fn json<T: Stored>(value: &T) -> String {
+    value.to_json().unwrap_or_else(|_| "null".into())
 }
 
 /// The word of a unit variant, as `serde` names it.
@@ -32,9 +33,19 @@ pub(super) fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
 /// A column that holds JSON.
 pub(super) struct Json<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromSql for Json<T> {
+impl<T: Stored> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        serde_json::from_str(value.as_str()?).map(Json).map_err(FromSqlError::other)
+        T::from_json(value.as_str()?).map(Json).map_err(FromSqlError::other)
+    }
+}
+
+/// A column that holds the attributes of a span as JSON. Unlike [`Json`] it is read by code of this crate, which is
+/// optimised for speed: there are as many as there are spans.
+pub(super) struct Attributes(pub(super) Map<String, Value>);
+
+impl FromSql for Attributes {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?).map(Attributes).map_err(FromSqlError::other)
     }
 }
 
