@@ -127,7 +127,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     },
     Rule {
         first: &[HotPartition],
-        then: &[DatabaseSaturation, CpuSaturation],
+        then: &[DatabaseSaturation, CpuSaturation, InterpreterLock, SerialisedSection],
         ties: &[Tie::SameResource],
         why: Mechanism::FullestPartition,
     },
