@@ -87,6 +87,11 @@ impl<'a> Reading<'a> {
         self.spent.get_or_init(|| critical_path::spent(self))
     }
 
+    /// True if spans show requests of the service.
+    pub(crate) fn has_spans_of(&self, service: &str) -> bool {
+        self.operations.keys().any(|(known, _)| *known == service)
+    }
+
     /// Calls between processes as their sockets show them; read on first use.
     pub(crate) fn conversations(&self) -> &'a Conversations {
         self.conversations.get_or_init(|| Conversations::of(self.trial, self.intervals))

@@ -28,8 +28,8 @@ pub(crate) struct UnseenCalls {
 pub(crate) fn unseen_calls(reading: &Reading<'_>, service: &str) -> Option<UnseenCalls> {
     let share = reading.thresholds.instrumentation_gap.gap_unseen_share;
     let at = heaviest_steady(reading.intervals)?;
-    let has_spans = reading.operations.keys().any(|(known, _)| *known == service);
-    let threads = reading.spent().threads.get(at)?.iter().find(|one| one.service == service).filter(|_| has_spans)?;
+    let mut threads = reading.spent().threads.get(at)?.iter();
+    let threads = threads.find(|one| one.service == service && reading.has_spans_of(service))?;
     let in_service = threads.requests?;
     let behind = reading.conversations().behind(service, at);
     let unseen = threads.own.iter().filter_map(|part| {

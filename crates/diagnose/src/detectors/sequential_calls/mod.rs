@@ -71,7 +71,7 @@ impl Detector for SequentialCalls {
         let Some(at) = heaviest_steady(reading.intervals) else { return Vec::new() };
         let mut reached: Vec<&str> = reading.conversations().reached().into_iter().collect();
         reached.sort_unstable();
-        let callers = reached.into_iter().filter(|caller| !has_spans(reading, caller));
+        let callers = reached.into_iter().filter(|caller| !reading.has_spans_of(caller));
         callers.filter_map(|caller| Caller::new(reading, caller, at)?.finding(self)).collect()
     }
 }
@@ -195,11 +195,6 @@ impl<'r> Caller<'r> {
             statement: peer.statement.clone(),
         }
     }
-}
-
-/// True if spans tell of the service's requests.
-fn has_spans(reading: &Reading<'_>, service: &str) -> bool {
-    reading.operations.keys().any(|(known, _)| *known == service)
 }
 
 /// True if the peer is a database that counts its statements.

@@ -39,11 +39,11 @@ pub(super) fn findings(reading: &Reading<'_>) -> Vec<Finding> {
 /// Whether no span explains most requests that wait for a peer. Spans from inside the caller explain all; those of an eBPF
 /// instrumentation only calls by the protocols that it knows.
 fn is_unexplained(reading: &Reading<'_>, edge: &CallEdge, at: usize) -> bool {
-    let of_caller = reading.operations.iter().filter(|((service, _), _)| *service == edge.caller);
-    let mut requests = of_caller.flat_map(|(_, requests)| requests).peekable();
-    if requests.peek().is_none() {
+    if !reading.has_spans_of(&edge.caller) {
         return true;
     }
+    let of_caller = reading.operations.iter().filter(|((service, _), _)| *service == edge.caller);
+    let mut requests = of_caller.flat_map(|(_, requests)| requests);
     let threads = reading.spent().threads.get(at).into_iter().flatten().filter(|one| one.service == edge.caller);
     let waits = threads.flat_map(|one| &one.own).filter(|part| part.what == OwnTime::Network(edge.callee.clone()));
     let unexplained: f64 = waits.map(|part| part.requests).sum();
