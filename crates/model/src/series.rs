@@ -37,6 +37,10 @@ pub mod names {
     /// its control group. With [`BUSIEST_THREAD_CORES`] it is how busy the thread was, 0 to 1. Absent where the kernel
     /// does not tell.
     pub const BUSIEST_THREAD_WAIT: &str = "process.cpu.busiest_thread_wait";
+    /// Seconds per second that the busiest thread which collects garbage while the program stands still ran, or waited
+    /// for a processor, 0 to 1: about as long as the program stood still. Only of Java virtual machines with the serial,
+    /// parallel or G1 collector, whose threads have names.
+    pub const COLLECTOR_THREAD: &str = "process.cpu.collector_thread";
     /// Seconds per second that all threads of a replica were ready to run and waited for a processor, added up over
     /// threads: others had them, or a limit of its control group. Absent where the kernel does not tell.
     pub const CPU_WAIT: &str = "process.cpu.wait";
@@ -175,11 +179,12 @@ pub mod names {
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 50] = [
+    pub const SAMPLED: [(&str, &str); 51] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
         (BUSIEST_THREAD_WAIT, "s/s"),
+        (COLLECTOR_THREAD, "s/s"),
         (CPU_WAIT, "s/s"),
         (MEMORY_BYTES, "By"),
         (MEMORY_PSS_BYTES, "By"),

@@ -32,8 +32,11 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
             if let Some(wait_ns) = waited_ns(earlier, group, since.began_ticks) {
                 points.push(names::CPU_WAIT, since.per_second(wait_ns as f64 / 1e9));
             }
+            let share = |ns: u64| since.per_second(ns as f64 / 1e9).min(1.0);
+            if let Some(collected_ns) = collected_ns(earlier, group, since.began_ticks) {
+                points.push(names::COLLECTOR_THREAD, share(collected_ns));
+            }
             if let Some(SchedulerCounts { run_ns, wait_ns }) = busiest(earlier, group, since.began_ticks) {
-                let share = |ns: u64| since.per_second(ns as f64 / 1e9).min(1.0);
                 points.push(names::BUSIEST_THREAD_CORES, share(run_ns));
                 if let Some(wait_ns) = wait_ns {
                     points.push(names::BUSIEST_THREAD_WAIT, share(wait_ns));
@@ -92,6 +95,13 @@ fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<SchedulerC
     ran(before, after, began_ticks).max()
 }
 
+/// How long the busiest of the threads that collect garbage ran or waited for a processor since, nanoseconds; `None`
+/// without one.
+fn collected_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
+    let ran = after.collectors.iter().filter_map(|id| Some(ran_by(before, id, *after.threads.get(id)?, began_ticks)));
+    ran.map(|ran| ran.run_ns.saturating_add(ran.wait_ns.unwrap_or(0))).max()
+}
+
 /// How long all threads waited for a processor since; `None` where the kernel does not say.
 fn waited_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
     ran(before, after, began_ticks)
@@ -101,13 +111,16 @@ fn waited_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
 
 /// Work of each thread since.
 fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = SchedulerCounts> {
-    after.threads.iter().map(move |(id, now)| {
-        let then = earlier(&before.threads, id, began_ticks).unwrap_or(*now);
-        SchedulerCounts {
-            run_ns: now.run_ns.saturating_sub(then.run_ns),
-            wait_ns: now.wait_ns.map(|wait_ns| wait_ns.saturating_sub(then.wait_ns.unwrap_or(0))),
-        }
-    })
+    after.threads.iter().map(move |(id, now)| ran_by(before, id, *now, began_ticks))
+}
+
+/// Work of one thread since.
+fn ran_by(before: &Group, id: &TaskId, now: SchedulerCounts, began_ticks: u64) -> SchedulerCounts {
+    let then = earlier(&before.threads, id, began_ticks).unwrap_or(now);
+    SchedulerCounts {
+        run_ns: now.run_ns.saturating_sub(then.run_ns),
+        wait_ns: now.wait_ns.map(|wait_ns| wait_ns.saturating_sub(then.wait_ns.unwrap_or(0))),
+    }
 }
 
 /// Use of a task at the earlier reading: nothing if it began since; `None` if it existed but was not seen,
@@ -252,6 +265,24 @@ mod tests {
         };
         assert_eq!(waited(&[(a, 10), (b, 500)], &[(a, 60), (b, 600), (young, 50)]), Some(0.1), "all threads");
         assert_eq!(waited(&[(a, 10)], &[]), None);
+    }
+
+    #[test]
+    fn the_busiest_collector_shows_how_long_garbage_is_collected() {
+        let (worker, other, program) = (id(2, 6), id(3, 6), id(4, 6));
+        let with = |collectors: &[TaskId], tens_of_ms: [u64; 3]| Group {
+            threads: std::iter::zip([worker, other, program], tens_of_ms)
+                .map(|(id, n)| (id, SchedulerCounts { run_ns: n * 10_000_000, wait_ns: Some(n * 1_000_000) }))
+                .collect(),
+            collectors: collectors.to_vec(),
+            ..processes(&[(id(1, 5), 0, 0)])
+        };
+        let collected = |collectors: &[TaskId]| {
+            let (before, after) = readings(&with(collectors, [10, 10, 10]), &with(collectors, [60, 50, 190]));
+            value(&points(Some(&before), &after, &UNITS), names::COLLECTOR_THREAD)
+        };
+        assert_eq!(collected(&[worker, other]), Some(0.275), "0.5 s on a processor and 0.05 s of waiting in 2 s");
+        assert_eq!(collected(&[]), None);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) struct Process {
 pub(super) struct Figures {
     /// Counts so far of threads which count towards the busiest.
     pub(super) threads: Vec<(TaskId, SchedulerCounts)>,
+    /// Its threads that collect garbage while the program stands still.
+    pub(super) collectors: Vec<TaskId>,
     /// None in a quick reading.
     pub(super) details: Option<Details>,
 }
@@ -85,7 +87,7 @@ impl Process {
             pss_bytes: if depth == Depth::Rare { self.pss_bytes(files, stat, budget) } else { Err(Absence::Unread) },
             switches: self.threads.switches().collect(),
         });
-        Figures { threads, details }
+        Figures { threads, collectors: self.threads.collectors().collect(), details }
     }
 
     fn descriptors(

@@ -45,6 +45,8 @@ pub(super) struct Group {
     pub(super) processes: HashMap<TaskId, Usage>,
     /// The threads that count towards the busiest.
     pub(super) threads: HashMap<TaskId, SchedulerCounts>,
+    /// Those that collect garbage while the program stands still.
+    pub(super) collectors: Vec<TaskId>,
     pub(super) resident_pages: u64,
 }
 
@@ -321,6 +323,7 @@ impl Group {
     fn add(&mut self, id: TaskId, stat: &TaskStat, figures: &Figures) {
         self.processes.insert(id, Usage { own: stat.own, reaped: stat.reaped });
         self.threads.extend(figures.threads.iter().copied());
+        self.collectors.extend(&figures.collectors);
         self.resident_pages = self.resident_pages.saturating_add(stat.resident_pages);
     }
 }

@@ -13,6 +13,10 @@ use super::limits::{Budget, Depth};
 use super::stat::{self, TaskId};
 use super::text::{self, Switches};
 
+/// Beginnings of the names of threads that collect garbage while the program stands still: those of HotSpot's serial,
+/// parallel and G1 collectors. Threads that collect beside the program have other names, such as `G1 Conc#0`.
+const COLLECTORS: [&[u8]; 2] = [b"GC Thread#", b"VM Thread"];
+
 /// Unit in which this machine's kernel counts threads' time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
@@ -42,6 +46,8 @@ pub(super) struct Threads {
 #[derive(Debug)]
 struct Thread {
     id: TaskId,
+    /// Whether it had the name of a collector when it was first read.
+    is_collector: bool,
     /// `schedstat` or `stat`.
     run_file: KeptFile,
     status_file: KeptFile,
@@ -100,6 +106,11 @@ impl Threads {
         wanted.collect()
     }
 
+    /// Those that collect garbage while the program stands still.
+    pub(super) fn collectors(&self) -> impl Iterator<Item = TaskId> {
+        self.known.values().filter(|thread| thread.is_collector).map(|thread| thread.id)
+    }
+
     /// The numbers of those that were there at the last reading.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.known.keys().copied()
@@ -133,9 +144,10 @@ pub(super) struct At<'a> {
 
 impl Thread {
     fn first_read(at: &mut At<'_>, id: u32) -> Option<Self> {
-        let (_, stat) = stat::task(at.files.once(format_args!("{}/task/{id}/stat", at.pid)).ok()?)?;
+        let (name, stat) = stat::task(at.files.once(format_args!("{}/task/{id}/stat", at.pid)).ok()?)?;
         let mut thread = Self {
             id: stat.id(id),
+            is_collector: COLLECTORS.iter().any(|collector| name.starts_with(collector)),
             run_file: KeptFile::default(),
             status_file: KeptFile::default(),
             name_file: KeptFile::default(),

@@ -1,4 +1,5 @@
-//! Metrics that runtimes report: how long their garbage collectors stop the program, and how full the heap is.
+//! Metrics that runtimes report: how long their garbage collectors stop the program, and how full the heap is. Of a Java
+//! virtual machine that reports nothing, the sampled threads that collect show about how long.
 //!
 //! Nothing is judged here. One runtime is read from one metric: a process that reports the same under two names is not
 //! counted twice. Times are cumulative sums; a series that falls again and again is not one (several processes share it,
@@ -23,7 +24,7 @@ const FALLS_SHARE_MAX: f64 = 0.1;
 /// Labels of this project, which tell no two collections apart.
 const OWN_LABELS: &str = "narrows.";
 
-/// A metric that reports the time of collections.
+/// A metric that shows the time of collections.
 struct Source {
     runtime: Runtime,
     /// Its name, for people.
@@ -36,10 +37,12 @@ struct Source {
     unit_seconds: f64,
     /// True if each time has a count with the same labels.
     is_by_kind: bool,
+    /// True if the time is a rate since the point before, and not a sum.
+    is_rate: bool,
 }
 
-/// The metrics, those of today first.
-const SOURCES: [Source; 7] = [
+/// The metrics: those of today first, and last the series that needs no report of the runtime.
+const SOURCES: [Source; 8] = [
     histogram(Runtime::Jvm, "jvm.gc.duration", "jvm.gc.duration.sum", "jvm.gc.duration.count", 1.0),
     histogram(Runtime::Jvm, "jvm.gc.pause", "jvm.gc.pause.sum", "jvm.gc.pause.count", 1e-3),
     histogram(Runtime::V8, "v8js.gc.duration", "v8js.gc.duration.sum", "v8js.gc.duration.count", 1.0),
@@ -53,6 +56,7 @@ const SOURCES: [Source; 7] = [
         "process.runtime.go.gc.pause_ns.count",
         1e-9,
     ),
+    Source { is_rate: true, ..counter(Runtime::Jvm, names::COLLECTOR_THREAD, "", 1.0) },
 ];
 
 const fn histogram(
@@ -62,11 +66,11 @@ const fn histogram(
     counts: &'static str,
     unit_seconds: f64,
 ) -> Source {
-    Source { runtime, metric, times, counts, unit_seconds, is_by_kind: true }
+    Source { runtime, metric, times, counts, unit_seconds, is_by_kind: true, is_rate: false }
 }
 
 const fn counter(runtime: Runtime, metric: &'static str, counts: &'static str, unit_seconds: f64) -> Source {
-    Source { runtime, metric, times: metric, counts, unit_seconds, is_by_kind: false }
+    Source { runtime, metric, times: metric, counts, unit_seconds, is_by_kind: false, is_rate: false }
 }
 
 /// A unit of time in seconds; `otherwise` if the unit is unknown.
@@ -141,7 +145,7 @@ impl<'a> Collector<'a> {
         for kind in &self.kinds {
             let times = kind.times.iter().flat_map(|series| {
                 let unit = seconds_of_unit(&series.key.unit, self.source.unit_seconds);
-                increases(series, interval).map(move |one| Increase { amount: one.amount * unit, ..one })
+                self.increases(series, interval).map(move |one| Increase { amount: one.amount * unit, ..one })
             });
             let times: Vec<Increase> = times.collect();
             let seconds: f64 = times.iter().map(|one| one.amount).sum();
@@ -150,7 +154,7 @@ impl<'a> Collector<'a> {
                 continue;
             }
             let count: f64 =
-                kind.counts.iter().flat_map(|series| increases(series, interval)).map(|one| one.amount).sum();
+                kind.counts.iter().flat_map(|series| self.increases(series, interval)).map(|one| one.amount).sum();
             counted += count;
             if count > 0.0 && seconds / count * 1e9 >= long_ns {
                 long.count += count;
@@ -175,6 +179,21 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Growth of a series in the steps of an interval. A step that lies only partly in it counts by that part.
+    fn increases<'s>(&self, series: &'s Series, interval: &'s Interval) -> impl Iterator<Item = Increase> + use<'s> {
+        let is_rate = self.source.is_rate;
+        series.points.windows(2).filter_map(move |pair| {
+            let (from_ns, to_ns) = (pair[0].time_ns, pair[1].time_ns);
+            let inside_ns = to_ns.min(interval.end_ns) - from_ns.max(interval.start_ns);
+            let is_whole = to_ns - from_ns <= interval.end_ns - interval.start_ns;
+            (inside_ns > 0 && is_whole).then(|| {
+                let (step_ns, length) = ((to_ns - from_ns) as f64, inside_ns as f64 / 1e9);
+                let grown = if is_rate { pair[1].value * step_ns / 1e9 } else { pair[1].value - pair[0].value };
+                Increase { to_ns, amount: grown.max(0.0) * inside_ns as f64 / step_ns, length }
+            })
+        })
+    }
+
     /// Fill level of the largest part of the heap after collections.
     pub(crate) fn heap(&self, interval: &Interval) -> Option<Heap> {
         let (pool, used, limit) = self.heap?;
@@ -196,20 +215,6 @@ struct Increase {
     length: f64,
 }
 
-/// A step that lies only partly in the interval counts by that part.
-fn increases<'a>(series: &'a Series, interval: &'a Interval) -> impl Iterator<Item = Increase> + 'a {
-    series.points.windows(2).filter_map(|pair| {
-        let (from_ns, to_ns) = (pair[0].time_ns, pair[1].time_ns);
-        let inside_ns = to_ns.min(interval.end_ns) - from_ns.max(interval.start_ns);
-        let is_whole = to_ns - from_ns <= interval.end_ns - interval.start_ns;
-        (inside_ns > 0 && is_whole).then(|| {
-            let part = inside_ns as f64 / (to_ns - from_ns) as f64;
-            let amount = (pair[1].value - pair[0].value).max(0.0) * part;
-            Increase { to_ns, amount, length: inside_ns as f64 / 1e9 }
-        })
-    })
-}
-
 fn kinds<'a>(source: &Source, all: &[&'a Series]) -> Vec<Kind<'a>> {
     let times = named(all, source.times);
     let counts = named(all, source.counts);
@@ -223,7 +228,8 @@ fn kinds<'a>(source: &Source, all: &[&'a Series]) -> Vec<Kind<'a>> {
     } else {
         vec![Kind { times, counts, is_concurrent: false }]
     };
-    let is_readable = |kind: &Kind<'_>| !kind.times.is_empty() && kind.times.iter().all(|series| is_sum(series));
+    let is_readable =
+        |kind: &Kind<'_>| !kind.times.is_empty() && (source.is_rate || kind.times.iter().all(|series| is_sum(series)));
     // A kind that is left out would be missing from the whole.
     if kinds.iter().all(is_readable) { kinds } else { Vec::new() }
 }

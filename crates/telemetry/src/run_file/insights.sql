@@ -233,8 +233,8 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', m.time_ns / 1000000000, 'unixepoch')
 FROM metrics AS m
 WHERE m.name || '|' || m.unit NOT IN (
     'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
-    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.wait|s/s', 'process.memory.rss|By',
-    'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
+    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.collector_thread|s/s', 'process.cpu.wait|s/s',
+    'process.memory.rss|By', 'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
     'process.open_file_descriptor.count|{file_descriptor}', 'process.open_file_descriptor.limit|{file_descriptor}',
     'process.open_file_descriptor.utilization|1', 'process.thread.count|{thread}', 'process.thread.state|{thread}',
     'process.disk.io|By/s', 'process.network.io|By/s', 'process.network.accept_queue.length|{connection}',
@@ -300,8 +300,8 @@ FROM (
 ) AS m
 WHERE m.name || '|' || m.unit IN (
     'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
-    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.wait|s/s', 'process.memory.rss|By',
-    'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
+    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.collector_thread|s/s', 'process.cpu.wait|s/s',
+    'process.memory.rss|By', 'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
     'process.open_file_descriptor.count|{file_descriptor}', 'process.open_file_descriptor.limit|{file_descriptor}',
     'process.open_file_descriptor.utilization|1', 'process.thread.count|{thread}', 'process.thread.state|{thread}',
     'process.disk.io|By/s', 'process.network.io|By/s', 'process.network.accept_queue.length|{connection}',

@@ -2,6 +2,7 @@
 
 use narrows_model::finding::evidence::garbage_collection::{GarbageCollection, PauseSign, Runtime};
 use narrows_model::finding::{Figure, Finding};
+use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::detectors::words::{Words, proof};
@@ -34,12 +35,13 @@ impl Words for GarbageCollection {
         let counted = self.collections.zip(self.pause_ns).map_or(String::new(), |(rate, pause_ns)| {
             format!(": {} collections with a mean pause of {}", units::rate(rate), units::duration(pause_ns))
         });
-        let mut reasons = vec![format!(
-            "In {}, `{}` reports {} of pauses per second{replicas}{counted}.",
-            self.interval,
-            self.metric,
-            units::duration(self.share * 1e9)
-        )];
+        let share = units::duration(self.share * 1e9);
+        let seen = if self.metric == names::COLLECTOR_THREAD {
+            format!("the busiest thread that collects garbage ran or waited for a processor for {share} of each second")
+        } else {
+            format!("`{}` reports {share} of pauses per second", self.metric)
+        };
+        let mut reasons = vec![format!("In {}, {seen}{replicas}{counted}.", self.interval)];
         reasons.extend(self.long.filter(|_| self.sign == PauseSign::Length).map(|long| {
             format!(
                 "{} pauses took {} on average; the 99th percentile of the latency is {}.",
