@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::finding::Finding;
-use narrows_model::run::TrialState;
+use narrows_model::run::{Machine, ServiceInstance, TrialState};
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanKind};
 
@@ -71,16 +71,28 @@ impl<'a> Scene<'_, 'a> {
     }
 
     fn no_spans(&self) -> Option<TrialCaveat> {
-        let is_silent = self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty();
+        let trial = self.reading.trial;
+        let is_silent = trial.spans_total == 0 && trial.services.iter().any(ServiceInstance::is_started);
         is_silent.then_some(TrialCaveat::NoSpans)
     }
 
-    /// Services that were started and never spoke.
+    /// Services that ran and sent no spans: those that Narrows started one by one, those that it only watched together.
+    /// A service known only by its own figures is no gap: its spans may never have been asked for.
     fn silent_services(&self) -> Vec<TrialCaveat> {
         let is_told = |service: &&str| self.findings.iter().any(|finding| is_missed_by(finding, service));
-        let silent = silent_services(self.reading).into_iter().filter(|service| !is_told(service));
+        let silent: Vec<&str> = silent_services(self.reading).into_iter().filter(|service| !is_told(service)).collect();
         let traces = self.reading.trial.traces.len();
-        silent.map(|service| TrialCaveat::ServiceSilent { service: service.to_owned(), traces }).collect()
+        let started = silent.iter().filter(|service| self.has(service, ServiceInstance::is_started));
+        let caveats = started.map(|service| TrialCaveat::ServiceSilent { service: (*service).to_owned(), traces });
+        let is_watched = |instance: &ServiceInstance| !instance.is_started() && instance.machine == Machine::Here;
+        let watched = silent.iter().filter(|service| self.has(service, is_watched));
+        let services: Vec<String> = watched.map(|service| (*service).to_owned()).collect();
+        caveats.chain((!services.is_empty()).then_some(TrialCaveat::ServicesSilent { services })).collect()
+    }
+
+    /// True if an instance of this service is such a one.
+    fn has(&self, service: &str, is_such: impl Fn(&ServiceInstance) -> bool) -> bool {
+        self.reading.trial.services.iter().any(|instance| instance.service == service && is_such(instance))
     }
 
     /// Calls that sockets show and spans do not, unless a finding names the service or the peer.
@@ -99,13 +111,14 @@ impl<'a> Scene<'_, 'a> {
     }
 
     /// Services whose database spans never carry a query.
-    fn maimed_queries(&self) -> Vec<TrialCaveat> {
+    fn maimed_queries(&self) -> Option<TrialCaveat> {
         let database = || self.spans().filter(|span| is_database(span) && span.kind != SpanKind::Server);
         let with_query: BTreeSet<&str> =
             database().filter(|span| query_text(span).is_some()).map(|span| span.service.as_str()).collect();
         let without: BTreeSet<&str> =
             database().map(|span| span.service.as_str()).filter(|service| !with_query.contains(service)).collect();
-        without.into_iter().map(|service| TrialCaveat::QueryTextsMissing { service: service.to_owned() }).collect()
+        let services: Vec<String> = without.into_iter().map(str::to_owned).collect();
+        (!services.is_empty()).then_some(TrialCaveat::QueryTextsMissing { services })
     }
 
     /// A database that ran while nobody reported a call to one, unless a finding says what waits for it.
@@ -151,6 +164,7 @@ impl<'a> Scene<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use narrows_model::call_graph::CallFigures;
+    use narrows_model::evidence::TrialEvidence;
     use narrows_model::trace::Trace;
     use narrows_testkit::spans::{SpanBuilder, client, database, query, server};
     use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -168,8 +182,12 @@ mod tests {
     }
 
     fn said(trial: TrialBuilder) -> Vec<String> {
+        caveats_of(&trial.build())
+    }
+
+    fn caveats_of(trial: &TrialEvidence) -> Vec<String> {
         let thresholds = Thresholds::default();
-        let caveats = Reading::with(&trial.build(), &thresholds, |reading| caveats(reading, &crate::findings(reading)));
+        let caveats = Reading::with(trial, &thresholds, |reading| caveats(reading, &crate::findings(reading)));
         caveats.iter().map(trial_caveat).collect()
     }
 
@@ -199,6 +217,19 @@ mod tests {
             || trial().service("shop", None).service("stock", None).cpu("shop", 0, |_| 0.1).cpu("stock", 0, |_| 0.1);
         let said_of = said(both().traces(traces(server("shop", "GET /").child(client("GET")))));
         assert!(is_one_about(&said_of, "No spans of stock are among the 30 traces"), "{said_of:?}");
+        let elsewhere = |machine| {
+            let mut trial = both().traces(traces(server("shop", "GET /"))).build();
+            for instance in &mut trial.services {
+                (instance.port, instance.machine) = (0, machine);
+            }
+            caveats_of(&trial)
+        };
+        let watched = elsewhere(Machine::Here);
+        assert!(
+            is_one_about(&watched, "No span shows what happens inside stock. Narrows did not start it."),
+            "{watched:?}"
+        );
+        assert_eq!(elsewhere(Machine::Unknown), [""; 0], "its spans may never have been asked for");
         let few: Vec<Trace> = traces(server("shop", "GET /")).into_iter().take(5).collect();
         assert_eq!(said(both().traces(few)), [""; 0]);
         let proxy = trial().service("shop", None).service("nginx", None).cpu("shop", 0, |_| 0.1);
@@ -226,7 +257,7 @@ mod tests {
     fn database_spans_without_queries_are_said() {
         let root = server("shop", "GET /").child(database("connect"));
         let said = said(trial().service("shop", None).cpu("shop", 0, |_| 0.1).traces(traces(root)));
-        assert!(is_one_about(&said, "shop sends database spans without any query text"), "{said:?}");
+        assert!(is_one_about(&said, "Database spans of shop never have a query text"), "{said:?}");
     }
 
     #[test]

@@ -217,6 +217,11 @@ pub enum Machine {
 }
 
 impl ServiceInstance {
+    /// True if Narrows started it, and not only watched it or read its figures.
+    pub fn is_started(&self) -> bool {
+        self.port != 0
+    }
+
     /// Whether who calls this port calls the replica.
     pub fn is_reached_at(&self, port: u16) -> bool {
         self.port == port || self.stand_in_ports.contains(&port)

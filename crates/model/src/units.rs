@@ -93,9 +93,28 @@ pub fn three(value: f64) -> String {
     }
 }
 
+/// Names, of many the first `most` and the number of the others: `a, b and 17 more`.
+pub fn names(names: &[String], most: usize) -> String {
+    match names {
+        [one] => one.clone(),
+        [first @ .., last] if names.len() <= most => format!("{} and {last}", first.join(", ")),
+        _ => {
+            let shown = &names[..most.min(names.len())];
+            format!("{} and {} more", shown.join(", "), names.len() - shown.len())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_names_the_first_stand_for_all() {
+        let all: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        let shown = [1, 2, 3, 4].map(|count| names(&all[..count], 3));
+        assert_eq!(shown, ["a", "a and b", "a, b and c", "a, b, c and 1 more"]);
+    }
 
     #[test]
     fn numbers_read_as_people_write_them() {

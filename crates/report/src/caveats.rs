@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn silent(service: &str) -> TrialCaveat {
-        TrialCaveat::QueryTextsMissing { service: service.to_owned() }
+        TrialCaveat::DatabaseNotCalled { database: service.to_owned() }
     }
 
     #[test]

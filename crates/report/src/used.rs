@@ -3,6 +3,8 @@
 //! One row for each service, its replicas together. A sum has the mean of its parts added up; the most of each part was
 //! not reached at one time, so a sum has no maximum.
 
+use std::collections::BTreeSet;
+
 use narrows_model::comparison::{
     Outcome, ReplicaSummary, ServiceSummary, SidecarSummary, TraversalCount, VariantSummary,
 };
@@ -43,8 +45,8 @@ pub(crate) struct Row {
 }
 
 /// All rows: services, their sum and that of the sidecars where there are any, the sum of all; empty when nothing was
-/// sampled.
-pub(crate) fn rows(outcome: &Outcome) -> Vec<Row> {
+/// sampled. Only the `services_max` services and sidecars that use most have a row of their own; the others share one.
+pub(crate) fn rows(outcome: &Outcome, services_max: usize) -> Vec<Row> {
     let variants = &outcome.comparison.variants;
     let mut names: Vec<&str> = Vec::new();
     for service in variants.iter().flat_map(|variant| &variant.services) {
@@ -59,10 +61,26 @@ pub(crate) fn rows(outcome: &Outcome) -> Vec<Row> {
         rows.extend(sidecars.iter().map(|name| row(variants, name)));
         rows.push(sum(variants, "sidecars together", |name| sidecar_of(name).is_some()));
     }
+    let others = least_used(&rows, services_max);
+    rows.retain(|row| !others.contains(&row.name));
+    if !others.is_empty() {
+        let name = format!("{} others", others.len());
+        rows.push(sum(variants, &name, |name| others.contains(name)));
+    }
     if rows.len() > 1 {
         rows.push(sum(variants, "all together", |_| true));
     }
     rows
+}
+
+/// Names of the services and sidecars beyond `services_max`, by CPU and then memory, each in the variant where it uses most.
+fn least_used(rows: &[Row], services_max: usize) -> BTreeSet<String> {
+    let most = |row: &Row, of: fn(&ServiceUse) -> f64| row.variants.iter().flatten().map(of).fold(0.0, f64::max);
+    let cores = |row: &Row| most(row, |used| used.cores);
+    let memory = |row: &Row| most(row, |used| used.memory);
+    let mut services: Vec<&Row> = rows.iter().filter(|row| row.kind == Kind::Service).collect();
+    services.sort_by(|a, b| cores(b).total_cmp(&cores(a)).then(memory(b).total_cmp(&memory(a))));
+    services.into_iter().skip(services_max).map(|row| row.name.clone()).collect()
 }
 
 fn row(variants: &[VariantSummary], name: &str) -> Row {
@@ -242,7 +260,7 @@ pub(crate) mod tests {
     #[test]
     fn sidecars_stand_apart_and_sums_add_up() {
         let outcome = outcome();
-        let rows = rows(&outcome);
+        let rows = rows(&outcome, 60);
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(
             names[4..],
@@ -259,9 +277,30 @@ pub(crate) mod tests {
         assert!((cores(9) - cores(5) - cores(8)).abs() < 1e-9 && (cores(8) - 0.15).abs() < 1e-9);
         assert_eq!(rows[6].variants[0], None, "the first variant has none");
         assert_eq!(rows[8].variants[3].as_ref().unwrap().memory, 10.0 * 1_048_576.0);
-        let plain = super::rows(&drones::outcome());
+        let plain = super::rows(&drones::outcome(), 60);
         assert_eq!(plain.last().map(|row| row.name.as_str()), Some("all together"));
-        assert!(sidecars(&drones::outcome()).is_empty() && super::rows(&crate::fixture::outcome()).is_empty());
+        assert!(sidecars(&drones::outcome()).is_empty() && super::rows(&crate::fixture::outcome(), 60).is_empty());
+    }
+
+    #[test]
+    fn of_many_services_those_that_use_least_share_a_row() {
+        let mut outcome = drones::outcome();
+        outcome.comparison.variants.truncate(1);
+        let services = &mut outcome.comparison.variants[0].services;
+        let one = services[0].clone();
+        let service = |at: u32| ServiceSummary {
+            service: format!("service-{at}"),
+            cpu_mean: f64::from(at) / 100.0,
+            memory_mean: 1e6,
+            ..one.clone()
+        };
+        *services = (0..46).map(service).collect();
+        let rows = super::rows(&outcome, 24);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!((names.len(), names[0], names[23]), (26, "service-22", "service-45"));
+        assert_eq!(names[24..], ["22 others", "all together"]);
+        let cores = |at: usize| rows[at].variants[0].as_ref().unwrap().cores;
+        assert!((cores(24) - 2.31).abs() < 1e-9 && (cores(25) - 10.35).abs() < 1e-9);
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub(crate) fn bounds(of: Bounds) -> String {
     }
 }
 
-/// Text of a load level: `1 user`, `8 users`, `50.0/s`.
+/// Text of a load level: `1 user`, `8 users`, `50.0/s`, `the observed load` where its users are not known.
 pub(crate) fn level(load: &LoadLevel) -> String {
     match load.arrivals {
+        None if load.users == 0 => "the observed load".to_owned(),
         None if load.users == 1 => "1 user".to_owned(),
         None => format!("{} users", load.users),
         Some(arrivals) if load.users == 0 => units::rate(arrivals),
@@ -104,4 +105,16 @@ pub(crate) fn proof(found: Option<&Proof>) -> String {
 /// Operation of the finding, else `the operation`.
 pub(crate) fn operation(finding: &Finding) -> &str {
     finding.operation.as_deref().unwrap_or("a request")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_without_known_users_is_not_said_to_have_none() {
+        let text = |users, arrivals| level(&LoadLevel { users, arrivals });
+        let texts = [text(0, None), text(1, None), text(8, None), text(0, Some(50.0))];
+        assert_eq!(texts, ["the observed load", "1 user", "8 users", "50.0/s"]);
+    }
 }

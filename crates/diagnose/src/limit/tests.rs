@@ -416,6 +416,7 @@ fn what_allows_no_verdict_is_named() {
         "{}",
         limit_reason(&foreign.verdict)
     );
+    assert_eq!(limit_advice(&foreign.verdict), "record it under a heavier or a lighter load too");
 }
 
 #[test]

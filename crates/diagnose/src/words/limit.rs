@@ -101,6 +101,9 @@ pub fn limit_advice(verdict: &LimitVerdict) -> &'static str {
         }
         LimitVerdict::Cpu { .. } => "add a lighter level, which proves whether throughput follows the CPU",
         LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } } => ELSEWHERE,
+        LimitVerdict::CannotTell { because: Unclear::OneLevel { at, .. } } if is_unknown(&at.level) => {
+            "record it under a heavier or a lighter load too"
+        }
         LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } } => {
             "run it under at least two loads, such as 1 user and as many as now"
         }
@@ -119,9 +122,8 @@ fn rate(point: &LoadPoint) -> String {
 /// `with 1 user`, `at 50.0/s`.
 fn load(of: &LoadLevel) -> String {
     match of.arrivals {
-        None if of.users == 1 => "with 1 user".to_owned(),
-        None => format!("with {} users", of.users),
-        Some(_) => format!("at {}", level(of)),
+        None if of.users > 0 => format!("with {}", level(of)),
+        _ => format!("at {}", level(of)),
     }
 }
 
@@ -265,10 +267,12 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
 
 /// `50 users`, or `397/s` where another program made the load and its users are not known.
 fn only_load(point: &LoadPoint) -> String {
-    match &point.level {
-        LoadLevel { users: 0, arrivals: None } => units::rate(point.rate),
-        known => level(known),
-    }
+    if is_unknown(&point.level) { units::rate(point.rate) } else { level(&point.level) }
+}
+
+/// True if another program made the load and its users are not known.
+fn is_unknown(level: &LoadLevel) -> bool {
+    *level == LoadLevel { users: 0, arrivals: None }
 }
 
 fn unclear(because: &Unclear) -> String {

@@ -9,6 +9,9 @@ use crate::instrumentation::{
     pool_spans, repeated_ids, sampled_traces, start_up_spans, traces_without_request,
 };
 
+/// Services that a caveat names; more are counted.
+const SERVICES_NAMED_MAX: usize = 5;
+
 /// Text of a limit.
 pub fn trial_caveat(caveat: &C) -> String {
     match caveat {
@@ -240,15 +243,21 @@ pub fn trial_caveat(caveat: &C) -> String {
             "No spans of {service} are among the {traces} traces looked at, though it was started with \
              OTEL_EXPORTER_OTLP_ENDPOINT: is it instrumented, and does it pass the trace context on?"
         ),
+        C::ServicesSilent { services } => format!(
+            "No span shows what happens inside {}. Narrows did not start {}.",
+            units::names(services, SERVICES_NAMED_MAX),
+            if services.len() == 1 { "it" } else { "them" }
+        ),
         C::CallsWithoutSpans { service, peer, unseen, waiting } => format!(
             "The sockets of {service} show {} requests that wait for {peer} at any moment; its spans show {} fewer. Is the \
              client instrumented with which it calls {peer}?",
             units::number(*waiting),
             units::number(*unseen)
         ),
-        C::QueryTextsMissing { service } => format!(
-            "{service} sends database spans without any query text, so repeated queries cannot be seen. Does its \
-             instrumentation support the version of the database library, and is query text switched on?"
+        C::QueryTextsMissing { services } => format!(
+            "Database spans of {} never have a query text, so repeated queries cannot be seen. Does the \
+             instrumentation support the version of the database library, and is query text switched on?",
+            units::names(services, SERVICES_NAMED_MAX)
         ),
         C::DatabaseNotCalled { database } => format!(
             "{database} ran, but no service sent a database span, so its queries cannot be examined. Does the \
@@ -256,7 +265,7 @@ pub fn trial_caveat(caveat: &C) -> String {
         ),
         C::CpuNotSampled { services, points, span_ns } => format!(
             "Whether CPU limited {} is unknown: no window has {points} CPU samples over {} s.",
-            services.join(", "),
+            units::names(services, SERVICES_NAMED_MAX),
             span_ns / 1_000_000_000
         ),
         C::MachineCrowded { foreign_cores, cores } => format!(

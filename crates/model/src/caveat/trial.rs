@@ -314,6 +314,11 @@ pub enum TrialCaveat {
         /// Traces looked at.
         traces: usize,
     },
+    /// Processes that were watched, but not started, sent no spans.
+    ServicesSilent {
+        /// The services.
+        services: Vec<String>,
+    },
     /// Sockets of a service show calls that its spans do not.
     CallsWithoutSpans {
         /// The service.
@@ -327,8 +332,8 @@ pub enum TrialCaveat {
     },
     /// Spans of calls to databases carry no query text.
     QueryTextsMissing {
-        /// The service that sends them.
-        service: String,
+        /// The services that send them, at least one.
+        services: Vec<String>,
     },
     /// A database ran, and no service sent a span of a call to one.
     DatabaseNotCalled {
@@ -581,7 +586,6 @@ impl TrialCaveat {
             | C::TraceTooLarge { service: place, .. }
             | C::ServiceSilent { service: place, .. }
             | C::CallsWithoutSpans { service: place, .. }
-            | C::QueryTextsMissing { service: place }
             | C::DatabaseNotCalled { database: place }
             | C::CpuBeyondLimit { service: place, .. }
             | C::CpuOffLine { service: place, .. }

@@ -13,9 +13,9 @@ use crate::used::{Kind, Readings, ReplicaGroup, Row as UseRow, ServiceUse, repli
 const TERMINAL_VARIANTS_MAX: usize = 6;
 /// Variants at most.
 const VARIANTS_MAX: usize = 24;
-/// Services at most.
+/// Services and sidecars with a row of their own at most.
 const SERVICES_MAX: usize = 60;
-/// Services in the terminal at most.
+/// The same in the terminal.
 const TERMINAL_MAX: usize = 24;
 /// Replicas reported one by one; of more, the least and the most.
 const REPLICAS_MAX: usize = 8;
@@ -25,7 +25,8 @@ const REPLICATED_MAX: usize = 50;
 /// The tables; without blocks if nothing was sampled.
 pub(super) fn section(context: &Context<'_>) -> Section {
     let outcome = context.outcome;
-    let rows = rows(outcome);
+    let services_max = if context.medium == Medium::Terminal { TERMINAL_MAX } else { SERVICES_MAX };
+    let rows = rows(outcome, services_max);
     if rows.is_empty() {
         return Section::default();
     }
@@ -34,36 +35,18 @@ pub(super) fn section(context: &Context<'_>) -> Section {
             busiest(&outcome.comparison.variants).map(|line| Block::Lines(vec![line])).into_iter().collect(),
         );
     }
-    let most = if context.medium == Medium::Terminal { TERMINAL_MAX } else { SERVICES_MAX };
-    let shown = shown(&rows, most);
     let mut blocks = Vec::new();
     if context.medium == Medium::Page {
         blocks.extend(bars(outcome, &rows, &context.palette).map(Block::Bars));
     }
-    blocks.push(Block::Table(cpu(outcome, &shown)));
-    blocks.extend(memory(outcome, &shown).map(Block::Table));
+    blocks.push(Block::Table(cpu(outcome, &rows)));
+    blocks.extend(memory(outcome, &rows).map(Block::Table));
     let note = "All replicas of a service together, while the load counted; the maximum on hover. Memory is the proportional \
                 set size (PSS), in which pages that processes share count once; where it was not sampled, the resident set \
                 size (RSS).";
     blocks.push(Block::Only(Medium::Page, vec![Block::Note(Phrase::from(note))]));
     blocks.extend(replicas(outcome).map(Block::Table));
     Section::new("services", "What it used", blocks)
-}
-
-/// The rows without services past a number; sums always stay.
-fn shown(rows: &[UseRow], most: usize) -> Vec<&UseRow> {
-    let mut left = most;
-    let mut shown = Vec::new();
-    for row in rows {
-        if row.kind == Kind::Service {
-            if left == 0 {
-                continue;
-            }
-            left -= 1;
-        }
-        shown.push(row);
-    }
-    shown
 }
 
 /// CPU for each request, a bar for each variant; `None` with a single service, about which the table shows all.
@@ -104,7 +87,7 @@ fn per_request(row: &UseRow, at: usize) -> f64 {
     row.variants[at].as_ref().and_then(|used| used.per_request).unwrap_or(0.0)
 }
 
-fn cpu(outcome: &Outcome, rows: &[&UseRow]) -> Table {
+fn cpu(outcome: &Outcome, rows: &[UseRow]) -> Table {
     let largest = largest(rows, |used| used.per_request.unwrap_or(0.0));
     let figure = |used: &ServiceUse, kind: Kind| {
         let (text, value) = match used.per_request {
@@ -130,7 +113,7 @@ fn sidecar(one: &SidecarSummary) -> Figure {
 }
 
 /// The table; `None` if no memory was sampled.
-fn memory(outcome: &Outcome, rows: &[&UseRow]) -> Option<Table> {
+fn memory(outcome: &Outcome, rows: &[UseRow]) -> Option<Table> {
     let largest = largest(rows, |used| used.memory);
     if largest <= 0.0 {
         return None;
@@ -149,7 +132,7 @@ fn with_scale(figure: Figure, kind: Kind, value: f64, largest: f64, hover: Optio
     Figure { hover: hover.unwrap_or_default(), ..figure }
 }
 
-fn largest(rows: &[&UseRow], of: fn(&ServiceUse) -> f64) -> f64 {
+fn largest(rows: &[UseRow], of: fn(&ServiceUse) -> f64) -> f64 {
     let services = rows.iter().filter(|row| row.kind == Kind::Service);
     services.flat_map(|row| row.variants.iter().flatten()).map(of).fold(0.0, f64::max)
 }

@@ -78,8 +78,8 @@ impl Words for InstrumentationGap {
                 self.service
             ),
             (_, Some(callee)) => format!(
-                "Instrument {callee}: it was started with OTEL_EXPORTER_OTLP_ENDPOINT, so its SDK need only be loaded, and \
-                 must read the trace context (traceparent) of its callers. Then run this again."
+                "Instrument {callee}: load an OpenTelemetry SDK, which must read the trace context (traceparent) of its \
+                 callers. Services that Narrows starts have OTEL_EXPORTER_OTLP_ENDPOINT set. Then run this again."
             ),
             (GapSign::Grown { .. }, None) => format!(
                 "Put spans around what {} of {} may wait for: a connection of a pool, a lock, a queue, calls of clients \
@@ -115,7 +115,7 @@ fn sign(evidence: &InstrumentationGap) -> String {
             units::number(*waiting),
             units::number(*unseen)
         ),
-        GapSign::SilentCallee => "This experiment started it, and no trace has a span of it.".into(),
+        GapSign::SilentCallee => "It ran, and no trace has a span of it.".into(),
         GapSign::SeparateTraces => {
             "It sends spans, but they start new traces instead of joining those of its callers.".into()
         }

@@ -39,7 +39,7 @@ pub(crate) fn is_usage(name: &str) -> bool {
 
 /// Adds the replicas that only their own figures show, with these figures under the sampler's names.
 pub(crate) fn add_replicas(trial: &mut TrialEvidence) {
-    if trial.services.iter().any(|instance| instance.port != 0) {
+    if trial.services.iter().any(ServiceInstance::is_started) {
         return;
     }
     let sampled: BTreeSet<String> = sampled_services(trial);
