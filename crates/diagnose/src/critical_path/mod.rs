@@ -23,7 +23,7 @@ use narrows_model::trace::{Forest, SpanId, Trace};
 
 pub(crate) use breakdown::{TimeUse, spent};
 pub(crate) use timed_forest::TimedForest;
-pub(crate) use times::Role;
+pub(crate) use times::{Role, is_call};
 pub use walk::{CriticalPath, PathPosition, PathSpan, Section, TICK_NS};
 
 use crate::read::Reading;

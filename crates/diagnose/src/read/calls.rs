@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-use narrows_model::trace::{Span, SpanId, SpanKind};
+use narrows_model::trace::{Forest, Span, SpanId, SpanKind};
 
+use crate::critical_path::is_call;
 use crate::read::repetition::values_of;
-use crate::read::requests::{Query, Request};
+use crate::read::requests::{Query, Request, operation_of};
 use crate::stats::weighted_median;
 
 /// How much earlier than the end of a failed attempt its repetition may seem to start, nanoseconds: clocks of two
@@ -278,7 +279,7 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     let named = [facts.http_method.as_deref(), facts.server_address.as_deref(), Some(&path)];
     let mut kind = named.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if path.is_empty() {
-        kind = format!("{} {kind}", span.name);
+        kind = format!("{} {kind}", handled_as(request.forest, span).unwrap_or_else(|| span.name.clone()));
     }
     if let Some(port) = facts.server_port {
         kind += &format!(" :{port}");
@@ -293,6 +294,13 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
         carried: Vec::new(),
         partition: facts.db_partition.as_deref(),
     }
+}
+
+/// Service and operation that handle a call, if its server span arrived.
+fn handled_as(forest: &Forest<'_>, call: &Span) -> Option<String> {
+    let mut children = forest.children(forest.position(call)?).map(|at| forest.span(at));
+    let server = children.find(|child| is_call(call, child))?;
+    Some(format!("{} {}", server.service, operation_of(server)))
 }
 
 /// The path of an address without its parameters, `{}` in place of what looks like an id: parts with a digit.

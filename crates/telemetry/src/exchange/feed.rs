@@ -3,7 +3,7 @@
 //! With never more than one batch in the store's queue, the store is never too busy, so nothing is lost and nothing has
 //! to be sent again.
 
-use narrows_model::trace::Span;
+use narrows_model::trace::{Span, SpanKind};
 
 use super::formats::Records;
 use super::kinds;
@@ -71,6 +71,9 @@ pub(super) struct Feed<'a> {
     waiting: Vec<Span>,
     /// Positions of the waiting spans without a kind.
     without_kind: Vec<usize>,
+    /// Whether any span has a kind other than internal. Until then, internal spans count as spans without a kind: a program
+    /// that makes its own spans often leaves the default.
+    has_kinds: bool,
     /// Fate of everything so far.
     pub(super) imported: &'a mut ImportCounts,
     /// Records that were taken, whatever became of them.
@@ -80,7 +83,7 @@ pub(super) struct Feed<'a> {
 impl<'a> Feed<'a> {
     pub(super) fn new(store: &'a dyn Store, imported: &'a mut ImportCounts) -> Self {
         let (spans, waiting, without_kind) = (Vec::new(), Vec::new(), Vec::new());
-        Self { store, under_way: None, spans, waiting, without_kind, imported, taken: 0 }
+        Self { store, under_way: None, spans, waiting, without_kind, has_kinds: false, imported, taken: 0 }
     }
 
     /// Adds the contents of one part of a document, except its complaint.
@@ -94,17 +97,19 @@ impl<'a> Feed<'a> {
     }
 
     fn spans(&mut self, spans: Vec<Span>, without_kind: Vec<usize>) -> Result<(), String> {
-        if without_kind.is_empty() && self.without_kind.is_empty() {
-            return self.batch(spans);
-        }
+        self.has_kinds |= spans.iter().any(|span| span.kind != SpanKind::Internal);
         let before = self.waiting.len();
         self.without_kind.extend(without_kind.into_iter().map(|at| before + at));
         self.waiting.extend(spans);
-        if self.waiting.len() < WAITING_MAX { Ok(()) } else { self.infer_kinds() }
+        let is_known = self.has_kinds && self.without_kind.is_empty();
+        if is_known || self.waiting.len() >= WAITING_MAX { self.infer_kinds() } else { Ok(()) }
     }
 
     fn infer_kinds(&mut self) -> Result<(), String> {
-        let (mut spans, without_kind) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.without_kind));
+        let (mut spans, mut without_kind) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.without_kind));
+        if !self.has_kinds {
+            without_kind = (0..spans.len()).collect();
+        }
         kinds::infer(&mut spans, &without_kind);
         self.imported.without_kind += without_kind.len() as u64;
         self.batch(spans)

@@ -26,6 +26,7 @@ pub(super) const FORMAT: Format = Format {
             "id",
             "parentId",
             "kind",
+            "shared",
             "name",
             "timestamp",
             "duration",
@@ -51,7 +52,9 @@ fn span_of(span: Value, weights: &Weights) -> Result<(Span, HasKind), String> {
     let trace_id = id::<16>(&span["traceId"], "traceId")?;
     let span_id = id::<8>(&span["id"], "id")?;
     let parent_id = member("parentId").map(|parent| id::<8>(parent, "parentId")).transpose()?;
-    let kind = member("kind").map(kind).transpose()?;
+    // Only a server joins the span of another side.
+    let joined = || (span["shared"] == true).then_some(SpanKind::Server);
+    let kind = member("kind").map(kind).transpose()?.or_else(joined);
     let start_ns = micros(member("timestamp"), "timestamp")?;
     // A message that was sent at once has no duration.
     let is_instant = matches!(kind, Some(SpanKind::Producer | SpanKind::Consumer)) && member("duration").is_none();
@@ -150,6 +153,8 @@ mod tests {
         assert_eq!((span.kind, has_kind, span.status), (SpanKind::Server, true, SpanStatus::Unset));
         let (span, has_kind) = one(json!({ "kind": null, "localEndpoint": null })).unwrap();
         assert_eq!((span.kind, has_kind, span.service.as_str()), (SpanKind::Internal, false, "unknown_service"));
+        let (shared, has_kind) = one(json!({ "kind": null, "shared": true })).unwrap();
+        assert_eq!((shared.kind, has_kind), (SpanKind::Server, true));
         let (sent, _) = one(json!({ "kind": "PRODUCER", "duration": null })).unwrap();
         assert_eq!(sent.duration_ns(), 0);
     }

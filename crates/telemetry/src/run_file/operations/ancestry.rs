@@ -7,7 +7,7 @@
 use narrows_model::trace::SpanKind;
 
 use super::repeated_spans::is_call;
-use super::spans::SpanRow;
+use super::spans::{SpanRow, Target};
 
 /// How many parents are followed; also what ends a circle.
 const DEPTH_MAX: usize = 64;
@@ -17,6 +17,8 @@ const DEPTH_MAX: usize = 64;
 pub(super) struct Ancestry {
     /// Id and position, in order. An id may stand twice: some tracers give both ends of a call the same.
     by_id: Vec<(u64, usize)>,
+    /// Parent and service of each server span, in order.
+    servers: Vec<(u64, u32)>,
 }
 
 impl Ancestry {
@@ -25,6 +27,22 @@ impl Ancestry {
         self.by_id.clear();
         self.by_id.extend(trace.iter().enumerate().map(|(at, span)| (span.span, at)));
         self.by_id.sort_unstable();
+        self.servers.clear();
+        let servers = trace.iter().filter(|span| span.kind == SpanKind::Server && span.parent != 0);
+        self.servers.extend(servers.map(|span| (span.parent, span.service)));
+        self.servers.sort_unstable();
+    }
+
+    /// Target of a call: as the call names it, else the service whose server span is below it or has its id.
+    pub(super) fn target(&self, trace: &[SpanRow], span: &SpanRow) -> Target {
+        if span.target != Target::Unknown {
+            return span.target;
+        }
+        let first = self.servers.partition_point(|(parent, _)| *parent < span.span);
+        let below = self.servers[first..].iter().take_while(|(parent, _)| *parent == span.span);
+        let sharing = self.with_id(span.span).filter(|at| trace[*at].kind == SpanKind::Server);
+        let mut services = below.map(|(_, service)| *service).chain(sharing.map(|at| trace[at].service));
+        services.find(|service| *service != span.service).map_or(Target::Unknown, Target::System)
     }
 
     /// The nearest server span above a span of the trace that was entered; `None` if the way up leaves the service,
@@ -115,6 +133,24 @@ mod tests {
         ancestry.enter(&spans);
         let above = |id: usize| ancestry.server_above(&spans, &spans[id - 1]).map(|span| span.span);
         assert_eq!([above(3), above(4), above(5), above(6)], [Some(1), Some(1), None, None]);
+    }
+
+    #[test]
+    fn a_call_that_names_nobody_goes_to_the_service_that_handles_it() {
+        let spans = trace(&[
+            (1, 0, 7, Server),
+            (2, 1, 7, Client),
+            (3, 2, 8, Server),
+            (4, 1, 7, Client),
+            (4, 1, 9, Server),
+            (5, 1, 7, Client),
+        ]);
+        let mut ancestry = Ancestry::default();
+        ancestry.enter(&spans);
+        let target = |at: usize| ancestry.target(&spans, &spans[at]);
+        assert_eq!([target(1), target(3), target(5)], [Target::System(8), Target::System(9), Target::Unknown]);
+        let named = SpanRow { target: Target::Address(5, None), ..spans[1] };
+        assert_eq!(ancestry.target(&spans, &named), Target::Address(5, None));
     }
 
     #[test]

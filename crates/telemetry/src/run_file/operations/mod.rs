@@ -19,6 +19,7 @@ use narrows_model::trace::SpanKind;
 
 use self::ancestry::Ancestry;
 use self::repeated_spans::Calls;
+use self::spans::SpanRow;
 use self::tally::Tally;
 use super::bounds::BoundedConnection;
 
@@ -56,7 +57,7 @@ pub(super) fn operations_within(
                 SpanKind::Client if calls.counts(trace, at) => {
                     let server = ancestry.server_above(trace, span);
                     if let Some(server) = server.filter(|server| trial.is_counted(server.start_ns)) {
-                        tally.count_call(server, span)?;
+                        tally.count_call(server, &SpanRow { target: ancestry.target(trace, span), ..*span })?;
                     }
                 }
                 _ => {}

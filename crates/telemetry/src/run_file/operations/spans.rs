@@ -44,6 +44,7 @@ pub(super) struct SpanRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Target {
     Unknown,
+    /// The system of a database, or a service.
     System(u32),
     Address(u32, Option<u16>),
 }
