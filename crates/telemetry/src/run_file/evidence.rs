@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
-use narrows_model::run::{Run, Trial};
+use narrows_model::run::{Run, Trial, Window};
 use narrows_model::series::{Point, Series, SeriesKey};
 use narrows_model::stalls::Stalls;
 use narrows_model::time_range::TimeRange;
@@ -21,10 +21,8 @@ use super::operations::operations_of;
 use super::reader::Reader;
 use super::samples::stalls_of;
 use super::shared_ids;
-use super::trace_choice::{Choice, HasFailed, Selection};
-use super::words::{
-    Addend, Attributes, Count, Instant, Json, Name, has_failed_sql, kind_of, plausible, plausible_weight, status_of,
-};
+use super::trace_choice::{Choice, Selection};
+use super::words::{Addend, Attributes, Count, Instant, Json, Name, kind_of, plausible, plausible_weight, status_of};
 use crate::normalise::add_replicas;
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
@@ -94,8 +92,17 @@ impl Reader {
 
     fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit, within: &TimeRange) -> Result<TrialEvidence> {
         let mut evidence = self.trial_load(run, trial, within)?;
-        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
-        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        // Both come from one pass over all spans. Traces are chosen by their earliest span without a parent; the root is
+        // looked at once a trace is read, since a span with a parent may have been timed by a clock seconds away.
+        let windows: Vec<Window> = evidence.counted_windows().cloned().collect();
+        let mut choice = Choice::new(windows.iter(), limit.traces);
+        evidence.operations = self.query(|connection| {
+            operations_of(connection, &evidence, |trace| {
+                choice.see(trace.id, trace.start_ns, trace.weight, trace.has_failed.into());
+            })
+        })?;
+        let chosen = choice.chosen();
+        evidence.traces = self.query(|connection| traces_of(connection, &evidence, chosen, limit.spans))?;
         evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
         evidence.stalls = self.query(|connection| stalls_of(connection, &evidence))?;
         add_replicas(&mut evidence);
@@ -209,11 +216,14 @@ fn series_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Vec
     })
 }
 
-fn traces_of(connection: &BoundedConnection, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
-    let mut chosen = chosen_traces(connection, trial, limit.traces)?;
+fn traces_of(
+    connection: &BoundedConnection,
+    trial: &TrialEvidence,
+    mut chosen: Selection,
+    mut spans_left: usize,
+) -> rusqlite::Result<Vec<Trace>> {
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
-    let mut spans_left = limit.spans;
     let collected_max = connection.collected().saturating_add(TRACES_BYTES_MAX);
     for trace in chosen.traces() {
         let spans = spans_of(connection, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
@@ -231,26 +241,6 @@ fn traces_of(connection: &BoundedConnection, trial: &TrialEvidence, limit: Trace
     let mut traces: Vec<Trace> = traces.collect();
     traces.sort_by_key(|trace| (trace.spans.first().map(|span| span.start_ns), trace.id));
     Ok(traces)
-}
-
-/// Chooses by each trace's earliest span without a parent, or by its earliest one, which is known from one pass over the
-/// traces as they lie in the file; the root is looked at once the trace is read. A span with a parent may have been timed
-/// by a clock that is seconds away from the root's.
-fn chosen_traces(connection: &BoundedConnection, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
-    let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = format!(
-        "SELECT t.trace_id, coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
-         t.weight, max(s.shape IN (SELECT id FROM span_shape_rows WHERE trial = ?1 AND {})) \
-         FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id",
-        has_failed_sql()
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut traces = statement.query([trial.trial.id])?;
-    while let Some(row) = traces.next()? {
-        let has_failed = if row.get(3)? { HasFailed::Yes } else { HasFailed::No };
-        choice.see(row.get(0)?, row.get(1)?, row.get(2)?, has_failed);
-    }
-    Ok(choice.chosen())
 }
 
 fn trace_from(id: TraceId, mut spans: Vec<Span>, stands_for: f64) -> Option<Trace> {

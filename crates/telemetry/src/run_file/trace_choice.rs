@@ -39,6 +39,12 @@ pub(super) enum HasFailed {
     Yes,
 }
 
+impl From<bool> for HasFailed {
+    fn from(has_failed: bool) -> Self {
+        if has_failed { Self::Yes } else { Self::No }
+    }
+}
+
 impl HasFailed {
     fn favour(self) -> f64 {
         match self {
@@ -152,11 +158,15 @@ impl Candidates {
     fn see(&mut self, id: TraceId, weight: f64, has_failed: HasFailed, places: usize) {
         self.weight += weight;
         let rank = (hash(&id) as f64 + 1.0) / HASHES / (weight * has_failed.favour());
-        self.smallest.push((rank.to_bits(), id, weight.to_bits(), has_failed));
-        if self.smallest.len() > places {
-            let left_out = self.smallest.pop().map(|(rank, ..)| rank);
-            self.next_rank = self.next_rank.into_iter().chain(left_out).min();
+        let mut left_out = (rank.to_bits(), id, weight.to_bits(), has_failed);
+        if self.smallest.len() < places {
+            self.smallest.push(left_out);
+            return;
         }
+        if let Some(mut largest) = self.smallest.peek_mut().filter(|largest| left_out < **largest) {
+            std::mem::swap(&mut left_out, &mut largest);
+        }
+        self.next_rank = self.next_rank.into_iter().chain([left_out.0]).min();
     }
 }
 

@@ -1,13 +1,11 @@
 //! How values of the model are written into columns and read back: words, numbers and JSON.
 
 use narrows_model::json::Stored;
-use narrows_model::trace::SpanStatus;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::otlp::numbers::KINDS;
 pub(super) use crate::otlp::numbers::{kind_number, kind_of, status_number, status_of};
 pub(super) use crate::ranges::ADDEND_MAX;
 use crate::ranges::{INSTANT_NS_MAX, WEIGHT_MAX};
@@ -133,13 +131,6 @@ impl FromSql for Finite {
     }
 }
 
-/// [`SpanKind::has_failed`](narrows_model::trace::SpanKind::has_failed) as an SQL condition on the columns `kind`, `status` and `http_status`.
-pub(super) fn has_failed_sql() -> String {
-    let error = status_number(SpanStatus::Error);
-    let cases = KINDS.map(|kind| format!("WHEN {} THEN {}", kind_number(kind), kind.failed_from()));
-    format!("(status = {error} OR http_status >= CASE kind {} END)", cases.join(" "))
-}
-
 /// The HTTP status of a span; `None` if no status has that number.
 pub(super) fn http_status_of(number: Option<i64>) -> Option<u16> {
     number.and_then(|number| u16::try_from(number).ok())
@@ -177,22 +168,6 @@ mod tests {
         assert_eq!([i64::MIN, 5, i64::MAX].map(plausible), [0, 5, 1 << 62]);
         let weights = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 2.5, 1e300];
         assert_eq!(weights.map(plausible_weight), [1.0, 1e9, 1.0, 1.0, 1.0, 2.5, 1e9]);
-    }
-
-    #[test]
-    fn sql_and_model_agree_on_failed_spans() {
-        let connection = rusqlite::Connection::open_in_memory().unwrap();
-        let sql = format!("SELECT {} FROM (SELECT ?1 AS kind, ?2 AS status, ?3 AS http_status)", has_failed_sql());
-        for kind in KINDS {
-            for status in [SpanStatus::Unset, SpanStatus::Ok, SpanStatus::Error] {
-                for http_status in [None, Some(200), Some(399), Some(400), Some(404), Some(499), Some(500), Some(599)] {
-                    let row = (kind_number(kind), status_number(status), http_status);
-                    let has_failed: Option<bool> = connection.query_row(&sql, row, |row| row.get(0)).unwrap();
-                    let expected = kind.has_failed(status, http_status);
-                    assert_eq!(has_failed.unwrap_or(false), expected, "{kind:?} {status:?} {http_status:?}");
-                }
-            }
-        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn span_of(span: Value, weights: &Weights) -> Result<(Span, HasKind), String> {
     let span_id = id::<8>(&span["id"], "id")?;
     let parent_id = member("parentId").map(|parent| id::<8>(parent, "parentId")).transpose()?;
     // Only a server joins the span of another side.
-    let joined = || (span["shared"] == true).then_some(SpanKind::Server);
+    let joined = || member("shared").filter(|shared| **shared == true).map(|_| SpanKind::Server);
     let kind = member("kind").map(kind).transpose()?.or_else(joined);
     let start_ns = micros(member("timestamp"), "timestamp")?;
     // A message that was sent at once has no duration.

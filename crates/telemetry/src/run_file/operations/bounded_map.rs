@@ -5,42 +5,61 @@
 //! each name is requested once, since it may be costly. So there is a key in memory for every different one that was
 //! shown.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+
+use super::super::spans::key_hash::HashKeys;
 
 /// The entries with the smallest names.
 #[derive(Debug)]
 pub(super) struct Smallest<K, N, V> {
-    values: HashMap<K, V>,
+    /// The place of each key's value; `None` if its entry went.
+    places: HashMap<K, Option<usize>, HashKeys>,
+    values: Vec<V>,
     order: BTreeSet<(N, K)>,
-    left_out: HashSet<K>,
     max: usize,
 }
 
 impl<K: Copy + Ord + Hash, N: Ord, V: Default> Smallest<K, N, V> {
     /// Empty, for at most `max` entries.
     pub(super) fn new(max: usize) -> Self {
-        Self { values: HashMap::new(), order: BTreeSet::new(), left_out: HashSet::new(), max }
+        Self { places: HashMap::default(), values: Vec::new(), order: BTreeSet::new(), max }
     }
 
     /// The value of a key; `None` if there are `max` entries with smaller names. Errors when `name` does.
     pub(super) fn entry<E>(&mut self, key: K, name: impl FnOnce() -> Result<N, E>) -> Result<Option<&mut V>, E> {
-        if !self.values.contains_key(&key) && !self.left_out.contains(&key) {
-            self.order.insert((name()?, key));
-            self.values.insert(key, V::default());
-            if self.order.len() > self.max
-                && let Some((_, last)) = self.order.pop_last()
-            {
-                self.values.remove(&last);
-                self.left_out.insert(last);
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None => self.add(key, name()?),
+        };
+        Ok(place.map(|place| &mut self.values[place]))
+    }
+
+    /// The place of a new key's value, which may be that of an entry that goes.
+    fn add(&mut self, key: K, name: N) -> Option<usize> {
+        self.order.insert((name, key));
+        let place = match self.order.len() > self.max {
+            true => {
+                let (_, last) = self.order.pop_last()?;
+                let place = self.places.insert(last, None).flatten();
+                place.into_iter().for_each(|place| self.values[place] = V::default());
+                place
             }
-        }
-        Ok(self.values.get_mut(&key))
+            false => {
+                self.values.push(V::default());
+                Some(self.values.len() - 1)
+            }
+        };
+        self.places.insert(key, place);
+        place
     }
 
     /// Keys, names and values, in order of the names.
     pub(super) fn into_entries(mut self) -> impl Iterator<Item = (K, N, V)> {
-        self.order.into_iter().filter_map(move |(name, key)| Some((key, name, self.values.remove(&key)?)))
+        self.order.into_iter().filter_map(move |(name, key)| {
+            let place = self.places.get(&key).copied().flatten()?;
+            Some((key, name, std::mem::take(&mut self.values[place])))
+        })
     }
 }
 

@@ -20,18 +20,21 @@ use narrows_model::trace::SpanKind;
 use self::ancestry::Ancestry;
 use self::repeated_spans::Calls;
 use self::spans::SpanRow;
+pub(super) use self::spans::TraceSummary;
 use self::tally::Tally;
 use super::bounds::BoundedConnection;
 
 /// Maximum number of spans of one trace that are examined, earliest first. Later ones are only counted.
 const TRACE_SPANS_MAX: usize = 100_000;
 
-/// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read.
+/// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read. Calls
+/// `see` with each trace that is passed.
 pub(super) fn operations_of(
     connection: &BoundedConnection,
     trial: &TrialEvidence,
+    see: impl FnMut(&TraceSummary),
 ) -> rusqlite::Result<Vec<OperationEvidence>> {
-    operations_within(connection, trial, TRACE_SPANS_MAX)
+    operations_within(connection, trial, TRACE_SPANS_MAX, see)
 }
 
 /// The same, with at most this many spans of each trace.
@@ -39,13 +42,15 @@ pub(super) fn operations_within(
     connection: &BoundedConnection,
     trial: &TrialEvidence,
     trace_spans_max: usize,
+    mut see: impl FnMut(&TraceSummary),
 ) -> rusqlite::Result<Vec<OperationEvidence>> {
     if trial.counted_windows().next().is_none() {
         return Ok(Vec::new());
     }
     let mut tally = Tally::new(connection, trial);
     let (mut ancestry, mut calls) = (Ancestry::default(), Calls::default());
-    spans::each_trace(connection, trial.trial.id, trace_spans_max, |trace, left_out| {
+    spans::each_trace(connection, trial.trial.id, trace_spans_max, |summary, trace, left_out| {
+        see(summary);
         ancestry.enter(trace);
         calls.enter(trace, &ancestry);
         if left_out > 0 {

@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use narrows_model::trace::{SpanKind, SpanStatus, is_step_of_call};
+use narrows_model::trace::{SpanKind, SpanStatus, TraceId, is_step_of_call};
 use rusqlite::types::FromSqlError;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{OptionalExtension, Row, Statement};
 
 use super::super::bounds::BoundedConnection;
+use super::super::spans::key_hash::HashKeys;
 use super::super::words::{http_status_of, kind_of, plausible, plausible_weight, status_of};
 
 /// Shapes that are remembered at a time.
@@ -20,8 +21,6 @@ const STATUSES_MAX: i64 = 1_000;
 /// One span. Ids of texts are those of `strings`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanRow {
-    /// Tells the traces of a trial apart.
-    pub(super) trace: u128,
     pub(super) span: u64,
     /// 0 for none.
     pub(super) parent: u64,
@@ -38,6 +37,8 @@ pub(super) struct SpanRow {
     pub(super) target: Target,
     pub(super) kind: SpanKind,
     pub(super) outcome: Outcome,
+    /// Whether its status says that it failed, whatever a database says.
+    pub(super) has_failed: bool,
 }
 
 /// Callee of a span.
@@ -57,13 +58,49 @@ pub(super) enum Outcome {
     Failed,
 }
 
+/// Facts of a trace, by which it may be chosen as a sample. They are those of all its spans.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct TraceSummary {
+    /// Its row in the file.
+    row: i64,
+    pub(in super::super) id: TraceId,
+    /// Number of traces that it stands for.
+    pub(in super::super) weight: f64,
+    /// Start of its earliest span without a parent, else of its earliest span.
+    pub(in super::super) start_ns: i64,
+    /// Whether that is a span without a parent.
+    has_root: bool,
+    pub(in super::super) has_failed: bool,
+}
+
+impl TraceSummary {
+    /// `None` if there is no such row.
+    fn read(find: &mut Statement<'_>, row: i64) -> rusqlite::Result<Option<Self>> {
+        let summary = |found: &Row<'_>| {
+            let (id, weight) = (found.get(0)?, found.get(1)?);
+            Ok(Self { row, id, weight, start_ns: i64::MAX, has_root: false, has_failed: false })
+        };
+        find.query_row([row], summary).optional()
+    }
+
+    fn add(&mut self, span: &SpanRow) {
+        self.has_failed |= span.has_failed;
+        let is_root = span.parent == 0;
+        if is_root && !self.has_root {
+            (self.has_root, self.start_ns) = (true, span.start_ns);
+        } else if is_root == self.has_root {
+            self.start_ns = self.start_ns.min(span.start_ns);
+        }
+    }
+}
+
 /// Calls `show` with the spans of each trace of a trial, and the number of spans beyond `spans_max`. Spans are stored
 /// in the order of their traces, so at most one trace is in memory.
 pub(super) fn each_trace(
     connection: &BoundedConnection,
     trial: i64,
     spans_max: usize,
-    mut show: impl FnMut(&[SpanRow], u64) -> rusqlite::Result<()>,
+    mut show: impl FnMut(&TraceSummary, &[SpanRow], u64) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let extent = "SELECT min(id), max(id) FROM trace_rows WHERE trial = ?1";
     let (first, last): (Option<i64>, Option<i64>) =
@@ -71,33 +108,36 @@ pub(super) fn each_trace(
     let mut shapes = Shapes::new(connection, trial)?;
     let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
                FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
-    let mut weight_of = connection.prepare("SELECT weight FROM trace_rows WHERE id = ?1")?;
-    let mut weight: Option<(i64, f64)> = None;
+    let mut find = connection.prepare("SELECT trace_id, weight FROM trace_rows WHERE id = ?1")?;
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
-    let mut trace: Vec<SpanRow> = Vec::new();
+    let mut current: Option<TraceSummary> = None;
+    let mut spans: Vec<SpanRow> = Vec::new();
     let mut left_out = 0;
     while let Some(row) = rows.next()? {
         let Some(shape) = shapes.get(row.get(1)?)? else { continue };
         let id: i64 = row.get(0)?;
-        let of_trace = match weight.filter(|(known, _)| *known == id) {
-            Some((_, of_trace)) => of_trace,
-            None => weight_of.query_row([id], |row| row.get(0)).optional()?.unwrap_or(1.0),
+        let trace = match &mut current {
+            Some(trace) if trace.row == id => trace,
+            ended => {
+                let Some(begun) = TraceSummary::read(&mut find, id)? else { continue };
+                if let Some(ended) = ended {
+                    left_out += keep_earliest(&mut spans, spans_max);
+                    show(ended, &spans, std::mem::take(&mut left_out))?;
+                    spans.clear();
+                }
+                ended.insert(begun)
+            }
         };
-        weight = Some((id, of_trace));
-        let span = shape.with_row(row)?.times(of_trace);
-        if trace.first().is_some_and(|other| other.trace != span.trace) {
-            left_out += keep_earliest(&mut trace, spans_max);
-            show(&trace, std::mem::take(&mut left_out))?;
-            trace.clear();
-        }
-        trace.push(span);
-        if trace.len() >= 2 * spans_max {
-            left_out += keep_earliest(&mut trace, spans_max);
+        let span = shape.with_row(row)?.times(trace.weight);
+        trace.add(&span);
+        spans.push(span);
+        if spans.len() >= 2 * spans_max {
+            left_out += keep_earliest(&mut spans, spans_max);
         }
     }
-    left_out += keep_earliest(&mut trace, spans_max);
-    if trace.is_empty() { Ok(()) } else { show(&trace, left_out) }
+    left_out += keep_earliest(&mut spans, spans_max);
+    current.map_or(Ok(()), |trace| show(&trace, &spans, left_out))
 }
 
 /// Sorts the spans of a trace and drops the latest ones if there are too many. Returns the number of dropped spans.
@@ -115,12 +155,12 @@ struct Shapes<'a> {
     connection: &'a BoundedConnection,
     trial: i64,
     statuses: Statuses,
-    known: HashMap<i64, Option<SpanRow>>,
+    known: HashMap<i64, Option<SpanRow>, HashKeys>,
 }
 
 impl<'a> Shapes<'a> {
     fn new(connection: &'a BoundedConnection, trial: i64) -> rusqlite::Result<Self> {
-        Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::new() })
+        Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::default() })
     }
 
     /// A shape; `None` if it is another trial's.
@@ -128,7 +168,7 @@ impl<'a> Shapes<'a> {
         if let Some(shape) = self.known.get(&id) {
             return Ok(*shape);
         }
-        let sql = "SELECT zeroblob(16), zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, \
+        let sql = "SELECT NULL, zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, \
                    db_system, db_status, server_address, server_port, error_type, NULL, scope, \
                    (SELECT text FROM strings WHERE strings.id = name) FROM span_shape_rows WHERE id = ?1 AND trial = ?2";
         let mut find = self.connection.prepare_cached(sql)?;
@@ -167,7 +207,6 @@ impl Statuses {
         let parent: Option<[u8; 8]> = row.get(2)?;
         let name: Option<String> = row.get(18)?;
         Ok(SpanRow {
-            trace: u128::from_be_bytes(row.get(0)?),
             span: u64::from_be_bytes(row.get(1)?),
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: row.get(6)?,
@@ -184,6 +223,7 @@ impl Statuses {
                 SpanKind::Client => self.of_call(row, status)?,
                 _ => of_request(row, kind, status)?,
             },
+            has_failed: kind.has_failed(status, http_status_of(row.get(10)?)),
         })
     }
 
@@ -231,10 +271,9 @@ impl SpanRow {
 
     /// A span of this shape: the rest is what its row says.
     fn with_row(self, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (trace, start_ns): (i64, i64) = (row.get(0)?, row.get(4)?);
+        let start_ns: i64 = row.get(4)?;
         let parent: Option<[u8; 8]> = row.get(3)?;
         Ok(Self {
-            trace: u128::from(trace.unsigned_abs()),
             span: u64::from_be_bytes(row.get(2)?),
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: plausible(start_ns),
@@ -250,7 +289,6 @@ impl SpanRow {
     /// A span without anything to count.
     pub(super) fn bare(span: u64, parent: u64, service: u32, kind: SpanKind) -> Self {
         Self {
-            trace: 1,
             span,
             parent,
             start_ns: 0,
@@ -264,6 +302,7 @@ impl SpanRow {
             target: Target::Unknown,
             kind,
             outcome: Outcome::Succeeded,
+            has_failed: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The keys of one map.
 #[derive(Debug, Clone)]
-pub(super) struct HashKeys([u64; 2]);
+pub(in crate::run_file) struct HashKeys([u64; 2]);
 
 impl Default for HashKeys {
     fn default() -> Self {
@@ -28,7 +28,7 @@ impl BuildHasher for HashKeys {
 
 /// A hash in the making.
 #[derive(Debug)]
-pub(super) struct KeyedHasher {
+pub(in crate::run_file) struct KeyedHasher {
     state: u64,
     key: u64,
 }

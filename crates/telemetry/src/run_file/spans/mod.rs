@@ -11,7 +11,7 @@
 
 mod digest;
 mod dropped_traces;
-mod key_hash;
+pub(super) mod key_hash;
 mod layout;
 mod passes;
 mod request_name;
