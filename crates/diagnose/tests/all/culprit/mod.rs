@@ -1,10 +1,12 @@
 //! Faults in systems of twelve services: the right service comes first, and two healthy sides are silent.
 //!
 //! `NARROWS_REPEATS=10 cargo test -p narrows-diagnose --test all culprit:: -- --nocapture` prints how often, beside two
-//! simple rules (`docs/benchmarks/which-service.md`); `NARROWS_SEED=100000` takes other seeds.
+//! simple rules (`docs/benchmarks/which-service.md`). The method was developed with the seeds from 100000 on
+//! (`NARROWS_SEED=100000`); the test itself judges it by others.
 
 mod rules;
 mod systems;
+mod window;
 
 use narrows_diagnose::diff::{Side, diff};
 use narrows_diagnose::thresholds::Thresholds;
@@ -16,19 +18,158 @@ use narrows_testkit::spans::{Beat, query, run_of, server};
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use self::rules::{by_self_time, by_server_spans};
-use self::systems::{Fault, NAMES, SHOP, System, TRAVEL, side};
+use self::systems::{BANK, NAMES, SHOP, System, TRAVEL};
+use self::window::{Fault, Paths, Weather, Window, side};
 
-/// Pairs of healthy sides.
-const HEALTHY: u64 = 40;
+/// Pairs of healthy sides of each kind, for each repetition.
+const HEALTHY: u64 = 10;
 
-const FAULTS: [(&str, Fault); 6] = [
-    ("each request takes 12 ms more", Fault::Delay(12.0)),
-    ("its CPU is burned by a neighbour", Fault::Burn(4.0)),
-    ("a smaller CPU limit", Fault::Quota),
-    ("exceptions", Fault::Exceptions),
-    ("returns early", Fault::EarlyReturn),
-    ("makes its calls four times", Fault::RepeatedCalls),
+/// Kind of fault.
+struct Kind {
+    name: &'static str,
+    /// One of these for each seed, in turn.
+    faults: &'static [Fault],
+    /// Share of the calls to the service that are made: one for each seed, in turn.
+    reaches: &'static [f64],
+    systems: &'static [&'static System],
+    /// Requests of each side.
+    requests: u32,
+    /// Calls that a service makes to have this fault.
+    calls_min: usize,
+    /// Minimum share of comparisons in which the service comes first, percent.
+    first_min: u32,
+}
+
+const SIMPLE: Kind = Kind {
+    name: "",
+    faults: &[],
+    reaches: &[1.0],
+    systems: &[&SHOP, &TRAVEL],
+    requests: 80,
+    calls_min: 0,
+    first_min: 90,
+};
+const RARE: Kind = Kind { reaches: &[0.03, 0.06, 0.1, 0.15], requests: 400, ..SIMPLE };
+
+const KINDS: [Kind; 14] = [
+    Kind { name: "each request takes 12 ms more", faults: &[Fault::Delay(12.0)], ..SIMPLE },
+    Kind { name: "its CPU is burned by a neighbour", faults: &[Fault::Burn(4.0)], ..SIMPLE },
+    Kind { name: "a smaller CPU limit", faults: &[Fault::Quota], ..SIMPLE },
+    Kind { name: "exceptions", faults: &[Fault::Exceptions(0.2)], ..SIMPLE },
+    Kind { name: "returns without its calls", faults: &[Fault::EarlyReturn(0)], calls_min: 1, ..SIMPLE },
+    Kind { name: "makes its calls four times", faults: &[Fault::RepeatedCalls], calls_min: 1, ..SIMPLE },
+    Kind {
+        name: "returns after its second call",
+        faults: &[Fault::EarlyReturn(2)],
+        systems: &[&SHOP, &BANK],
+        calls_min: 3,
+        ..SIMPLE
+    },
+    Kind { name: "calls another service", faults: &[Fault::OtherCallee], calls_min: 1, ..SIMPLE },
+    Kind {
+        name: "internal spans",
+        faults: &[Fault::SpanVanishes, Fault::SpanAppears],
+        systems: &[&SHOP, &BANK],
+        first_min: 0,
+        ..SIMPLE
+    },
+    Kind {
+        name: "starved",
+        faults: &[Fault::Starved(2.5)],
+        systems: &[&SHOP, &BANK],
+        calls_min: 2,
+        first_min: 0,
+        ..SIMPLE
+    },
+    Kind {
+        name: "rare and slower",
+        faults: &[Fault::Burn(4.0), Fault::Burn(10.0), Fault::Burn(40.0), Fault::Burn(160.0)],
+        first_min: 50,
+        ..RARE
+    },
+    Kind { name: "rare and failing", faults: &[Fault::Exceptions(0.5), Fault::Exceptions(0.9)], ..RARE },
+    Kind { name: "CPU", faults: &[Fault::Cpu(3.0)], first_min: 0, ..SIMPLE },
+    Kind { name: "memory", faults: &[Fault::Memory(2.5)], first_min: 0, ..SIMPLE },
 ];
+
+impl Kind {
+    /// Both sides of a comparison. The fault and the reach depend on the seed.
+    fn sides(&self, system: &System, service: usize, seed: u64) -> (RunEvidence, RunEvidence) {
+        // Neighbouring seeds take all pairs of a fault and a reach.
+        let at = seed as usize + service;
+        let window = Window {
+            service,
+            requests: self.requests,
+            seconds: f64::from(self.requests) / 20.0,
+            reach: self.reaches[at % self.reaches.len()],
+            has_internal_spans: self.faults.contains(&Fault::SpanVanishes),
+            is_sampled: matches!(self.faults[0], Fault::Cpu(_) | Fault::Memory(_)),
+            ..Window::of(system)
+        };
+        let fault = self.faults[(at + at / self.faults.len()) % self.faults.len()];
+        (window.run(seed), window.with(fault).run(seed + 10_000))
+    }
+
+    /// The services of a system that can have the fault.
+    fn services(&self, system: &System) -> Vec<usize> {
+        let first = usize::from(self.calls_min < 2);
+        let can_have_it = |service: &usize| {
+            let is_there = system.is_reached(*service) || *service == 0;
+            is_there && system.calls[*service].len() >= self.calls_min
+        };
+        (first..NAMES.len()).filter(can_have_it).collect()
+    }
+}
+
+/// Kind of healthy change.
+struct Healthy {
+    name: &'static str,
+    before: fn(&System) -> Window<'_>,
+    after: fn(&System) -> Window<'_>,
+    /// Maximum of pairs in which a service is named, percent.
+    alarms_max: u64,
+}
+
+const HEALTHY_KINDS: [Healthy; 7] = [
+    Healthy { name: "healthy", before: |of| Window::of(of), after: |of| Window::of(of), alarms_max: 3 },
+    Healthy { name: "with an error now and then", before: sporadic, after: sporadic, alarms_max: 3 },
+    Healthy { name: "a burst before", before: burst, after: calm, alarms_max: 3 },
+    Healthy { name: "a burst after", before: calm, after: burst, alarms_max: 3 },
+    Healthy { name: "drift", before: drift, after: drift, alarms_max: 20 },
+    Healthy {
+        name: "another mix of operations",
+        before: |of| mix(of, 0, true),
+        after: |of| mix(of, 1, true),
+        alarms_max: 100,
+    },
+    Healthy {
+        name: "another mix of entry paths",
+        before: |of| mix(of, 0, false),
+        after: |of| mix(of, 1, false),
+        alarms_max: 100,
+    },
+];
+
+fn sporadic(system: &System) -> Window<'_> {
+    Window::of(system).with(Fault::Sporadic)
+}
+
+fn calm(system: &System) -> Window<'_> {
+    Window { requests: 400, seconds: 120.0, is_sampled: true, has_internal_spans: true, ..Window::of(system) }
+}
+
+fn burst(system: &System) -> Window<'_> {
+    Window { weather: Weather::Burst, ..calm(system) }
+}
+
+fn drift(system: &System) -> Window<'_> {
+    Window { weather: Weather::Drift, ..calm(system) }
+}
+
+fn mix(system: &System, side: usize, are_named: bool) -> Window<'_> {
+    let shares = [[0.5, 0.3, 0.2], [0.15, 0.4, 0.45]][side];
+    Window { paths: Some(Paths { shares, are_named }), ..calm(system) }
+}
 
 /// Where the seeds of the systems begin; others show what does not hold for these alone.
 fn first_seed() -> u64 {
@@ -38,6 +179,11 @@ fn first_seed() -> u64 {
 /// Repetitions of each fault in each service.
 fn repeats() -> u64 {
     std::env::var("NARROWS_REPEATS").ok().and_then(|repeats| repeats.parse().ok()).unwrap_or(1)
+}
+
+/// Whether to print each comparison that went wrong (`NARROWS_MISSES=1`).
+fn shows_misses() -> bool {
+    std::env::var_os("NARROWS_MISSES").is_some()
 }
 
 fn compared(before: &RunEvidence, after: &RunEvidence) -> Diff {
@@ -50,12 +196,19 @@ fn faulty(system: &System, service: usize, fault: Fault, seed: u64) -> Diff {
     compared(&side(system, 0, Fault::None, seed), &side(system, service, fault, seed + 1_000))
 }
 
+/// True if a service is named for a change.
+fn is_named(service: &ServiceDiff) -> bool {
+    !matches!(service.role, ServiceRole::Unchanged | ServiceRole::Waiting)
+}
+
 /// How often the right service was found, of how many.
 #[derive(Debug, Default, Clone, Copy)]
 struct Score {
     all: u32,
     first: u32,
     among_three: u32,
+    /// Named nobody.
+    silent: u32,
 }
 
 impl Score {
@@ -64,6 +217,7 @@ impl Score {
         self.all += 1;
         self.first += u32::from(at == Some(0));
         self.among_three += u32::from(at.is_some_and(|at| at < 3));
+        self.silent += u32::from(ranked.is_empty());
     }
 
     fn and(self, other: Self) -> Self {
@@ -71,6 +225,7 @@ impl Score {
             all: self.all + other.all,
             first: self.first + other.first,
             among_three: self.among_three + other.among_three,
+            silent: self.silent + other.silent,
         }
     }
 
@@ -81,15 +236,17 @@ impl Score {
 }
 
 /// Narrows and the two rules on one kind of fault in each service of a system that can have it.
-fn scores(system: &System, fault: Fault) -> [Score; 3] {
-    let needs_calls = matches!(fault, Fault::EarlyReturn | Fault::RepeatedCalls);
-    let services = (1..NAMES.len()).filter(|service| !needs_calls || !system.calls[*service].is_empty());
+fn scores(system: &System, kind: &Kind) -> [Score; 3] {
     let mut scores = [Score::default(); 3];
+    let services = kind.services(system).into_iter();
     for (service, seed) in services.flat_map(|service| (0..repeats()).map(move |seed| (service, seed))) {
         let seed = first_seed() + service as u64 * 100 + seed;
-        let (before, after) = (side(system, 0, Fault::None, seed), side(system, service, fault, seed + 10_000));
+        let (before, after) = kind.sides(system, service, seed);
         let found = compared(&before, &after).services;
-        let names: Vec<&str> = found.iter().map(|one| one.service.as_str()).collect();
+        let names: Vec<&str> = found.iter().filter(|one| is_named(one)).map(|one| one.service.as_str()).collect();
+        if shows_misses() && names.first() != Some(&NAMES[service]) {
+            eprintln!("{} in {} of {}, seed {seed}: {names:?}", kind.name, NAMES[service], system.name);
+        }
         let ranked = [names, by_self_time(&before, &after), by_server_spans(&before, &after)];
         for (score, ranked) in scores.iter_mut().zip(ranked) {
             score.count(&ranked, NAMES[service]);
@@ -101,43 +258,57 @@ fn scores(system: &System, fault: Fault) -> [Score; 3] {
 #[test]
 fn the_service_with_the_fault_comes_first() {
     let mut total = [Score::default(); 3];
-    println!("| fault | system | comparisons | Narrows | growth of self time | growth of server spans |");
-    for (what, fault) in FAULTS {
-        let mut of_fault = Score::default();
-        for (name, system) in [("shop", &SHOP), ("travel", &TRAVEL)] {
-            let scores = scores(system, fault);
+    println!("| fault | system | comparisons | Narrows | silent | growth of self time | growth of server spans |");
+    let mut misses = Vec::new();
+    for kind in &KINDS {
+        let mut of_kind = Score::default();
+        for system in kind.systems {
+            let scores = scores(system, kind);
             let [ours, self_time, spans] = scores.map(Score::shown);
-            println!("| {what} | {name} | {} | {ours} | {self_time} | {spans} |", scores[0].all);
+            let Score { all, silent, .. } = scores[0];
+            println!("| {} | {} | {all} | {ours} | {silent} | {self_time} | {spans} |", kind.name, system.name);
             total = [0, 1, 2].map(|at| total[at].and(scores[at]));
-            of_fault = of_fault.and(scores[0]);
+            of_kind = of_kind.and(scores[0]);
         }
-        assert!(of_fault.first * 100 >= of_fault.all * 85, "{what}: {of_fault:?}");
-        assert!(of_fault.among_three * 100 >= of_fault.all * 95, "{what}: {of_fault:?}");
+        if of_kind.first * 100 < of_kind.all * kind.first_min {
+            misses.push(format!("{}: {of_kind:?}", kind.name));
+        }
     }
     let [ours, self_time, spans] = total.map(Score::shown);
-    println!("| all | | {} | {ours} | {self_time} | {spans} |", total[0].all);
+    println!("| all | | {} | {ours} | {} | {self_time} | {spans} |", total[0].all, total[0].silent);
+    assert_eq!(misses, [""; 0]);
     let [ours, self_time, spans] = total;
     assert!(ours.first > self_time.first.max(spans.first), "{ours:?} {self_time:?} {spans:?}");
 }
 
 #[test]
 fn two_healthy_sides_are_silent() {
-    for (what, fault) in [("healthy", Fault::None), ("with an error now and then", Fault::Sporadic)] {
+    let mut alarms = Vec::new();
+    let pairs = HEALTHY * repeats();
+    for kind in &HEALTHY_KINDS {
         let is_silent = |seed: &u64| {
-            let system = if seed.is_multiple_of(2) { &SHOP } else { &TRAVEL };
+            let system = [&SHOP, &TRAVEL, &BANK][(*seed % 3) as usize];
             let seed = first_seed() + 7_000 + seed;
-            let found = compared(&side(system, 0, fault, seed), &side(system, 0, fault, seed + 1_000)).services;
-            found.iter().all(|one| matches!(one.role, ServiceRole::Unchanged | ServiceRole::Waiting))
+            let (before, after) = ((kind.before)(system).run(seed), (kind.after)(system).run(seed + 1_000));
+            let found = compared(&before, &after).services;
+            if shows_misses() {
+                let named = found.iter().filter(|one| is_named(one));
+                named.for_each(|one| eprintln!("{} of {}, seed {seed}: {one:?}", kind.name, system.name));
+            }
+            !found.iter().any(is_named)
         };
-        let silent = (0..HEALTHY).filter(is_silent).count();
-        println!("silent about {silent} of {HEALTHY} pairs, {what}");
-        assert!(silent * 20 >= 19 * HEALTHY as usize, "{what}: {silent} of {HEALTHY}");
+        let silent = (0..pairs).filter(is_silent).count() as u64;
+        println!("silent about {silent} of {pairs} pairs, {}", kind.name);
+        if (pairs - silent) * 100 > kind.alarms_max * pairs.max(34) {
+            alarms.push(format!("{}: {silent} of {pairs}", kind.name));
+        }
     }
+    assert_eq!(alarms, [""; 0]);
 }
 
 #[test]
 fn a_service_that_returns_early_beside_slower_ones_is_named() {
-    let found = faulty(&TRAVEL, 1, Fault::EarlyReturn, 5);
+    let found = faulty(&TRAVEL, 1, Fault::EarlyReturn(0), 5);
     let ServiceDiff { service, role, calls, share, .. } = &found.services[0];
     assert_eq!((service.as_str(), *role, *share), ("cart", ServiceRole::Calling, None));
     assert_eq!(calls, &Some(("email".to_owned(), 1.0, 0.0)));
@@ -146,7 +317,7 @@ fn a_service_that_returns_early_beside_slower_ones_is_named() {
 
 #[test]
 fn callers_whose_requests_end_with_the_error_of_another_are_no_cause() {
-    let found = faulty(&TRAVEL, 10, Fault::Exceptions, 5).services;
+    let found = faulty(&TRAVEL, 10, Fault::Exceptions(0.2), 5).services;
     let ServiceDiff { service, role, errors, example, .. } = &found[0];
     assert_eq!((service.as_str(), *role, errors.0), ("accounts", ServiceRole::Failing, 0.0));
     assert!(errors.1 > 0.1 && example.is_some(), "{:?}", found[0]);
