@@ -86,12 +86,35 @@ pub struct ServiceDiff {
     /// CPU limit of all its replicas together, in cores, before and after, where both are known and differ.
     #[serde(default)]
     pub cpu_limit: Option<(f64, f64)>,
+    /// Memory of all its replicas together, bytes, before and after; `None` where it was not measured on both sides.
+    #[serde(default)]
+    pub memory: Option<(f64, f64)>,
+    /// Share of the requests that reach it, before and after; `None` where no spans show it.
+    #[serde(default)]
+    pub reached: Option<(f64, f64)>,
+    /// Its own time in each of its calls, mean, nanoseconds, before and after; `None` where no spans show it.
+    #[serde(default)]
+    pub call_ns: Option<(f64, f64)>,
+    /// Its kinds of internal spans that vanished or appeared.
+    #[serde(default)]
+    pub spans: Vec<SpanDiff>,
     /// Its kinds of error messages that are new or became more frequent, those with the largest growth first.
     #[serde(default)]
     pub logs: Vec<LogDiff>,
     /// A trace of the later side that shows what the role says.
     #[serde(default)]
     pub example: Option<String>,
+}
+
+/// One kind of internal span of a service that vanished or appeared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpanDiff {
+    /// Its name.
+    pub name: String,
+    /// How many there are for each request of the service, before.
+    pub before: f64,
+    /// The same after.
+    pub after: f64,
 }
 
 /// One kind of error message of a service that is new or grew.
@@ -120,8 +143,11 @@ pub enum ServiceRole {
     Slower,
     /// Its own part shrank.
     Faster,
-    /// It calls others more or less often for each of its requests, without a notable effect on their latency.
+    /// It makes other calls or other internal spans for each of its requests: calls that it omits, or that have no notable
+    /// effect on the latency.
     Calling,
+    /// It uses notably more CPU or memory, without a notable effect on the latency.
+    Heavier,
     /// Its responses take longer only because it waits for others.
     Waiting,
     /// Nothing is shown to have changed.

@@ -19,18 +19,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::diff::{RequestsDiff, ServiceDiff, ServiceRole};
+use narrows_model::diff::{RequestsDiff, ServiceDiff, ServiceRole, SpanDiff};
 use narrows_model::finding::Confidence;
 use narrows_model::trace::{TraceId, hex};
 
 use super::failures::Failures;
-use super::parts::{Calls, OfOperation, Operation, Parts, Values};
+use super::internal::internal_spans;
+use super::parts::{Calls, OfOperation, Operation, Parts};
+use super::rare::PerCall;
+use super::shapes::{Shapes, alike};
+use super::starved::starved;
+use super::values::Values;
+use super::visits::Pair;
 use crate::thresholds::Thresholds;
 
 /// Standard errors from which a change is more than noise.
-const ERRORS_MIN: f64 = 4.0;
+pub(super) const ERRORS_MIN: f64 = 4.0;
 /// Standard errors from which one is the cause without doubt, if it has this share of all changes too.
-const ERRORS_SURE: f64 = 8.0;
+pub(super) const ERRORS_SURE: f64 = 8.0;
 const SHARE_SURE: f64 = 0.6;
 /// Standard deviations between trials from which a service's own time differs by more than chance.
 const DEVIATIONS: f64 = 2.0;
@@ -38,29 +44,30 @@ const DEVIATIONS: f64 = 2.0;
 const REQUESTS_MIN: f64 = 10.0;
 /// Times as many calls from which calls that also take longer or shorter each are of another kind.
 const OTHER_KIND_FACTOR: f64 = 2.0;
+/// Share of the requests that reach a service that must fail because of it, however few they are.
+const OWN_FAILURES_MIN: f64 = 0.1;
 /// Maximum depth to which the cost of additional calls is followed.
 const DEPTH_MAX: usize = 16;
-/// Causes whose effects differ by less than this share are ranked by what else speaks against them.
-const SIGN_SHARE: f64 = 0.1;
-/// Times as much CPU for each request that speaks against a service.
-const CPU_GROWTH: f64 = 1.25;
-
 /// Two sides, by the operations that begin traces on both.
 pub(super) struct Comparison {
-    /// Both sides of each operation, and its share of the later side's requests.
-    operations: Vec<(OfOperation, OfOperation, f64)>,
+    /// Both sides of each kind of request of each operation, and its share of the later side's requests.
+    pub(super) operations: Vec<(OfOperation, OfOperation, f64)>,
     /// The service where requests begin, by how many of them do.
     entries: BTreeMap<String, f64>,
     /// Chance variation of a service's own time from trial to trial, on a logarithmic scale.
-    between_trials: f64,
+    pub(super) between_trials: f64,
     /// Mean latency of the requests, nanoseconds.
     latency: Difference,
     /// All services that requests lead through.
     pub(super) services: BTreeSet<String>,
     /// Mean calls for each request.
-    calls: CallsDifference,
+    pub(super) calls: CallsDifference,
     /// The same of requests without an error, where there are enough; else of all.
     intended: CallsDifference,
+    /// Mean time on the critical path for each request, nanoseconds.
+    times: BTreeMap<String, Difference>,
+    /// The same of the time in a service and in none that it calls, whether waited for or not.
+    owns: BTreeMap<String, Difference>,
     /// The change that each service makes.
     made: BTreeMap<String, ServiceChange>,
 }
@@ -75,28 +82,35 @@ struct ServiceChange {
 }
 
 /// Mean calls for each request, by caller and callee.
-type CallsDifference = BTreeMap<(String, String), Difference>;
+type CallsDifference = BTreeMap<Pair, Difference>;
 
 /// A mean on both sides.
 #[derive(Debug, Clone, Copy, Default)]
-struct Difference {
-    before: f64,
-    after: f64,
-    squared_error: f64,
+pub(super) struct Difference {
+    pub(super) before: f64,
+    pub(super) after: f64,
+    pub(super) squared_error: f64,
 }
 
 impl Difference {
-    fn change(&self) -> f64 {
+    pub(super) fn change(&self) -> f64 {
         self.after - self.before
     }
 
-    fn middle(&self) -> f64 {
+    pub(super) fn middle(&self) -> f64 {
         f64::midpoint(self.before, self.after)
     }
 
     /// A change in standard errors, signed; without any spread, beyond all doubt.
-    fn errors(&self, change: f64) -> f64 {
+    pub(super) fn errors(&self, change: f64) -> f64 {
         if change == 0.0 { 0.0 } else { change / self.squared_error.sqrt().max(f64::MIN_POSITIVE) }
+    }
+
+    /// Adds another mean, so many times.
+    fn add(&mut self, other: &Self, times: f64) {
+        self.before += times * other.before;
+        self.after += times * other.after;
+        self.squared_error += times * times * other.squared_error;
     }
 }
 
@@ -104,10 +118,16 @@ impl Comparison {
     /// `None` if no operation begins traces on both sides often enough. `spread` is the standard deviation between trials.
     pub(super) fn new(before: Parts, mut after: Parts, spread: f64) -> Option<Self> {
         let shares = 1.0 / before.trials.max(1) as f64 + 1.0 / after.trials.max(1) as f64;
-        let is_enough = |one: &OfOperation| one.latency.count() >= REQUESTS_MIN;
-        let before = before.operations.into_iter().filter(|(_, one)| is_enough(one));
+        let of_both = |(key, old): (Operation, Shapes)| {
+            let new = after.operations.remove(&key)?;
+            Some(alike(old, new).into_iter().map(move |(old, new)| (key.clone(), old, new)))
+        };
         let pairs: Vec<(Operation, OfOperation, OfOperation)> = before
-            .filter_map(|(key, old)| after.operations.remove(&key).filter(is_enough).map(|new| (key, old, new)))
+            .operations
+            .into_iter()
+            .filter_map(of_both)
+            .flatten()
+            .filter(|(_, old, new)| [old, new].iter().all(|side| side.latency.count() >= REQUESTS_MIN))
             .collect();
         let whole: f64 = pairs.iter().map(|(.., after)| after.latency.weight).sum();
         if pairs.is_empty() || whole <= 0.0 {
@@ -132,6 +152,8 @@ impl Comparison {
             services: BTreeSet::new(),
             calls: CallsDifference::new(),
             intended: CallsDifference::new(),
+            times: BTreeMap::new(),
+            owns: BTreeMap::new(),
             made: BTreeMap::new(),
         };
         comparison.compare();
@@ -145,14 +167,35 @@ impl Comparison {
         self.services = sides().flat_map(names).flat_map(|names: Vec<String>| names).collect();
         self.calls = self.calls_of(|one| &one.calls);
         self.intended = self.calls_of(|one| &one.calls_without_errors);
+        self.times = self.of_services(|one| &one.time);
+        self.owns = self.of_services(|one| &one.own);
+        for caller in starved(self) {
+            self.charge_gaps(&caller);
+        }
         self.made = self.services.iter().map(|service| (service.clone(), self.made_by(service))).collect();
+    }
+
+    fn of_services(&self, of: fn(&OfOperation) -> &BTreeMap<String, Values>) -> BTreeMap<String, Difference> {
+        self.services.iter().map(|service| (service.clone(), self.difference(|one| of(one).get(service)))).collect()
+    }
+
+    /// Counts the time between a caller and its callees as the caller's.
+    fn charge_gaps(&mut self, caller: &str) {
+        let of_caller: Vec<Pair> = self.calls.keys().filter(|(from, _)| from == caller).cloned().collect();
+        for pair in of_caller {
+            let own = self.difference(|one| one.gaps.get(&pair).map(|gaps| &gaps.own));
+            let path = self.difference(|one| one.gaps.get(&pair).map(|gaps| &gaps.path));
+            for (service, times) in [(&pair.0, 1.0), (&pair.1, -1.0)] {
+                self.owns.entry(service.clone()).or_default().add(&own, times);
+                self.times.entry(service.clone()).or_default().add(&path, times);
+            }
+        }
     }
 
     fn calls_of(&self, of: impl Fn(&OfOperation) -> &Calls) -> CallsDifference {
         let sides = self.operations.iter().flat_map(|(before, after, _)| [before, after]);
-        let pairs: BTreeSet<&(String, String)> = sides.flat_map(|side| of(side).by_pair.keys()).collect();
-        let difference =
-            |pair: &(String, String)| self.difference_over(|one| (of(one).by_pair.get(pair), &of(one).requests));
+        let pairs: BTreeSet<&Pair> = sides.flat_map(|side| of(side).by_pair.keys()).collect();
+        let difference = |pair: &Pair| self.difference_over(|one| (of(one).by_pair.get(pair), &of(one).requests));
         pairs.into_iter().map(|pair| (pair.clone(), difference(pair))).collect()
     }
 
@@ -168,7 +211,7 @@ impl Comparison {
     }
 
     /// Mean latency of the requests on the slower side, nanoseconds.
-    fn latency_ns(&self) -> f64 {
+    pub(super) fn latency_ns(&self) -> f64 {
         self.latency.before.max(self.latency.after).max(1.0)
     }
 
@@ -177,7 +220,9 @@ impl Comparison {
         let time = self.time(service);
         let made = self.made[service];
         let failures = self.failures(service);
-        let role = self.role(service, failures, thresholds);
+        let calls = PerCall::of(self, service);
+        let of_reached = calls.map_or(failures, |calls| failures.of_those_reached(calls.reached));
+        let role = self.role(service, [failures, of_reached], thresholds);
         let (before, after) = failures.shares();
         ServiceDiff {
             service: service.to_owned(),
@@ -193,20 +238,27 @@ impl Comparison {
             errors: (before, after),
             cpu: None,
             cpu_limit: None,
+            memory: None,
+            reached: calls.map(|calls| calls.reached),
+            call_ns: calls.map(|calls| calls.call_ns),
+            spans: self.spans_changed(service),
             logs: Vec::new(),
-            example: self.example(service, role).map(|trace| hex(trace)),
+            example: self.example_of(service, role),
         }
     }
 
-    fn role(&self, service: &str, failures: Failures, thresholds: &Thresholds) -> ServiceRole {
+    fn role(&self, service: &str, failures: [Failures; 2], thresholds: &Thresholds) -> ServiceRole {
         let made = self.made[service];
         let least_ns = thresholds.culprit_share * self.latency_ns();
-        let is_failing = failures.are_more(thresholds.culprit_error_share);
+        let [of_all, of_reached] = failures;
+        let is_failing = of_all.are_more(thresholds.culprit_error_share) || of_reached.are_more(OWN_FAILURES_MIN);
         match () {
-            () if is_failing && failures.change() > made.ns / self.latency_ns() => ServiceRole::Failing,
+            () if is_failing && of_all.change() > made.ns / self.latency_ns() => ServiceRole::Failing,
             () if made.errors >= ERRORS_MIN && made.ns >= least_ns => ServiceRole::Slower,
+            () if self.omits_calls(service, thresholds) => ServiceRole::Calling,
             () if made.errors <= -ERRORS_MIN && -made.ns >= least_ns => ServiceRole::Faster,
             () if self.calls_changed(service, thresholds).is_some() => ServiceRole::Calling,
+            () if !self.spans_changed(service).is_empty() => ServiceRole::Calling,
             () => ServiceRole::Unchanged,
         }
     }
@@ -226,7 +278,11 @@ impl Comparison {
         Failures { before: (shares.before, count.0), after: (shares.after, count.1) }
     }
 
-    /// A trace of the later side that shows what a service does.
+    /// Trace of the later side that shows what a service does, in hexadecimal.
+    pub(super) fn example_of(&self, service: &str, role: ServiceRole) -> Option<String> {
+        self.example(service, role).map(|trace| hex(trace))
+    }
+
     fn example(&self, service: &str, role: ServiceRole) -> Option<&TraceId> {
         let sides = self.operations.iter().map(|(_, after, _)| after);
         match role {
@@ -242,7 +298,7 @@ impl Comparison {
     /// The changes that a service made itself: its time for each call, and how often it calls others.
     fn made_by(&self, service: &str) -> ServiceChange {
         let own_ns = self.for_each_visit(service, &self.time(service));
-        let own = self.difference(|one| one.own.get(service));
+        let own = self.owns[service];
         // Of calls at the same time, another may now be the one that is waited for: its own time is as before.
         let errors = own.errors(self.for_each_visit(service, &own));
         let is_its_doing = !self.is_of_other_kind(service)
@@ -310,6 +366,17 @@ impl Comparison {
         Some((callee.to_owned(), before, after))
     }
 
+    /// True if a service makes calls in some of its requests only that it made in more of them before: it returns early.
+    fn omits_calls(&self, service: &str, thresholds: &Thresholds) -> bool {
+        self.calls_changed(service, thresholds).is_some_and(|(_, before, after)| after < before.min(1.0))
+    }
+
+    /// The internal spans of a service that vanished or appeared, by name.
+    fn spans_changed(&self, service: &str) -> Vec<SpanDiff> {
+        let visits = self.visits_in(&self.intended, service);
+        internal_spans(self, service, visits)
+    }
+
     /// Cost of a call to a service on the critical path, including its downstream calls, nanoseconds.
     fn cost_of_call(&self, service: &str, depth: usize) -> f64 {
         let visits = self.visits(service);
@@ -326,7 +393,7 @@ impl Comparison {
     }
 
     /// True if many calls of a service became few that take longer each, or few became many that take less.
-    fn is_of_other_kind(&self, service: &str) -> bool {
+    pub(super) fn is_of_other_kind(&self, service: &str) -> bool {
         let (visits, time) = (self.visits(service), self.time(service));
         let factor = visits.before.max(visits.after) / visits.before.min(visits.after);
         let (before, after) = (time.before / visits.before, time.after / visits.after);
@@ -334,7 +401,7 @@ impl Comparison {
     }
 
     /// Number of calls to a service for each request.
-    fn visits(&self, service: &str) -> Difference {
+    pub(super) fn visits(&self, service: &str) -> Difference {
         self.visits_in(&self.calls, service)
     }
 
@@ -350,16 +417,16 @@ impl Comparison {
     }
 
     fn time(&self, service: &str) -> Difference {
-        self.difference(|one| one.time.get(service))
+        self.times.get(service).copied().unwrap_or_default()
     }
 
     /// A mean over all requests on both sides, each operation with the share that it has on the later side.
-    fn difference<'c>(&'c self, values: impl Fn(&'c OfOperation) -> Option<&'c Values>) -> Difference {
+    pub(super) fn difference<'c>(&'c self, values: impl Fn(&'c OfOperation) -> Option<&'c Values>) -> Difference {
         self.difference_over(|one| (values(one), &one.latency))
     }
 
     /// The same over some of the requests.
-    fn difference_over<'c>(
+    pub(super) fn difference_over<'c>(
         &'c self,
         values: impl Fn(&'c OfOperation) -> (Option<&'c Values>, &'c Values),
     ) -> Difference {
@@ -375,50 +442,5 @@ impl Comparison {
             sum.squared_error += share * share * (old_error + new_error);
         }
         sum
-    }
-}
-
-/// By what services are ranked: causes first, by the share of requests that fail because of it or of the latency that it
-/// adds, of two that are nearly equal the one that other evidence speaks against too; then those that became faster or
-/// call others more or less often, then victims, then the rest, those with new kinds of error messages first.
-pub(super) fn weight_of(service: &ServiceDiff) -> f64 {
-    let failed = service.errors.1 - service.errors.0;
-    let uses_more = service.cpu.is_some_and(|(before, after)| after >= CPU_GROWTH * before && after > 0.0);
-    let signs = [uses_more, !service.logs.is_empty()].into_iter().filter(|speaks| *speaks).count();
-    match service.role {
-        ServiceRole::Failing | ServiceRole::Slower => {
-            10.0 + failed.max(service.latency_share) * (1.0 + SIGN_SHARE * signs as f64)
-        }
-        ServiceRole::Faster => 5.0 - service.latency_share,
-        ServiceRole::Calling => 4.0,
-        ServiceRole::Waiting => 2.0 + service.latency_share,
-        ServiceRole::Unchanged if !service.logs.is_empty() => 1.0 + service.latency_share.abs().min(1.0),
-        ServiceRole::Unchanged => service.latency_share.abs().min(1.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use narrows_model::diff::{Fate, LogDiff};
-
-    use super::*;
-
-    fn slower(latency_share: f64) -> ServiceDiff {
-        let mut service = super::super::logs::without_spans("payment", Vec::new());
-        (service.role, service.latency_share) = (ServiceRole::Slower, latency_share);
-        service
-    }
-
-    #[test]
-    fn other_signs_settle_which_of_two_nearly_equal_causes_comes_first() {
-        let message =
-            LogDiff { template: "queue is full".into(), fate: Fate::Appeared, before: 0, after: 40, growth: None };
-        let logging = |latency_share| ServiceDiff { logs: vec![message.clone()], ..slower(latency_share) };
-        let computing = |latency_share| ServiceDiff { cpu: Some((2e6, 3e6)), ..slower(latency_share) };
-        assert!(weight_of(&logging(0.29)) > weight_of(&slower(0.30)));
-        assert!(weight_of(&computing(0.29)) > weight_of(&slower(0.30)));
-        assert!(weight_of(&logging(0.2)) < weight_of(&slower(0.30)), "they do not make up for a clear difference");
-        let unchanged = ServiceDiff { role: ServiceRole::Unchanged, ..logging(0.0) };
-        assert!(weight_of(&unchanged) < weight_of(&slower(0.05)), "they are no cause alone");
     }
 }

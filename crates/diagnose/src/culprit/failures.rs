@@ -25,6 +25,14 @@ impl Failures {
         (self.before.0, self.after.0)
     }
 
+    /// The same over the requests that reach the service: these shares of all.
+    pub(super) fn of_those_reached(self, reached: (f64, f64)) -> Self {
+        let of = |(share, requests): (f64, f64), reached: f64| {
+            if reached > 0.0 { ((share / reached).min(1.0), requests * reached) } else { (0.0, 0.0) }
+        };
+        Self { before: of(self.before, reached.0), after: of(self.after, reached.1) }
+    }
+
     /// By how much the share grew.
     pub(super) fn change(self) -> f64 {
         self.after.0 - self.before.0

@@ -113,6 +113,10 @@ pub(super) fn without_spans(service: &str, logs: Vec<LogDiff>) -> ServiceDiff {
         errors: (0.0, 0.0),
         cpu: None,
         cpu_limit: None,
+        memory: None,
+        reached: None,
+        call_ns: None,
+        spans: Vec::new(),
         logs,
         example: None,
     }

@@ -11,8 +11,16 @@
 
 mod change;
 mod failures;
+mod internal;
 mod logs;
+mod order;
 mod parts;
+mod rare;
+mod shapes;
+mod starved;
+mod usage;
+mod values;
+mod visits;
 mod words;
 
 use std::collections::BTreeMap;
@@ -25,6 +33,7 @@ use narrows_model::series::names;
 
 use self::change::Comparison;
 use self::parts::Parts;
+use self::shapes::Shapes;
 use crate::compare::between::assumed;
 use crate::compare::summaries::operations;
 use crate::thresholds::Thresholds;
@@ -71,7 +80,7 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
     };
     logs::put_to(&mut services, before, after);
     services
-        .sort_by(|a, b| change::weight_of(b).total_cmp(&change::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
+        .sort_by(|a, b| order::weight_of(b).total_cmp(&order::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);
     Ranking { requests: comparison.map(|comparison| comparison.requests()), services, clocks }
 }
@@ -95,7 +104,12 @@ fn changes(
         }
         service
     };
-    comparison.services.iter().map(change).collect()
+    let mut services: Vec<ServiceDiff> = comparison.services.iter().map(change).collect();
+    if services.iter().all(|service| service.role != ServiceRole::Slower) {
+        rare::judge(&mut services, comparison, thresholds);
+    }
+    services.iter_mut().for_each(|service| usage::judge(service, before, after));
+    services
 }
 
 /// The CPU limit of all replicas of a service together, in cores, as the last trial had it; `None` if one has no limit.
@@ -121,7 +135,7 @@ pub(crate) fn times(trials: &[&TrialEvidence], thresholds: &Thresholds) -> BTree
     let parts = Parts::of(trials, thresholds);
     let (mut requests, mut latency_ns) = (0.0, 0.0);
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for operation in parts.operations.values() {
+    for operation in parts.operations.values().flat_map(Shapes::all) {
         let weight = operation.latency.weight;
         requests += weight;
         latency_ns += weight * operation.latency.mean_over(&operation.latency).0;

@@ -13,13 +13,20 @@ use narrows_model::caveat::Skew;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 
-use crate::critical_path::category::{Names, is_connecting};
+use super::shapes::Shapes;
+use super::values::{BLOCKS, Sample, Values};
+use super::visits::{Below, Pair, has_server_span, place_of};
+use crate::critical_path::category::Names;
 use crate::critical_path::{TimedForest, by_trace};
 use crate::instrumentation::skews;
 use crate::read::Reading;
-use crate::read::calls::Times;
 use crate::read::errors::deepest;
 use crate::thresholds::Thresholds;
+
+/// Shortest own time of a call that is told from others, nanoseconds.
+const TIME_MIN_NS: f64 = 1_000.0;
+/// Names of internal spans of a service that are told apart.
+const INTERNAL_MAX: usize = 64;
 
 /// Service and name of an operation that begins traces.
 pub(super) type Operation = (String, String);
@@ -27,7 +34,7 @@ pub(super) type Operation = (String, String);
 /// The requests of one side by operation.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    pub(super) operations: BTreeMap<Operation, OfOperation>,
+    pub(super) operations: BTreeMap<Operation, Shapes>,
     /// Number of trials.
     pub(super) trials: usize,
     /// The clocks that differ, those furthest apart first.
@@ -43,6 +50,10 @@ pub(super) struct OfOperation {
     pub(super) time: BTreeMap<String, Values>,
     /// Nanoseconds in a service and in none that it calls, whether waited for or not, by service.
     pub(super) own: BTreeMap<String, Values>,
+    /// The calls of each service.
+    pub(super) visits: BTreeMap<String, Visits>,
+    /// The time of calls before the callee's span begins and after it ends.
+    pub(super) gaps: BTreeMap<Pair, Gaps>,
     /// Calls from one service to another.
     pub(super) calls: Calls,
     /// The same for requests where no error began.
@@ -55,64 +66,78 @@ pub(super) struct OfOperation {
     pub(super) failed: BTreeMap<String, TraceId>,
 }
 
-/// Calls for each of some requests.
+/// Single calls of a service.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Visits {
+    /// Logarithms of the service's own time in each call, in nanoseconds.
+    pub(super) logarithms: Values,
+    /// The service's own time in each call, nanoseconds.
+    pub(super) times: Values,
+    /// Latencies of the requests that reach it, nanoseconds.
+    pub(super) latency: Values,
+}
+
+/// Nanoseconds of each request between caller and callee.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Gaps {
+    /// Whether waited for or not.
+    pub(super) own: Values,
+    /// On the critical path.
+    pub(super) path: Values,
+}
+
+/// Calls and internal spans for each of some requests.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Calls {
     /// The requests.
     pub(super) requests: Values,
     /// By caller and callee.
-    pub(super) by_pair: BTreeMap<(String, String), Values>,
+    pub(super) by_pair: BTreeMap<Pair, Values>,
+    /// Internal spans by service and name.
+    pub(super) internal: BTreeMap<String, BTreeMap<String, Values>>,
 }
 
 impl Calls {
-    fn add(&mut self, of_request: &BTreeMap<(String, String), u32>, weight: f64) {
-        self.requests.add(1.0, weight);
-        for (call, count) in of_request {
-            self.by_pair.entry(call.clone()).or_default().add(f64::from(*count), weight);
+    fn add(&mut self, below: &Below<'_>, sample: Sample) {
+        self.requests.add(1.0, sample);
+        for (call, count) in &below.calls {
+            self.by_pair.entry(call.clone()).or_default().add(f64::from(*count), sample);
+        }
+        for ((service, name), count) in &below.internal {
+            let names = self.internal.entry((*service).to_owned()).or_default();
+            if names.contains_key(*name) || names.len() < INTERNAL_MAX {
+                names.entry((*name).to_owned()).or_default().add(f64::from(*count), sample);
+            }
         }
     }
+
+    fn absorb(&mut self, other: Self) {
+        self.requests.absorb(&other.requests);
+        absorb_all(&mut self.by_pair, other.by_pair, |known, new| known.absorb(&new));
+        absorb_all(&mut self.internal, other.internal, |known, new| {
+            absorb_all(known, new, |known, new| known.absorb(&new));
+        });
+    }
 }
 
-/// Values with weights, added up.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Values {
-    pub(super) weight: f64,
-    squared_weights: f64,
-    sum: f64,
-    squares: f64,
-}
-
-impl Values {
-    fn add(&mut self, value: f64, weight: f64) {
-        self.weight += weight;
-        self.squared_weights += weight * weight;
-        self.sum += weight * value;
-        self.squares += weight * value * value;
-    }
-
-    /// As many values as would be as certain if all had the same weight.
-    pub(super) fn count(&self) -> f64 {
-        if self.squared_weights > 0.0 { self.weight * self.weight / self.squared_weights } else { 0.0 }
-    }
-
-    /// The mean over these requests, to which requests without a value count 0, and the square of its standard error.
-    pub(super) fn mean_over(&self, requests: &Values) -> (f64, f64) {
-        let mean = self.sum / requests.weight;
-        let variance = (self.squares / requests.weight - mean * mean).max(0.0);
-        (mean, variance / (requests.count() - 1.0).max(1.0))
+/// Adds the values of one map to those of another.
+fn absorb_all<K: Ord, V: Default>(known: &mut BTreeMap<K, V>, new: BTreeMap<K, V>, absorb: impl Fn(&mut V, V)) {
+    for (key, value) in new {
+        absorb(known.entry(key).or_default(), value);
     }
 }
 
 impl Parts {
     pub(super) fn of(trials: &[&TrialEvidence], thresholds: &Thresholds) -> Self {
         let mut parts = Self { trials: trials.len(), ..Self::default() };
-        for trial in trials {
-            Reading::with(trial, thresholds, |reading| parts.add(reading));
+        for (position, trial) in trials.iter().enumerate() {
+            let blocks = Blocks::of(trial, position, trials.len());
+            Reading::with(trial, thresholds, |reading| parts.add(reading, blocks));
         }
         parts
     }
 
-    fn add(&mut self, reading: &Reading<'_>) {
+    fn add(&mut self, reading: &Reading<'_>, blocks: Blocks) {
         let names = Names::new(reading.trial);
         self.add_skews(skews(reading));
         for (forest, requests) in by_trace(reading) {
@@ -122,8 +147,11 @@ impl Parts {
             let first = requests.iter().filter_map(|(.., one)| tree.find(one.request.entry.span_id));
             for at in first.filter(|at| is_first(&tree, *at, &entries)) {
                 let (service, name) = entries[&tree.span(at).span_id];
-                let of_operation = self.operations.entry((service.to_owned(), name.to_owned())).or_default();
-                of_operation.add(&tree, at, &names, forest.trace());
+                let shapes = self.operations.entry((service.to_owned(), name.to_owned())).or_default();
+                let below = Below::new(&tree, at, &names);
+                let sample = Sample { weight: forest.trace().weight, block: blocks.at(tree.span(at).start_ns) };
+                let request = Request { tree: &tree, entry: at, trace: forest.trace(), sample };
+                shapes.of(&callees_of(service, &below)).add(&request, &below, &names);
             }
         }
     }
@@ -143,6 +171,45 @@ impl Parts {
     }
 }
 
+/// The blocks of time of one trial.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    first: usize,
+    count: usize,
+    start_ns: i64,
+    length_ns: f64,
+}
+
+impl Blocks {
+    /// Those of the trial at this position of so many.
+    fn of(trial: &TrialEvidence, position: usize, trials: usize) -> Self {
+        let starts = || trial.traces.iter().filter_map(|trace| trace.spans.first()).map(|span| span.start_ns);
+        let (start_ns, end_ns) = (starts().min().unwrap_or(0), starts().max().unwrap_or(0));
+        let count = (BLOCKS / trials).max(1);
+        Self { first: position * count, count, start_ns, length_ns: (end_ns - start_ns) as f64 / count as f64 }
+    }
+
+    fn at(self, time_ns: i64) -> usize {
+        let within = (time_ns - self.start_ns) as f64 / self.length_ns.max(1.0);
+        (self.first + (within.max(0.0) as usize).min(self.count - 1)) % BLOCKS
+    }
+}
+
+/// The services that a request's first service calls, each once.
+fn callees_of(service: &str, below: &Below<'_>) -> String {
+    let callees = below.calls.keys().filter(|(caller, _)| caller == service).map(|(_, callee)| callee.as_str());
+    callees.collect::<Vec<&str>>().join("\n")
+}
+
+/// One request in its trace.
+#[derive(Debug, Clone, Copy)]
+struct Request<'t> {
+    tree: &'t TimedForest<'t>,
+    entry: usize,
+    trace: &'t Trace,
+    sample: Sample,
+}
+
 /// True if no request of the trace stands above this one.
 fn is_first(tree: &TimedForest<'_>, at: usize, entries: &HashMap<SpanId, (&str, &str)>) -> bool {
     let mut above = std::iter::successors(tree.parent(at), |at| tree.parent(*at));
@@ -150,82 +217,86 @@ fn is_first(tree: &TimedForest<'_>, at: usize, entries: &HashMap<SpanId, (&str, 
 }
 
 impl OfOperation {
-    fn add(&mut self, tree: &TimedForest<'_>, entry: usize, names: &Names, trace: &Trace) {
-        let mut time: BTreeMap<String, f64> = BTreeMap::new();
-        for section in tree.path(entry).sections {
-            let ns = (section.end_ns - section.start_ns) as f64;
-            *time.entry(place_of(tree, section.span, names)).or_default() += ns;
+    fn add(&mut self, request: &Request<'_>, below: &Below<'_>, names: &Names) {
+        let Request { tree, entry, trace, sample } = *request;
+        let latency_ns = tree.placed(entry).length_ns() as f64;
+        self.latency.add(latency_ns, sample);
+        self.add_path(request, names);
+        for (pair, ns) in &below.gaps {
+            self.gaps.entry(pair.clone()).or_default().own.add(*ns, sample);
         }
-        self.latency.add(tree.placed(entry).length_ns() as f64, trace.weight);
-        for (service, ns) in time {
-            self.time.entry(service).or_default().add(ns, trace.weight);
-        }
-        let below = Below::new(tree, entry, names);
-        for (service, ns) in below.own {
-            let slowest = self.slowest.entry(service.clone()).or_insert((ns, trace.id));
-            if ns > slowest.0 {
-                *slowest = (ns, trace.id);
+        for (service, ns) in &below.own {
+            let slowest = self.slowest.entry(service.clone()).or_insert((*ns, trace.id));
+            if *ns > slowest.0 {
+                *slowest = (*ns, trace.id);
             }
-            self.own.entry(service).or_default().add(ns, trace.weight);
+            self.own.entry(service.clone()).or_default().add(*ns, sample);
+            self.visits.entry(service.clone()).or_default().latency.add(latency_ns, sample);
+        }
+        for visit in &below.visits {
+            if let Some(visits) = self.visits.get_mut(&visit.service) {
+                visits.times.add(visit.own_ns, sample);
+                visits.logarithms.add(visit.own_ns.max(TIME_MIN_NS).ln(), sample);
+            }
         }
         let failed = error_places(tree, entry, names, trace);
-        self.calls.add(&below.calls, trace.weight);
+        self.calls.add(below, sample);
         if failed.is_empty() {
-            self.calls_without_errors.add(&below.calls, trace.weight);
+            self.calls_without_errors.add(below, sample);
         }
         for service in failed {
             self.failed.entry(service.clone()).or_insert(trace.id);
-            self.errors.entry(service).or_default().add(1.0, trace.weight);
+            self.errors.entry(service).or_default().add(1.0, sample);
         }
     }
-}
 
-/// The service that a span's own time is spent at: of a call, the callee.
-fn place_of(tree: &TimedForest<'_>, at: usize, names: &Names) -> String {
-    let span = tree.span(at);
-    if span.kind == SpanKind::Client { names.callee(tree, at) } else { span.service.clone() }
-}
+    /// Adds the times on the critical path.
+    fn add_path(&mut self, request: &Request<'_>, names: &Names) {
+        let Request { tree, entry, sample, .. } = *request;
+        let mut time: BTreeMap<String, f64> = BTreeMap::new();
+        let mut gaps: BTreeMap<Pair, f64> = BTreeMap::new();
+        for section in tree.path(entry).sections {
+            let ns = (section.end_ns - section.start_ns) as f64;
+            let (span, place) = (tree.span(section.span), place_of(tree, section.span, names));
+            if span.kind == SpanKind::Client && has_server_span(tree, section.span) {
+                *gaps.entry((span.service.clone(), place.clone())).or_default() += ns;
+            }
+            *time.entry(place).or_default() += ns;
+        }
+        for (service, ns) in time {
+            self.time.entry(service).or_default().add(ns, sample);
+        }
+        for (pair, ns) in gaps {
+            self.gaps.entry(pair).or_default().path.add(ns, sample);
+        }
+    }
 
-/// All that happens below the first span of a request, whether it is waited for or not.
-#[derive(Default)]
-struct Below {
-    own: BTreeMap<String, f64>,
-    calls: BTreeMap<(String, String), u32>,
-}
-
-impl Below {
-    fn new(tree: &TimedForest<'_>, entry: usize, names: &Names) -> Self {
-        let mut below = Self::default();
-        let mut spans: Vec<usize> = vec![entry];
-        while let Some(at) = spans.pop() {
-            *below.own.entry(place_of(tree, at, names)).or_default() += own_ns(tree, at);
-            for child in tree.children(at).iter().map(|child| *child as usize) {
-                if is_call_of(tree.span(at), tree.span(child)) {
-                    let call = (tree.span(at).service.clone(), place_of(tree, child, names));
-                    *below.calls.entry(call).or_default() += 1;
-                }
-                spans.push(child);
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.latency.absorb(&other.latency);
+        absorb_all(&mut self.time, other.time, |known, new| known.absorb(&new));
+        absorb_all(&mut self.own, other.own, |known, new| known.absorb(&new));
+        absorb_all(&mut self.errors, other.errors, |known, new| known.absorb(&new));
+        absorb_all(&mut self.visits, other.visits, |known, new| {
+            known.logarithms.absorb(&new.logarithms);
+            known.times.absorb(&new.times);
+            known.latency.absorb(&new.latency);
+        });
+        absorb_all(&mut self.gaps, other.gaps, |known, new| {
+            known.own.absorb(&new.own);
+            known.path.absorb(&new.path);
+        });
+        self.calls.absorb(other.calls);
+        self.calls_without_errors.absorb(other.calls_without_errors);
+        for (service, slowest) in other.slowest {
+            let known = self.slowest.entry(service).or_insert(slowest);
+            if slowest.0 > known.0 {
+                *known = slowest;
             }
         }
-        below
+        for (service, trace) in other.failed {
+            self.failed.entry(service).or_insert(trace);
+        }
     }
-}
-
-/// True if a span is a call to another service: by a client, but not the second of two stacked ones, or without one.
-fn is_call_of(caller: &Span, span: &Span) -> bool {
-    match (span.kind, caller.kind) {
-        (SpanKind::Client, SpanKind::Client) => caller.service != span.service,
-        (SpanKind::Client, _) => !is_connecting(span),
-        (_, SpanKind::Client) => false,
-        _ => caller.service != span.service,
-    }
-}
-
-/// The time of a span when no span below it is under way, nanoseconds.
-fn own_ns(tree: &TimedForest<'_>, at: usize) -> f64 {
-    let times = |at: usize| (tree.placed(at).start_ns, tree.placed(at).end_ns);
-    let children = Times::union_of(tree.children(at).iter().map(|child| times(*child as usize)));
-    Times::union_of([times(at)]).without(&children).length_ns()
 }
 
 /// Services where errors of this request began, each once.

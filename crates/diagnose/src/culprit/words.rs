@@ -6,11 +6,13 @@ use narrows_model::units;
 /// Services that only wait and are named.
 const WAITING_MAX: usize = 3;
 
+/// Share of the requests below which a service is described by its calls.
+const RARE_MAX: f64 = 0.5;
+
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
 /// frontend only wait for it`; `None` if no service is one.
 pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
-    let is_origin =
-        |one: &&ServiceDiff| one.role.is_cause() || matches!(one.role, ServiceRole::Faster | ServiceRole::Calling);
+    let is_origin = |one: &&ServiceDiff| !matches!(one.role, ServiceRole::Waiting | ServiceRole::Unchanged);
     let cause = services.iter().find(is_origin)?;
     let waiting = services.iter().filter(|service| service.role == ServiceRole::Waiting);
     let waiting: Vec<&str> = waiting.map(|service| service.service.as_str()).take(WAITING_MAX).collect();
@@ -41,7 +43,43 @@ fn of_cause(cause: &ServiceDiff) -> String {
             }
         };
     }
+    if let Some(text) = of_spans(cause).or_else(|| of_usage(cause)).or_else(|| of_rare_calls(cause)) {
+        return text;
+    }
     let (old, new) = (units::duration(cause.before_ns), units::duration(cause.after_ns));
     let share = cause.share.map_or_else(String::new, |share| format!(", {} of the change", units::percent(share)));
     format!("{} takes {new} of each request instead of {old}{share}", cause.service)
+}
+
+/// Internal spans that vanished or appeared, where nothing else did.
+fn of_spans(cause: &ServiceDiff) -> Option<String> {
+    let span = cause.spans.first().filter(|_| cause.role == ServiceRole::Calling)?;
+    let has = if span.after < span.before { "no longer has" } else { "has new" };
+    Some(format!("{} {has} internal spans “{}”", cause.service, span.name))
+}
+
+fn of_usage(cause: &ServiceDiff) -> Option<String> {
+    if cause.role != ServiceRole::Heavier {
+        return None;
+    }
+    let ratio = |(before, after): (f64, f64)| if before > 0.0 { after / before } else { f64::INFINITY };
+    match (cause.cpu, cause.memory) {
+        (Some(cpu), memory) if memory.is_none_or(|memory| ratio(cpu) >= ratio(memory)) => {
+            let (old, new) = (units::duration(cpu.0), units::duration(cpu.1));
+            Some(format!("{} uses {new} of CPU for each request instead of {old}", cause.service))
+        }
+        (_, Some((before, after))) => {
+            let (old, new) = (units::bytes(before), units::bytes(after));
+            Some(format!("{} uses {new} of memory instead of {old}", cause.service))
+        }
+        _ => None,
+    }
+}
+
+/// The time of each call, where few requests lead to it.
+fn of_rare_calls(cause: &ServiceDiff) -> Option<String> {
+    let (_, reached) = cause.reached.filter(|(_, after)| *after < RARE_MAX)?;
+    let (old, new) = cause.call_ns.filter(|(before, after)| after > before)?;
+    let (old, new, share) = (units::duration(old), units::duration(new), units::percent(reached));
+    Some(format!("{} takes {new} of each of its calls instead of {old}, in {share} of the requests", cause.service))
 }

@@ -137,6 +137,7 @@ fn role(role: ServiceRole) -> &'static str {
         ServiceRole::Slower => "slower",
         ServiceRole::Faster => "faster",
         ServiceRole::Calling => "calls",
+        ServiceRole::Heavier => "uses more",
         ServiceRole::Waiting => "waits",
         ServiceRole::Unchanged => "logs",
     }
@@ -278,6 +279,10 @@ mod tests {
             errors: if role == ServiceRole::Slower { (0.0, 0.02) } else { (0.0, 0.0) },
             cpu: (role == ServiceRole::Slower).then_some((2e6, 9e6)),
             cpu_limit: (role == ServiceRole::Slower).then_some((2.0, 0.5)),
+            memory: None,
+            reached: None,
+            call_ns: None,
+            spans: Vec::new(),
             logs: match role {
                 ServiceRole::Slower => vec![kind("pool * is empty", Fate::Appeared, [0, 12], None)],
                 ServiceRole::Waiting => vec![kind("no response in * ms", Fate::Changed, [10, 41], Some(4.1))],

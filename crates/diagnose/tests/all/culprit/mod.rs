@@ -70,7 +70,7 @@ const KINDS: [Kind; 14] = [
         name: "internal spans",
         faults: &[Fault::SpanVanishes, Fault::SpanAppears],
         systems: &[&SHOP, &BANK],
-        first_min: 0,
+        first_min: 90,
         ..SIMPLE
     },
     Kind {
@@ -78,18 +78,18 @@ const KINDS: [Kind; 14] = [
         faults: &[Fault::Starved(2.5)],
         systems: &[&SHOP, &BANK],
         calls_min: 2,
-        first_min: 0,
+        first_min: 90,
         ..SIMPLE
     },
     Kind {
         name: "rare and slower",
         faults: &[Fault::Burn(4.0), Fault::Burn(10.0), Fault::Burn(40.0), Fault::Burn(160.0)],
-        first_min: 50,
+        first_min: 90,
         ..RARE
     },
     Kind { name: "rare and failing", faults: &[Fault::Exceptions(0.5), Fault::Exceptions(0.9)], ..RARE },
-    Kind { name: "CPU", faults: &[Fault::Cpu(3.0)], first_min: 0, ..SIMPLE },
-    Kind { name: "memory", faults: &[Fault::Memory(2.5)], first_min: 0, ..SIMPLE },
+    Kind { name: "CPU", faults: &[Fault::Cpu(3.0)], first_min: 90, ..SIMPLE },
+    Kind { name: "memory", faults: &[Fault::Memory(2.5)], first_min: 90, ..SIMPLE },
 ];
 
 impl Kind {
@@ -135,18 +135,18 @@ const HEALTHY_KINDS: [Healthy; 7] = [
     Healthy { name: "with an error now and then", before: sporadic, after: sporadic, alarms_max: 3 },
     Healthy { name: "a burst before", before: burst, after: calm, alarms_max: 3 },
     Healthy { name: "a burst after", before: calm, after: burst, alarms_max: 3 },
-    Healthy { name: "drift", before: drift, after: drift, alarms_max: 20 },
+    Healthy { name: "drift", before: drift, after: drift, alarms_max: 10 },
     Healthy {
         name: "another mix of operations",
         before: |of| mix(of, 0, true),
         after: |of| mix(of, 1, true),
-        alarms_max: 100,
+        alarms_max: 3,
     },
     Healthy {
         name: "another mix of entry paths",
         before: |of| mix(of, 0, false),
         after: |of| mix(of, 1, false),
-        alarms_max: 100,
+        alarms_max: 3,
     },
 ];
 
@@ -155,7 +155,7 @@ fn sporadic(system: &System) -> Window<'_> {
 }
 
 fn calm(system: &System) -> Window<'_> {
-    Window { requests: 400, seconds: 120.0, is_sampled: true, has_internal_spans: true, ..Window::of(system) }
+    Window { requests: 240, seconds: 120.0, is_sampled: true, has_internal_spans: true, ..Window::of(system) }
 }
 
 fn burst(system: &System) -> Window<'_> {
@@ -235,8 +235,8 @@ impl Score {
     }
 }
 
-/// Narrows and the two rules on one kind of fault in each service of a system that can have it.
-fn scores(system: &System, kind: &Kind) -> [Score; 3] {
+/// Scores of Narrows and the two rules on one kind of fault in each service of a system that can have it; adds the misses.
+fn scores(system: &System, kind: &Kind, misses: &mut Vec<String>) -> [Score; 3] {
     let mut scores = [Score::default(); 3];
     let services = kind.services(system).into_iter();
     for (service, seed) in services.flat_map(|service| (0..repeats()).map(move |seed| (service, seed))) {
@@ -244,8 +244,8 @@ fn scores(system: &System, kind: &Kind) -> [Score; 3] {
         let (before, after) = kind.sides(system, service, seed);
         let found = compared(&before, &after).services;
         let names: Vec<&str> = found.iter().filter(|one| is_named(one)).map(|one| one.service.as_str()).collect();
-        if shows_misses() && names.first() != Some(&NAMES[service]) {
-            eprintln!("{} in {} of {}, seed {seed}: {names:?}", kind.name, NAMES[service], system.name);
+        if names.first() != Some(&NAMES[service]) {
+            misses.push(format!("{} in {} of {}, seed {seed}: {names:?}", kind.name, NAMES[service], system.name));
         }
         let ranked = [names, by_self_time(&before, &after), by_server_spans(&before, &after)];
         for (score, ranked) in scores.iter_mut().zip(ranked) {
@@ -259,11 +259,11 @@ fn scores(system: &System, kind: &Kind) -> [Score; 3] {
 fn the_service_with_the_fault_comes_first() {
     let mut total = [Score::default(); 3];
     println!("| fault | system | comparisons | Narrows | silent | growth of self time | growth of server spans |");
-    let mut misses = Vec::new();
+    let (mut misses, mut too_few) = (Vec::new(), Vec::new());
     for kind in &KINDS {
         let mut of_kind = Score::default();
         for system in kind.systems {
-            let scores = scores(system, kind);
+            let scores = scores(system, kind, &mut misses);
             let [ours, self_time, spans] = scores.map(Score::shown);
             let Score { all, silent, .. } = scores[0];
             println!("| {} | {} | {all} | {ours} | {silent} | {self_time} | {spans} |", kind.name, system.name);
@@ -271,12 +271,15 @@ fn the_service_with_the_fault_comes_first() {
             of_kind = of_kind.and(scores[0]);
         }
         if of_kind.first * 100 < of_kind.all * kind.first_min {
-            misses.push(format!("{}: {of_kind:?}", kind.name));
+            too_few.push(format!("{}: {of_kind:?}", kind.name));
         }
     }
     let [ours, self_time, spans] = total.map(Score::shown);
     println!("| all | | {} | {ours} | {} | {self_time} | {spans} |", total[0].all, total[0].silent);
-    assert_eq!(misses, [""; 0]);
+    if shows_misses() {
+        misses.iter().for_each(|miss| println!("{miss}"));
+    }
+    assert_eq!(too_few, [""; 0]);
     let [ours, self_time, spans] = total;
     assert!(ours.first > self_time.first.max(spans.first), "{ours:?} {self_time:?} {spans:?}");
 }
@@ -291,11 +294,12 @@ fn two_healthy_sides_are_silent() {
             let seed = first_seed() + 7_000 + seed;
             let (before, after) = ((kind.before)(system).run(seed), (kind.after)(system).run(seed + 1_000));
             let found = compared(&before, &after).services;
-            if shows_misses() {
-                let named = found.iter().filter(|one| is_named(one));
-                named.for_each(|one| eprintln!("{} of {}, seed {seed}: {one:?}", kind.name, system.name));
+            let named = found.iter().filter(|one| is_named(one));
+            let named: Vec<String> = named.map(|one| format!("{}: {:?}", one.service, one.role)).collect();
+            if shows_misses() && !named.is_empty() {
+                println!("{} of {}, seed {seed}: {named:?}", kind.name, system.name);
             }
-            !found.iter().any(is_named)
+            named.is_empty()
         };
         let silent = (0..pairs).filter(is_silent).count() as u64;
         println!("silent about {silent} of {pairs} pairs, {}", kind.name);

@@ -1,0 +1,115 @@
+//! Sums over requests, from which means and their standard errors follow.
+//!
+//! Requests near each other in time resemble each other: in a burst all are slow, and a cache or a neighbour changes all
+//! that follow. So a standard error is also estimated from the means of blocks of time, of 20 blocks and of 10 and 5
+//! longer ones, and the largest estimate counts (batch means: A. Law, *Simulation Modeling and Analysis*, section 9.5).
+//! Few blocks estimate it roughly, so that those estimates count only in part.
+
+/// Blocks of time of one side.
+pub(super) const BLOCKS: usize = 20;
+/// Blocks that are taken together, and the share of the variance so estimated that counts.
+const TOGETHER: [(usize, f64); 3] = [(1, 1.0), (2, 0.75), (4, 0.55)];
+
+/// A request in a sum.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// Number of requests that it stands for.
+    pub(super) weight: f64,
+    /// The block of time in which it begins, below [`BLOCKS`].
+    pub(super) block: usize,
+}
+
+/// Values with weights, added up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values {
+    pub(super) weight: f64,
+    squared_weights: f64,
+    sum: f64,
+    squares: f64,
+    blocks: [Block; BLOCKS],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    weight: f64,
+    sum: f64,
+}
+
+impl Values {
+    pub(super) fn add(&mut self, value: f64, sample: Sample) {
+        let Sample { weight, block } = sample;
+        self.weight += weight;
+        self.squared_weights += weight * weight;
+        self.sum += weight * value;
+        self.squares += weight * value * value;
+        self.blocks[block].weight += weight;
+        self.blocks[block].sum += weight * value;
+    }
+
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.weight += other.weight;
+        self.squared_weights += other.squared_weights;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        for (block, other) in self.blocks.iter_mut().zip(&other.blocks) {
+            block.weight += other.weight;
+            block.sum += other.sum;
+        }
+    }
+
+    /// As many values as would be as certain if all had the same weight.
+    pub(super) fn count(&self) -> f64 {
+        if self.squared_weights > 0.0 { self.weight * self.weight / self.squared_weights } else { 0.0 }
+    }
+
+    /// The mean, and the square of its standard error.
+    pub(super) fn mean(&self) -> (f64, f64) {
+        self.mean_over(self)
+    }
+
+    /// The mean over these requests, to which requests without a value count 0, and the square of its standard error.
+    pub(super) fn mean_over(&self, requests: &Values) -> (f64, f64) {
+        let mean = self.sum / requests.weight;
+        let variance = (self.squares / requests.weight - mean * mean).max(0.0);
+        let squared_error = variance / (requests.count() - 1.0).max(1.0);
+        let of_blocks =
+            TOGETHER.iter().map(|(together, share)| share * self.squared_error_of_blocks(requests, mean, *together));
+        (mean, of_blocks.fold(squared_error, f64::max))
+    }
+
+    fn squared_error_of_blocks(&self, requests: &Values, mean: f64, together: usize) -> f64 {
+        let (mut squares, mut count) = (0.0, 0.0);
+        for (own, all) in self.blocks.chunks(together).zip(requests.blocks.chunks(together)) {
+            let weight: f64 = all.iter().map(|block| block.weight).sum();
+            if weight > 0.0 {
+                let residual = own.iter().map(|block| block.sum).sum::<f64>() - mean * weight;
+                squares += residual * residual;
+                count += 1.0;
+            }
+        }
+        if count > 1.0 { squares / (requests.weight * requests.weight) * count / (count - 1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hundred requests, of which those of some blocks take 3 and all others 1.
+    fn errors(is_slow: impl Fn(usize) -> bool) -> f64 {
+        let mut values = Values::default();
+        for number in 0..200 {
+            let value = if is_slow(number) { 3.0 } else { 1.0 };
+            values.add(value, Sample { weight: 1.0, block: number / 10 });
+        }
+        values.mean().1.sqrt()
+    }
+
+    #[test]
+    fn a_burst_is_one_observation_and_scattered_values_are_many() {
+        let scattered = errors(|number| number % 8 == 0);
+        let burst = errors(|number| (50..75).contains(&number));
+        assert!((0.04..0.06).contains(&scattered), "{scattered}");
+        assert!((0.14..0.3).contains(&burst), "{burst}");
+    }
+}
