@@ -81,7 +81,11 @@ pub struct ServiceDiff {
     pub calls: Option<(String, f64, f64)>,
     /// Errors that began in it ÷ requests, before and after.
     pub errors: (f64, f64),
-    /// CPU for each request of the load, nanoseconds, before and after; `None` where it was not measured on both sides.
+    /// Requests per second, before and after; `None` unless it was compared by metrics.
+    #[serde(default)]
+    pub requests: Option<(f64, f64)>,
+    /// CPU for each request of the load, or of the service's own where it was compared by metrics, nanoseconds, before and
+    /// after; `None` where it was not measured on both sides.
     pub cpu: Option<(f64, f64)>,
     /// CPU limit of all its replicas together, in cores, before and after, where both are known and differ.
     #[serde(default)]
@@ -148,6 +152,8 @@ pub enum ServiceRole {
     Calling,
     /// It uses notably more CPU or memory, without a notable effect on the latency.
     Heavier,
+    /// It receives more or fewer requests than those of its known callers explain.
+    Called,
     /// Its responses take longer only because it waits for others.
     Waiting,
     /// Nothing is shown to have changed.

@@ -236,6 +236,7 @@ impl Comparison {
             latency_share: made.ns / self.latency_ns(),
             calls: self.calls_changed(service, thresholds),
             errors: (before, after),
+            requests: None,
             cpu: None,
             cpu_limit: None,
             memory: None,

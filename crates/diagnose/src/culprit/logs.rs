@@ -111,6 +111,7 @@ pub(super) fn without_spans(service: &str, logs: Vec<LogDiff>) -> ServiceDiff {
         latency_share: 0.0,
         calls: None,
         errors: (0.0, 0.0),
+        requests: None,
         cpu: None,
         cpu_limit: None,
         memory: None,

@@ -7,12 +7,15 @@
 //! Only operations that begin traces on both sides are compared, each with as many requests as the later side has, so
 //! that another mix of requests is not taken for a slower service.
 //!
+//! Where a side has no traces, what services report over time is compared instead: `metrics/`.
+//!
 //! Not here: changes of the load itself, which `compare` reports.
 
 mod change;
 mod failures;
 mod internal;
 mod logs;
+mod metrics;
 mod order;
 mod parts;
 mod rare;
@@ -76,7 +79,7 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
     let comparison = Comparison::new(old, new, spread);
     let mut services = match &comparison {
         Some(comparison) => changes(comparison, before, after, thresholds),
-        None => Vec::new(),
+        None => metrics::changes(before, after, thresholds),
     };
     logs::put_to(&mut services, before, after);
     services

@@ -9,7 +9,7 @@ const CPU_GROWTH: f64 = 1.25;
 
 /// By what services are ranked: causes first, by the share of requests that fail because of it or of the latency that it
 /// adds, for more the more it differs from what it was, and of two that are nearly equal the one that other evidence
-/// speaks against too; then those that make other calls, that use more, that became faster, those with new kinds of error
+/// speaks against too; then those that make or receive other calls, that use more, that became faster, those with new kinds of error
 /// messages, then victims, then the rest.
 pub(super) fn weight_of(service: &ServiceDiff) -> f64 {
     let failed = service.errors.1 - service.errors.0;
@@ -21,7 +21,7 @@ pub(super) fn weight_of(service: &ServiceDiff) -> f64 {
             let effect = (failed * novelty(service.errors)).max(service.latency_share * novelty_of_time(service));
             20.0 + effect * (1.0 + SIGN_SHARE * signs as f64)
         }
-        ServiceRole::Calling => 16.0 + share,
+        ServiceRole::Calling | ServiceRole::Called => 16.0 + share,
         ServiceRole::Heavier => 12.0 + novelty(service.cpu.or(service.memory).unwrap_or_default()),
         ServiceRole::Faster => 8.0 + share,
         ServiceRole::Unchanged if !service.logs.is_empty() => 4.0 + share,

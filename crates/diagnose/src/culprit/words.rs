@@ -46,8 +46,15 @@ fn of_cause(cause: &ServiceDiff) -> String {
     if let Some(text) = of_spans(cause).or_else(|| of_usage(cause)).or_else(|| of_rare_calls(cause)) {
         return text;
     }
+    if let (ServiceRole::Called, Some((old, new))) = (cause.role, cause.requests) {
+        let (old, new) = (units::rate(old), units::rate(new));
+        return format!("{} receives {new} instead of {old}, which no known caller explains", cause.service);
+    }
     let (old, new) = (units::duration(cause.before_ns), units::duration(cause.after_ns));
     let share = cause.share.map_or_else(String::new, |share| format!(", {} of the change", units::percent(share)));
+    if cause.requests.is_some() {
+        return format!("{} responds in {new} instead of {old}", cause.service);
+    }
     format!("{} takes {new} of each request instead of {old}{share}", cause.service)
 }
 

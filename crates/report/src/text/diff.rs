@@ -83,10 +83,19 @@ struct Column {
     cell: fn(&ServiceDiff) -> String,
 }
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 12] = [
     Column { name: "service", has: |_| true, cell: |one| one.service.clone() },
     Column { name: "", has: |_| true, cell: |one| role(one.role).to_owned() },
-    Column { name: "of each request", has: |_| true, cell: |one| pair((one.before_ns, one.after_ns), units::duration) },
+    Column {
+        name: "of each request",
+        has: |one| one.requests.is_none(),
+        cell: |one| pair((one.before_ns, one.after_ns), units::duration),
+    },
+    Column {
+        name: "response",
+        has: |one| one.requests.is_some(),
+        cell: |one| pair((one.before_ns, one.after_ns), units::duration),
+    },
     Column { name: "change", has: |_| true, cell: change_of },
     Column {
         name: "share",
@@ -99,6 +108,11 @@ const COLUMNS: [Column; 10] = [
         cell: |one| if is_origin(one) { one.confidence.as_str().to_owned() } else { absent() },
     },
     Column { name: "errors", has: |one| one.errors != (0.0, 0.0), cell: |one| pair(one.errors, units::percent) },
+    Column {
+        name: "requests",
+        has: |one| one.requests.is_some(),
+        cell: |one| one.requests.map_or_else(absent, |requests| pair(requests, units::rate)),
+    },
     Column {
         name: "CPU of each",
         has: |one| one.cpu.is_some(),
@@ -138,6 +152,7 @@ fn role(role: ServiceRole) -> &'static str {
         ServiceRole::Faster => "faster",
         ServiceRole::Calling => "calls",
         ServiceRole::Heavier => "uses more",
+        ServiceRole::Called => "called",
         ServiceRole::Waiting => "waits",
         ServiceRole::Unchanged => "logs",
     }
@@ -277,6 +292,7 @@ mod tests {
             latency_share: (after_ns - before_ns) / 40e6,
             calls: (role == ServiceRole::Slower).then(|| ("postgresql".into(), 1.0, 11.0)),
             errors: if role == ServiceRole::Slower { (0.0, 0.02) } else { (0.0, 0.0) },
+            requests: None,
             cpu: (role == ServiceRole::Slower).then_some((2e6, 9e6)),
             cpu_limit: (role == ServiceRole::Slower).then_some((2.0, 0.5)),
             memory: None,
