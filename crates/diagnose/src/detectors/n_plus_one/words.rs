@@ -139,11 +139,13 @@ fn replacement(system: &str, access: Access) -> &'static str {
 }
 
 fn double_instrumentation(evidence: &NPlusOne) -> String {
-    let scopes = evidence.scopes.join(", ");
+    // Spans of some formats say no scope.
+    let scopes: Vec<&str> = evidence.scopes.iter().map(String::as_str).filter(|scope| !scope.is_empty()).collect();
+    let scopes = if scopes.is_empty() { String::new() } else { format!(" ({})", scopes.join(", ")) };
     if evidence.spans_per_query > 1.0 {
         let spans = units::number(evidence.spans_per_query);
-        format!("Double instrumentation: {spans} spans for each query ({scopes}), counted once.")
+        format!("Double instrumentation: {spans} spans for each query{scopes}, counted once.")
     } else {
-        format!("Double instrumentation: each query has one span ({scopes}).")
+        format!("Double instrumentation: each query has one span{scopes}.")
     }
 }
