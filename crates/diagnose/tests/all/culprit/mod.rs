@@ -4,6 +4,7 @@
 //! simple rules (`docs/benchmarks/which-service.md`). The method was developed with the seeds from 100000 on
 //! (`NARROWS_SEED=100000`); the test itself judges it by others.
 
+mod labels;
 mod metrics;
 mod rules;
 mod systems;
