@@ -1,14 +1,16 @@
 //! Sums over requests, from which means and their standard errors follow.
 //!
 //! Requests near each other in time resemble each other: in a burst all are slow, and a cache or a neighbour changes all
-//! that follow. So a standard error is also estimated from the means of blocks of time, of 20 blocks and of 10 and 5
-//! longer ones, and the largest estimate counts (batch means: A. Law, *Simulation Modeling and Analysis*, section 9.5).
-//! Few blocks estimate it roughly, so that those estimates count only in part.
+//! that follow. So a standard error is also estimated from the means of 20 blocks of time, and the larger estimate counts
+//! (batch means: A. Law, *Simulation Modeling and Analysis*, section 9.5). Where blocks that follow each other are alike
+//! too, as in a drift, they count as fewer: as many as a series of this correlation has independent values.
 
 /// Blocks of time of one side.
 pub(super) const BLOCKS: usize = 20;
-/// Blocks that are taken together, and the share of the variance so estimated that counts.
-const TOGETHER: [(usize, f64); 3] = [(1, 1.0), (2, 0.75), (4, 0.55)];
+/// Correlation of neighbouring blocks from which it is more than chance.
+const CORRELATION_MIN: f64 = 0.3;
+/// Largest correlation that is taken into account.
+const CORRELATION_MAX: f64 = 0.9;
 
 /// A request in a sum.
 #[derive(Debug, Clone, Copy)]
@@ -72,22 +74,26 @@ impl Values {
         let mean = self.sum / requests.weight;
         let variance = (self.squares / requests.weight - mean * mean).max(0.0);
         let squared_error = variance / (requests.count() - 1.0).max(1.0);
-        let of_blocks =
-            TOGETHER.iter().map(|(together, share)| share * self.squared_error_of_blocks(requests, mean, *together));
-        (mean, of_blocks.fold(squared_error, f64::max))
+        (mean, squared_error.max(self.squared_error_of_blocks(requests, mean)))
     }
 
-    fn squared_error_of_blocks(&self, requests: &Values, mean: f64, together: usize) -> f64 {
-        let (mut squares, mut count) = (0.0, 0.0);
-        for (own, all) in self.blocks.chunks(together).zip(requests.blocks.chunks(together)) {
-            let weight: f64 = all.iter().map(|block| block.weight).sum();
-            if weight > 0.0 {
-                let residual = own.iter().map(|block| block.sum).sum::<f64>() - mean * weight;
-                squares += residual * residual;
-                count += 1.0;
-            }
+    fn squared_error_of_blocks(&self, requests: &Values, mean: f64) -> f64 {
+        let (mut squares, mut products, mut count, mut last) = (0.0, 0.0, 0.0, 0.0);
+        for (own, all) in self.blocks.iter().zip(&requests.blocks).filter(|(_, all)| all.weight > 0.0) {
+            let residual = own.sum - mean * all.weight;
+            squares += residual * residual;
+            products += residual * last;
+            count += 1.0;
+            last = residual;
         }
-        if count > 1.0 { squares / (requests.weight * requests.weight) * count / (count - 1.0) } else { 0.0 }
+        if count <= 1.0 || squares <= 0.0 {
+            return 0.0;
+        }
+        let measured = products / squares;
+        // Residuals from their own mean seem less alike than they are (M. Kendall, Biometrika 41, 1954).
+        let correlation = (measured + (1.0 + 4.0 * measured) / count).min(CORRELATION_MAX);
+        let alike = if correlation >= CORRELATION_MIN { (1.0 + correlation) / (1.0 - correlation) } else { 1.0 };
+        alike * squares / (requests.weight * requests.weight) * count / (count - 1.0)
     }
 }
 

@@ -137,7 +137,7 @@ const HEALTHY_KINDS: [Healthy; 7] = [
     Healthy { name: "with an error now and then", before: sporadic, after: sporadic, alarms_max: 3 },
     Healthy { name: "a burst before", before: burst, after: calm, alarms_max: 3 },
     Healthy { name: "a burst after", before: calm, after: burst, alarms_max: 3 },
-    Healthy { name: "drift", before: drift, after: drift, alarms_max: 10 },
+    Healthy { name: "drift", before: drift, after: drift, alarms_max: 3 },
     Healthy {
         name: "another mix of operations",
         before: |of| mix(of, 0, true),
