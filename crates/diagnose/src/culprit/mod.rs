@@ -2,10 +2,14 @@
 //!
 //! A request's critical path is divided among the services that it leads through (`parts.rs`), so that what one service
 //! adds counts at that service and not at all those that wait for it. `change.rs` compares the parts of both sides and
-//! says which changes are more than noise; `words.rs` puts the first of them into a sentence.
+//! says which changes are more than noise, with errors estimated over blocks of time (`values.rs`). Where no service is
+//! slower over all requests, `rare.rs` judges each by its calls alone. Further evidence are gaps around the calls of one
+//! caller (`starved.rs`), internal spans (`internal.rs`), CPU and memory (`usage.rs`), and logs (`logs.rs`). `order.rs`
+//! puts the likeliest cause first, and `words.rs` puts it into a sentence.
 //!
-//! Only operations that begin traces on both sides are compared, each with as many requests as the later side has, so
-//! that another mix of requests is not taken for a slower service.
+//! Only operations that begin traces on both sides are compared, those requests with each other that make the same calls
+//! (`shapes.rs`), each with as many requests as the later side has, so that another mix of requests is not taken for a
+//! slower service.
 //!
 //! Where a side has no traces, what services report over time is compared instead: `metrics/`.
 //!

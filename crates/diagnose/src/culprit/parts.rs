@@ -6,6 +6,8 @@
 //! failed. A call that failed although its callee recorded no failure, or recorded nothing at all, counts as the callee's.
 //!
 //! An error cuts short what callers would have done next, so that calls are also counted over the requests without one.
+//!
+//! Everything that is compared is collected in one pass over the spans (`visits.rs`), as sums (`values.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -104,9 +106,15 @@ impl Calls {
             self.by_pair.entry(call.clone()).or_default().add(f64::from(*count), sample);
         }
         for ((service, name), count) in &below.internal {
-            let names = self.internal.entry((*service).to_owned()).or_default();
-            if names.contains_key(*name) || names.len() < INTERNAL_MAX {
-                names.entry((*name).to_owned()).or_default().add(f64::from(*count), sample);
+            if !self.internal.contains_key(*service) {
+                self.internal.insert((*service).to_owned(), BTreeMap::new());
+            }
+            let Some(names) = self.internal.get_mut(*service) else { continue };
+            if !names.contains_key(*name) && names.len() < INTERNAL_MAX {
+                names.insert((*name).to_owned(), Values::default());
+            }
+            if let Some(values) = names.get_mut(*name) {
+                values.add(f64::from(*count), sample);
             }
         }
     }
