@@ -106,7 +106,7 @@ impl<'s> Window<'s> {
         Self { fault, ..self }
     }
 
-    /// What was recorded.
+    /// Recorded traces and series.
     pub(crate) fn run(self, seed: u64) -> RunEvidence {
         let mut course = Course::new(self, Random::new(seed));
         let rate = f64::from(self.requests) / self.seconds;
@@ -254,7 +254,7 @@ impl<'s> Course<'s> {
         Handled { span: if has_failed { span.failed() } else { span }, length_ms, has_failed }
     }
 
-    /// What a service does before its calls, as spans.
+    /// Internal spans of a service before its calls.
     fn internal_spans(&self, fault: Fault, start_ms: f64, own_ms: f64) -> Vec<SpanBuilder> {
         if !self.window.has_internal_spans {
             return Vec::new();
