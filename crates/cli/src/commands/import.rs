@@ -1,17 +1,36 @@
-//! `narrows import FILE…`: a run made of traces, metrics and logs that other programs wrote, diagnosed like any other.
+//! `narrows import FILE…`: a run made of traces, metrics and logs that other programs wrote, or of what a Prometheus server
+//! has, diagnosed like any other.
 
 use std::path::PathBuf;
 
-use narrows_lab::attach::{ImportCounts, ImportOptions, import};
+use narrows_lab::attach::{ImportCounts, ImportOptions, PrometheusQuery, import};
 use narrows_model::units;
+use narrows_telemetry::http::Url;
 
+use crate::exit::Failure;
 use crate::{Outcome, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// JSON of OTLP, Tempo, Jaeger, Zipkin v2 or Go's stdouttrace, also as lines, also gzip; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// JSON of OTLP, Tempo, Jaeger, Zipkin v2 or Go's stdouttrace, also as lines; metrics as Prometheus' text or JSON or as
+    /// CSV; also gzip; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "prometheus")]
     files: Vec<PathBuf>,
+    /// Ask this Prometheus server, such as http://127.0.0.1:9090, for the metrics of services
+    #[arg(long, value_name = "URL", value_parser = Url::parse, requires = "from")]
+    prometheus: Option<Url>,
+    /// Where the time that is asked for begins: an instant such as 2026-11-23T09:10:00Z, or `2h` for two hours ago
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "prometheus")]
+    from: Option<i64>,
+    /// Where it ends [default: now]
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "prometheus")]
+    to: Option<i64>,
+    /// A table `metric,role,service,peer,unit` of metrics whose names are not known
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
+    /// A table `caller,callee` of who calls whom
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
     /// The service whose server spans are the requests [default: those that no other span caused]
     #[arg(long, value_name = "SERVICE")]
     target: Option<String>,
@@ -27,8 +46,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    let until_ns = arguments.to.unwrap_or_else(now_ns);
+    if arguments.from.is_some_and(|from_ns| from_ns >= until_ns) {
+        return Err(Failure::new("--from is not before --to").hint("both are in UTC"));
+    }
+    let query = |url: &Url| Some(PrometheusQuery { url: url.clone(), from_ns: arguments.from?, until_ns });
     let options = ImportOptions {
         files: arguments.files.clone(),
+        prometheus: arguments.prometheus.as_ref().and_then(query),
+        mapping: arguments.mapping.clone(),
+        graph: arguments.graph.clone(),
         name: arguments.name.clone(),
         path: arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&arguments.name)),
         target: arguments.target.clone(),
@@ -39,6 +66,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         stderr::say(&format!("  caveat: {complaint}"));
     }
     super::attach::conclude(&options.path, arguments.json)
+}
+
+/// Nanoseconds since 1970 of an instant, or of a time ago.
+fn instant(text: &str) -> Result<i64, String> {
+    if let Some(ago) = narrows_lab::experiment::parse_duration(text) {
+        return Ok(now_ns().saturating_sub(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX)));
+    }
+    let instant = text.parse::<jiff::Timestamp>().ok().and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
+    instant.ok_or_else(|| "expected an instant such as 2026-11-23T09:10:00Z, or a time ago such as 2h".to_owned())
+}
+
+fn now_ns() -> i64 {
+    i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX)
 }
 
 /// Summary of the import: numbers of records kept, left out and repeated.

@@ -1,4 +1,4 @@
-//! A run made of files that other programs wrote.
+//! A run made of files that other programs wrote, or of what a Prometheus server has.
 //!
 //! Its windows are the intervals of time in which there were spans. A file of which nothing can be used does not cost
 //! the others, but is said; when nothing at all can be used, there is no run.
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use narrows_model::caveat::TrialCaveat;
 use narrows_telemetry::Store;
 use narrows_telemetry::exchange;
-pub use narrows_telemetry::exchange::ImportCounts;
+use narrows_telemetry::exchange::Mapping;
+pub use narrows_telemetry::exchange::{ImportCounts, PrometheusQuery};
 
 use crate::Error;
 use crate::attach::Observation;
@@ -21,6 +22,12 @@ use crate::counting::RecentRequests;
 pub struct Options {
     /// The files; `-` is standard input.
     pub files: Vec<PathBuf>,
+    /// A Prometheus server to ask for metrics.
+    pub prometheus: Option<PrometheusQuery>,
+    /// A table of metrics beyond the known ones.
+    pub mapping: Option<PathBuf>,
+    /// A table of callers and callees.
+    pub graph: Option<PathBuf>,
     /// The run's name.
     pub name: String,
     /// The run file, to be made.
@@ -34,23 +41,37 @@ pub struct Options {
 /// # Errors
 /// When none of the files holds anything that can be used, or the run file cannot be written.
 pub fn import(options: &Options) -> Result<ImportCounts, Error> {
+    let mapping = options.mapping.as_deref().map(Mapping::read).transpose()?.unwrap_or_default();
     let mut observation = Observation::begin(&options.path, &options.name, "imported", source(options))?;
     let store: Arc<dyn Store> = Arc::new(observation.file.recorder());
-    let requests = Requests::before(store, 0, options.target.clone(), RecentRequests::default());
+    let requests = Requests::before(Arc::clone(&store), 0, options.target.clone(), RecentRequests::default());
     let mut imported = ImportCounts::default();
     let mut caveats = Vec::new();
     let mut failed: Option<Error> = None;
     for file in &options.files {
-        if let Err(error) = exchange::import(file, &requests, &mut imported) {
+        if let Err(error) = exchange::import(file, &mapping, &requests, &mut imported) {
             caveats.push(TrialCaveat::FileUnreadable { error: with_source(&error) });
             failed.get_or_insert(error.into());
         }
+    }
+    if let Some(query) = &options.prometheus
+        && let Err(error) = exchange::import_prometheus(query, &mapping, &requests, &mut imported)
+    {
+        caveats.push(TrialCaveat::FileUnreadable { error: with_source(&error) });
+        failed.get_or_insert(error.into());
     }
     if let (0, Some(error)) = (imported.records(), failed) {
         observation.discard(&options.path);
         return Err(error);
     }
     let (windows, left_out) = requests.intervals().windows();
+    if let Some(graph) = &options.graph {
+        let time_ns = windows.first().map_or(1, |window| window.start_ns);
+        if let Err(error) = exchange::import_graph(graph, time_ns, &*store, &mut imported) {
+            observation.discard(&options.path);
+            return Err(error.into());
+        }
+    }
     let counted = requests.counted(&windows);
     caveats.extend(omissions(&imported));
     if left_out > 0 {
@@ -72,6 +93,9 @@ fn with_source(error: &dyn std::error::Error) -> String {
 fn source(options: &Options) -> String {
     let mut lines = vec!["# narrows import".to_owned()];
     lines.extend(options.files.iter().map(|file| format!("# {}", file.display())));
+    lines.extend(options.prometheus.iter().map(|query| format!("# {}", query.url)));
+    let tables = [("mapping", &options.mapping), ("graph", &options.graph)];
+    lines.extend(tables.iter().filter_map(|(what, path)| Some(format!("# {what}: {}", path.as_ref()?.display()))));
     lines.extend(options.target.iter().map(|target| format!("# requests taken by {target}")));
     let lines: Vec<String> = lines.iter().map(|line| line.replace(char::is_control, " ")).collect();
     lines.join("\n") + "\n"

@@ -10,6 +10,8 @@ use narrows_model::run::{Window, WindowKind};
 const SECOND_NS: i64 = 1_000_000_000;
 /// A pause that parts intervals, in seconds.
 const PAUSE_S: i64 = 60;
+/// A pause between samples, in steps of theirs.
+const STEPS_OF_PAUSE: i64 = 3;
 /// Seconds that are remembered; instants in further ones do not count.
 const SECONDS_MAX: usize = 1_000_000;
 /// The most windows; of more intervals those with the most records count.
@@ -21,6 +23,8 @@ const LENGTH_NS_MAX: i64 = 3_600 * SECOND_NS;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Intervals {
     seconds: BTreeMap<i64, Second>,
+    /// Usual time between samples, seconds; 0 unless it is known.
+    step_s: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +52,22 @@ impl Intervals {
         self.seconds.is_empty()
     }
 
+    /// The same of samples: a pause is several times as long as the usual time between them.
+    pub(super) fn of_samples(mut self) -> Self {
+        let seconds: Vec<i64> = self.seconds.keys().copied().collect();
+        let mut gaps: Vec<i64> = seconds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        self.step_s = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
+        self
+    }
+
     /// The windows in order of time, and how many intervals there are besides.
     pub(super) fn windows(&self) -> (Vec<Window>, usize) {
+        let pause_ns = PAUSE_S.max(self.step_s.saturating_mul(STEPS_OF_PAUSE)).saturating_mul(SECOND_NS);
         let mut intervals: Vec<Second> = Vec::new();
         for second in self.seconds.values() {
             match intervals.last_mut() {
-                Some(last) if second.first_ns.saturating_sub(last.last_ns) <= PAUSE_S * SECOND_NS => {
+                Some(last) if second.first_ns.saturating_sub(last.last_ns) <= pause_ns => {
                     last.last_ns = last.last_ns.max(second.last_ns);
                     last.records += second.records;
                 }

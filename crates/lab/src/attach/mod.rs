@@ -19,7 +19,7 @@ use narrows_telemetry::run_file::RunFile;
 use crate::{Error, conclude, environment};
 
 pub use collect::{ArrivalCounts, Event, Options, attach};
-pub use import::{ImportCounts, Options as ImportOptions, import};
+pub use import::{ImportCounts, Options as ImportOptions, PrometheusQuery, import};
 
 /// The only trial's number.
 const TRIAL: i64 = 1;

@@ -96,7 +96,7 @@ impl Requests {
     /// When there were spans, in intervals without a long pause; points and lines count where there is no span.
     pub(super) fn intervals(&self) -> Intervals {
         let tally = self.lock();
-        if tally.intervals.is_empty() { tally.others.clone() } else { tally.intervals.clone() }
+        if tally.intervals.is_empty() { tally.others.clone().of_samples() } else { tally.intervals.clone() }
     }
 
     /// The requests in these windows.

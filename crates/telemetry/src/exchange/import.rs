@@ -12,6 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::documents::{self, Interruption, Item, Place};
 use super::feed::{Feed, ImportCounts};
 use super::formats;
+use super::metrics::{self, Mapping};
 use crate::Store;
 use crate::otlp::Weights;
 
@@ -60,6 +61,34 @@ pub enum Error {
         /// The first complaint, if there is one.
         what: String,
     },
+    /// A file of metrics that cannot be read as what it seems to be.
+    #[error("cannot import {}: {what}", path.display())]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// Fault.
+        what: String,
+    },
+    /// A table of metrics or of calls with a fault.
+    #[error("{}, line {line}: {what}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// From 1; 0 if it is unknown.
+        line: u64,
+        /// Fault.
+        what: String,
+    },
+    /// A Prometheus server that does not respond as expected.
+    #[error("cannot import from {url}: {what}")]
+    Server {
+        /// The server.
+        url: String,
+        /// Fault.
+        what: String,
+        /// Advice; empty if there is none.
+        hint: &'static str,
+    },
     /// The store takes nothing.
     #[error("cannot keep what {} holds: {what}", path.display())]
     Store {
@@ -73,25 +102,35 @@ pub enum Error {
 impl Error {
     /// Advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
-        let formats = || format!("`narrows import` reads JSON of {}", formats::names());
+        let formats = || {
+            let names = formats::names();
+            format!("`narrows import` reads JSON of {names}, and metrics as Prometheus' text or JSON or as CSV")
+        };
         match self {
             Error::Foreign { hint: Some(hint), .. } => Some((*hint).to_owned()),
             Error::Empty(_) | Error::NotJson { .. } | Error::Foreign { hint: None, .. } => Some(formats()),
-            Error::Read { .. } | Error::Nothing { .. } | Error::Store { .. } => None,
+            Error::Server { hint, .. } => Some((*hint).to_owned()).filter(|hint| !hint.is_empty()),
+            Error::Table { .. } => {
+                Some("tables are `metric,role,service,peer,unit` for --mapping and `caller,callee` for --graph".into())
+            }
+            Error::Read { .. } | Error::Metrics { .. } | Error::Nothing { .. } | Error::Store { .. } => None,
         }
     }
 }
 
-/// Reads a file (`-` is standard input) and hands what it holds to `store`. Adds to `imported` what became of it, with
+/// Reads a file (`-` is standard input) and hands what it holds to `store`; `mapping` names metrics. Adds to `imported` what became of it, with
 /// the file's name before each complaint. Blocks; not to be called on a runtime's thread.
 ///
 /// # Errors
 /// When it cannot be read, when nothing in it can be used, and when the store cannot be written to.
-pub fn import(path: &Path, store: &dyn Store, imported: &mut ImportCounts) -> Result<(), Error> {
+pub fn import(path: &Path, mapping: &Mapping, store: &dyn Store, imported: &mut ImportCounts) -> Result<(), Error> {
     let read = |source| Error::Read { path: path.to_owned(), source };
     let mut reader = open(path).map_err(read)?;
     if let Some((what, hint)) = formats::of_first_bytes(reader.fill_buf().map_err(read)?) {
         return Err(Error::Foreign { path: path.to_owned(), what: what.to_owned(), hint: Some(hint) });
+    }
+    if let Some(format) = metrics::format_of(reader.fill_buf().map_err(read)?) {
+        return import_metrics(path, format, &mut *reader, mapping, Feed::new(store, imported));
     }
     let mut reading =
         Reading { name: path.display().to_string(), weights: Weights::new(), unknown: None, broken: None };
@@ -106,6 +145,31 @@ pub fn import(path: &Path, store: &dyn Store, imported: &mut ImportCounts) -> Re
     };
     match taken_before_end.map_err(store_error)? {
         0 => Err(reading.nothing(path, has_content, imported)),
+        _ => Ok(()),
+    }
+}
+
+fn import_metrics(
+    path: &Path,
+    format: metrics::Format,
+    reader: &mut dyn BufRead,
+    mapping: &Mapping,
+    mut feed: Feed<'_>,
+) -> Result<(), Error> {
+    let mut first = None;
+    let result = metrics::read(format, reader, mapping, &mut |mut records| {
+        if let Some(complaint) = records.complaint.take() {
+            let separator = if complaint.place.is_empty() { "" } else { ": " };
+            let what = format!("{}{separator}{}", complaint.place, complaint.what);
+            feed.imported.complain(records.malformed, || format!("{}: {what}", path.display()));
+            first.get_or_insert(format!(": {what}"));
+        }
+        feed.take(records)
+    });
+    result.map_err(|what| Error::Metrics { path: path.to_owned(), what })?;
+    feed.finish().map_err(|what| Error::Store { path: path.to_owned(), what })?;
+    match feed.taken {
+        0 => Err(Error::Nothing { path: path.to_owned(), what: first.unwrap_or_default() }),
         _ => Ok(()),
     }
 }

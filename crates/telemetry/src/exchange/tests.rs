@@ -22,7 +22,7 @@ use crate::{KeptCounts, Receipt, Store, normalise};
 
 /// Remembers everything.
 #[derive(Debug, Default, Clone)]
-struct Memory(Arc<Mutex<Telemetry>>);
+pub(super) struct Memory(Arc<Mutex<Telemetry>>);
 
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Telemetry {
@@ -37,6 +37,10 @@ impl Memory {
         let (tell, receipt) = tokio::sync::oneshot::channel();
         let _ = tell.send(Ok(KeptCounts { kept: records as u64, ..KeptCounts::default() }));
         receipt
+    }
+
+    pub(super) fn points(&self) -> Vec<(SeriesKey, Point)> {
+        self.held().points
     }
 
     /// Spans by id, the rest in order.
@@ -166,7 +170,7 @@ fn started(path: &Path) -> (RunFile, Recorder) {
 
 fn import_all(path: &Path) -> (Telemetry, ImportCounts) {
     let (memory, mut imported) = (Memory::default(), ImportCounts::default());
-    import(path, &memory, &mut imported).unwrap();
+    import(path, &Mapping::default(), &memory, &mut imported).unwrap();
     (memory.held(), imported)
 }
 
@@ -385,17 +389,24 @@ fn files_of_which_nothing_can_be_used_are_errors_that_say_why() {
     ];
     for (text, expected) in cases {
         std::fs::write(&path, text).unwrap();
-        let error = import(&path, &Memory::default(), &mut ImportCounts::default()).unwrap_err().to_string();
+        let error = import(&path, &Mapping::default(), &Memory::default(), &mut ImportCounts::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{}: {error}", String::from_utf8_lossy(text));
     }
-    let nowhere = import(&folder.path().join("none"), &Memory::default(), &mut ImportCounts::default());
+    let nowhere =
+        import(&folder.path().join("none"), &Mapping::default(), &Memory::default(), &mut ImportCounts::default());
     assert!(matches!(nowhere, Err(ImportError::Read { .. })));
     let hint = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        import(&path, &Memory::default(), &mut ImportCounts::default()).unwrap_err().hint().unwrap()
+        import(&path, &Mapping::default(), &Memory::default(), &mut ImportCounts::default())
+            .unwrap_err()
+            .hint()
+            .unwrap()
     };
     assert_eq!(hint(&[0x28, 0xb5, 0x2f, 0xfd, 0]), "decompress it with `zstd -d`");
-    let formats = "`narrows import` reads JSON of OTLP, Tempo, Jaeger, Zipkin v2 and Go's stdouttrace";
+    let formats = "`narrows import` reads JSON of OTLP, Tempo, Jaeger, Zipkin v2 and Go's stdouttrace, and metrics as \
+                   Prometheus' text or JSON or as CSV";
     assert_eq!([hint(b"hello"), hint(b"{}"), hint(b"")], [formats; 3]);
 }
 
@@ -424,8 +435,8 @@ fn a_span_that_comes_twice_is_counted_once() {
     std::fs::remove_file(&path).unwrap();
     let (run, recorder) = started(&path);
     let mut imported = ImportCounts::default();
-    import(&file, &recorder, &mut imported).unwrap();
-    import(&file, &recorder, &mut imported).unwrap();
+    import(&file, &Mapping::default(), &recorder, &mut imported).unwrap();
+    import(&file, &Mapping::default(), &recorder, &mut imported).unwrap();
     run.finish(RunState::Complete).unwrap();
     assert_eq!((imported.spans, imported.repeated), (1, 3));
 }
@@ -503,7 +514,7 @@ fn imports(bytes: &[u8]) -> (Telemetry, ImportCounts, Option<String>) {
     let path = folder.path().join("x");
     std::fs::write(&path, bytes).unwrap();
     let (memory, mut imported) = (Memory::default(), ImportCounts::default());
-    let error = import(&path, &memory, &mut imported).err().map(|error| error.to_string());
+    let error = import(&path, &Mapping::default(), &memory, &mut imported).err().map(|error| error.to_string());
     (memory.held(), imported, error)
 }
 

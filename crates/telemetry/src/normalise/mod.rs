@@ -8,7 +8,9 @@
 //! It does not rewrite attributes and does not interpret queries: grouping statements that differ in their literals is
 //! diagnosis. Secrets are the run file's business, whose door nothing gets past.
 
+mod grid;
 mod names;
+mod requests;
 mod rpc;
 mod series;
 mod series_names;
@@ -21,6 +23,7 @@ use narrows_model::trace::SpanFacts;
 use serde_json::{Map, Value};
 
 pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renaming};
+pub(crate) use requests::{Part, Requests, Role, SERVICE, STATUS, Source, add_requests, known, service_of};
 pub use series::{SeriesName, normalise_series, series_name};
 pub use series_names::{LABELS_RENAMED, LabelRenamed, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
 pub use usage::INSTANCE;

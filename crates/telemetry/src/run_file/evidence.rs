@@ -23,7 +23,7 @@ use super::samples::stalls_of;
 use super::shared_ids;
 use super::trace_choice::{Choice, Selection};
 use super::words::{Addend, Attributes, Count, Instant, Json, Name, kind_of, plausible, plausible_weight, status_of};
-use crate::normalise::add_replicas;
+use crate::normalise::{add_replicas, add_requests};
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
@@ -106,6 +106,7 @@ impl Reader {
         evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
         evidence.stalls = self.query(|connection| stalls_of(connection, &evidence))?;
         add_replicas(&mut evidence);
+        add_requests(&mut evidence);
         Ok(evidence)
     }
 

@@ -56,6 +56,9 @@ pub(super) fn sample(line: &str) -> Result<Sample, &'static str> {
         rest.labels(&mut name, &mut labels)?;
     }
     if name.is_empty() {
+        name = labels.remove("__name__").unwrap_or_default();
+    }
+    if name.is_empty() {
         return Err("it has no name");
     }
     let value = rest.word().ok_or("it has no value")?;

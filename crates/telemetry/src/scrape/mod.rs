@@ -11,6 +11,9 @@ mod line;
 mod names;
 mod page;
 
+pub(crate) use names::as_by_otlp;
+pub(crate) use page::{is_sample, read_text};
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

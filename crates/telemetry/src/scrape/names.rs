@@ -87,7 +87,7 @@ static WRITTEN_OUT: LazyLock<HashMap<String, (&'static str, &'static str)>> = La
 });
 
 /// Gives a scraped series the name, unit and labels that it has by OTLP, if it is known, and its value with them.
-pub(super) fn as_by_otlp(key: &mut SeriesKey, value: f64) -> f64 {
+pub(crate) fn as_by_otlp(key: &mut SeriesKey, value: f64) -> f64 {
     let scraped = key.name.clone();
     let Some(known) = known(&scraped) else { return value };
     if let Some((_, pool)) = POOL_LABELS.iter().find(|(prefix, _)| scraped.starts_with(prefix))

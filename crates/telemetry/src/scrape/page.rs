@@ -35,14 +35,14 @@ pub(super) enum Format {
 
 /// Counts of a page.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Page {
-    pub(super) points: Vec<(SeriesKey, Point)>,
+pub(crate) struct Page {
+    pub(crate) points: Vec<(SeriesKey, Point)>,
     /// Lines that made no sense.
-    pub(super) malformed: u64,
+    pub(crate) malformed: u64,
     /// Fault of the first of them, with its number.
-    pub(super) complaint: Option<String>,
+    pub(crate) complaint: Option<String>,
     /// Samples beyond [`POINTS_MAX`].
-    pub(super) over_limit: u64,
+    pub(crate) over_limit: u64,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +62,30 @@ enum Kind {
 
 /// Reads a page of `service`. Samples that say no time have `now_ns`.
 pub(super) fn read(bytes: &[u8], format: Format, service: &str, now_ns: i64) -> Page {
-    let mut reading = Reading { format, service, now_ns, families: HashMap::new(), page: Page::default() };
-    for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+    let bounds = Bounds { points_max: POINTS_MAX, lines_before: 0 };
+    read_lines(bytes, format, Some(service), now_ns, bounds)
+}
+
+/// Reads a part of a file that others wrote, after so many lines: names stay as they are, there is no service, and samples
+/// without a time have 0.
+pub(crate) fn read_text(bytes: &[u8], lines_before: u64) -> Page {
+    read_lines(bytes, Format::Text, None, 0, Bounds { points_max: usize::MAX, lines_before })
+}
+
+/// Whether a line is a sample.
+pub(crate) fn is_sample(line: &str) -> bool {
+    sample(line).is_ok()
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    points_max: usize,
+    lines_before: u64,
+}
+
+fn read_lines(bytes: &[u8], format: Format, service: Option<&str>, now_ns: i64, bounds: Bounds) -> Page {
+    let mut reading = Reading { format, service, now_ns, bounds, families: HashMap::new(), page: Page::default() };
+    for (number, line) in (bounds.lines_before + 1..).zip(bytes.split(|byte| *byte == b'\n')) {
         match reading.line(line) {
             Ok(Goes::On) => {}
             Ok(Goes::NoFurther) => break,
@@ -83,8 +105,10 @@ enum Goes {
 
 struct Reading<'a> {
     format: Format,
-    service: &'a str,
+    /// `None` in a file of others.
+    service: Option<&'a str>,
     now_ns: i64,
+    bounds: Bounds,
     families: HashMap<String, Family>,
     page: Page,
 }
@@ -140,7 +164,7 @@ impl Reading<'_> {
         if !sample.value.is_finite() || self.is_left_out(&sample) {
             return Ok(());
         }
-        if self.page.points.len() >= POINTS_MAX {
+        if self.page.points.len() >= self.bounds.points_max {
             self.page.over_limit += 1;
             return Ok(());
         }
@@ -149,11 +173,11 @@ impl Reading<'_> {
         let mut key = SeriesKey {
             unit: self.unit(&sample.name),
             name: cut(sample.name),
-            service: self.service.to_owned(),
+            service: self.service.unwrap_or_default().to_owned(),
             replica: 0,
             labels,
         };
-        let value = as_by_otlp(&mut key, sample.value);
+        let value = if self.service.is_some() { as_by_otlp(&mut key, sample.value) } else { sample.value };
         self.page.points.push((key, Point { time_ns, value }));
         Ok(())
     }

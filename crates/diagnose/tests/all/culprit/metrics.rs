@@ -43,7 +43,7 @@ const FAULTS: [(&str, Fault); 5] = [
     ("receives other requests too", Fault::Traffic(2.0)),
 ];
 
-/// What is known of who calls whom.
+/// Knowledge of who calls whom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Graph {
     /// Callers report latency, requests and errors of their calls.
@@ -70,7 +70,7 @@ const HISTORIES: [(&str, History); 2] = [
     ("20 minutes by 15 seconds", History { step_s: 15, intervals: 80, pause_s: 60 }),
 ];
 
-/// What disturbs one service, carried from interval to interval.
+/// Disturbances of one service, carried from interval to interval.
 #[derive(Debug, Clone, Copy, Default)]
 struct Disturbance {
     /// Deviation of the logarithm of its own time, which fades slowly.

@@ -15,7 +15,7 @@ const FOREIGN: &[Foreign] = &[
         marks: &["traces", "metrics"],
         name: "a result of Tempo's search, which has no spans (`/api/traces/ID` has them)",
     },
-    Foreign { marks: &["status", "data"], name: "a response of Prometheus' API" },
+    Foreign { marks: &["status", "data"], name: "a response of Prometheus' API, but not to a range query" },
     Foreign { marks: &["type", "metric", "data"], name: "k6's JSON output, which has no spans" },
     Foreign { marks: &["metrics", "root_group"], name: "k6's summary, which has no spans" },
     Foreign { marks: &["Traces"], name: "AWS X-Ray's JSON" },

@@ -4,7 +4,7 @@
 //! attached to has such figures under the names of OpenTelemetry instead: of the process itself (`process.*`, `jvm.cpu.*`),
 //! of its container (`container.*`) or of its pod (`k8s.pod.*`), often several of them. Of each service the one kind that
 //! stands first in `sources.rs` is taken, counters become rates, and all replicas get points at the same instants
-//! (`grid.rs`), so that they can be added up. A series under the sampler's own names, as a run that was exported and
+//! (`normalise/grid.rs`), so that they can be added up. A series under the sampler's own names, as a run that was exported and
 //! imported again has, is left as it is.
 //!
 //! Which replica a series is of says [`INSTANCE`], which the receiver takes from the resource. The machine of such a
@@ -12,7 +12,6 @@
 //!
 //! Runs whose services Narrows started have samples of all of them: nothing is added there.
 
-mod grid;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +20,8 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::{Point, Series, SeriesKey, names};
 
-use self::grid::Grid;
 use self::sources::{CPU, CPU_LIMIT, Kind, MEMORY, MEMORY_LIMIT, PERIODS, Source, THROTTLED_PERIODS, THROTTLED_TIME};
+use super::grid::Grid;
 
 /// The label that says which replica of a service a series is of, where the sender says it: `POD` or `POD/CONTAINER`.
 pub const INSTANCE: &str = "service.instance.id";
