@@ -102,12 +102,39 @@ pub struct ServiceDiff {
     /// Its kinds of internal spans that vanished or appeared.
     #[serde(default)]
     pub spans: Vec<SpanDiff>,
-    /// Its kinds of error messages that are new or became more frequent, those with the largest growth first.
+    /// Its kinds of messages that are new, gone, or more or less frequent, the most certain first.
     #[serde(default)]
     pub logs: Vec<LogDiff>,
     /// A trace of the later side that shows what the role says.
     #[serde(default)]
     pub example: Option<String>,
+}
+
+impl ServiceDiff {
+    /// A service of which nothing is known to have changed.
+    pub fn unchanged(service: &str) -> Self {
+        Self {
+            service: service.to_owned(),
+            role: ServiceRole::Unchanged,
+            confidence: Confidence::Low,
+            before_ns: 0.0,
+            after_ns: 0.0,
+            change_ns: 0.0,
+            share: None,
+            latency_share: 0.0,
+            calls: None,
+            errors: (0.0, 0.0),
+            requests: None,
+            cpu: None,
+            cpu_limit: None,
+            memory: None,
+            reached: None,
+            call_ns: None,
+            spans: Vec::new(),
+            logs: Vec::new(),
+            example: None,
+        }
+    }
 }
 
 /// One kind of internal span of a service that vanished or appeared.
@@ -121,20 +148,34 @@ pub struct SpanDiff {
     pub after: f64,
 }
 
-/// One kind of error message of a service that is new or grew.
+/// One kind of message of a service that is new, gone, or more or less frequent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogDiff {
     /// The message with its variable parts masked.
     pub template: String,
-    /// Whether it appeared or became more frequent.
+    /// Whether it reports an error.
+    #[serde(default = "yes")]
+    pub is_error: bool,
+    /// Whether it appeared, vanished or changed.
     pub fate: Fate,
-    /// How many there were before.
+    /// How many lines there were before.
     pub before: u64,
     /// How many there were after.
     pub after: u64,
-    /// How many times as many there are as before for the same number of requests, or for the same time where requests
-    /// were not counted; `None` for a new one.
+    /// How many times as many there are as before for the same number of calls, requests of the load or seconds, the
+    /// first of these that was counted; `None` for a new one.
     pub growth: Option<f64>,
+    /// Calls that wrote it ÷ all calls of its operation, or of the service, before and after; `None` if its calls are
+    /// unknown.
+    #[serde(default)]
+    pub calls: Option<(f64, f64)>,
+    /// The operation of these calls; `None` if they are of any.
+    #[serde(default)]
+    pub operation: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Role of a service in a change.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::counting::{self, Phase};
 use crate::histogram::{Histogram, Quantiles};
 use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad, add_counts};
+use crate::messages::MessageEvidence;
 use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
 use crate::series::{Point, Series, names};
@@ -45,9 +46,9 @@ pub struct TrialEvidence {
     pub operations: Vec<OperationEvidence>,
     /// A bounded sample of the traces that began in counted windows.
     pub traces: Vec<Trace>,
-    /// Error messages that services logged in counted windows, by service and kind, the most frequent first.
+    /// Messages that services logged in counted windows.
     #[serde(default)]
-    pub error_logs: Vec<ErrorLog>,
+    pub messages: MessageEvidence,
     /// Spans in the file for this trial, all windows.
     pub spans_total: u64,
     /// Spans that arrived and were refused because a limit was reached.
@@ -58,24 +59,6 @@ pub struct TrialEvidence {
     pub cores: u32,
     /// Different addresses that the load connects from; `None` if it is unknown.
     pub client_addresses: Option<u32>,
-}
-
-/// How often a service logged one kind of error message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorLog {
-    /// The service.
-    pub service: String,
-    /// The message with its variable parts masked, or [`ErrorLog::OTHERS`].
-    pub template: String,
-    /// Records.
-    pub count: u64,
-}
-
-impl ErrorLog {
-    /// The template that counts all kinds beyond the limit of a service.
-    pub const OTHERS: &str = "(other messages)";
-    /// The template of records without a text.
-    pub const EMPTY: &str = "(no text)";
 }
 
 /// Totals of a load over some time.

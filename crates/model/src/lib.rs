@@ -21,6 +21,7 @@ pub mod histogram;
 pub mod json;
 pub mod limit;
 pub mod load;
+pub mod messages;
 pub mod operation;
 pub mod prediction;
 pub mod printable;

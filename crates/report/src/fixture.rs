@@ -156,7 +156,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
         stalls: Default::default(),
-        error_logs: Vec::new(),
+        messages: Default::default(),
         spans_refused: 0,
         spans_thinned: 0,
         cores: 2,

@@ -90,7 +90,7 @@ impl TrialBuilder {
             traces: Vec::new(),
             spans_total: 0,
             stalls: Default::default(),
-            error_logs: Vec::new(),
+            messages: Default::default(),
             spans_refused: 0,
             spans_thinned: 0,
             cores: 4,

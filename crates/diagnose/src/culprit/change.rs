@@ -200,6 +200,11 @@ impl Comparison {
         pairs.into_iter().map(|pair| (pair.clone(), difference(pair))).collect()
     }
 
+    /// Caller and callee of all calls.
+    pub(super) fn call_pairs(&self) -> BTreeSet<(String, String)> {
+        self.calls.keys().cloned().collect()
+    }
+
     /// The requests that were compared.
     pub(super) fn requests(&self) -> RequestsDiff {
         let count = |side: fn(&(OfOperation, OfOperation, f64)) -> &OfOperation| {

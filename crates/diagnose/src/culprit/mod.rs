@@ -85,9 +85,10 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
         Some(comparison) => changes(comparison, before, after, thresholds),
         None => metrics::changes(before, after, thresholds),
     };
-    logs::put_to(&mut services, before, after);
-    services
-        .sort_by(|a, b| order::weight_of(b).total_cmp(&order::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
+    let calls = comparison.as_ref().map(Comparison::call_pairs).unwrap_or_default();
+    let by_logs = logs::put_to(&mut services, &calls, before, after);
+    let weight = |one: &ServiceDiff| by_logs.get(&one.service).copied().unwrap_or(0.0).max(order::weight_of(one));
+    services.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);
     Ranking { requests: comparison.map(|comparison| comparison.requests()), services, clocks }
 }

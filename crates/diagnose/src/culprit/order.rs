@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn slower(latency_share: f64) -> ServiceDiff {
-        let mut service = crate::culprit::logs::without_spans("payment", Vec::new());
+        let mut service = ServiceDiff::unchanged("payment");
         (service.role, service.latency_share) = (ServiceRole::Slower, latency_share);
         (service.before_ns, service.after_ns) = (1e6, 3e6);
         service
@@ -56,8 +56,16 @@ mod tests {
 
     #[test]
     fn other_signs_settle_which_of_two_nearly_equal_causes_comes_first() {
-        let message =
-            LogDiff { template: "queue is full".into(), fate: Fate::Appeared, before: 0, after: 40, growth: None };
+        let message = LogDiff {
+            template: "queue is full".into(),
+            is_error: true,
+            fate: Fate::Appeared,
+            before: 0,
+            after: 40,
+            growth: None,
+            calls: None,
+            operation: None,
+        };
         let logging = |latency_share| ServiceDiff { logs: vec![message.clone()], ..slower(latency_share) };
         let computing = |latency_share| ServiceDiff { cpu: Some((2e6, 3e6)), ..slower(latency_share) };
         assert!(weight_of(&logging(0.29)) > weight_of(&slower(0.30)));

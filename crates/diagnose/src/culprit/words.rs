@@ -12,8 +12,7 @@ const RARE_MAX: f64 = 0.5;
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
 /// frontend only wait for it`; `None` if no service is one.
 pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
-    let is_origin = |one: &&ServiceDiff| !matches!(one.role, ServiceRole::Waiting | ServiceRole::Unchanged);
-    let cause = services.iter().find(is_origin)?;
+    let cause = services.iter().find(|one| is_origin(one) || !one.logs.is_empty())?;
     let waiting = services.iter().filter(|service| service.role == ServiceRole::Waiting);
     let waiting: Vec<&str> = waiting.map(|service| service.service.as_str()).take(WAITING_MAX).collect();
     let waiting = match waiting[..] {
@@ -21,12 +20,43 @@ pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
         [one] => format!("; {one} only waits for it"),
         [.., last] => format!("; {} and {last} only wait for it", waiting[..waiting.len() - 1].join(", ")),
     };
-    let logged = cause.logs.iter().find(|message| message.fate == Fate::Appeared).map_or_else(String::new, of_message);
-    Some(format!("{}{logged}{waiting}", of_cause(cause)))
+    let logged = cause.logs.first().map(of_message);
+    let clause = match (is_origin(cause), logged) {
+        (true, None) => of_cause(cause),
+        (true, Some(logged)) => format!("{}, and {logged}", of_cause(cause)),
+        (false, logged) => format!("{} {}", cause.service, logged.unwrap_or_default()),
+    };
+    Some(format!("{clause}{waiting}"))
 }
 
+/// True if traces show a change that begins in the service.
+fn is_origin(service: &ServiceDiff) -> bool {
+    !matches!(service.role, ServiceRole::Waiting | ServiceRole::Unchanged)
+}
+
+/// How a message differs, such as `no longer logs “reserved * items”, which every call did`.
 fn of_message(message: &LogDiff) -> String {
-    format!(", and logs a new error, “{}”", message.template)
+    let text = &message.template;
+    let calls = message.operation.as_ref().map_or_else(|| "calls".to_owned(), |name| format!("calls of {name}"));
+    let call = calls.replacen("calls", "call", 1);
+    let share = |share: f64| if share > 0.995 { format!("every {call}") } else { percent_of(share, &calls) };
+    match (message.fate, message.calls) {
+        (Fate::Vanished, Some((before, _))) => format!("no longer logs “{text}”, which {} did", share(before)),
+        (Fate::Vanished, None) => format!("no longer logs “{text}”"),
+        (Fate::Appeared, calls) => {
+            let what = if message.is_error { "logs a new error, “" } else { "now logs “" };
+            let share = calls.map_or_else(String::new, |(_, after)| format!(", in {}", share(after)));
+            format!("{what}{text}”{share}")
+        }
+        (_, Some((before, after))) => {
+            format!("logs “{text}” in {} instead of {}", share(after), units::percent(before))
+        }
+        (_, None) => format!("logs “{text}” {} as often", units::times(message.growth.unwrap_or(1.0))),
+    }
+}
+
+fn percent_of(share: f64, calls: &str) -> String {
+    format!("{} of the {calls}", units::percent(share))
 }
 
 fn of_cause(cause: &ServiceDiff) -> String {

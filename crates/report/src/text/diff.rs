@@ -105,7 +105,7 @@ const COLUMNS: [Column; 12] = [
     Column {
         name: "confidence",
         has: |_| true,
-        cell: |one| if is_origin(one) { one.confidence.as_str().to_owned() } else { absent() },
+        cell: |one| if is_origin(one) || is_known_by_logs(one) { one.confidence.as_str().to_owned() } else { absent() },
     },
     Column { name: "errors", has: |one| one.errors != (0.0, 0.0), cell: |one| pair(one.errors, units::percent) },
     Column {
@@ -163,6 +163,11 @@ fn is_origin(service: &ServiceDiff) -> bool {
     !matches!(service.role, ServiceRole::Waiting | ServiceRole::Unchanged)
 }
 
+/// True if only its messages say that something changed.
+fn is_known_by_logs(service: &ServiceDiff) -> bool {
+    service.role == ServiceRole::Unchanged && !service.logs.is_empty()
+}
+
 fn change_of(service: &ServiceDiff) -> String {
     let sign = if service.change_ns > 0.0 { "+" } else { "−" };
     match service.change_ns.abs() >= 1.0 {
@@ -171,16 +176,26 @@ fn change_of(service: &ServiceDiff) -> String {
     }
 }
 
-/// Kinds of error messages that are new or became more frequent.
+/// Kinds of messages that are new, gone, or more or less frequent.
 fn messages(services: &[ServiceDiff]) -> Vec<Block> {
-    let header = ["error messages", "", "before", "after"];
-    let row = |service: &ServiceDiff, kind: &LogDiff| {
-        let growth = kind.growth.map_or_else(|| "new".to_owned(), |growth| format!("×{}", number(growth)));
-        let name = format!("{}: {}", service.service, kind.template);
-        Row::new([name, growth, units::count(kind.before), units::count(kind.after)])
+    let rows: Vec<(&ServiceDiff, &LogDiff)> =
+        services.iter().flat_map(|service| service.logs.iter().map(move |kind| (service, kind))).collect();
+    let has_calls = rows.iter().any(|(_, kind)| kind.calls.is_some());
+    let header = ["messages", "", "before", "after", "of the calls"];
+    let columns = if has_calls { header.len() } else { header.len() - 1 };
+    let row = |row: &(&ServiceDiff, &LogDiff)| Row::new(message_cells(row.0, row.1).into_iter().take(columns));
+    table(&header[..columns], rows.iter().map(row).collect()).into_iter().collect()
+}
+
+fn message_cells(service: &ServiceDiff, kind: &LogDiff) -> [String; 5] {
+    let change = match (kind.fate, kind.growth) {
+        (Fate::Vanished, _) => "gone".to_owned(),
+        (_, Some(growth)) => format!("×{}", number(growth)),
+        (_, None) => if kind.is_error { "new error" } else { "new" }.to_owned(),
     };
-    let rows = services.iter().flat_map(|service| service.logs.iter().map(move |kind| row(service, kind)));
-    table(&header, rows.collect()).into_iter().collect()
+    let name = format!("{}: {}", service.service, kind.template);
+    let calls = kind.calls.map_or_else(absent, |calls| pair(calls, units::percent));
+    [name, change, units::count(kind.before), units::count(kind.after), calls]
 }
 
 fn operations(operations: &[OperationDiff]) -> Vec<Block> {
@@ -277,7 +292,8 @@ mod tests {
     }
 
     fn kind(template: &str, fate: Fate, counts: [u64; 2], growth: Option<f64>) -> LogDiff {
-        LogDiff { template: template.into(), fate, before: counts[0], after: counts[1], growth }
+        let [before, after] = counts;
+        LogDiff { template: template.into(), is_error: true, fate, before, after, growth, calls: None, operation: None }
     }
 
     fn service(name: &str, role: ServiceRole, before_ns: f64, after_ns: f64) -> ServiceDiff {
@@ -300,7 +316,10 @@ mod tests {
             call_ns: None,
             spans: Vec::new(),
             logs: match role {
-                ServiceRole::Slower => vec![kind("pool * is empty", Fate::Appeared, [0, 12], None)],
+                ServiceRole::Slower => {
+                    let calls = Some((0.0, 0.83));
+                    vec![LogDiff { calls, ..kind("pool * is empty", Fate::Appeared, [0, 12], None) }]
+                }
                 ServiceRole::Waiting => vec![kind("no response in * ms", Fate::Changed, [10, 41], Some(4.1))],
                 _ => Vec::new(),
             },

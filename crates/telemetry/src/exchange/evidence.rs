@@ -13,6 +13,7 @@ use flate2::write::GzEncoder;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::json::Stored;
 use narrows_model::load::{ErrorKind, LoadProgram, LoadSecond};
+use narrows_model::messages::MessageCount;
 
 use super::out::{Error, ExportCounts};
 use crate::ranges::{ADDEND_MAX, INSTANT_NS_MAX, WEIGHT_MAX};
@@ -117,10 +118,14 @@ fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
         () if !trial.seconds.iter().all(can_be_added_up) || !reported().all(|count| count <= ADDEND_MAX) => {
             Some("a count of requests")
         }
-        () if trial.error_logs.iter().any(|kind| kind.count > ADDEND_MAX) => Some("a count of errors"),
+        () if !trial.messages.counts.iter().all(is_count) => Some("a count of messages"),
         () if trial.traces.iter().any(|trace| trace.spans.is_empty()) => Some("an empty trace"),
         () => None,
     }
+}
+
+fn is_count(kind: &MessageCount) -> bool {
+    kind.lines <= ADDEND_MAX && kind.calls <= ADDEND_MAX && (0.0..=ADDEND_MAX as f64).contains(&kind.stands_for)
 }
 
 fn can_be_added_up(second: &LoadSecond) -> bool {

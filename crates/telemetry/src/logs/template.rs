@@ -1,6 +1,6 @@
 //! The kind of a message: its text with `*` for what is filled in.
 
-use narrows_model::evidence::ErrorLog;
+use narrows_model::messages::MessageCount;
 use serde_json::Value;
 
 use super::{looked_at, member, pair};
@@ -16,7 +16,7 @@ const EXCEPTION: [&str; 2] = ["exception.type=", "exception.message="];
 const MASK: char = '*';
 
 /// The kind of message that a text is: `cannot reach * after * ms` of `cannot reach 10.0.0.7:5432 after 3000 ms`. Bounded by
-/// [`TEMPLATE_CHARS_MAX`]; [`ErrorLog::EMPTY`] for a text without words.
+/// [`TEMPLATE_CHARS_MAX`]; [`MessageCount::EMPTY`] for a text without words.
 pub(crate) fn template(text: &str) -> String {
     let text = looked_at(text);
     let message = match member(text, &MEMBERS) {
@@ -33,7 +33,7 @@ pub(crate) fn template(text: &str) -> String {
         }
     }
     match masked.is_empty() {
-        true => ErrorLog::EMPTY.to_owned(),
+        true => MessageCount::EMPTY.to_owned(),
         false => masked.chars().take(TEMPLATE_CHARS_MAX).collect(),
     }
 }
@@ -108,8 +108,8 @@ mod tests {
                 "exception\nexception.type=java.io.IOException\nexception.message=disk 3 is full\nexception.stacktrace=at a",
                 "exception: java.io.IOException: disk * is full",
             ),
-            ("", ErrorLog::EMPTY),
-            ("\n\n", ErrorLog::EMPTY),
+            ("", MessageCount::EMPTY),
+            ("\n\n", MessageCount::EMPTY),
         ] {
             assert_eq!(template(text), expected, "{text}");
         }

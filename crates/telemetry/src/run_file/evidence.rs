@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
+use narrows_model::messages::MessageEvidence;
 use narrows_model::run::{Run, Trial, Window};
 use narrows_model::series::{Point, Series, SeriesKey};
 use narrows_model::stalls::Stalls;
@@ -16,7 +17,7 @@ use rusqlite::{Row, params};
 
 use super::bounds::BoundedConnection;
 use super::error::Result;
-use super::error_logs::error_logs_of;
+use super::messages::{self, lines_of};
 use super::operations::operations_of;
 use super::reader::Reader;
 use super::samples::stalls_of;
@@ -92,18 +93,20 @@ impl Reader {
 
     fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit, within: &TimeRange) -> Result<TrialEvidence> {
         let mut evidence = self.trial_load(run, trial, within)?;
-        // Both come from one pass over all spans. Traces are chosen by their earliest span without a parent; the root is
+        // All come from one pass over all spans. Traces are chosen by their earliest span without a parent; the root is
         // looked at once a trace is read, since a span with a parent may have been timed by a clock seconds away.
+        let mut lines = self.query(|connection| lines_of(connection, &evidence))?;
         let windows: Vec<Window> = evidence.counted_windows().cloned().collect();
         let mut choice = Choice::new(windows.iter(), limit.traces);
         evidence.operations = self.query(|connection| {
-            operations_of(connection, &evidence, |trace| {
+            operations_of(connection, &evidence, &mut lines, |trace| {
                 choice.see(trace.id, trace.start_ns, trace.weight, trace.has_failed.into());
             })
         })?;
+        evidence.messages = self.query(|connection| lines.into_evidence(|id| messages::text_of(connection, id)))?;
+        evidence.messages.lines_refused = self.counts(evidence.trial.id)?.logs.refused;
         let chosen = choice.chosen();
         evidence.traces = self.query(|connection| traces_of(connection, &evidence, chosen, limit.spans))?;
-        evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
         evidence.stalls = self.query(|connection| stalls_of(connection, &evidence))?;
         add_replicas(&mut evidence);
         add_requests(&mut evidence);
@@ -126,7 +129,7 @@ impl Reader {
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
-            error_logs: Vec::new(),
+            messages: MessageEvidence::default(),
             spans_total: counts.spans.stored,
             spans_refused: counts.spans.refused,
             spans_thinned: counts.thinned,

@@ -306,7 +306,7 @@ impl<'f> Changes<'f> {
             errors: (errors_before, errors_before + failures),
             requests: change.requests,
             cpu: change.cpu_s.map(|(before, after)| (before * 1e9, after * 1e9)),
-            ..super::logs::without_spans(service, Vec::new())
+            ..ServiceDiff::unchanged(service)
         };
         diff.role = self.role(service, &change, &diff, thresholds);
         let growth_s = change.growth_s();

@@ -62,7 +62,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         operations: operations_of(&phases).into_operations(),
         spans_total: spans_of(&phases).round() as u64,
         traces,
-        error_logs: Vec::new(),
+        messages: Default::default(),
         stalls,
         spans_refused: case.spans_refused,
         spans_thinned: 0,

@@ -6,7 +6,8 @@ use narrows_model::evidence::RunEvidence;
 use narrows_model::trace::{Span, SpanKind, Trace};
 
 use super::compared;
-use super::systems::{Fault, SHOP, TRAVEL, side};
+use super::systems::{SHOP, TRAVEL};
+use super::window::{Fault, side};
 
 /// A client span gets another label; with it comes the service that handles the call.
 type Label = fn(&mut Span, &str);
@@ -41,7 +42,7 @@ fn causes(run: &RunEvidence) -> Vec<(String, String, Option<String>)> {
 
 #[test]
 fn labels_of_calls_make_no_difference() {
-    let faults = [Fault::Delay(40.0), Fault::Exceptions, Fault::EarlyReturn, Fault::RepeatedCalls];
+    let faults = [Fault::Delay(40.0), Fault::Exceptions(0.2), Fault::EarlyReturn(0), Fault::RepeatedCalls];
     for (system, fault) in [&SHOP, &TRAVEL].into_iter().flat_map(|system| faults.map(|fault| (system, fault))) {
         let (before, after) = (side(system, 0, Fault::None, 3), side(system, 4, fault, 4));
         let (expected, found) = (compared(&before, &after).services, causes(&after));

@@ -6,6 +6,7 @@
 //! those from 500000 on.
 
 mod labels;
+mod logs;
 mod metrics;
 mod rules;
 mod systems;

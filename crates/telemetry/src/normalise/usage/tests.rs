@@ -38,7 +38,7 @@ fn trial(series: Vec<Series>) -> TrialEvidence {
         operations: Vec::new(),
         traces: Vec::new(),
         stalls: Default::default(),
-        error_logs: Vec::new(),
+        messages: Default::default(),
         spans_total: 0,
         spans_refused: 0,
         spans_thinned: 0,

@@ -14,6 +14,7 @@ mod spans;
 mod tally;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::messages::{MessageTally, TracedCall};
 use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::SpanKind;
 
@@ -27,20 +28,22 @@ use super::bounds::BoundedConnection;
 /// Maximum number of spans of one trace that are examined, earliest first. Later ones are only counted.
 const TRACE_SPANS_MAX: usize = 100_000;
 
-/// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read. Calls
-/// `see` with each trace that is passed.
+/// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read. Lines
+/// of logs are assigned to their calls on the way, and `see` is called with each trace.
 pub(super) fn operations_of(
     connection: &BoundedConnection,
     trial: &TrialEvidence,
+    lines: &mut MessageTally,
     see: impl FnMut(&TraceSummary),
 ) -> rusqlite::Result<Vec<OperationEvidence>> {
-    operations_within(connection, trial, TRACE_SPANS_MAX, see)
+    operations_within(connection, trial, lines, TRACE_SPANS_MAX, see)
 }
 
 /// The same, with at most this many spans of each trace.
 pub(super) fn operations_within(
     connection: &BoundedConnection,
     trial: &TrialEvidence,
+    lines: &mut MessageTally,
     trace_spans_max: usize,
     mut see: impl FnMut(&TraceSummary),
 ) -> rusqlite::Result<Vec<OperationEvidence>> {
@@ -53,6 +56,7 @@ pub(super) fn operations_within(
         see(summary);
         ancestry.enter(trace);
         calls.enter(trace, &ancestry);
+        lines.add_calls(u128::from_be_bytes(summary.id), || traced_calls(trial, trace));
         if left_out > 0 {
             tally.leave_out(trace, left_out)?;
         }
@@ -71,4 +75,17 @@ pub(super) fn operations_within(
         Ok(())
     })?;
     Ok(tally.into_operations())
+}
+
+/// The calls of a trace that count as operations.
+fn traced_calls(trial: &TrialEvidence, trace: &[SpanRow]) -> Vec<TracedCall> {
+    let counted = trace.iter().filter(|span| span.kind == SpanKind::Server && trial.is_counted(span.start_ns));
+    let call = |span: &SpanRow| TracedCall {
+        service: span.service,
+        operation: span.name,
+        start_ns: span.start_ns,
+        end_ns: span.end_ns,
+        weight: span.weight,
+    };
+    counted.map(call).collect()
 }

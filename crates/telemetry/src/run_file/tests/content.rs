@@ -354,29 +354,83 @@ fn a_trace_limit_bounds_traces_and_spans() {
 }
 
 #[test]
-fn errors_in_logs_are_counted_by_service_and_kind() {
+fn messages_are_counted_by_service_level_and_kind() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
     recorder.put_windows(1, &windows()).unwrap();
     let at = |second: i64, severity: &str, text: &str| LogLine {
         time_ns: T0 + second * SECOND,
         severity: severity.into(),
+        trace_id: None,
         ..line(text)
     };
     let mut lines: Vec<LogLine> = (0..7).map(|n| at(11, "ERROR", &format!("no stock of part {n}"))).collect();
     lines.extend([at(12, "", "10:00:00 ERROR disk 3 is full"), at(12, "INFO", "part 5"), at(5, "ERROR", "warming up")]);
-    let many = (0..200).map(|n| at(13, "ERROR", &format!("kind {}", "x".repeat(n + 1))));
+    let many = (0..200).map(|n| at(13, "ERROR", &format!("kind {}", "x".repeat(n % 130 + 1))));
     lines.extend(many.map(|line| LogLine { service: "stock".into(), ..line }));
     assert_eq!(wait(recorder.logs(lines)), kept(210));
     file.finish(RunState::Complete).unwrap();
-    let errors =
-        Reader::open(&place.path()).unwrap().evidence(TraceLimit::default()).unwrap().trials.remove(0).error_logs;
-    let of = |service: &str| errors.iter().filter(|one| one.service == service).collect::<Vec<_>>();
-    let gateway: Vec<_> = of("gateway").into_iter().map(|one| (one.template.as_str(), one.count)).collect();
-    assert_eq!(gateway, [("no stock of part *", 7), ("* ERROR disk * is full", 1)]);
+    let messages = evidence(&place.path()).trials.remove(0).messages;
+    let of = |service: &str| messages.counts.iter().filter(|one| one.service == service).collect::<Vec<_>>();
+    let gateway = of("gateway").into_iter().map(|one| (one.template.as_str(), one.is_error, one.lines));
+    let expected = [("* ERROR disk * is full", true, 1), ("no stock of part *", true, 7), ("part *", false, 1)];
+    assert_eq!(gateway.collect::<Vec<_>>(), expected);
     let stock = of("stock");
-    assert_eq!(stock.iter().map(|one| one.count).sum::<u64>(), 200);
-    assert_eq!((stock[0].template.as_str(), stock[0].count, stock.len()), (ErrorLog::OTHERS, 100, 101));
+    assert_eq!((stock.iter().map(|one| one.lines).sum::<u64>(), stock.len()), (200, 65));
+    let others = stock.iter().find(|one| one.template == MessageCount::OTHERS).unwrap();
+    assert_eq!(others.lines, 72, "of 70 kinds with two lines and 60 with one, 64 are told apart");
+}
+
+#[test]
+fn messages_of_a_trace_count_for_the_calls_that_wrote_them() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let begin_ns = T0 + 11 * SECOND;
+    let span = |id: u8, parent: u8, service: &str, name: &str, ms: [i64; 2]| Span {
+        name: name.into(),
+        start_ns: begin_ns + ms[0] * 1_000_000,
+        end_ns: begin_ns + ms[1] * 1_000_000,
+        ..crate::testing::span(id, parent, service, SpanKind::Server)
+    };
+    let spans = vec![
+        span(1, 0, "shop", "GET /", [0, 90]),
+        span(2, 1, "cart", "POST /add", [10, 30]),
+        span(3, 1, "cart", "GET /list", [40, 60]),
+    ];
+    let trace_id = spans[0].trace_id;
+    assert_eq!(wait(recorder.spans(spans)), kept(3));
+    let at = |service: &str, ms: i64, text: &str, trace_id: [u8; 16]| LogLine {
+        time_ns: begin_ns + ms * 1_000_000,
+        service: service.into(),
+        trace_id: Some(trace_id),
+        ..line(text)
+    };
+    let lines = vec![
+        at("shop", 1, "begin", trace_id),
+        at("shop", 80, "end", trace_id),
+        at("cart", 12, "item 1", trace_id),
+        at("cart", 14, "item 2", trace_id),
+        at("cart", 41, "item 3", trace_id),
+        at("cart", 70, "between calls", trace_id),
+        at("cart", 70, "item 4", [9; 16]),
+    ];
+    assert_eq!(wait(recorder.logs(lines)), kept(7));
+    file.finish(RunState::Complete).unwrap();
+    let messages = evidence(&place.path()).trials.remove(0).messages;
+    let of_cart = messages.counts.iter().filter(|one| one.service == "cart");
+    let counted = of_cart.map(|one| (one.template.as_str(), one.operation.as_deref(), one.lines, one.calls));
+    let expected = [
+        ("between calls", None, 1, 1),
+        ("item *", None, 1, 1),
+        ("item *", Some("GET /list"), 1, 1),
+        ("item *", Some("POST /add"), 2, 1),
+    ];
+    assert_eq!(counted.collect::<Vec<_>>(), expected);
+    assert_eq!(messages.traces, [("cart".to_owned(), 2), ("shop".to_owned(), 1)]);
+    let [pair] = &messages.pairs[..] else { panic!("{:?}", messages.pairs) };
+    assert_eq!((pair.one.as_str(), pair.other.as_str()), ("shop", "cart"));
+    assert_eq!((pair.traces, pair.around, pair.within, pair.earlier, pair.failed), (1, 1, 0, 1, 0));
 }
 
 #[test]

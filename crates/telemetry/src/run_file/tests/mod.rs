@@ -17,12 +17,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use narrows_model::caveat::TrialCaveat;
-use narrows_model::evidence::{ErrorLog, RunEvidence, TrialEvidence};
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, Wording};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{
     ErrorCounts, ErrorKind, LatencyFigures, LoadBatch, LoadProgram, LoadSecond, ReportedLoad, Sample, Threshold,
 };
+use narrows_model::messages::{MessageCount, MessageTally};
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
 use narrows_model::run::{
     Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
@@ -346,7 +347,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
         traces,
         spans_total: 6,
         stalls: Default::default(),
-        error_logs: Vec::new(),
+        messages: Default::default(),
         spans_refused: 0,
         spans_thinned: 0,
         cores: 2,

@@ -236,7 +236,10 @@ fn spans_of_a_trace_beyond_the_limit_are_not_counted_but_their_number_is_known()
     let trial = evidence(&place.path()).trials.remove(0);
     let reader = Reader::open(&place.path()).unwrap();
     for (spans_max, expected) in [(1_000, (25.0, 0)), (10, (14.0, 11)), (6, (10.0, 15))] {
-        let found = reader.query(|connection| operations_within(connection, &trial, spans_max, |_| {})).unwrap();
+        let found = reader.query(|connection| {
+            operations_within(connection, &trial, &mut MessageTally::new(&trial), spans_max, |_| {})
+        });
+        let found = found.unwrap();
         assert_eq!((found[0].calls[0].attempts(), found[0].spans_left_out), expected, "{spans_max} of each trace");
     }
 }
