@@ -184,7 +184,7 @@ pub(super) fn differing(old: &Side<'_>, new: &Side<'_>) -> BTreeMap<String, Vec<
     found
 }
 
-/// What a kind is counted for: each operation that wrote it, or one for all lines.
+/// Denominators of a kind: each operation that wrote it, or one for all lines.
 fn bases<'a>(key: Key<'a>, old: &Side<'a>, new: &Side<'a>) -> Vec<Basis<'a>> {
     let counts = || [old, new].into_iter().filter_map(|side| side.kinds.get(&key)).flatten();
     let operations: BTreeSet<&str> = counts().filter_map(|(operation, _)| *operation).collect();
