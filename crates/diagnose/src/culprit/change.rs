@@ -237,8 +237,7 @@ impl Comparison {
             before_ns: time.before,
             after_ns: time.after,
             change_ns: made.ns,
-            share: (self.latency.change().abs() >= thresholds.culprit_share * self.latency_ns())
-                .then(|| made.ns / self.latency.change()),
+            share: self.share_of_change(made.ns, thresholds),
             latency_share: made.ns / self.latency_ns(),
             calls: self.calls_changed(service, thresholds),
             errors: (before, after),
@@ -252,6 +251,12 @@ impl Comparison {
             logs: Vec::new(),
             example: self.example_of(service, role),
         }
+    }
+
+    /// Share of a change in that of the mean latency; `None` if the latency did not change notably.
+    pub(super) fn share_of_change(&self, ns: f64, thresholds: &Thresholds) -> Option<f64> {
+        let change_ns = self.latency.change();
+        (change_ns.abs() >= thresholds.culprit_share * self.latency_ns()).then(|| ns / change_ns)
     }
 
     fn role(&self, service: &str, failures: [Failures; 2], thresholds: &Thresholds) -> ServiceRole {

@@ -107,6 +107,7 @@ pub(super) fn judge(services: &mut [ServiceDiff], comparison: &Comparison, thres
             let is_sure = calls.errors() >= ERRORS_SURE;
             service.confidence = if is_sure { Confidence::High } else { Confidence::Medium };
             service.change_ns = (calls.call_ns.1 - calls.call_ns.0) * calls.each * calls.reached.1;
+            service.share = comparison.share_of_change(service.change_ns, thresholds);
             service.latency_share = service.change_ns / comparison.latency_ns();
             service.example = comparison.example_of(&service.service, service.role);
         }

@@ -339,6 +339,26 @@ fn a_service_that_returns_early_beside_slower_ones_is_named() {
 }
 
 #[test]
+fn the_sentence_says_how_few_requests_reach_a_slower_service() {
+    let window = Window { service: 10, requests: 400, reach: 0.04, ..Window::of(&SHOP) };
+    let found = compared(&window.run(1), &window.with(Fault::Burn(20.0)).run(2));
+    let ServiceDiff { service, role, reached, call_ns, .. } = &found.services[0];
+    assert_eq!((service.as_str(), *role), ("accounts", ServiceRole::Slower));
+    assert!(reached.is_some_and(|(before, after)| before < 0.07 && after < 0.07), "{reached:?}");
+    assert!(call_ns.is_some_and(|(before, after)| after > 10.0 * before), "{call_ns:?}");
+    assert!(found.sentence.contains("of each of its calls instead of"), "{}", found.sentence);
+    assert!(found.sentence.contains("% of the requests"), "{}", found.sentence);
+}
+
+#[test]
+fn a_caller_whose_calls_all_begin_late_is_the_cause() {
+    let found = faulty(&BANK, 3, Fault::Starved(5.0), 5).services;
+    assert_eq!((found[0].service.as_str(), found[0].role), ("checkout", ServiceRole::Slower));
+    assert!((found[0].change_ns / 1e6 - 30.0).abs() < 3.0, "{:?}", found[0]);
+    assert!(!found[1..].iter().any(is_named), "{found:?}");
+}
+
+#[test]
 fn callers_whose_requests_end_with_the_error_of_another_are_no_cause() {
     let found = faulty(&TRAVEL, 10, Fault::Exceptions(0.2), 5).services;
     let ServiceDiff { service, role, errors, example, .. } = &found[0];
