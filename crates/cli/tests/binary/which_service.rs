@@ -194,7 +194,7 @@ fn what_cannot_be_compared_is_an_error_of_one_sentence() {
         (
             "shop.narrows",
             "paused.narrows@20s..30s",
-            "cannot compare: paused@20s..30s has no requests and no spans, expected some on each side",
+            "cannot compare: paused@20s..30s has no requests, spans or metrics of services, expected some on each side",
         ),
         ("shop.narrows@1h..2h", "shop.narrows", "has nothing of that time"),
     ] {

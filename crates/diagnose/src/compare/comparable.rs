@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::series::names;
+use narrows_model::series::{names, services};
 
 use crate::compare::diff::Side;
 
@@ -28,7 +28,9 @@ impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfinished(side) => write!(f, "{side} has no finished trial, expected one on each side"),
-            Self::Empty(side) => write!(f, "{side} has no requests and no spans, expected some on each side"),
+            Self::Empty(side) => {
+                write!(f, "{side} has no requests, spans or metrics of services, expected some on each side")
+            }
             Self::NoCommonOperation(before, after) => {
                 write!(f, "{before} and {after} have no operation in common, expected the same requests on both sides")
             }
@@ -52,7 +54,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Checks that two sides can be compared. Sides without any spans can be, by their load.
+/// Checks that two sides can be compared. Sides without any spans can be, by their load or by metrics.
 ///
 /// # Errors
 /// When there is nothing on a side, or nothing in common.
@@ -78,10 +80,14 @@ pub fn check(before: &Side<'_>, after: &Side<'_>) -> Result<(), Incomparable> {
     Ok(())
 }
 
-/// True if a trial has no request in its counted windows.
+/// True if a trial has no request in its counted windows, and no metrics of requests.
 fn is_empty(trial: &TrialEvidence) -> bool {
     let load = trial.counted_load();
-    load.sent == 0 && load.due == 0 && trial.operations.is_empty() && trial.traces.is_empty()
+    let has_metrics = trial.series.iter().any(|series| {
+        [services::REQUESTS, services::LATENCY].contains(&series.key.name.as_str())
+            && series.points.iter().any(|point| trial.is_counted(point.time_ns))
+    });
+    load.sent == 0 && load.due == 0 && trial.operations.is_empty() && trial.traces.is_empty() && !has_metrics
 }
 
 /// The services of a side: those that the run had, and those that sent spans.
@@ -156,7 +162,7 @@ mod tests {
     fn a_side_without_anything_is_no_comparison() {
         let (shop, empty) = (run(&[("shop", "GET /orders")], 5.0), run(&[], 0.0));
         let said = checked(&shop, &empty).unwrap_err();
-        assert_eq!(said, "two has no requests and no spans, expected some on each side");
+        assert_eq!(said, "two has no requests, spans or metrics of services, expected some on each side");
         let mut failed = shop.clone();
         failed.trials[0].trial.state = TrialState::Failed;
         assert_eq!(checked(&failed, &shop).unwrap_err(), "one has no finished trial, expected one on each side");

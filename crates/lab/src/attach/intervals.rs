@@ -115,6 +115,15 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_between_samples_is_several_steps_long() {
+        let mut samples = Intervals::default();
+        let times = (0..4).map(|at| at * 300).chain((0..4).map(|at| 10_000 + at * 300));
+        times.for_each(|second| samples.add(second * SECOND_NS, second * SECOND_NS));
+        assert_eq!(samples.windows().0.len(), 8);
+        assert_eq!(samples.of_samples().windows().0.len(), 2);
+    }
+
+    #[test]
     fn a_long_pause_parts_intervals() {
         assert_eq!(windows(&[(100, 101), (159, 160), (10, 20), (80, 80)]), [(10, 160)]);
         assert_eq!(windows(&[(1000, 1001), (10, 20), (81, 82)]), [(10, 20), (81, 82), (1000, 1001)]);

@@ -40,7 +40,7 @@ const STEP_S_MAX: i64 = 300;
 /// Scrapes in a step.
 const SCRAPES: i64 = 4;
 /// Time in which scrapes are counted, seconds.
-const COUNTED_S: i64 = 600;
+const COUNTED_S: i64 = 120;
 /// The usual time between scrapes, seconds, where it cannot be told.
 const SCRAPE_S: i64 = 60;
 
@@ -144,7 +144,7 @@ impl Server<'_> {
         let length_s = (self.query.until_ns - self.query.from_ns) / 1_000_000_000;
         let query = format!("quantile(0.5, count_over_time(up[{COUNTED_S}s]))");
         let counts = self.range(&query, (length_s / 10).max(STEP_S_MIN)).await?;
-        // The first minutes of a server that just began have fewer.
+        // The first two minutes of a server have fewer.
         let most = counts.iter().flat_map(|series| &series.points).map(|point| point.value).fold(0.0, f64::max);
         let scrape_s = if most >= 1.0 { (COUNTED_S as f64 / most).round() as i64 } else { SCRAPE_S };
         let scrape_s = scrape_s.clamp(1, SCRAPE_S);
