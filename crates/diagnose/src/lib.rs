@@ -105,6 +105,26 @@ fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     rank::ranked(findings.collect(), reading)
 }
 
+/// Findings of each trial of a run, in order: those of [`conclude`], without what else it concludes.
+pub fn diagnose_run(evidence: &RunEvidence, thresholds: &Thresholds) -> Vec<Vec<Finding>> {
+    let found = evidence.trials.iter().map(|trial| diagnose(trial, thresholds)).collect();
+    with_those_of_run(found, evidence, &compare(evidence, thresholds), thresholds)
+}
+
+/// Adds findings that need all trials of a run to those of each trial.
+fn with_those_of_run(
+    mut found: Vec<Vec<Finding>>,
+    evidence: &RunEvidence,
+    comparison: &Comparison,
+    thresholds: &Thresholds,
+) -> Vec<Vec<Finding>> {
+    let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(evidence, comparison, thresholds));
+    for (at, finding) in of_run {
+        rank::of_run::join(&mut found[at], finding, rank::Least::of(thresholds));
+    }
+    found
+}
+
 /// Limits of the reading of a trial; empty if there are none.
 pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<TrialCaveat> {
     Reading::with(trial, thresholds, |reading| caveats::caveats(reading, &findings(reading)))
@@ -138,11 +158,7 @@ pub fn conclude(
         call_graphs.push(graph);
     }
     let comparison = compare(&evidence, thresholds);
-    let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
-    for (at, finding) in of_run.collect::<Vec<_>>() {
-        rank::of_run::join(&mut found[at], finding, rank::Least::of(thresholds));
-    }
-    let findings = found;
+    let findings = with_those_of_run(found, &evidence, &comparison, thresholds);
     let story = Story {
         evidence: &evidence,
         findings: &findings,

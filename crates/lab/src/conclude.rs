@@ -11,6 +11,7 @@ use narrows_diagnose::words::{InWords, trial_caveat};
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::finding::Finding;
 use narrows_model::prediction::Scored;
 use narrows_model::proof::Proof;
 use narrows_model::published::Notes;
@@ -97,10 +98,15 @@ fn evidence_within(path: &Path, limit: TraceLimit, within: &TimeRange) -> Result
 }
 
 fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExperiment), Error> {
+    let (evidence, experiment) = selected_evidence(path, selection)?;
+    Ok((conclude(evidence, &experiment), experiment))
+}
+
+fn selected_evidence(path: &Path, selection: &Selection) -> Result<(RunEvidence, RecordedExperiment), Error> {
     let evidence = evidence_within(path, TraceLimit::default(), &selection.within)?;
     let evidence = selected(evidence, path, selection)?;
     let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
-    Ok((conclude(evidence, &experiment), experiment))
+    Ok((evidence, experiment))
 }
 
 /// Differences between some trials and others, perhaps of another run file. Compared with the thresholds of the second.
@@ -111,16 +117,37 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExp
 pub fn diff(before: RunPart<'_>, after: RunPart<'_>) -> Result<Diff, Error> {
     // Reading a run of a million spans takes seconds, so that both are read at the same time.
     let (old, new) = std::thread::scope(|scope| {
-        let old = scope.spawn(|| outcome_of(before.path, before.selection));
-        let new = concluded(after.path, after.selection);
+        let old = scope.spawn(|| diagnosed(before));
+        let new = diagnosed(after);
         (old.join(), new)
     });
     let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let (new, experiment) = new?;
-    let old = Side { label: before.label, run: &old.evidence, findings: &old.findings };
-    let new = Side { label: after.label, run: &new.evidence, findings: &new.findings };
-    narrows_diagnose::diff::check(&old, &new)?;
-    Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
+    let new = new?;
+    let [old_side, new_side] = [(before, &old), (after, &new)].map(|(part, run)| run.side(part.label));
+    narrows_diagnose::diff::check(&old_side, &new_side)?;
+    Ok(narrows_diagnose::diff::diff(old_side, new_side, &new.experiment.thresholds))
+}
+
+/// Part of a run with its findings: what a comparison with another needs.
+struct DiagnosedRun {
+    evidence: RunEvidence,
+    findings: Vec<Vec<Finding>>,
+    experiment: RecordedExperiment,
+}
+
+impl DiagnosedRun {
+    fn side<'a>(&'a self, label: &'a str) -> Side<'a> {
+        Side { label, run: &self.evidence, findings: &self.findings }
+    }
+}
+
+fn diagnosed(part: RunPart<'_>) -> Result<DiagnosedRun, Error> {
+    let (evidence, experiment) = selected_evidence(part.path, part.selection)?;
+    let mut findings = narrows_diagnose::diagnose_run(&evidence, &experiment.thresholds);
+    for (trial, findings) in evidence.trials.iter().zip(&mut findings) {
+        narrows_predict::add_gains(trial, findings);
+    }
+    Ok(DiagnosedRun { evidence, findings, experiment })
 }
 
 /// Whether the trials of `after` are faster than those of `before`. In one run, trials are compared in pairs.
