@@ -45,8 +45,6 @@ const DEVIATIONS: f64 = 2.0;
 const REQUESTS_MIN: f64 = 10.0;
 /// Times as many calls from which calls that also take longer or shorter each are of another kind.
 const OTHER_KIND_FACTOR: f64 = 2.0;
-/// Share of the requests that reach a service that must fail because of it, however few they are.
-const OWN_FAILURES_MIN: f64 = 0.1;
 /// Maximum depth to which the cost of additional calls is followed.
 const DEPTH_MAX: usize = 16;
 /// Two sides, by the operations that begin traces on both.
@@ -263,7 +261,7 @@ impl Comparison {
         let made = self.made[service];
         let least_ns = thresholds.culprit_share * self.latency_ns();
         let [of_all, of_reached] = failures;
-        let is_failing = of_all.are_more(thresholds.culprit_error_share) || of_reached.are_more(OWN_FAILURES_MIN);
+        let is_failing = of_all.are_more(thresholds.culprit_error_share) || of_reached.are_more_of_those_reached();
         match () {
             () if is_failing && of_all.change() > made.ns / self.latency_ns() => ServiceRole::Failing,
             () if made.errors >= ERRORS_MIN && made.ns >= least_ns => ServiceRole::Slower,

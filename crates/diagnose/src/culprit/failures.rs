@@ -11,6 +11,10 @@ const ERRORS_MIN: f64 = 4.0;
 const ERRORS_MIN_NEW: f64 = 3.0;
 /// Additional requests that must have failed.
 const FAILED_MIN: f64 = 5.0;
+/// The same of a service that few requests reach, if a tenth of these fail because of it: certainty, requests, share.
+const ERRORS_MIN_REACHED: f64 = 2.5;
+const FAILED_MIN_REACHED: f64 = 4.0;
+const SHARE_MIN_REACHED: f64 = 0.1;
 
 /// Share of requests that fail because of a service, and how many requests there are, on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,6 +46,14 @@ impl Failures {
     pub(super) fn are_more(self, least: f64) -> bool {
         let errors_min = if self.before.0 * self.before.1 < 1.0 { ERRORS_MIN_NEW } else { ERRORS_MIN };
         self.change() >= least && self.change() * self.after.1 >= FAILED_MIN && self.errors() >= errors_min
+    }
+
+    /// True if there are more among the requests that reach a service.
+    pub(super) fn are_more_of_those_reached(self) -> bool {
+        let errors_min = if self.before.0 * self.before.1 < 1.0 { ERRORS_MIN_REACHED } else { ERRORS_MIN };
+        self.change() >= SHARE_MIN_REACHED
+            && self.change() * self.after.1 >= FAILED_MIN_REACHED
+            && self.errors() >= errors_min
     }
 
     /// The change in standard errors, signed.

@@ -8,7 +8,7 @@
 /// Blocks of time of one side.
 pub(super) const BLOCKS: usize = 20;
 /// Correlation of neighbouring blocks from which it is more than chance.
-const CORRELATION_MIN: f64 = 0.3;
+const CORRELATION_MIN: f64 = 0.45;
 /// Largest correlation that is taken into account.
 const CORRELATION_MAX: f64 = 0.9;
 
