@@ -16,7 +16,3 @@ pub const LATENCY: &str = "service.latency";
 pub const CALLS: &str = "service.calls";
 /// The label that names a callee.
 pub const PEER: &str = "peer.service";
-
-/// All of them: name and unit.
-pub const ALL: [(&str, &str); 5] =
-    [(REQUESTS, "{request}/s"), (ERRORS, "{request}/s"), (DURATION, "s/s"), (LATENCY, "s"), (CALLS, "{call}")];

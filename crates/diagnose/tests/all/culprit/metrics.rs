@@ -108,7 +108,7 @@ impl Simulation<'_> {
     }
 
     fn disturb(&mut self, step_s: i64) {
-        // What lasts minutes is the same whatever the intervals are.
+        // Minutes of drift are the same, whatever the length of an interval.
         let kept = 0.5_f64.powf(step_s as f64 / 1_800.0);
         let news = (1.0 - kept * kept).sqrt();
         self.load = self.load * kept + self.normal(0.1 * news);

@@ -129,7 +129,7 @@ pub(crate) const STATUS: &[&str] = &[
 ];
 
 const KNOWN: &[Known] = &[
-    // What a mapping was read as.
+    // Counters that a mapping has named.
     server(services::DURATION, Durations, 1.0),
     server(services::REQUESTS, Requests, 1.0),
     server(services::ERRORS, Errors, 1.0),

@@ -1,3 +1,5 @@
+//! Series of counters, and what is made of them.
+
 use super::*;
 
 const SECOND: i64 = 1_000_000_000;
