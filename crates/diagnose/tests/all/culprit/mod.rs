@@ -32,7 +32,7 @@ const HEALTHY: u64 = 10;
 const ALARMS_MAX: u64 = 3;
 /// Minimum shares of comparisons in which the right service comes first and is among the first three, percent.
 const FIRST_MIN: u32 = 90;
-const AMONG_THREE_MIN: u32 = 97;
+const AMONG_THREE_MIN: u32 = 95;
 
 /// Kind of fault.
 struct Kind {
