@@ -3,7 +3,7 @@
 //! `NARROWS_REPEATS=10 cargo test -p narrows-diagnose --test all culprit:: -- --nocapture` prints how often, beside two
 //! simple rules (`docs/benchmarks/which-service.md`). `NARROWS_MISSES=1` lists the comparisons
 //! that went wrong. The method was developed with the seeds from 100000 on (`NARROWS_SEED=100000`); the tests judge it by
-//! those from 500000 on.
+//! those from 500000 on, which two of its thresholds were set by too.
 
 mod labels;
 mod logs;
