@@ -343,7 +343,7 @@ fn a_fault_that_only_logs_show_is_named() {
             println!("| {what} | {telemetry:?} | {} | {} |", score.all, score.shown());
             of_fault = of_fault.and(score);
         }
-        if of_fault.first * 100 < of_fault.all * 90 || of_fault.among_three * 100 < of_fault.all * 97 {
+        if !of_fault.is_enough() {
             missed.push((what, of_fault));
         }
     }

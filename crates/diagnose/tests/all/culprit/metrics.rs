@@ -325,7 +325,7 @@ fn the_service_with_the_fault_comes_first() {
                 of_fault = of_fault.and(score);
             }
         }
-        if of_fault.first * 100 < of_fault.all * 90 || of_fault.among_three * 100 < of_fault.all * 97 {
+        if !of_fault.is_enough() {
             failed.push((what, of_fault));
         }
     }
