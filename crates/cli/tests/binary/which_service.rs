@@ -64,7 +64,7 @@ fn otlp(side: Side, after_s: i64) -> String {
     });
     let spans = |service: &str, spans: Vec<Value>| json!({ "resourceSpans": [{ "resource": resource(service), "scopeSpans": [{ "spans": spans }] }] });
     let line = |n: i64| {
-        json!({ "timeUnixNano": start_ns(n).to_string(), "severityText": "ERROR",
+        json!({ "timeUnixNano": start_ns(n * REQUESTS / side.errors).to_string(), "severityText": "ERROR",
             "body": { "stringValue": format!("no quote for part {n} within {} ms", 100 + n) } })
     };
     let lines: Vec<Value> = (0..side.errors).map(line).collect();
@@ -120,9 +120,11 @@ fn the_service_that_a_change_comes_from_is_named_though_its_clock_is_seconds_ahe
         "{said}"
     );
     assert!(said.contains("Clocks differ in after: that of price is 3.00 s ahead of that of front."), "{said}");
-    assert!(said.contains("price: no quote for part * within * ms new 0 12"), "{said}");
+    assert!(said.contains("price: no quote for part * within * ms new error 0 12 0 % → 15 %"), "{said}");
     assert!(
-        said.contains("and logs a new error, “no quote for part * within * ms”; front only waits for it"),
+        said.contains(
+            "and logs a new error, “no quote for part * within * ms”, in 15 % of the calls; front only waits for it"
+        ),
         "{said}"
     );
 }

@@ -279,7 +279,7 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     let named = [facts.http_method.as_deref(), facts.server_address.as_deref(), Some(&path)];
     let mut kind = named.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if path.is_empty() {
-        kind = format!("{} {kind}", handled_as(request.forest, span).unwrap_or_else(|| span.name.clone()));
+        kind = format!("{} {kind}", name_of(request.forest, span));
     }
     if let Some(port) = facts.server_port {
         kind += &format!(" :{port}");
@@ -294,6 +294,13 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
         carried: Vec::new(),
         partition: facts.db_partition.as_deref(),
     }
+}
+
+/// Name of a call without an address: its own if that says what is called, as `ml.v1.Model/Score` does, else the service
+/// and operation that handle it. An attempt that fails may not be handled, so its own name comes first.
+fn name_of(forest: &Forest<'_>, call: &Span) -> String {
+    let handled = if call.name.contains('/') { None } else { handled_as(forest, call) };
+    handled.unwrap_or_else(|| call.name.clone())
 }
 
 /// Service and operation that handle a call, if its server span arrived.

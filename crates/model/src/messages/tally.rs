@@ -36,7 +36,7 @@ pub struct LoggedLine {
     pub template: String,
     /// Whether it reports an error.
     pub is_error: bool,
-    /// Number of its trace; `None` if it names none.
+    /// Id of its trace; `None` if it names none.
     pub trace: Option<u128>,
 }
 

@@ -172,7 +172,7 @@ mod tests {
            │ 
            │ as sent: SELECT name, tier FROM customers WHERE id = $1
            traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
-           ruled out   Double instrumentation: each query has one span ().
+           ruled out   Double instrumentation: each query has one span.
                        Connections, pools and transactions: 0 such spans in these traces, none counted as a
                        query.
                        Pages and batches: the statement has no offset, no cursor and no list of several
@@ -384,7 +384,7 @@ mod tests {
            │ 
            │ as sent: SELECT name, tier FROM customers WHERE id = $1
            traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
-           ruled out   Double instrumentation: each query has one span ().
+           ruled out   Double instrumentation: each query has one span.
                        Connections, pools and transactions: 0 such spans in these
                        traces, none counted as a query.
                        Pages and batches: the statement has no offset, no cursor and no

@@ -7,11 +7,9 @@ use super::bounds::BoundedConnection;
 use super::words::plausible;
 use crate::logs::{is_error, template};
 
-/// The lines of a trial, not yet assigned to the calls that wrote them. A line's trace is numbered as the rows of
-/// `trace_rows`, or by its id if no span of it is in the file.
+/// The lines of a trial, not yet assigned to the calls that wrote them.
 pub(super) fn lines_of(connection: &BoundedConnection, trial: &TrialEvidence) -> rusqlite::Result<MessageTally> {
-    let sql = "SELECT l.time_ns, l.service, (SELECT text FROM strings WHERE id = l.severity), l.text, l.trace_id, \
-               (SELECT t.id FROM trace_rows AS t WHERE t.trace_hex = lower(hex(l.trace_id)) AND t.trial = l.trial) \
+    let sql = "SELECT l.time_ns, l.service, (SELECT text FROM strings WHERE id = l.severity), l.text, l.trace_id \
                FROM log_rows AS l WHERE l.trial = ?1 ORDER BY l.time_ns, l.id";
     let mut tally = MessageTally::new(trial);
     let mut statement = connection.prepare_cached(sql)?;
@@ -24,13 +22,12 @@ pub(super) fn lines_of(connection: &BoundedConnection, trial: &TrialEvidence) ->
         let text = |at: usize| Ok::<_, rusqlite::Error>(line.get_ref(at)?.as_str_or_null()?.unwrap_or_default());
         let (severity, message) = (text(2)?, text(3)?);
         let id: Option<[u8; 16]> = line.get(4)?;
-        let row: Option<i64> = line.get(5)?;
         let held = tally.add(LoggedLine {
             time_ns,
             service: line.get(1)?,
             template: template(message),
             is_error: is_error(severity, message),
-            trace: row.map(|row| u128::from(row.unsigned_abs())).or(id.map(u128::from_be_bytes)),
+            trace: id.map(u128::from_be_bytes),
         });
         connection.collect(held)?;
     }

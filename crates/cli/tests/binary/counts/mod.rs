@@ -157,7 +157,15 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (traces, path) = (folder.path().join("traces.json"), folder.path().join("a.narrows"));
         std::fs::write(&traces, otlp(&requests, step_us).to_string()).unwrap();
-        let options = ImportOptions { files: vec![traces], name: "a".to_owned(), path: path.clone(), target: None };
+        let options = ImportOptions {
+            files: vec![traces],
+            prometheus: None,
+            mapping: None,
+            graph: None,
+            name: "a".to_owned(),
+            path: path.clone(),
+            target: None,
+        };
         import(&options).unwrap();
         let outcome = conclude::outcome(&path).unwrap();
         let failed = requests.iter().filter(|request| request.ending.has_failed).count() as u64;
