@@ -162,6 +162,9 @@ fn diff(bench: &Bench, label: fn(Vec<Value>) -> Value) -> Value {
     json!({ "services": diff["services"], "operations": diff["operations"], "findings": findings })
 }
 
+/// Spans as one kind of tracer sends them.
+type Labelling = fn(Vec<Value>) -> Value;
+
 #[test]
 fn labels_of_spans_make_no_difference() {
     let bench = Bench::new("");
@@ -171,7 +174,7 @@ fn labels_of_spans_make_no_difference() {
         (&json!("stock"), &json!("slower"))
     );
     assert!(expected["findings"].as_array().unwrap().len() >= 2, "{expected:#}");
-    let labels: [(&str, fn(Vec<Value>) -> Value); 6] = [
+    let labels: [(&str, Labelling); 6] = [
         ("both sides share an id", shared),
         ("no span has a kind", without_kinds),
         ("both sides share an id, and no span has a kind", shared_without_kinds),
