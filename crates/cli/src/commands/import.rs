@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     /// Ask this Prometheus server, such as http://127.0.0.1:9090, for the metrics of services
     #[arg(long, value_name = "URL", value_parser = Url::parse, requires = "from")]
     prometheus: Option<Url>,
-    /// Where the time that is asked for begins: an instant such as 2026-11-23T09:10:00Z, or `2h` for two hours ago
+    /// Start of the time to import: an instant such as 2026-11-23T09:10:00Z, or `2h` for two hours ago
     #[arg(long, value_name = "TIME", value_parser = instant, requires = "prometheus")]
     from: Option<i64>,
-    /// Where it ends [default: now]
+    /// End of the time to import [default: now]
     #[arg(long, value_name = "TIME", value_parser = instant, requires = "prometheus")]
     to: Option<i64>,
     /// A table `metric,role,service,peer,unit` of metrics whose names are not known

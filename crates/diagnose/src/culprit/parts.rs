@@ -27,7 +27,7 @@ use crate::thresholds::Thresholds;
 
 /// Shortest own time of a call that is told from others, nanoseconds.
 const TIME_MIN_NS: f64 = 1_000.0;
-/// Names of internal spans of a service that are told apart.
+/// Maximum number of names of internal spans of a service that are counted separately.
 const INTERNAL_MAX: usize = 64;
 
 /// Service and name of an operation that begins traces.

@@ -28,7 +28,7 @@ pub(super) struct PerCall {
     pub(super) call_ns: (f64, f64),
     /// Calls, as many as would be as certain if all had the same weight.
     calls: (f64, f64),
-    /// Mean growth of the logarithm of its own time.
+    /// Mean growth of the logarithm of the service's time in a call.
     growth: f64,
     squared_error: f64,
     /// Calls for each request that reaches it.

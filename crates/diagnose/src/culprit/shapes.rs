@@ -14,7 +14,7 @@ const SHARE_NOTABLE: f64 = 0.05;
 const SHARE_MIN: f64 = 0.02;
 /// Requests of a path that are compared, on each side.
 const REQUESTS_MIN: f64 = 10.0;
-/// Paths of one operation that are told apart.
+/// Maximum number of paths of one operation that are compared separately.
 const SHAPES_MAX: usize = 12;
 
 /// The requests of one operation by the services that their first service calls.

@@ -1,5 +1,5 @@
-//! CPU and memory of services, as evidence of its own: a service that needs several times as much does other work than
-//! before, whether requests wait for it or not.
+//! CPU and memory as evidence besides latency: a service that needs several times as much does other work than before,
+//! whether requests wait for it or not.
 
 use narrows_model::diff::{ServiceDiff, ServiceRole};
 use narrows_model::evidence::TrialEvidence;

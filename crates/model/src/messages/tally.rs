@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use super::{LoggingPair, MessageCount, MessageEvidence, PARTS};
 use crate::evidence::TrialEvidence;
 
-/// Kinds of messages of one service and level that are told apart, the most frequent ones.
+/// Maximum number of kinds of messages of one service and level; the most frequent are kept.
 const KINDS_MAX: usize = 64;
-/// Kinds of all services that are told apart while lines are read, the first ones.
+/// Maximum number of kinds of all services while lines are read; the first are kept.
 const KINDS_READ_MAX: usize = 65_536;
-/// Services that are told apart, the first ones.
+/// Maximum number of services; the first are kept.
 const SERVICES_MAX: usize = 500;
 /// Services of one trace, and pairs of services, whose order is looked at.
 const SERVICES_OF_TRACE_MAX: usize = 32;

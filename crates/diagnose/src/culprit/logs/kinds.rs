@@ -8,7 +8,7 @@
 //! time (P. McCullagh, J. Nelder, *Generalized Linear Models*, section 4.5), but for kinds that most calls of an operation
 //! write.
 //!
-//! A service that is called less often writes less, which is no change of its own: a message is gone only if its calls
+//! A service that is called less often writes less without being changed: a message is gone only if its calls
 //! go on, or the service's other messages.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +64,7 @@ pub(super) struct Side<'a> {
     traces: f64,
     /// Lines of the most frequent kind of a service.
     most: BTreeMap<&'a str, f64>,
-    /// Lines of the least frequent kind of a service and level that is told apart; absent if all are.
+    /// Lines of the least frequent kind of a service and level that is counted separately; absent if every kind is.
     least: BTreeMap<(&'a str, bool), f64>,
     requests: f64,
     seconds: f64,
@@ -217,7 +217,7 @@ impl Rate {
             Basis::Operation(_) | Basis::Traces => counts.stands_for,
             _ => counts.lines as f64,
         };
-        // Lines that were too many to be told apart may be of this kind.
+        // Lines of kinds that were too many to count separately may be of this kind.
         let unknown = side.least.get(&(key.0, key.1)).copied().filter(|_| counts.lines == 0);
         let count = unknown.unwrap_or(count);
         let count = if basis.is_of_calls() { count.min(of) } else { count };

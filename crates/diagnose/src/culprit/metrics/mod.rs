@@ -6,7 +6,7 @@
 //! with calls that it makes more or less often.
 //!
 //! Without a call graph, a service may wait for any other whose responses take less time and grew by a larger factor:
-//! what a callee adds is a larger part of its own latency than of its callers'.
+//! the delay that a callee adds is a larger share of the callee's latency than of the caller's.
 
 mod callees;
 mod figures;

@@ -23,7 +23,7 @@ const LEVELS_PER_LENGTH: usize = 8;
 const BEYOND_SHARE: f64 = 0.005;
 const HOUR_NS: i64 = 3_600_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
-/// Time before from which days are told apart.
+/// Length of the earlier side from which the same time of other days is compared.
 const DAYS_NS_MIN: i64 = 20 * HOUR_NS;
 /// Parts of a day that are compared with each other; neighbours count too.
 const PARTS_OF_DAY: i64 = 48;
