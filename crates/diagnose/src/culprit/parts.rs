@@ -25,7 +25,7 @@ use crate::read::Reading;
 use crate::read::errors::deepest;
 use crate::thresholds::Thresholds;
 
-/// Shortest own time of a call that is told from others, nanoseconds.
+/// Floor of the time of a service in a call, nanoseconds: below it, times count as equal.
 const TIME_MIN_NS: f64 = 1_000.0;
 /// Maximum number of names of internal spans of a service that are counted separately.
 const INTERNAL_MAX: usize = 64;

@@ -63,8 +63,8 @@ impl<'f> Callees<'f> {
         rates
     }
 
-    /// Requests of each service for each request of its callers; where nobody knows them, for each request of the other
-    /// services. Services without callers receive the load itself and are left out.
+    /// Change of the requests of each service for each request of its callers; without a call graph, for each request of
+    /// all other services. Services without callers receive the load itself and are left out.
     pub(super) fn unexplained_requests(&self, figures: &'f Figures) -> BTreeMap<&'f str, Shift> {
         let mut shifts = BTreeMap::new();
         for (service, sides) in &figures.services {
