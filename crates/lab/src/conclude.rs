@@ -17,7 +17,7 @@ use narrows_model::proof::Proof;
 use narrows_model::published::Notes;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
-use narrows_predict::{Order, score_run};
+use narrows_predict::{Order, diagnosed_trials, score_run};
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
@@ -145,7 +145,7 @@ fn diagnosed(part: RunPart<'_>) -> Result<DiagnosedRun, Error> {
     let (evidence, experiment) = selected_evidence(part.path, part.selection)?;
     let mut findings = narrows_diagnose::diagnose_run(&evidence, &experiment.thresholds);
     for (trial, findings) in evidence.trials.iter().zip(&mut findings) {
-        narrows_predict::add_gains(trial, findings);
+        narrows_predict::add_gains(trial, None, None, findings);
     }
     Ok(DiagnosedRun { evidence, findings, experiment })
 }
@@ -246,15 +246,15 @@ fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judgement::of_trial(&experiment.objectives, trial)).collect();
     let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
-    for (trial, findings) in outcome.evidence.trials.iter().zip(&mut outcome.findings) {
-        narrows_predict::add_gains(trial, findings);
+    for (at, (trial, findings)) in outcome.evidence.trials.iter().zip(&mut outcome.findings).enumerate() {
+        narrows_predict::add_gains(trial, outcome.limits.get(at), outcome.call_graphs.get(at), findings);
     }
     outcome.scored = scored(&outcome, &experiment.request_parameters, Order::Later);
     outcome
 }
 
 fn scored(outcome: &Outcome, request_parameters: &BTreeSet<String>, order: Order) -> Vec<Scored> {
-    score_run(&outcome.evidence.trials, &outcome.findings, request_parameters, order)
+    score_run(&diagnosed_trials(outcome), request_parameters, order)
 }
 
 /// Predictions from each trial, beside those that made the change, in any order.

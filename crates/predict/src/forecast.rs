@@ -12,15 +12,13 @@
 
 use std::collections::HashMap;
 
-use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::FindingKind;
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::prediction::{
     Assumption, BaselineLevel, Change, Doubt, Estimate, Figures, Forecast, LevelForecast, Prediction,
 };
 use narrows_model::units;
 
-use crate::Cannot;
 use crate::baseline::{ModelFit, compared, doubts, fitted, measured, miss_share, modelled};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
@@ -29,6 +27,7 @@ use crate::random::Random;
 use crate::refusals::refusals_s;
 use crate::retime::{RetimedTrace, Sample};
 use crate::system::{Level, System};
+use crate::{Cannot, DiagnosedTrial};
 
 /// How often levels and traces are drawn again.
 const DRAWS: usize = 100;
@@ -92,8 +91,9 @@ impl After {
 type AfterAll = (Vec<After>, After);
 
 impl<'a> Ground<'a> {
-    pub(crate) fn new(trial: &'a TrialEvidence, findings: &[Finding]) -> Result<Self, Cannot> {
-        let system = System::read(trial, findings)?;
+    pub(crate) fn new(diagnosed: &DiagnosedTrial<'a>) -> Result<Self, Cannot> {
+        let trial = diagnosed.trial;
+        let system = System::read(diagnosed)?;
         let users = system.levels.iter().map(|level| level.load.users).max().unwrap_or(0);
         if users > USERS_MAX {
             return Err(Cannot::TooManyUsers { users: f64::from(users) });

@@ -1,24 +1,26 @@
 //! The predicted gain of each finding, kept beside it, so that whoever reads a finding reads what its fix would buy.
 
+use narrows_model::call_graph::CallGraph;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
+use narrows_model::limit::Limit;
 use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Measure, PredictedGain, Prediction};
 use narrows_model::units;
 
-use crate::Cannot;
 use crate::forecast::Ground;
 use crate::suggest;
+use crate::{Cannot, DiagnosedTrial};
 
 /// From this factor on, a figure of the model is given as a multiple of the measured one.
 const MANY_TIMES: f64 = 3.0;
 
 /// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain.
-pub fn add_gains(trial: &TrialEvidence, findings: &mut [Finding]) {
+pub fn add_gains(trial: &TrialEvidence, limit: Option<&Limit>, calls: Option<&CallGraph>, findings: &mut [Finding]) {
     let changes = suggested(findings);
     if changes.is_empty() {
         return;
     }
-    let gains = gains(trial, findings, changes);
+    let gains = gains(&DiagnosedTrial { trial, findings, limit, calls }, changes);
     let gain = |finding: &Finding| {
         let change = suggest::change(finding)?;
         gains.iter().find(|gain| gain.change == change).cloned()
@@ -40,9 +42,9 @@ fn suggested(findings: &[Finding]) -> Vec<Change> {
     changes
 }
 
-fn gains(trial: &TrialEvidence, findings: &[Finding], changes: Vec<Change>) -> Vec<Gain> {
-    let ground = Ground::new(trial, findings);
-    let invalid = findings.iter().find(|finding| finding.role == Role::Invalidates);
+fn gains(diagnosed: &DiagnosedTrial<'_>, changes: Vec<Change>) -> Vec<Gain> {
+    let ground = Ground::new(diagnosed);
+    let invalid = diagnosed.findings.iter().find(|finding| finding.role == Role::Invalidates);
     let not_predicted =
         |change: Change, cannot: &Cannot| Gain { change, outcome: GainOutcome::NotPredicted(cannot.to_string()) };
     let gain = |change: Change| match &ground {

@@ -33,8 +33,11 @@ mod suggest;
 mod syntax;
 mod system;
 
+use narrows_model::call_graph::CallGraph;
+use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
+use narrows_model::limit::Limit;
 use narrows_model::prediction::{Change, ChangeKind, Doubt, NotPredicted, Prediction, Predictions};
 
 pub use cannot::Cannot;
@@ -43,6 +46,37 @@ pub use score::{Order, score, score_run};
 pub use syntax::{Unreadable, read_change};
 
 use forecast::Ground;
+
+/// A trial with what was concluded of it.
+#[derive(Debug, Clone, Copy)]
+pub struct DiagnosedTrial<'a> {
+    /// Evidence.
+    pub trial: &'a TrialEvidence,
+    /// Findings, dearest first.
+    pub findings: &'a [Finding],
+    /// Limit of its throughput; `None` if it was not judged.
+    pub limit: Option<&'a Limit>,
+    /// Calls that sockets show; `None` if they were not read.
+    pub calls: Option<&'a CallGraph>,
+}
+
+impl<'a> DiagnosedTrial<'a> {
+    /// Without a verdict on the limit and without calls.
+    pub fn new(trial: &'a TrialEvidence, findings: &'a [Finding]) -> Self {
+        Self { trial, findings, limit: None, calls: None }
+    }
+}
+
+/// The trials of a run with what was concluded of them.
+pub fn diagnosed_trials(outcome: &Outcome) -> Vec<DiagnosedTrial<'_>> {
+    let of = |(at, trial)| DiagnosedTrial {
+        trial,
+        findings: outcome.findings.get(at).map_or(&[][..], Vec::as_slice),
+        limit: outcome.limits.get(at),
+        calls: outcome.call_graphs.get(at),
+    };
+    outcome.evidence.trials.iter().enumerate().map(of).collect()
+}
 
 /// How a kind of change is written after its name and `=`: `SERVICE[,FACTOR]`.
 pub fn usage(kind: ChangeKind) -> &'static str {
@@ -53,10 +87,10 @@ pub fn usage(kind: ChangeKind) -> &'static str {
 ///
 /// # Errors
 /// When the trial does not show enough, or has nothing that a change names.
-pub fn predict(trial: &TrialEvidence, findings: &[Finding], asked: &[Change]) -> Result<Predictions, Cannot> {
-    let ground = Ground::new(trial, findings)?;
+pub fn predict(diagnosed: &DiagnosedTrial<'_>, asked: &[Change]) -> Result<Predictions, Cannot> {
+    let ground = Ground::new(diagnosed)?;
     let predictions = asked.iter().map(|change| ground.prediction(change, None)).collect::<Result<_, _>>()?;
-    Ok(summed_up(trial, findings, &ground, predictions, Vec::new()))
+    Ok(summed_up(diagnosed, &ground, predictions, Vec::new()))
 }
 
 /// Gain of every change that a finding suggests, those that gain most first; after them pairs of changes that gain
@@ -64,10 +98,10 @@ pub fn predict(trial: &TrialEvidence, findings: &[Finding], asked: &[Change]) ->
 ///
 /// # Errors
 /// When the trial does not show enough.
-pub fn predict_suggested(trial: &TrialEvidence, findings: &[Finding]) -> Result<Predictions, Cannot> {
-    let ground = Ground::new(trial, findings)?;
+pub fn predict_suggested(diagnosed: &DiagnosedTrial<'_>) -> Result<Predictions, Cannot> {
+    let ground = Ground::new(diagnosed)?;
     let (mut predictions, mut not_predicted): (Vec<Prediction>, Vec<NotPredicted>) = (Vec::new(), Vec::new());
-    for (finding, suggested) in suggest::all(findings) {
+    for (finding, suggested) in suggest::all(diagnosed.findings) {
         let predicted = match suggested {
             Some(change) if predictions.iter().any(|known| known.change == change) => continue,
             Some(change) => ground.prediction(&change, Some(finding)).map_err(|cannot| cannot.to_string()),
@@ -81,21 +115,20 @@ pub fn predict_suggested(trial: &TrialEvidence, findings: &[Finding]) -> Result<
     predictions.sort_by(|a, b| a.mean_change().total_cmp(&b.mean_change()));
     let pairs = pairs::pairs(&ground, &predictions);
     predictions.extend(pairs);
-    Ok(summed_up(trial, findings, &ground, predictions, not_predicted))
+    Ok(summed_up(diagnosed, &ground, predictions, not_predicted))
 }
 
 fn summed_up(
-    trial: &TrialEvidence,
-    findings: &[Finding],
+    diagnosed: &DiagnosedTrial<'_>,
     ground: &Ground<'_>,
     mut predictions: Vec<Prediction>,
     not_predicted: Vec<NotPredicted>,
 ) -> Predictions {
-    let invalid = findings.iter().find(|finding| finding.role == Role::Invalidates);
+    let invalid = diagnosed.findings.iter().find(|finding| finding.role == Role::Invalidates);
     if let Some(finding) = invalid {
         predictions.iter_mut().for_each(|one| one.doubts.insert(0, Doubt::Invalid { finding: finding.kind() }));
     }
-    let label = trial.trial.label();
+    let label = diagnosed.trial.trial.label();
     let sentence = sentence::sentence(&label, &predictions);
     Predictions { trial: label, baseline: ground.baseline.clone(), predictions, not_predicted, sentence }
 }

@@ -64,7 +64,7 @@ mod tests {
     use narrows_testkit::simulator::System;
 
     use super::*;
-    use crate::predict_suggested;
+    use crate::{DiagnosedTrial, predict_suggested};
 
     #[test]
     fn a_change_that_meets_the_next_limit_is_paired_with_the_one_that_moves_it() {
@@ -76,7 +76,7 @@ mod tests {
             operation: Some("GET /orders".into()),
             ..Finding::new(FindingKind::SerialFanOut, 1)
         };
-        let found = predict_suggested(&system.run("a"), &[finding]).expect("a prediction");
+        let found = predict_suggested(&DiagnosedTrial::new(&system.run("a"), &[finding])).expect("a prediction");
         let written: Vec<String> = found.predictions.iter().map(|one| one.change.to_string()).collect();
         assert_eq!(written, ["parallelize=web GET /orders"; 2], "{found:#?}");
         let pair = &found.predictions[1];

@@ -11,11 +11,11 @@ use narrows_model::finding::Finding;
 use narrows_model::prediction::{Change, ChangeKind};
 use narrows_model::run::sidecar_of;
 
-use crate::Cannot;
 use crate::changes::{ALL, Scene, method};
 use crate::retime::Sample;
 use crate::suggest;
 use crate::system::System;
+use crate::{Cannot, DiagnosedTrial};
 
 /// A size that grew by less is no change.
 pub(crate) const GROWTH_MIN: f64 = 1.25;
@@ -30,7 +30,7 @@ pub(crate) fn made_changes(
     findings: &[Finding],
     after: &TrialEvidence,
 ) -> Result<Vec<Change>, Cannot> {
-    let system = System::read(after, &[])?;
+    let system = System::read(&DiagnosedTrial::new(after, &[]))?;
     let sample = Sample::new(after, &system.levels);
     let changed = Scene { system: &system, sample: &sample };
     let (old, new) = (ReadTrial::new(before, scene), ReadTrial::new(after, &changed));
@@ -119,7 +119,7 @@ mod tests {
             ..Finding::new(*kind, 1)
         };
         let findings: Vec<Finding> = kinds.iter().map(finding).collect();
-        let system = System::read(&before, &[]).expect("a system");
+        let system = System::read(&DiagnosedTrial::new(&before, &[])).expect("a system");
         let sample = Sample::new(&before, &system.levels);
         let made =
             made_changes(&Scene { system: &system, sample: &sample }, &before, &findings, &after).expect("a system");

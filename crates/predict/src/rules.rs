@@ -70,13 +70,14 @@ mod tests {
     use narrows_testkit::simulator;
 
     use super::*;
+    use crate::DiagnosedTrial;
 
     #[test]
     fn the_rules_take_the_share_of_what_is_changed() {
         let steps = vec![(1, 20), (2, 20)];
         let system = simulator::System { steps, peer_calls: 4, think_ms: 50.0, ..simulator::System::default() };
         let trial = system.run("a");
-        let read = System::read(&trial, &[]).expect("a system");
+        let read = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
         let change = Change { kind: ChangeKind::SpeedUp, target: "peer".into(), amount: Some(2.0) };
         let (removed, amdahl) = rules(&trial, &read, &change).expect("the traces show it");
         let now = trial.counted_load();

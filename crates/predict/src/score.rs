@@ -4,18 +4,18 @@
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Role;
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::finding::{Finding, Role};
 use narrows_model::histogram::Histogram;
 use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Scored};
 
-use crate::Cannot;
 use crate::alone::{Pair, alone, differing};
 use crate::forecast::Ground;
 use crate::recognition::made_changes;
 use crate::rules::rules;
 use crate::suggest;
 use crate::system::{Level, levels};
+use crate::{Cannot, DiagnosedTrial};
 
 /// Which trials may have made a change to which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,9 @@ pub enum Order {
 /// Of all trials of a run, those that made a recognised change to another one under the same load, and as far as can be told
 /// no other: what was predicted from the one and measured in the other. Repetitions of a variant change nothing, and are
 /// compared with their like. `request_parameters` are those that the requests of the load are written with.
-pub fn score_run(
-    trials: &[TrialEvidence],
-    findings: &[Vec<Finding>],
-    request_parameters: &BTreeSet<String>,
-    order: Order,
-) -> Vec<Scored> {
-    let of_trial = |(at, (trial, findings)): (usize, (&TrialEvidence, &Vec<Finding>))| {
+pub fn score_run(trials: &[DiagnosedTrial<'_>], request_parameters: &BTreeSet<String>, order: Order) -> Vec<Scored> {
+    let of_trial = |(at, diagnosed): (usize, &DiagnosedTrial<'_>)| {
+        let trial = diagnosed.trial;
         let is_meant = |(other_at, other): &(usize, &TrialEvidence)| {
             (order == Order::Any || *other_at > at)
                 && other.trial.variant != trial.trial.variant
@@ -43,25 +39,27 @@ pub fn score_run(
                 && differing(&trial.trial, &other.trial).is_disjoint(request_parameters)
                 && is_same_load(trial, other)
         };
-        let others: Vec<&TrialEvidence> = trials.iter().enumerate().filter(is_meant).map(|(_, other)| other).collect();
-        score_trial(trial, findings, &others)
+        let others: Vec<&TrialEvidence> =
+            trials.iter().map(|other| other.trial).enumerate().filter(is_meant).map(|(_, other)| other).collect();
+        score_trial(diagnosed, &others)
     };
-    alone(trials.iter().zip(findings).enumerate().flat_map(of_trial).collect())
+    alone(trials.iter().enumerate().flat_map(of_trial).collect())
 }
 
-fn score_trial(trial: &TrialEvidence, findings: &[Finding], others: &[&TrialEvidence]) -> Vec<Pair> {
+fn score_trial(diagnosed: &DiagnosedTrial<'_>, others: &[&TrialEvidence]) -> Vec<Pair> {
     if others.is_empty() {
         return Vec::new();
     }
-    let Ok(ground) = Ground::new(trial, findings) else { return Vec::new() };
+    let Ok(ground) = Ground::new(diagnosed) else { return Vec::new() };
     let pair = |after: &&TrialEvidence| {
-        let scored = scored(&ground, trial, findings, after)?;
-        Some(Pair { scored, parameters: differing(&trial.trial, &after.trial) })
+        let scored = scored(&ground, diagnosed, after)?;
+        Some(Pair { scored, parameters: differing(&diagnosed.trial.trial, &after.trial) })
     };
     others.iter().filter_map(pair).collect()
 }
 
-fn scored(ground: &Ground<'_>, trial: &TrialEvidence, findings: &[Finding], after: &TrialEvidence) -> Option<Scored> {
+fn scored(ground: &Ground<'_>, diagnosed: &DiagnosedTrial<'_>, after: &TrialEvidence) -> Option<Scored> {
+    let DiagnosedTrial { trial, findings, .. } = *diagnosed;
     let changes = made_changes(&ground.scene(), trial, findings, after).ok()?;
     let (first, with) = changes.split_first()?;
     let because = suggest::all(findings)

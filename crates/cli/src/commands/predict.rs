@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_model::comparison::Outcome as RunOutcome;
 use narrows_model::prediction::{Change, ChangeKind, Predictions, Scored};
-use narrows_predict::{Cannot, predict, predict_suggested, read_change, score, usage};
+use narrows_predict::{Cannot, diagnosed_trials, predict, predict_suggested, read_change, score, usage};
 
 use crate::exit::Failure;
 use crate::{Outcome, complete, run_address, runs_folder};
@@ -139,11 +139,9 @@ fn change(text: &str) -> Result<Change, Failure> {
 
 /// The predictions of each trial that allows some; when none does, the reason of the first.
 fn of_trials(outcome: &RunOutcome, asked: &[Change]) -> Result<Vec<Predictions>, Failure> {
-    let trials = outcome.evidence.trials.iter().zip(&outcome.findings);
-    let predicted = trials.map(|(trial, findings)| {
-        let predicted =
-            if asked.is_empty() { predict_suggested(trial, findings) } else { predict(trial, findings, asked) };
-        predicted.map_err(|cannot| failure(&trial.trial.label(), &cannot))
+    let predicted = diagnosed_trials(outcome).into_iter().map(|diagnosed| {
+        let predicted = if asked.is_empty() { predict_suggested(&diagnosed) } else { predict(&diagnosed, asked) };
+        predicted.map_err(|cannot| failure(&diagnosed.trial.trial.label(), &cannot))
     });
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for one in predicted {

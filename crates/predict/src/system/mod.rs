@@ -8,8 +8,6 @@ mod levels;
 mod sections;
 mod stores;
 
-use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::Finding;
 use narrows_model::prediction::{Resource, ResourceKind};
 use narrows_model::run::Verdict;
 
@@ -18,8 +16,8 @@ pub(crate) use levels::{Level, levels};
 pub(crate) use sections::Section;
 pub(crate) use stores::Store;
 
-use crate::Cannot;
 use crate::queueing::{Adds, Network, Station};
+use crate::{Cannot, DiagnosedTrial};
 
 /// A system and its load.
 #[derive(Debug, Clone)]
@@ -47,7 +45,8 @@ pub(crate) struct System {
 
 impl System {
     /// The system that a trial shows, its delay still 0.
-    pub(crate) fn read(trial: &TrialEvidence, findings: &[Finding]) -> Result<Self, Cannot> {
+    pub(crate) fn read(diagnosed: &DiagnosedTrial<'_>) -> Result<Self, Cannot> {
+        let trial = diagnosed.trial;
         if trial.trial.validity.verdict == Verdict::Invalid {
             return Err(Cannot::InvalidTrial { reason: trial.trial.validity.reasons.first().cloned() });
         }
@@ -58,7 +57,7 @@ impl System {
             machine_s: 0.0,
             cores: demands::cores(trial),
             processors: 1.0,
-            sections: sections::sections(findings),
+            sections: sections::sections(diagnosed.findings),
             stores: stores::stores(trial),
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
@@ -159,7 +158,7 @@ mod tests {
     fn cpu_beyond_the_latency_is_used_by_several_processors_at_once() {
         let steps = vec![(1, 15), (2, 15)];
         let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
-        let mut system = System::read(&trial, &[]).expect("a system");
+        let mut system = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
         assert_eq!(system.processors, 1.0);
         let alone_s = system.levels[0].mean_s();
         let unlimited: Vec<String> = system.programs.iter().map(|program| program.service.clone()).collect();

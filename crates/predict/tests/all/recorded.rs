@@ -7,7 +7,7 @@ use std::path::Path;
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::prediction::{Prediction, ResourceKind};
-use narrows_predict::{predict, read_change};
+use narrows_predict::{DiagnosedTrial, predict, read_change};
 use narrows_testkit::recorded;
 
 fn recording(name: &str) -> RunEvidence {
@@ -24,8 +24,10 @@ fn trial<'a>(run: &'a RunEvidence, variant: &str) -> &'a TrialEvidence {
 type Case<'c> = (&'c str, &'c str, &'c str, f64, f64);
 
 fn check(run: &RunEvidence, (before, change, after, rate_max, mean_max): Case<'_>) -> Prediction {
-    let prediction =
-        predict(trial(run, before), &[], &[read_change(change).unwrap()]).unwrap().predictions.swap_remove(0);
+    let prediction = predict(&DiagnosedTrial::new(trial(run, before), &[]), &[read_change(change).unwrap()])
+        .unwrap()
+        .predictions
+        .swap_remove(0);
     let measured = trial(run, after).counted_load();
     let rate = prediction.after.rate.value / measured.rate() - 1.0;
     let mean = prediction.after.mean_ns.value / measured.latency.mean_ns() - 1.0;

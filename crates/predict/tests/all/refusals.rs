@@ -5,7 +5,7 @@ use narrows_model::finding::{Finding, FindingKind, Role};
 use narrows_model::prediction::Doubt;
 use narrows_model::run::{Verdict, WindowKind};
 use narrows_model::series::names;
-use narrows_predict::{Cannot, predict, predict_suggested, read_change};
+use narrows_predict::{Cannot, DiagnosedTrial, predict, predict_suggested, read_change};
 use narrows_testkit::simulator::System;
 
 fn trial() -> TrialEvidence {
@@ -13,7 +13,7 @@ fn trial() -> TrialEvidence {
 }
 
 fn refused(trial: &TrialEvidence, change: &str) -> Cannot {
-    predict(trial, &[], &[read_change(change).unwrap()]).unwrap_err()
+    predict(&DiagnosedTrial::new(trial, &[]), &[read_change(change).unwrap()]).unwrap_err()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn without_traces_cpu_and_load_are_still_predicted() {
     let mut trial = trial();
     trial.traces.clear();
     for change in ["add-cpu=web", "more-load=8", "speed-up=database"] {
-        assert!(predict(&trial, &[], &[read_change(change).unwrap()]).is_ok(), "{change}");
+        assert!(predict(&DiagnosedTrial::new(&trial, &[]), &[read_change(change).unwrap()]).is_ok(), "{change}");
     }
 }
 
@@ -69,7 +69,10 @@ fn one_level_and_an_invalidating_finding_are_doubts() {
     let one_level = System { steps: vec![(4, 20)], ..System::default() }.run("as-is");
     let change = read_change("speed-up=web").unwrap();
     let doubts = |trial: &TrialEvidence, findings: &[Finding]| {
-        predict(trial, findings, std::slice::from_ref(&change)).unwrap().predictions.swap_remove(0)
+        predict(&DiagnosedTrial::new(trial, findings), std::slice::from_ref(&change))
+            .unwrap()
+            .predictions
+            .swap_remove(0)
     };
     let prediction = doubts(&one_level, &[]);
     assert!(prediction.doubts.contains(&Doubt::OneLevel) && prediction.is_trusted(), "{:?}", prediction.doubts);
@@ -85,11 +88,11 @@ fn findings_suggest_changes_and_the_rest_is_left_out_with_a_reason() {
         ..Finding::new(kind, 1)
     };
     let findings = [finding(FindingKind::SerialFanOut, "web"), finding(FindingKind::MemoryGrowth, "web")];
-    let found = predict_suggested(&trial(), &findings).unwrap();
+    let found = predict_suggested(&DiagnosedTrial::new(&trial(), &findings)).unwrap();
     assert_eq!(found.predictions.len(), 1);
     assert_eq!(found.predictions[0].because, Some(FindingKind::SerialFanOut));
     assert_eq!(found.not_predicted.len(), 1);
     assert!(found.sentence.starts_with("In as-is, making the calls of web GET /orders"), "{}", found.sentence);
-    let none = predict_suggested(&trial(), &[]).unwrap();
+    let none = predict_suggested(&DiagnosedTrial::new(&trial(), &[])).unwrap();
     assert!(none.predictions.is_empty() && none.sentence.starts_with("No finding of as-is"), "{}", none.sentence);
 }

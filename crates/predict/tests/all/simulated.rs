@@ -7,7 +7,7 @@ use narrows_model::finding::evidence::disk_bound::DiskBound;
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolWait};
 use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::prediction::{Doubt, Estimate, Prediction, ResourceKind};
-use narrows_predict::{Cannot, Order, predict, read_change, score, score_run};
+use narrows_predict::{Cannot, DiagnosedTrial, Order, predict, read_change, score, score_run};
 use narrows_testkit::simulator::System;
 
 /// Users that rise from hardly any load to a heavy one.
@@ -20,7 +20,7 @@ fn system() -> System {
 }
 
 fn predicted(trial: &TrialEvidence, change: &str) -> Prediction {
-    predict(trial, &[], &[read_change(change).unwrap()]).unwrap().predictions.swap_remove(0)
+    predict(&DiagnosedTrial::new(trial, &[]), &[read_change(change).unwrap()]).unwrap().predictions.swap_remove(0)
 }
 
 /// Predicted ÷ simulated − 1, of throughput and of mean latency.
@@ -83,7 +83,7 @@ fn a_single_user_gains_the_wait_for_the_disk_and_at_most_the_cpu() {
     let disk = DiskBound { at_disk: 0.5, in_flight: 1.0, requests: 1.0, rate: 20.0, ..DiskBound::default() };
     let finding = Finding { resource: "web".into(), ..Finding::new(disk, 1) };
     let change = [read_change("batch-commits=web").unwrap()];
-    let prediction = predict(&trial, &[finding], &change).unwrap().predictions.swap_remove(0);
+    let prediction = predict(&DiagnosedTrial::new(&trial, &[finding]), &change).unwrap().predictions.swap_remove(0);
     let (before, after) = (trial.counted_load().latency.mean_ns(), prediction.after.mean_ns);
     // Half of the time at 20 requests per second is 25 ms of each; the rest is the room that an interval has.
     assert!((1.0..1.25).contains(&(after.high / (before - 25e6))), "{before} {after:?}");
@@ -102,7 +102,7 @@ fn a_larger_pool_is_predicted() {
     };
     let finding = Finding { resource: "web".into(), ..Finding::new(wait, 1) };
     let change = [read_change("resize-pool=web,12").unwrap()];
-    let mut found = predict(&before.run("before"), &[finding], &change).unwrap();
+    let mut found = predict(&DiagnosedTrial::new(&before.run("before"), &[finding]), &change).unwrap();
     let after = System { pool: 12, ..before.clone() }.run("after");
     let prediction = &mut found.predictions[0];
     let (rate, mean) = errors(prediction, &after);
@@ -113,7 +113,7 @@ fn a_larger_pool_is_predicted() {
     let other = System { steps: vec![(3, 20)], ..before }.run("other");
     assert_eq!(score(prediction, &other), Err(Cannot::OtherLoad { trial: "other".into() }));
     let unknown = [read_change("resize-pool=shop").unwrap()];
-    assert!(matches!(predict(&after, &[], &unknown), Err(Cannot::Unknown { .. })));
+    assert!(matches!(predict(&DiagnosedTrial::new(&after, &[]), &unknown), Err(Cannot::Unknown { .. })));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn more_load_is_predicted_and_doubted_far_beyond_what_was_tested() {
     let before = System { web_cores: 1, ..system() };
     let trial = before.run("before");
     let change = read_change("more-load=32").unwrap();
-    let found = predict(&trial, &[], &[change]).unwrap();
+    let found = predict(&DiagnosedTrial::new(&trial, &[]), &[change]).unwrap();
     assert!(found.sentence.starts_with("In before, a load of 32 users would reach "), "{}", found.sentence);
     let prediction = &found.predictions[0];
     let after = System { steps: vec![(32, 30)], ..before.clone() }.run("after");
@@ -155,7 +155,7 @@ fn a_cache_is_predicted_and_needs_a_hit_rate() {
     // Five calls with three misses in the mean take about as long as three calls.
     let (rate, mean) = errors(&half, &System { peer_calls: 3, ..before }.run("after"));
     assert!(rate.abs() <= 0.05 && mean.abs() <= 0.12, "{rate:+.3} {mean:+.3} {half:#?}");
-    let without = predict(&trial, &[], &[read_change("cache=peer").unwrap()]).unwrap_err();
+    let without = predict(&DiagnosedTrial::new(&trial, &[]), &[read_change("cache=peer").unwrap()]).unwrap_err();
     assert_eq!(without.to_string(), "`cache` needs an amount");
 }
 
@@ -191,7 +191,7 @@ fn a_sidecar_costs_the_cpu_that_is_given() {
     let dear = predicted(&trial, "add-sidecar=web,2000");
     assert!(dear.after.mean_ns.value > free.after.mean_ns.value + 2e6, "each pass takes its CPU: {dear:#?}");
     assert!(matches!(
-        predict(&trial, &[], &[read_change("add-sidecar=shop,10").unwrap()]),
+        predict(&DiagnosedTrial::new(&trial, &[]), &[read_change("add-sidecar=shop,10").unwrap()]),
         Err(Cannot::Unknown { .. })
     ));
 }
@@ -204,7 +204,7 @@ fn commits_that_requests_share_no_longer_limit() {
     let disk = DiskBound { rate: top, at_disk: 0.95, behind: 8.0, ..DiskBound::default() };
     let finding = Finding { resource: "web".into(), ..Finding::new(disk, 1) };
     let of = |change: &str| {
-        predict(&trial, std::slice::from_ref(&finding), &[read_change(change).unwrap()])
+        predict(&DiagnosedTrial::new(&trial, std::slice::from_ref(&finding)), &[read_change(change).unwrap()])
             .unwrap()
             .predictions
             .swap_remove(0)
@@ -216,7 +216,10 @@ fn commits_that_requests_share_no_longer_limit() {
     let by_four = of("batch-commits=web,4");
     let commits = |one: &Prediction| one.limit_after.clone().filter(|limit| limit.kind == ResourceKind::Commits);
     assert!(commits(&by_four).is_none_or(|after| (after.rate_max / limit.rate_max - 4.0).abs() < 1e-6), "{by_four:#?}");
-    assert!(matches!(predict(&trial, &[], &[read_change("batch-commits=web").unwrap()]), Err(Cannot::Unknown { .. })));
+    assert!(matches!(
+        predict(&DiagnosedTrial::new(&trial, &[]), &[read_change("batch-commits=web").unwrap()]),
+        Err(Cannot::Unknown { .. })
+    ));
 }
 
 #[test]
@@ -236,9 +239,11 @@ fn variants_that_differ_in_more_than_was_recognised_are_not_scored() {
         ..Finding::new(FindingKind::NPlusOne, 1)
     };
     let scored = |trials: &[TrialEvidence]| {
-        let findings = vec![vec![finding.clone()]; trials.len()];
+        let findings = [finding.clone()];
+        let diagnosed: Vec<DiagnosedTrial<'_>> =
+            trials.iter().map(|trial| DiagnosedTrial::new(trial, &findings)).collect();
         let request_parameters = BTreeSet::from(["page".to_owned()]);
-        let pairs = score_run(trials, &findings, &request_parameters, Order::Later);
+        let pairs = score_run(&diagnosed, &request_parameters, Order::Later);
         pairs.into_iter().map(|pair| format!("{} {}", pair.before, pair.after)).collect::<Vec<_>>()
     };
     let before = variant(&rows, "rows", &[("queries", "single"), ("page", "1")]);
