@@ -154,7 +154,10 @@ type Ends<'t> = BTreeMap<(&'t str, u32, &'t str), Vec<&'t Series>>;
 fn graph(trial: &TrialEvidence, intervals: &[Interval]) -> CallGraph {
     let mut edges = Edges { trial, intervals, levels: BTreeMap::new() };
     for ((service, replica, label), series) in ends(trial, &OF_CALLER, names::NETWORK_PEER) {
-        if let Some(callee) = peer(trial, label) {
+        let called = peer(trial, label);
+        // The load is HTTP: Narrows asks a store for its own figures.
+        let is_load = |callee: &Peer<'_>| service != names::GENERATOR || !is_store_program(trial, callee.name());
+        if let Some(callee) = called.filter(is_load) {
             edges.add(service, &callee, (service, replica), &series);
         }
     }

@@ -49,6 +49,20 @@ fn calls_are_added_up_over_replicas_of_both_ends() {
 }
 
 #[test]
+fn what_narrows_asks_a_store_is_no_load() {
+    let asked = trial().service("postgres", None).calls(names::GENERATOR, 0, FIRST, |_| calls(8.0, 0.2, 80.0)).calls(
+        names::GENERATOR,
+        0,
+        "127.0.0.1:9002",
+        |_| calls(1.0, 0.9, 20.0),
+    );
+    read(asked, |conversations| {
+        assert_eq!(middle(conversations.at_work("shop", 0)), Some(8.0));
+        assert_eq!(conversations.at_work("postgres", 0), None);
+    });
+}
+
+#[test]
 fn the_load_is_divided_among_the_services_that_it_calls() {
     let stock = |trial: TrialBuilder| trial.service("stock", None);
     let both = stock(trial())
