@@ -1,6 +1,6 @@
 //! Look-ups that sockets show: requests to a name server that wait for its response.
 
-use narrows_model::call_graph::NAME_SERVER;
+use narrows_model::call_graph::{CallLevel, NAME_SERVER};
 use narrows_model::finding::evidence::dns::{Dns as Evidence, DnsSign};
 use narrows_model::finding::evidence::sockets::SocketReading;
 use narrows_model::finding::{Confidence, Finding};
@@ -8,8 +8,12 @@ use narrows_model::finding::{Confidence, Finding};
 use super::Dns;
 use crate::Detector;
 use crate::read::Reading;
+use crate::read::intervals::{Interval, heaviest_steady};
 use crate::read::periods::period_of;
 use crate::stats::finite;
+
+/// Intervals in which requests wait for look-ups, if they do not in the heaviest.
+const REPEATED_MIN: usize = 2;
 
 /// The finding of a service for the interval where look-ups take the largest share of the requests' time.
 pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
@@ -28,11 +32,19 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     });
     // More look-ups than requests under way are made by no request.
     let of_requests = found.filter(|(.., sockets)| sockets.waiting.low <= sockets.in_flight);
-    let (interval, level, sockets) = of_requests.max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;
-    let request_ns = sockets.waiting.low / interval.rate * 1e9;
-    if sockets.share() < thresholds.dns_share || request_ns < thresholds.dns_ns {
+    let request_ns = |interval: &Interval, sockets: &SocketReading| sockets.waiting.low / interval.rate * 1e9;
+    let is_long = |(interval, _, sockets): &(&Interval, &CallLevel, SocketReading)| {
+        sockets.share() >= thresholds.dns_share && request_ns(interval, sockets) >= thresholds.dns_ns
+    };
+    let long: Vec<_> = of_requests.filter(is_long).collect();
+    let heaviest = heaviest_steady(reading.intervals).map(|at| &reading.intervals[at].label);
+    // A machine that is full for a moment delays responses of all kinds.
+    let is_heaviest = long.iter().any(|(interval, ..)| Some(&interval.label) == heaviest);
+    if long.len() < REPEATED_MIN && !is_heaviest {
         return None;
     }
+    let (interval, level, sockets) = long.into_iter().max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;
+    let request_ns = request_ns(interval, &sockets);
     let cost_share = finite(sockets.share());
     let evidence = Evidence {
         sign: DnsSign::Sockets,

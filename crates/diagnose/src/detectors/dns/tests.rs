@@ -1,5 +1,6 @@
 //! Tests of `dns`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::{Confidence, Evidence, Finding};
 use narrows_testkit::spans::{SpanBuilder, client, internal, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
@@ -70,4 +71,20 @@ fn look_ups_that_delay_nothing_are_left_alone() {
     let rare = |n| if n < 3 { vec![client("dns.lookup").at(10.0, 40.0)] } else { Vec::new() };
     assert_eq!(detect(requests(rare)), [], "three requests");
     assert_eq!(detect(requests(|_| vec![client("GET").at(10.0, 80.0)])), []);
+}
+
+#[test]
+fn sockets_that_wait_for_a_name_server_count_under_the_heaviest_load_or_repeatedly() {
+    let load = |vus| Load { vus, rate: 10.0 * f64::from(vus), latency_ms: 100.0 };
+    let trial =
+        || TrialBuilder::new("a").service("shop", None).steady(5, load(2)).steady(5, load(4)).steady(5, load(8));
+    let waiting = |waits: [f64; 3]| {
+        let figures =
+            move |second: u32| CallFigures { outstanding: waits[second as usize / 5], ..CallFigures::default() };
+        detect(trial().calls("shop", 0, "10.0.0.2:53", figures))
+    };
+    for found in [[0.0, 0.0, 5.0], [1.0, 2.0, 0.0]] {
+        assert_eq!(waiting(found).len(), 1, "{found:?}");
+    }
+    assert_eq!(waiting([0.0, 2.0, 0.0]), [], "a full machine for a moment");
 }

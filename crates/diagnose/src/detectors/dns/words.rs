@@ -72,11 +72,13 @@ impl Words for Dns {
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
-        vec![
+        let known = |figure: &Figure| figure.value > 0.0;
+        let figures = [
             Figure::new("time in look-ups per request, mean", self.request_ns, "ns"),
             Figure::new("time of one look-up", self.lookup_ns, "ns"),
             Figure::new("look-ups per request", self.per_request, ""),
-        ]
+        ];
+        figures.into_iter().filter(known).collect()
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
