@@ -1,5 +1,5 @@
 // Mirror fetches packages from a store whose name it looks up for each request. ROLE is mirror, store or names, a DNS
-// server that knows one address.
+// server that knows one address. DNS servers are asked at port 53, so names listens there, at an address of its own.
 //
 // FAULT=1 makes the DNS server slow.
 package main
@@ -22,14 +22,15 @@ import (
 	"zoo/telemetry"
 )
 
+const nameServer = "127.0.0.155:53"
+
 // names responds to every question with 127.0.0.1.
 func names() {
-	address := "127.0.0.1:" + os.Getenv("PORT")
-	socket, err := net.ListenPacket("udp", address)
+	socket, err := net.ListenPacket("udp", nameServer)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("listening on", address)
+	fmt.Println("listening on", nameServer)
 	buffer := make([]byte, 512)
 	for {
 		size, client, err := socket.ReadFrom(buffer)
@@ -59,7 +60,7 @@ func respond(socket net.PacketConn, client net.Addr, message dnsmessage.Message)
 
 func client() *http.Client {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", "127.0.0.1:"+os.Getenv("NAMES_PORT"))
+		return (&net.Dialer{}).DialContext(ctx, "udp", nameServer)
 	}}
 	transport := &http.Transport{DialContext: (&net.Dialer{Resolver: resolver}).DialContext, DisableKeepAlives: true}
 	trace := func(ctx context.Context) *httptrace.ClientTrace { return otelhttptrace.NewClientTrace(ctx) }
