@@ -258,7 +258,7 @@ pub struct NotPredicted {
 pub struct Resource {
     /// Kind of resource.
     pub kind: ResourceKind,
-    /// Whose it is: a service or a store; empty for the machine.
+    /// Whose it is: a service or a store; empty for the machine. Of an unexplained limit the requests at a time.
     pub name: String,
     /// How much of it is used at the heaviest level, as a share, 0 to about 1.
     pub used_share: f64,
@@ -274,6 +274,8 @@ pub enum ResourceKind {
     Cpu,
     /// The one thread of a service.
     Thread,
+    /// The one core that the threads of a service take turns at.
+    OneCore,
     /// The machine's CPU.
     Machine,
     /// Request units of a store's busiest partition.
@@ -284,6 +286,16 @@ pub enum ResourceKind {
     Connections,
     /// Commits that wait for a disk.
     Commits,
+    /// A lock of a database.
+    Lock,
+    /// Threads of a pool.
+    Threads,
+    /// Requests that a service handles at a time.
+    Requests,
+    /// The replica that gets most of the requests.
+    FullestReplica,
+    /// Something that so many requests at a time pass, by the throughput alone.
+    Unexplained,
 }
 
 impl fmt::Display for Resource {
@@ -297,6 +309,12 @@ impl fmt::Display for Resource {
             ResourceKind::OneAtATime => write!(f, "the section of {name} that one request at a time enters"),
             ResourceKind::Connections => write!(f, "the connections of {name}"),
             ResourceKind::Commits => write!(f, "the commits of {name}"),
+            ResourceKind::OneCore => write!(f, "the one core that the threads of {name} share"),
+            ResourceKind::Lock => write!(f, "the lock in {name}"),
+            ResourceKind::Threads => write!(f, "the threads of {name}"),
+            ResourceKind::Requests => write!(f, "the number of requests that {name} handles at a time"),
+            ResourceKind::FullestReplica => write!(f, "the replica of {name} that gets most requests"),
+            ResourceKind::Unexplained => write!(f, "something unexplained, at most {name} at a time"),
         }
     }
 }
@@ -323,6 +341,11 @@ pub enum Assumption {
         delay_ns: f64,
         /// Its share of the latency at the lightest load, 0 to 1.
         share: f64,
+    },
+    /// The lightest levels say nothing, because a service was still warming up.
+    WarmLevels {
+        /// Levels that are left out.
+        left_out: usize,
     },
     /// The branches do not slow each other down.
     BranchesAreIndependent,

@@ -1,8 +1,10 @@
 //! The system as it is: the model has to reproduce what was measured before it may say anything else.
 //!
-//! Time of a request that no queue explains is one delay, the same at every level of the load, chosen so that the model
-//! misses the measured means as little as possible. With several levels that one number cannot hide a model that does not
-//! hold: a queue that is missing shows as a mean that grows and a model that does not.
+//! Fitted are the time of a request that no queue explains, which is one delay, the same at every level of the load, and,
+//! where there are levels enough, by how much times vary less than exponential ones, by how much the demand of the limit is
+//! off, and how much of the CPU that a request needs at single levels alone, as while a service warms up, makes it
+//! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
+//! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
@@ -15,8 +17,20 @@ use crate::system::{Level, System};
 const MISS_MAX: f64 = 0.10;
 /// Standard errors that are noise. Latencies are taken to spread as much as their mean.
 const ERRORS_MAX: f64 = 2.0;
-/// Halvings of the interval in which the delay lies.
-const FIT_STEPS: usize = 40;
+/// Steps of the search for the delay, each of which leaves 62 % of the interval in which it lies.
+const FIT_STEPS: usize = 34;
+/// Levels from which more than the delay is fitted.
+const LEVELS_MIN: usize = 3;
+/// Variabilities that are tried: exponential times, constant ones in service, constant ones everywhere, and bursts.
+const VARIABILITIES: [f64; 8] = [1.0, 0.75, 0.5, 0.25, 0.1, 0.0, 1.5, 2.0];
+/// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
+const CORRECTIONS: [f64; 11] = [1.0, 0.98, 1.02, 0.96, 1.04, 0.94, 1.06, 0.92, 1.08, 0.90, 1.10];
+/// The limit is corrected if a level came this close to it, a share.
+const NEAR_LIMIT: f64 = 0.8;
+/// Shares of CPU that is needed at single levels alone in which requests wait for it, that are tried.
+const WARMING_SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+/// Gain from which a parameter is fitted, in squares of what a level may be off.
+const GAIN_MIN: f64 = 0.05;
 /// Users whose arrivals exceed what is completed see at least the latency at this share of the highest rate.
 const OVERLOAD_SHARE: f64 = 0.95;
 
@@ -31,27 +45,29 @@ pub(crate) struct ModelFit {
     pub(crate) is_overloaded: bool,
 }
 
-/// The model under these loads; `refusals_s` is the time that requests take longer under each because calls are refused.
-pub(crate) fn modelled(system: &System, loads: &[LoadLevel], refusals_s: &[f64]) -> Vec<ModelFit> {
-    let network = system.network();
-    let stores = system.stores_rate_max();
+/// The model under these loads; `extras_s` is the time that requests take longer under each, as while calls are refused.
+pub(crate) fn modelled(system: &System, loads: &[LoadLevel], extras_s: &[f64]) -> Vec<ModelFit> {
+    modelled_by(&system.network(), system.stores_rate_max(), loads, extras_s)
+}
+
+fn modelled_by(network: &Network, stores: f64, loads: &[LoadLevel], extras_s: &[f64]) -> Vec<ModelFit> {
     let is_closed = |load: &LoadLevel| load.arrivals.is_none();
-    if loads.iter().all(is_closed) && refusals_s.iter().all(|refused_s| *refused_s == 0.0) {
+    if loads.iter().all(is_closed) && extras_s.iter().all(|extra_s| *extra_s == 0.0) {
         let users: Vec<u32> = loads.iter().map(|load| load.users).collect();
-        let solutions = mva::closed(&network, &users);
-        return solutions.into_iter().zip(&users).map(|(one, users)| closed(one, *users, &network, stores)).collect();
+        let solutions = mva::closed(network, &users);
+        return solutions.into_iter().zip(&users).map(|(one, users)| closed(one, *users, network, stores)).collect();
     }
-    let one = |(load, refused_s): (&LoadLevel, &f64)| {
-        let refused = Network { delay_s: network.delay_s + refused_s, ..network.clone() };
+    let one = |(load, extra_s): (&LoadLevel, &f64)| {
+        let longer = Network { delay_s: network.delay_s + extra_s, ..network.clone() };
         match load.arrivals {
-            Some(rate) => open(&refused, rate, stores),
+            Some(rate) => open(&longer, rate, stores),
             None => {
-                let solution = with_refusals(&network, &refused, load.users, stores);
-                closed(solution, load.users, &network, stores)
+                let solution = with_refusals(network, &longer, load.users, stores);
+                closed(solution, load.users, network, stores)
             }
         }
     };
-    loads.iter().zip(refusals_s).map(one).collect()
+    loads.iter().zip(extras_s).map(one).collect()
 }
 
 /// A store that refuses single calls slows requests down by what that costs. One that is asked for more than it provides
@@ -80,18 +96,105 @@ fn open(network: &Network, rate: f64, rate_max: f64) -> ModelFit {
     }
 }
 
-/// The system with the delay that fits these levels best.
-pub(crate) fn fitted(system: &System, levels: &[Level], refusals_s: &[f64]) -> System {
+/// The system with the parameters that fit its levels best. `refusals_s` is the time that requests take longer at each.
+pub(crate) fn fitted(system: &System, refusals_s: &[f64]) -> System {
+    let known = searched(system, refusals_s);
+    if known.excess <= 0.0 {
+        return known.system;
+    }
+    let unexplained = system.with_unexplained_limit().map(|system| searched(&system, refusals_s));
+    unexplained.filter(|found| found.excess <= 0.0).map_or(known.system, |found| found.system)
+}
+
+/// The system with the delay that fits other levels best. `extras_s` is the time that requests take longer at each.
+pub(crate) fn with_delay_of(system: &System, levels: &[Level], extras_s: &[f64]) -> System {
+    System { delay_s: delay(system, levels, extras_s).delay_s, ..system.clone() }
+}
+
+/// Time that requests take longer at each level of the system.
+pub(crate) fn extras_s(system: &System, refusals_s: &[f64]) -> Vec<f64> {
+    system.warming_s.iter().zip(refusals_s).map(|(warming_s, refused_s)| warming_s + refused_s).collect()
+}
+
+/// A system with what is fitted, and how far it is off.
+struct Fit {
+    system: System,
+    /// Sum of the squares of the misses of mean latency, each in units of what a level may be off.
+    miss: f64,
+    /// By how much the worst level is off beyond what it may be, as a share; at most 0 for a model that reproduces all.
+    excess: f64,
+}
+
+impl Fit {
+    fn new(mut system: System, refusals_s: &[f64]) -> Self {
+        let extras_s = extras_s(&system, refusals_s);
+        let found = delay(&system, &system.levels, &extras_s);
+        system.delay_s = found.delay_s;
+        let loads: Vec<LoadLevel> = system.levels.iter().map(|level| level.load).collect();
+        let baseline = compared(&system.levels, &modelled(&system, &loads, &extras_s));
+        let excess = baseline.iter().flat_map(misses).map(|(excess, _)| excess).fold(f64::NEG_INFINITY, f64::max);
+        Self { system, miss: found.miss, excess }
+    }
+
+    /// Another system, if it is notably closer.
+    fn improve(&mut self, system: System, refusals_s: &[f64]) {
+        let other = Self::new(system, refusals_s);
+        if other.miss < self.miss - GAIN_MIN {
+            *self = other;
+        }
+    }
+}
+
+/// Of the values that are tried for each parameter, those that fit best; the plainest where others gain little.
+fn searched(system: &System, refusals_s: &[f64]) -> Fit {
+    let mut best = Fit::new(system.clone(), refusals_s);
+    if system.levels.len() < LEVELS_MIN {
+        return best;
+    }
+    let is_near_limit = system.rate_top() > NEAR_LIMIT * bounds::rate_max(&system.network());
+    let corrections = if is_near_limit { &CORRECTIONS[..] } else { &[1.0] };
+    for (variability, factor) in VARIABILITIES.iter().flat_map(|one| corrections.iter().map(move |other| (one, other)))
+    {
+        let mut other = System { variability: *variability, ..system.clone() };
+        other.correct_limit(*factor);
+        best.improve(other, refusals_s);
+    }
+    let warming_cpu_s = best.system.warming_cpu_s();
+    for share in WARMING_SHARES {
+        let warming_s = warming_cpu_s.iter().map(|cpu_s| share * cpu_s).collect();
+        best.improve(System { warming_s, ..best.system.clone() }, refusals_s);
+    }
+    for variability in VARIABILITIES {
+        best.improve(System { variability, ..best.system.clone() }, refusals_s);
+    }
+    best
+}
+
+/// A delay, and the sum of the squares of the misses with it.
+struct Delay {
+    delay_s: f64,
+    miss: f64,
+}
+
+/// The delay with which the system reproduces the mean latencies of these levels best.
+fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
     let loads: Vec<LoadLevel> = levels.iter().map(|level| level.load).collect();
+    let (network, stores) = (system.network(), system.stores_rate_max());
     let miss = |delay_s: f64| {
-        let modelled = modelled(&System { delay_s, ..system.clone() }, &loads, refusals_s);
+        let modelled = modelled_by(&Network { delay_s, ..network.clone() }, stores, &loads, extras_s);
         let of = |(level, model): (&Level, &ModelFit)| {
-            (level.requests as f64).sqrt() * (model.mean_s / level.mean_s() - 1.0).powi(2)
+            ((model.mean_s / level.mean_s() - 1.0) / allowed(level.requests)).powi(2)
         };
         levels.iter().zip(&modelled).map(of).sum::<f64>()
     };
     let longest_s = levels.iter().map(Level::mean_s).fold(0.0, f64::max);
-    System { delay_s: lowest(0.0, longest_s, miss), ..system.clone() }
+    let delay_s = lowest(0.0, longest_s, miss);
+    Delay { delay_s, miss: miss(delay_s) }
+}
+
+/// How far a level with so many requests may be off, a share.
+fn allowed(requests: u64) -> f64 {
+    MISS_MAX.max(ERRORS_MAX / (requests as f64).sqrt())
 }
 
 /// Where a function with one valley is lowest: golden-section search.
@@ -119,14 +222,19 @@ pub(crate) fn measured(level: &Level) -> Figures {
     Figures { rate: level.rate(), mean_ns: level.mean_s() * 1e9, p95_ns: level.p95_s() * 1e9 }
 }
 
-/// Measured and modelled beside each other.
+/// Measured and modelled beside each other. The rate of users follows from the latency by Little's law, with the time that
+/// they were seen to think at this level.
 pub(crate) fn compared(levels: &[Level], model: &[ModelFit]) -> Vec<BaselineLevel> {
+    let rate = |level: &Level, model: &ModelFit| match level.think_s() {
+        Some(think_s) => f64::from(level.load.users) / (model.mean_s + think_s),
+        None => model.rate,
+    };
     let one = |(level, model): (&Level, &ModelFit)| BaselineLevel {
         label: level.label.clone(),
         load: level.load,
         requests: level.requests,
         measured: measured(level),
-        model_rate: model.rate,
+        model_rate: rate(level, model),
         model_mean_ns: model.mean_s * 1e9,
     };
     levels.iter().zip(model).map(one).collect()
@@ -142,7 +250,7 @@ pub(crate) fn doubts(baseline: &[BaselineLevel]) -> Vec<Doubt> {
 
 /// By how much each figure of a level is missed beyond what is allowed, with the doubt that it gives.
 fn misses(level: &BaselineLevel) -> [(f64, Doubt); 2] {
-    let allowed = MISS_MAX.max(ERRORS_MAX / (level.requests as f64).sqrt());
+    let allowed = allowed(level.requests);
     [
         (Measure::Rate, level.measured.rate, level.model_rate),
         (Measure::Mean, level.measured.mean_ns, level.model_mean_ns),

@@ -19,10 +19,10 @@ use narrows_model::prediction::{
 };
 use narrows_model::units;
 
-use crate::baseline::{ModelFit, compared, doubts, fitted, measured, miss_share, modelled};
+use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
-use crate::queueing::{bounds, mva::USERS_MAX};
+use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
 use crate::retime::{RetimedTrace, Sample};
@@ -100,11 +100,11 @@ impl<'a> Ground<'a> {
         }
         let mut sample = Sample::new(trial, &system.levels);
         let refusals_s = refusals_s(trial, &Scene { system: &system, sample: &sample });
-        let system = fitted(&system, &system.levels, &refusals_s);
+        let system = fitted(&system, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
         let loads = loads(&system.levels);
-        let model = modelled(&system, &loads, &refusals_s);
+        let model = modelled(&system, &loads, &extras_s(&system, &refusals_s));
         let waits: Vec<HashMap<String, f64>> = model.iter().map(|one| waits_of(&system, one)).collect();
         sample.take_out(&waits);
         let baseline = compared(&system.levels, &model);
@@ -203,14 +203,16 @@ impl<'a> Ground<'a> {
         let new_unloaded_s = changed.network().unloaded_s();
         let left = refusals_left(case, &requests);
         let refusals_s: Vec<f64> = self.refusals_s.iter().map(|refused_s| refused_s * left).collect();
-        let new_model = modelled(&changed, &loads(levels), &refusals_s);
+        let old_extras_s = extras_s(system, &self.refusals_s);
+        let new_extras_s = extras_s(&changed, &refusals_s);
+        let new_model = modelled(&changed, &loads(levels), &new_extras_s);
         let mut each = Vec::with_capacity(levels.len());
         let mut tail = Tail::default();
         for (at, level) in levels.iter().enumerate() {
             let (rate, mean_s) = righted(level, &model[at], &new_model[at], &changed);
             let waits_s = OldNew {
-                old: (model[at].mean_s - old_unloaded_s - self.refusals_s[at]).max(0.0),
-                new: (new_model[at].mean_s - new_unloaded_s - refusals_s[at]).max(0.0),
+                old: (model[at].mean_s - old_unloaded_s - old_extras_s[at]).max(0.0),
+                new: (new_model[at].mean_s - new_unloaded_s - new_extras_s[at]).max(0.0),
             };
             let of_level = Tail::of_level(case, &requests, at, waits_s);
             let ratio = of_level.ratio().unwrap_or(mean_s / level.mean_s());
@@ -234,7 +236,8 @@ impl<'a> Ground<'a> {
     ) -> (Figures, Forecast, Vec<LevelForecast>) {
         let heaviest = self.system.levels.len() - 1;
         let top = &self.system.levels[heaviest];
-        let refusals_s = vec![self.refusals_s[heaviest]; loads.len()];
+        let extra_s = extras_s(&self.system, &self.refusals_s)[heaviest];
+        let extras_s = vec![extra_s; loads.len()];
         let at_loads = |system: &System, model: &[ModelFit]| -> Vec<After> {
             let mut system = system.clone();
             effect.cases.iter().for_each(|case| (case.adjust)(&mut system));
@@ -244,7 +247,7 @@ impl<'a> Ground<'a> {
                 let mean_s = one.mean_s * righting;
                 After { rate: one.rate, mean_s, p95_s: mean_s * tail }
             };
-            modelled(&system, loads, &refusals_s).into_iter().map(after).collect()
+            modelled(&system, loads, &extras_s).into_iter().map(after).collect()
         };
         let expected = at_loads(&self.system, &self.model);
         let drawn: Vec<Vec<After>> = self.draws.iter().map(|draw| at_loads(&draw.system, &draw.model)).collect();
@@ -280,6 +283,9 @@ impl<'a> Ground<'a> {
         }
         if !all.contains(&Assumption::CpuPerRequest) {
             all.push(Assumption::CpuPerRequest);
+        }
+        if self.system.levels_left_out > 0 {
+            all.push(Assumption::WarmLevels { left_out: self.system.levels_left_out });
         }
         all.push(Assumption::OneMachine { cores: self.system.cores.round() as u32 });
         let lightest_s = self.baseline.first().map_or(0.0, |level| level.measured.mean_ns / 1e9);
@@ -320,15 +326,15 @@ fn loads(levels: &[Level]) -> Vec<LoadLevel> {
 fn draws(system: &System, refusals_s: &[f64], traces: usize) -> Vec<Draw> {
     let mut random = Random::new();
     let loads = loads(&system.levels);
+    let extras_s = extras_s(system, refusals_s);
     let mut draw = || {
         let levels = random.picks(system.levels.len(), system.levels.len());
         let traces = random.picks(traces.min(DRAWN_TRACES_MAX), traces);
         let drawn: Vec<Level> = levels.iter().map(|at| system.levels[*at].clone()).collect();
-        let refused: Vec<f64> = levels.iter().map(|at| refusals_s[*at]).collect();
+        let drawn_extras_s: Vec<f64> = levels.iter().map(|at| extras_s[*at]).collect();
         // A draw may hold no level with CPU samples.
-        let other = system.with_demands_of(&drawn)?;
-        let other = fitted(&other, &drawn, &refused);
-        let model = modelled(&other, &loads, refusals_s);
+        let other = with_delay_of(&system.with_demands_of(&drawn)?, &drawn, &drawn_extras_s);
+        let model = modelled(&other, &loads, &extras_s);
         Some(Draw { system: other, model, traces })
     };
     (0..DRAWS).filter_map(|_| draw()).collect()
@@ -379,7 +385,7 @@ fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (
         return (if new.is_overloaded { new.rate } else { level.rate().max(new.rate.min(arrivals)) }, mean_s);
     };
     let users = f64::from(level.load.users);
-    let rate_max = bounds::rate_max(&changed.network()).min(changed.stores_rate_max());
+    let rate_max = changed.rate_max();
     let rate = (users / (mean_s + think_s)).min(rate_max);
     (rate, users / rate - think_s)
 }

@@ -25,6 +25,12 @@ pub fn assumption(assumption: &Assumption) -> String {
                 units::duration(*delay_ns),
                 units::percent(*share)
             ),
+            Assumption::WarmLevels { left_out: 1 } => {
+                "The lightest load is left out: a service was still warming up under it.".to_owned()
+            }
+            Assumption::WarmLevels { left_out } => {
+                format!("The {left_out} lightest loads are left out: a service was still warming up under them.")
+            }
             Assumption::BranchesAreIndependent => {
                 "Calls made at the same time take as long as they do one after another.".to_owned()
             }

@@ -67,7 +67,7 @@ impl Method for AddSidecar {
                 let demand_s = passes * pass_s;
                 system.machine_s += demand_s;
                 let service = format!("{service}.sidecar");
-                system.programs.push(Program { service, demand_s, replicas, cap: None, is_one_thread: false });
+                system.programs.push(Program { service, demand_s, replicas, ..Program::default() });
             }
         };
         Ok(Effect {

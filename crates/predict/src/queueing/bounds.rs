@@ -24,13 +24,12 @@ pub fn closed_response_min_s(network: &Network, users: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Adds;
     use super::*;
 
     #[test]
     fn the_slowest_station_and_the_users_bound_a_closed_network() {
-        let stations = vec![Station::new(0.02, 1, Adds::Residence), Station::new(0.03, 2, Adds::Residence)];
-        let network = Network { stations, delay_s: 0.05, think_s: 0.4 };
+        let stations = vec![Station::new(0.02, 1), Station::new(0.03, 2)];
+        let network = Network { stations, delay_s: 0.05, think_s: 0.4, ..Network::default() };
         assert_eq!(rate_max(&network), 50.0);
         assert!((closed_rate_max(&network, 5) - 10.0).abs() < 1e-9);
         assert_eq!(closed_rate_max(&network, 1000), 50.0);

@@ -18,35 +18,32 @@ const SERVERS_MAX: u32 = 1_024;
 /// One resource that requests queue at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Station {
-    /// Time that a request needs at one copy of the station, from 0.
+    /// Time for which a request occupies one server of one copy of the station, from 0.
     pub demand_s: f64,
+    /// Part of it that adds to the response time where no request waits: all of it, or 0 where it passes at another
+    /// station at the same time, as a machine's cores are used by services.
+    pub own_s: f64,
     /// Requests that one copy serves at a time, at least 1; `None` if it serves all at once.
     pub servers: Option<u32>,
     /// Equal copies that each request visits, at least 1. Replicas that share requests have the demand of a request
     /// divided by their number.
     pub copies: u32,
-    /// Time that a request's visit adds to its response time.
-    pub adds: Adds,
-}
-
-/// Time that a visit to a station adds to a response time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Adds {
-    /// The demand and the wait for a server.
-    Residence,
-    /// The wait alone: the demand passes at another station at the same time, as a machine's cores are used by services.
-    Wait,
 }
 
 impl Station {
-    /// A single copy.
-    pub fn new(demand_s: f64, servers: u32, adds: Adds) -> Self {
-        Self { demand_s, servers: Some(servers.max(1)), copies: 1, adds }
+    /// A single copy, whose demand is part of the response time.
+    pub fn new(demand_s: f64, servers: u32) -> Self {
+        Self { demand_s, own_s: demand_s, servers: Some(servers.max(1)), copies: 1 }
+    }
+
+    /// A single copy that adds its wait alone to the response time.
+    pub fn of_waits(demand_s: f64, servers: u32) -> Self {
+        Self { own_s: 0.0, ..Self::new(demand_s, servers) }
     }
 
     /// A station that serves all requests at once.
     pub fn without_queue(demand_s: f64) -> Self {
-        Self { demand_s, servers: None, copies: 1, adds: Adds::Residence }
+        Self { servers: None, ..Self::new(demand_s, 1) }
     }
 
     /// Its servers, if they are so few that requests queue for them.
@@ -56,10 +53,7 @@ impl Station {
 
     /// Time that a request needs there without any wait, all copies together, as far as it adds to the response time.
     pub fn own_time_s(&self) -> f64 {
-        match self.adds {
-            Adds::Residence => self.demand_s * f64::from(self.copies),
-            Adds::Wait => 0.0,
-        }
+        self.own_s * f64::from(self.copies)
     }
 
     /// The highest rate that it can serve; infinite without a demand.
@@ -72,7 +66,7 @@ impl Station {
 }
 
 /// Stations, and time that passes without any queue.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     /// Where requests queue.
     pub stations: Vec<Station>,
@@ -80,6 +74,16 @@ pub struct Network {
     pub delay_s: f64,
     /// Time between a response and its user's next request, from 0. Of no effect with arrivals.
     pub think_s: f64,
+    /// Time that a request in service still needs when another arrives, as a share of that of exponential times, from 0: half
+    /// of 1 + the squared coefficient of variation of times in service, so ½ where they are constant. Below, requests also
+    /// arrive more evenly than at random.
+    pub variability: f64,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0 }
+    }
 }
 
 impl Network {
@@ -100,11 +104,12 @@ pub struct Solution {
     pub waits_s: Vec<f64>,
 }
 
-/// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957); `None` if one cannot keep up.
+/// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957) whose wait is multiplied by the
+/// variability, as by the formula of Pollaczek and Khinchine for one server; `None` if one cannot keep up.
 pub fn open(network: &Network, rate: f64) -> Option<Solution> {
     let wait = |station: &Station| {
         let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;
-        Some(one * f64::from(station.copies))
+        Some(one * f64::from(station.copies) * network.variability)
     };
     let waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
     let response_s = network.unloaded_s() + waits_s.iter().sum::<f64>();
@@ -117,14 +122,16 @@ mod tests {
 
     #[test]
     fn an_open_network_adds_up_its_queues() {
-        let stations = vec![Station::new(0.01, 1, Adds::Residence), Station::new(0.02, 2, Adds::Wait)];
-        let network = Network { stations, delay_s: 0.1, think_s: 0.0 };
+        let stations = vec![Station::new(0.01, 1), Station::of_waits(0.02, 2)];
+        let network = Network { stations, delay_s: 0.1, ..Network::default() };
         let solution = open(&network, 50.0).expect("it keeps up");
         let expected = 0.1 + mm1::response_s(50.0, 0.01).expect("it keeps up");
         let waits = mmm::wait_s(50.0, 0.02, 2).expect("it keeps up");
         assert!((solution.response_s - expected - waits).abs() < 1e-12, "{solution:?}");
         assert_eq!(open(&network, 100.0), None);
-        let many = Network { stations: vec![Station::new(0.01, u32::MAX, Adds::Residence)], ..Network::default() };
+        let regular = open(&Network { variability: 0.5, ..network }, 50.0).expect("it keeps up");
+        assert!((regular.response_s - 0.11 - (expected - 0.11 + waits) / 2.0).abs() < 1e-12, "{regular:?}");
+        let many = Network { stations: vec![Station::new(0.01, u32::MAX)], ..Network::default() };
         assert_eq!(open(&many, 1e6).map(|solution| solution.response_s), Some(0.01));
     }
 }

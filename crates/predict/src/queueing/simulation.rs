@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use narrows_testkit::random::Random;
 
-use super::{Adds, Network, Solution};
+use super::{Network, Solution};
 
 /// Next event of a user, at a time in nanoseconds; the earliest is the greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -20,10 +20,19 @@ struct User {
     began: f64,
 }
 
-/// So many requests of so many users, each of whom visits every station in turn. Times are exponential, the delay is not.
-pub(super) fn closed(network: &Network, users: u32, requests: usize, seed: u64) -> Solution {
-    assert!(network.stations.iter().all(|station| station.adds == Adds::Residence && station.copies == 1));
-    let mut random = Random::new(seed);
+/// A time with this mean: the sum of so many equal exponential ones; constant for none.
+fn time(random: &mut Random, mean_s: f64, phases: usize) -> f64 {
+    if phases == 0 {
+        return mean_s;
+    }
+    (0..phases).map(|_| random.exponential(mean_s / phases as f64)).sum()
+}
+
+/// So many requests of so many users, each of whom visits every station in turn. Times in service and between requests
+/// have so many phases, the delay is constant.
+pub(super) fn closed(network: &Network, users: u32, requests: usize, phases: usize) -> Solution {
+    assert!(network.stations.iter().all(|station| station.own_s == station.demand_s && station.copies == 1));
+    let mut random = Random::new(7);
     let mut busy = vec![0_u32; network.stations.len()];
     let mut waiting: Vec<VecDeque<usize>> = vec![VecDeque::new(); network.stations.len()];
     let mut all = vec![User { station: 0, began: 0.0 }; users as usize];
@@ -45,7 +54,7 @@ pub(super) fn closed(network: &Network, users: u32, requests: usize, seed: u64) 
             busy[left] -= 1;
             if let Some(first) = waiting[left].pop_front() {
                 busy[left] += 1;
-                events.push(event(now + random.exponential(network.stations[left].demand_s), first));
+                events.push(event(now + time(&mut random, network.stations[left].demand_s, phases), first));
             }
         } else {
             all[user].began = now;
@@ -54,10 +63,10 @@ pub(super) fn closed(network: &Network, users: u32, requests: usize, seed: u64) 
         if next == thinks {
             done += 1;
             total += now + network.delay_s - all[user].began;
-            events.push(event(now + network.delay_s + random.exponential(network.think_s), user));
+            events.push(event(now + network.delay_s + time(&mut random, network.think_s, phases), user));
         } else if network.stations[next].servers.is_none_or(|servers| busy[next] < servers) {
             busy[next] += 1;
-            events.push(event(now + random.exponential(network.stations[next].demand_s), user));
+            events.push(event(now + time(&mut random, network.stations[next].demand_s, phases), user));
         } else {
             waiting[next].push_back(user);
         }

@@ -1,108 +1,223 @@
-//! CPU that a request costs, by the utilisation law: demand = cores in use ÷ throughput.
+//! CPU of services, by the utilisation law: a part that does not depend on the load, and a demand of each request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::finding::evidence::hot_partition::PlaceKind;
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::ResourceKind;
 use narrows_model::series::names;
 
 use super::Level;
-use crate::queueing::{Adds, Station};
+use crate::queueing::Station;
 
 /// A service is one thread's work when its busiest thread uses this share of all its CPU.
 const ONE_THREAD_SHARE: f64 = 0.75;
 /// With less CPU than this, in cores, the threads of a service say nothing.
 const CORES_MIN: f64 = 0.05;
+/// Rates that differ by less than this factor do not tell the fixed part of CPU from that of requests.
+const RATE_SPREAD_MIN: f64 = 1.2;
+/// Requests have at least this share of a limit, however much CPU is used without them.
+const FREE_SHARE_MIN: f64 = 0.1;
+/// The kernel's period of a quota of CPU, seconds: the default of control groups, and what every container runtime sets.
+const QUOTA_PERIOD_S: f64 = 0.1;
 
-/// CPU of a request, core-seconds.
+/// CPU of one service.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Cost {
+    /// Used without requests, cores.
+    fixed_cores: f64,
+    /// Of each request, core-seconds.
+    request_s: f64,
+}
+
+/// CPU of all services under some levels of the load.
 #[derive(Debug, Clone)]
 pub(crate) struct Demands {
-    by_service: BTreeMap<String, f64>,
-    /// In all of them, the load generator included.
-    pub(crate) all_s: f64,
+    by_service: BTreeMap<String, Cost>,
 }
 
 impl Demands {
     #[cfg(test)]
     pub(super) fn new(by_service: BTreeMap<String, f64>) -> Self {
-        Self { all_s: by_service.values().sum(), by_service }
+        let cost = |request_s| Cost { fixed_cores: 0.0, request_s };
+        Self { by_service: by_service.into_iter().map(|(service, request_s)| (service, cost(request_s))).collect() }
     }
 
-    /// Of all these levels together; `None` if no CPU was sampled in any.
+    /// Those that fit these levels best; `None` if no CPU was sampled in any.
     pub(crate) fn of(levels: &[Level]) -> Option<Self> {
-        let sampled = || levels.iter().filter(|level| !level.cpu.is_empty());
-        let requests: f64 = sampled().map(|level| level.requests as f64).sum();
-        let mut by_service: BTreeMap<String, f64> = BTreeMap::new();
-        for (service, used) in sampled().flat_map(|level| &level.cpu) {
-            *by_service.entry(service.clone()).or_default() += used / requests;
-        }
-        let all_s = by_service.values().sum();
+        let services: BTreeSet<&String> = levels.iter().flat_map(|level| level.cpu.keys()).collect();
+        let by_service: BTreeMap<String, Cost> =
+            services.into_iter().map(|service| (service.clone(), cost(service, levels))).collect();
+        let has_cpu = by_service.values().any(|cost| cost.fixed_cores + cost.request_s > 0.0);
         let has_services = by_service.keys().any(|service| service != names::GENERATOR);
-        (requests > 0.0 && has_services && all_s > 0.0).then_some(Self { by_service, all_s })
+        (has_services && has_cpu).then_some(Self { by_service })
     }
 
-    /// Of one service; 0 when it was not sampled.
-    pub(crate) fn of_service(&self, service: &str) -> f64 {
-        self.by_service.get(service).copied().unwrap_or(0.0)
+    /// Core-seconds of a request in one service; 0 when it was not sampled.
+    pub(crate) fn request_s(&self, service: &str) -> f64 {
+        self.by_service.get(service).map_or(0.0, |cost| cost.request_s)
+    }
+
+    /// Cores that a service uses without requests; 0 when it was not sampled.
+    pub(crate) fn fixed_cores(&self, service: &str) -> f64 {
+        self.by_service.get(service).map_or(0.0, |cost| cost.fixed_cores)
+    }
+
+    /// Core-seconds of a request in all of them, the load generator included.
+    pub(crate) fn all_request_s(&self) -> f64 {
+        self.by_service.values().map(|cost| cost.request_s).sum()
+    }
+
+    /// Cores that all of them use without requests.
+    pub(crate) fn all_fixed_cores(&self) -> f64 {
+        self.by_service.values().map(|cost| cost.fixed_cores).sum()
+    }
+}
+
+/// The straight line through the cores in use against the rate that is closest in the sum of squares, each second of a level
+/// counted once, neither part below 0. Levels whose rates hardly differ say nothing of a fixed part.
+fn cost(service: &str, levels: &[Level]) -> Cost {
+    let mut sums = Sums::default();
+    let (mut rate_min, mut rate_max) = (f64::INFINITY, 0.0_f64);
+    for level in levels {
+        let Some(core_s) = level.cpu.get(service) else { continue };
+        sums.add(level.rate(), core_s / level.seconds, level.seconds);
+        (rate_min, rate_max) = (rate_min.min(level.rate()), rate_max.max(level.rate()));
+    }
+    let through_origin = Cost { fixed_cores: 0.0, request_s: sums.cores_rate / sums.rate_rate };
+    if sums.weight <= 0.0 || sums.rate_rate <= 0.0 {
+        return Cost::default();
+    }
+    if rate_max < RATE_SPREAD_MIN * rate_min {
+        return through_origin;
+    }
+    let (rate, cores) = (sums.rate / sums.weight, sums.cores / sums.weight);
+    let request_s = (sums.cores_rate - sums.weight * rate * cores) / (sums.rate_rate - sums.weight * rate * rate);
+    let fixed_cores = cores - request_s * rate;
+    match (fixed_cores < 0.0, request_s < 0.0) {
+        (true, _) => through_origin,
+        (false, true) => Cost { fixed_cores: cores, request_s: 0.0 },
+        (false, false) => Cost { fixed_cores, request_s },
+    }
+}
+
+/// Weighted sums of rates and cores.
+#[derive(Debug, Default)]
+struct Sums {
+    weight: f64,
+    rate: f64,
+    cores: f64,
+    rate_rate: f64,
+    cores_rate: f64,
+}
+
+impl Sums {
+    fn add(&mut self, rate: f64, cores: f64, weight: f64) {
+        self.weight += weight;
+        self.rate += weight * rate;
+        self.cores += weight * cores;
+        self.rate_rate += weight * rate * rate;
+        self.cores_rate += weight * cores * rate;
     }
 }
 
 /// A service with what a request costs it and how much CPU it may use.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Program {
     pub(crate) service: String,
     /// CPU of a request in all replicas, core-seconds.
     pub(crate) demand_s: f64,
+    /// CPU that all replicas use without requests, cores.
+    pub(crate) fixed_cores: f64,
     /// At least 1.
     pub(crate) replicas: u32,
+    /// Share of the requests that the fullest replica gets, above an even share up to 1; `None` if they are even.
+    pub(crate) fullest_share: Option<f64>,
     /// CPU that each replica may use, cores; `None` if nothing but the machine limits it.
     pub(crate) cap: Option<f64>,
     /// Whether one thread of each replica does its work.
     pub(crate) is_one_thread: bool,
+    /// Whether the threads of each replica take turns, so that they use one core together.
+    pub(crate) takes_turns: bool,
 }
 
 impl Program {
     /// Its CPU as requests queue for it. Without a limit of its own it has as many servers as it needs: requests queue
-    /// for the machine, and use so many processors at the same time.
-    pub(crate) fn station(&self, processors: f64) -> Station {
-        let each_s = self.demand_s / f64::from(self.replicas);
+    /// for the machine, and use so many processors at the same time. Its limit is no lower than this rate, which was measured.
+    pub(crate) fn station(&self, processors: f64, rate_top: f64) -> Station {
+        let copies = if self.fullest_share.is_some() { 1 } else { self.replicas.max(1) };
+        let each_s = self.demand_s * self.fullest_share.unwrap_or(1.0 / f64::from(copies));
         let one = match self.limit() {
-            // Several servers that together have the cap.
-            Some(limit) if limit >= 1.0 => {
-                Station::new(each_s * limit.floor() / limit, limit.floor() as u32, Adds::Residence)
+            // Several servers that together have what is free of the limit.
+            Some(limit) => {
+                let servers = limit.floor().max(1.0);
+                let free = free_cores(limit, self.fixed_cores / f64::from(self.replicas.max(1)), rate_top * each_s);
+                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap));
+                Station { own_s, ..Station::new(each_s * servers / free, servers as u32) }
             }
-            Some(limit) => Station::new(each_s / limit, 1, Adds::Residence),
             None => Station::without_queue(each_s / processors),
         };
-        Station { copies: self.replicas, ..one }
+        Station { copies, ..one }
     }
 
     /// Cores that a replica can use.
     pub(super) fn limit(&self) -> Option<f64> {
-        let thread = self.is_one_thread.then_some(1.0);
-        [self.cap, thread].into_iter().flatten().reduce(f64::min)
+        let core = (self.is_one_thread || self.takes_turns).then_some(1.0);
+        [self.cap, core].into_iter().flatten().reduce(f64::min)
     }
 
     /// Limit.
     pub(crate) fn kind(&self) -> ResourceKind {
-        let is_by_thread = self.is_one_thread && self.cap.is_none_or(|cap| cap >= 1.0);
-        if is_by_thread { ResourceKind::Thread } else { ResourceKind::Cpu }
+        match self.cap {
+            Some(cap) if cap < 1.0 => ResourceKind::Cpu,
+            _ if self.is_one_thread => ResourceKind::Thread,
+            _ if self.takes_turns => ResourceKind::OneCore,
+            _ => ResourceKind::Cpu,
+        }
     }
 }
 
+/// Cores of a limit that requests have beside what is used without them, no fewer than were used for them.
+pub(super) fn free_cores(limit: f64, fixed_cores: f64, used_cores: f64) -> f64 {
+    (limit - fixed_cores).max(used_cores).max(FREE_SHARE_MIN * limit).min(limit)
+}
+
+/// Time in which a request alone gets this CPU under a quota, core-seconds: at once as long as one period's quota lasts.
+fn throttled_s(cpu_s: f64, cap: f64) -> f64 {
+    let quota_s = cap * QUOTA_PERIOD_S;
+    if cap >= 1.0 || cpu_s <= quota_s { cpu_s } else { cpu_s / cap - (QUOTA_PERIOD_S - quota_s) }
+}
+
 /// The services of a trial, their demands still 0.
-pub(super) fn programs(trial: &TrialEvidence) -> Vec<Program> {
+pub(super) fn programs(trial: &TrialEvidence, findings: &[Finding]) -> Vec<Program> {
+    let effects = findings.iter().flat_map(|finding| &finding.effects);
+    let all: Vec<&Finding> = findings.iter().chain(effects).collect();
     let program = |service: &str| {
         let replicas = trial.services.iter().filter(|instance| instance.service == service);
+        let of_service = || all.iter().filter(|finding| finding.resource == service).map(|finding| &finding.evidence);
+        let is_thread =
+            |evidence: &Evidence| matches!(evidence, Evidence::CpuSaturation(cpu) if cpu.limit == CpuLimit::Thread);
         Program {
             service: service.to_owned(),
-            demand_s: 0.0,
             replicas: (replicas.clone().count() as u32).max(1),
+            fullest_share: of_service().find_map(fullest_share),
             cap: replicas.filter_map(|instance| instance.cpu_limit_cores).filter(|cap| *cap > 0.0).reduce(f64::min),
-            is_one_thread: is_one_thread(trial, service),
+            is_one_thread: is_one_thread(trial, service) || of_service().any(is_thread),
+            takes_turns: of_service().any(|evidence| matches!(evidence, Evidence::InterpreterLock(_))),
+            ..Program::default()
         }
     };
     trial.service_names().into_iter().map(program).collect()
+}
+
+/// Share of the load that the fullest replica gets, if the finding is about replicas.
+fn fullest_share(evidence: &Evidence) -> Option<f64> {
+    match evidence {
+        Evidence::HotPartition(hot) if hot.kind == PlaceKind::Replica => Some(hot.share.min(1.0)),
+        _ => None,
+    }
 }
 
 fn is_one_thread(trial: &TrialEvidence, service: &str) -> bool {
@@ -111,12 +226,61 @@ fn is_one_thread(trial: &TrialEvidence, service: &str) -> bool {
     cores >= CORES_MIN && busiest >= ONE_THREAD_SHARE * cores
 }
 
-/// The cores that other programs and the hypervisor leave, at least half of one.
+/// The cores that other programs and the hypervisor leave. The kernel divides a processor evenly among those who need it,
+/// so at least half of them are left beside as many threads of others.
 pub(super) fn cores(trial: &TrialEvidence) -> f64 {
     let all = f64::from(trial.cores.max(1));
     let host = trial.counted_usage(names::HOST_CPU_UTILIZATION, "");
     let services = trial.service_names().into_iter().chain([names::GENERATOR]);
     let own: f64 = services.map(|service| trial.counted_usage(names::CPU_CORES, service).mean).sum();
     let foreign = if host.points > 0 { (host.mean * all - own).max(0.0) } else { 0.0 };
-    (all - foreign).max(0.5)
+    (all - foreign).max(all / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_part_and_that_of_requests_are_told_apart() {
+        let level = |rate: f64, cores: f64| Level::of_cpu("shop", rate, cores);
+        let fitted = |points: &[(f64, f64)]| {
+            let levels: Vec<Level> = points.iter().map(|point| level(point.0, point.1)).collect();
+            cost("shop", &levels)
+        };
+        let close = |one: Cost, fixed_cores: f64, request_s: f64| {
+            assert!(
+                (one.fixed_cores - fixed_cores).abs() < 1e-9 && (one.request_s - request_s).abs() < 1e-9,
+                "{one:?}"
+            );
+        };
+        close(fitted(&[(10.0, 0.22), (100.0, 0.4), (200.0, 0.6)]), 0.2, 0.002);
+        close(fitted(&[(100.0, 0.4)]), 0.0, 0.004);
+        close(fitted(&[(100.0, 0.4), (110.0, 0.2)]), 0.0, 0.062 / 22.1);
+        close(fitted(&[(100.0, 0.1), (200.0, 0.3)]), 0.0, 0.07 / 50.0);
+        close(fitted(&[(100.0, 0.3), (200.0, 0.1)]), 0.2, 0.0);
+        assert_eq!(cost("shop", &[]), Cost::default());
+    }
+
+    #[test]
+    fn a_quota_slows_no_request_that_needs_less_than_a_period_has() {
+        assert_eq!(throttled_s(0.0016, 0.1), 0.0016);
+        assert_eq!(throttled_s(0.2, 1.0), 0.2);
+        assert!((throttled_s(0.05, 0.5) - 0.05).abs() < 1e-12, "the quota of one period");
+        assert!((throttled_s(0.2, 0.5) - 0.35).abs() < 1e-12, "four quotas, the last period is not waited for");
+    }
+
+    #[test]
+    fn a_limit_is_what_is_free_of_it_and_no_lower_than_what_was_used() {
+        let program = Program { demand_s: 0.01, fixed_cores: 0.5, replicas: 1, cap: Some(2.0), ..Program::default() };
+        assert!((program.station(1.0, 10.0).rate_max() - 150.0).abs() < 1e-9);
+        assert!((program.station(1.0, 180.0).rate_max() - 180.0).abs() < 1e-9);
+        let hot = Program { replicas: 3, fullest_share: Some(1.0), fixed_cores: 0.0, cap: Some(0.5), ..program };
+        assert!((hot.station(1.0, 10.0).rate_max() - 50.0).abs() < 1e-9, "one of three gets all");
+        let even = Program { fullest_share: None, ..hot };
+        assert!((even.station(1.0, 10.0).rate_max() - 150.0).abs() < 1e-9);
+        let turns = Program { takes_turns: true, cap: None, ..even };
+        assert_eq!(turns.kind(), ResourceKind::OneCore);
+        assert!((turns.station(1.0, 10.0).rate_max() - 300.0).abs() < 1e-9);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::load::LoadLevel;
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::histogram::Histogram;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Series, names};
@@ -44,6 +45,11 @@ impl Level {
         self.latency.mean_ns() / 1e9
     }
 
+    /// Median latency.
+    pub(crate) fn median_s(&self) -> f64 {
+        self.latency.quantile_ns(0.5) as f64 / 1e9
+    }
+
     /// 95 % latency.
     pub(crate) fn p95_s(&self) -> f64 {
         self.latency.quantile_ns(0.95) as f64 / 1e9
@@ -54,6 +60,17 @@ impl Level {
     pub(crate) fn think_s(&self) -> Option<f64> {
         let is_closed = self.load.arrivals.is_none();
         is_closed.then(|| (f64::from(self.load.users) / self.rate() - self.mean_s()).max(0.0))
+    }
+
+    /// Whether it has this label; findings quote it.
+    fn is_called(&self, label: &str) -> bool {
+        label.trim_matches(['“', '”']) == self.label
+    }
+
+    /// Core-seconds of a request in all services, and none of the load generator.
+    pub(crate) fn services_cpu_s(&self) -> f64 {
+        let of_services = self.cpu.iter().filter(|(service, _)| *service != names::GENERATOR);
+        of_services.map(|(_, core_s)| core_s).sum::<f64>() / self.requests as f64
     }
 
     /// Whether an instant lies in it.
@@ -130,9 +147,66 @@ fn mean_in(series: &Series, windows: &[(i64, i64)]) -> Option<f64> {
     (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64)
 }
 
-/// The think time of these levels, each as much as it has requests; 0 without users.
+/// The think time of these levels, by the method of least squares: requests that are under way at both ends of a level, and
+/// those that were sent under the level before, make a cycle of latency and think time uncertain in proportion to its length,
+/// so that the levels with the shortest cycles tell most. 0 without users.
 pub(super) fn think_s(levels: &[Level]) -> f64 {
-    let known = || levels.iter().filter_map(|level| Some((level.think_s()?, level.requests as f64)));
-    let weight: f64 = known().map(|(_, weight)| weight).sum();
-    if weight > 0.0 { known().map(|(think_s, weight)| think_s * weight).sum::<f64>() / weight } else { 0.0 }
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for level in levels {
+        let Some(think_s) = level.think_s() else { continue };
+        let cycle_s = f64::from(level.load.users) / level.rate();
+        let of_level = level.requests as f64 / (cycle_s * cycle_s);
+        sum += think_s * of_level;
+        weight += of_level;
+    }
+    if weight > 0.0 { sum / weight } else { 0.0 }
+}
+
+/// Leaves out the levels under which a service was still warming up, as far as one is left that was not.
+pub(super) fn without_warm_up(levels: &mut Vec<Level>, findings: &[Finding]) {
+    let warm_up = findings.iter().find_map(|finding| match &finding.evidence {
+        Evidence::NotSteady(unsteady) => unsteady.warm_up.as_ref(),
+        _ => None,
+    });
+    let Some(warm_from) = warm_up.and_then(|warm_up| warm_up.warm_from.as_deref()) else { return };
+    let first = levels.iter().position(|level| level.is_called(warm_from));
+    levels.drain(..first.unwrap_or(0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Level {
+        /// One second at this rate, in which a service used so many cores.
+        pub(in crate::system) fn of_cpu(service: &str, rate: f64, cores: f64) -> Self {
+            let cpu = BTreeMap::from([(service.to_owned(), cores)]);
+            Self { cpu, ..Self::of_users(1, rate, 0.001) }
+        }
+
+        /// One second of so many users, with this rate and this latency.
+        pub(in crate::system) fn of_users(users: u32, rate: f64, mean_s: f64) -> Self {
+            let mut latency = Histogram::new();
+            latency.record_n((mean_s * 1e9) as u64, rate as u64);
+            Self {
+                label: format!("{users} users"),
+                load: LoadLevel { users, arrivals: None },
+                windows: Vec::new(),
+                seconds: 1.0,
+                requests: rate as u64,
+                error_rate: 0.0,
+                latency,
+                cpu: BTreeMap::new(),
+            }
+        }
+    }
+
+    #[test]
+    fn levels_with_short_cycles_tell_the_think_time() {
+        // One at a time for 20 ms and no think time: requests of the step before shorten the mean of the heavier levels.
+        let levels = [Level::of_users(1, 50.0, 0.02), Level::of_users(16, 50.0, 0.31)];
+        assert!(think_s(&levels) < 0.0001, "{}", think_s(&levels));
+        assert!((think_s(&[Level::of_users(10, 50.0, 0.05)]) - 0.15).abs() < 1e-9);
+        assert_eq!(think_s(&[]), 0.0);
+    }
 }

@@ -1,12 +1,15 @@
 //! A system as one trial shows it: the levels of its load, what a request needs of each resource, and the rest as delay.
 //!
-//! Only what was recorded is used: load, CPU samples, limits of CPU, and what stores report. The parameters of an
-//! experiment are not read, for the system under test need not be one whose delays are known.
+//! Only what was recorded is used: load, CPU samples, limits of CPU, what stores report, and what was concluded of it:
+//! findings, the verdict on the limit, and calls between processes. The parameters of an experiment are not read, for the
+//! system under test need not be one whose delays are known.
 
+mod capacity;
 mod demands;
 mod levels;
 mod sections;
 mod stores;
+mod waits;
 
 use narrows_model::prediction::{Resource, ResourceKind};
 use narrows_model::run::Verdict;
@@ -15,8 +18,11 @@ pub(crate) use demands::{Demands, Program};
 pub(crate) use levels::{Level, levels};
 pub(crate) use sections::Section;
 pub(crate) use stores::Store;
+pub(crate) use waits::{Wait, WaitCause};
 
-use crate::queueing::{Adds, Network, Station};
+use capacity::Capacity;
+
+use crate::queueing::{Network, Station, bounds};
 use crate::{Cannot, DiagnosedTrial};
 
 /// A system and its load.
@@ -28,6 +34,8 @@ pub(crate) struct System {
     pub(crate) programs: Vec<Program>,
     /// CPU of a request in all processes of the run, the load generator included, core-seconds.
     pub(crate) machine_s: f64,
+    /// CPU that they use without requests, cores.
+    pub(crate) fixed_cores: f64,
     /// The machine's cores that the run may use.
     pub(crate) cores: f64,
     /// Processors that a request uses at the same time where no limit holds it to one, from 1: a query with several
@@ -37,10 +45,19 @@ pub(crate) struct System {
     pub(crate) sections: Vec<Section>,
     /// Stores with a provisioned rate.
     pub(crate) stores: Vec<Store>,
+    /// Parts of the delay whose cause is known; one may be part of another, as a callee's own calls are.
+    pub(crate) waits: Vec<Wait>,
     /// Think time of closed loads, seconds.
     pub(crate) think_s: f64,
     /// Time that no queue explains, seconds; fitted by `baseline.rs`.
     pub(crate) delay_s: f64,
+    /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
+    pub(crate) variability: f64,
+    /// Time that a request takes longer at each level because of CPU that it needs under no other load, such as that of a
+    /// compiler while the service warms up, seconds; fitted by `baseline.rs`.
+    pub(crate) warming_s: Vec<f64>,
+    /// Levels left out because a service was still warming up.
+    pub(crate) levels_left_out: usize,
 }
 
 impl System {
@@ -50,54 +67,124 @@ impl System {
         if trial.trial.validity.verdict == Verdict::Invalid {
             return Err(Cannot::InvalidTrial { reason: trial.trial.validity.reasons.first().cloned() });
         }
-        let levels = levels::levels(trial)?;
+        let mut levels = levels::levels(trial)?;
+        let all = levels.len();
+        levels::without_warm_up(&mut levels, diagnosed.findings);
         let demands = Demands::of(&levels).ok_or(Cannot::NoCpu)?;
         let mut system = Self {
-            programs: demands::programs(trial),
+            programs: demands::programs(trial, diagnosed.findings),
             machine_s: 0.0,
+            fixed_cores: 0.0,
             cores: demands::cores(trial),
             processors: 1.0,
-            sections: sections::sections(diagnosed.findings),
+            sections: Vec::new(),
             stores: stores::stores(trial),
+            waits: Vec::new(),
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
+            variability: 1.0,
+            warming_s: vec![0.0; levels.len()],
+            levels_left_out: all - levels.len(),
             levels,
         };
         system.set_demands(&demands);
+        let cpu_s = system.programs.iter().map(|program| program.demand_s).sum();
+        system.waits = waits::waits(diagnosed, &system.levels, cpu_s);
+        let capacity = Capacity::of(&system.levels);
+        system.sections = sections::sections(diagnosed, &system.programs, capacity.as_ref(), &system.waits);
         Ok(system)
     }
 
-    /// Takes other levels for its demands and its think time; the levels themselves stay.
+    /// Takes the demands and the think time of other levels, as far as these differ from those of its own; the levels
+    /// themselves stay.
     pub(crate) fn with_demands_of(&self, levels: &[Level]) -> Option<Self> {
+        let (own, other) = (Demands::of(&self.levels)?, Demands::of(levels)?);
+        let ratio = |other: f64, own: f64| if own > 0.0 && other > 0.0 { other / own } else { 1.0 };
         let mut system = self.clone();
-        system.set_demands(&Demands::of(levels)?);
+        for program in &mut system.programs {
+            program.demand_s *= ratio(other.request_s(&program.service), own.request_s(&program.service));
+            program.fixed_cores = other.fixed_cores(&program.service);
+        }
+        system.machine_s *= ratio(other.all_request_s(), own.all_request_s());
+        system.fixed_cores = other.all_fixed_cores();
         system.think_s = levels::think_s(levels);
         Some(system)
     }
 
     fn set_demands(&mut self, demands: &Demands) {
         for program in &mut self.programs {
-            program.demand_s = demands.of_service(&program.service);
+            program.demand_s = demands.request_s(&program.service);
+            program.fixed_cores = demands.fixed_cores(&program.service);
         }
-        self.machine_s = demands.all_s;
+        self.machine_s = demands.all_request_s();
+        self.fixed_cores = demands.all_fixed_cores();
         let unlimited = self.programs.iter().filter(|program| program.limit().is_none());
         let cpu_s: f64 = unlimited.map(|program| program.demand_s).sum();
-        let alone_s = self.levels[0].mean_s();
-        self.processors = if alone_s > 0.0 { (cpu_s / alone_s).clamp(1.0, self.cores.max(1.0)) } else { 1.0 };
+        let shortest_s = self.levels.iter().map(Level::mean_s).fold(f64::INFINITY, f64::min);
+        self.processors = if shortest_s > 0.0 { (cpu_s / shortest_s).clamp(1.0, self.cores.max(1.0)) } else { 1.0 };
     }
 
     /// The stations in the order of [`Self::resources`].
     pub(crate) fn network(&self) -> Network {
-        let programs = self.programs.iter().map(|program| program.station(self.processors));
-        // Requests that use several processors at once find fewer of them free, each for a shorter time.
-        let servers = (self.cores / self.processors).floor().max(1.0);
-        let machine = Station::new(self.machine_s / self.cores * servers, servers as u32, Adds::Wait);
+        let programs = self.programs.iter().map(|program| self.program_station(program));
         let sections = self.sections.iter().map(Section::station);
         Network {
-            stations: programs.chain([machine]).chain(sections).collect(),
+            stations: programs.chain([self.machine_station()]).chain(sections).collect(),
             delay_s: self.delay_s,
             think_s: self.think_s,
+            variability: self.variability,
         }
+    }
+
+    /// A program's CPU. Requests that compute in a section queue in front of it.
+    fn program_station(&self, program: &Program) -> Station {
+        let station = program.station(self.processors, self.rate_top());
+        let is_in_section = self.sections.iter().any(|section| section.computes && section.name == program.service);
+        if is_in_section { Station { servers: None, demand_s: station.own_s, ..station } } else { station }
+    }
+
+    fn machine_station(&self) -> Station {
+        let free = demands::free_cores(self.cores, self.fixed_cores, self.machine_s * self.rate_top());
+        // Requests that use several processors at once find fewer of them free, each for a shorter time.
+        let servers = (self.cores / self.processors).floor().max(1.0);
+        Station::of_waits(self.machine_s / free * servers, servers as u32)
+    }
+
+    /// The highest rate that was measured.
+    pub(crate) fn rate_top(&self) -> f64 {
+        self.levels.iter().map(Level::rate).fold(0.0, f64::max)
+    }
+
+    /// Multiplies the demand of what limits throughput first, which the throughput at the limit tells better than samples of
+    /// CPU. Without effect where a store is the limit.
+    pub(crate) fn correct_limit(&mut self, factor: f64) {
+        let rates: Vec<f64> = self.network().stations.iter().map(Station::rate_max).collect();
+        let Some(limit) = (0..rates.len()).min_by(|a, b| rates[*a].total_cmp(&rates[*b])) else { return };
+        let machine = self.programs.len();
+        if limit < machine {
+            let service = self.programs[limit].service.clone();
+            self.scale_cpu(&service, factor);
+        } else if limit == machine {
+            self.cores = self.fixed_cores + (self.cores - self.fixed_cores) / factor;
+        } else {
+            self.sections[limit - machine - 1].held_s *= factor;
+        }
+    }
+
+    /// The system with a limit that no resource explains, if its levels show one.
+    pub(crate) fn with_unexplained_limit(&self) -> Option<Self> {
+        let capacity = Capacity::of(&self.levels)?;
+        let mut section = sections::unexplained(&capacity);
+        section.held_for = waits::within(&self.waits, section.held_s, capacity.alone_s);
+        let mut system = self.clone();
+        system.sections.push(section);
+        Some(system)
+    }
+
+    /// CPU that a request takes at each level beyond what it takes under every load, core-seconds.
+    pub(crate) fn warming_cpu_s(&self) -> Vec<f64> {
+        let usual_s: f64 = self.programs.iter().map(|program| program.demand_s).sum();
+        self.levels.iter().map(|level| (level.services_cpu_s() - usual_s).max(0.0)).collect()
     }
 
     /// Limits of throughput, each with its highest rate.
@@ -111,8 +198,8 @@ impl System {
         let programs = self
             .programs
             .iter()
-            .map(|program| resource(program.kind(), &program.service, program.station(self.processors).rate_max()));
-        let machine = resource(ResourceKind::Machine, "", self.cores / self.machine_s);
+            .map(|program| resource(program.kind(), &program.service, self.program_station(program).rate_max()));
+        let machine = resource(ResourceKind::Machine, "", self.machine_station().rate_max());
         let sections = self.sections.iter().map(|one| resource(one.kind, &one.name, one.station().rate_max()));
         let stores =
             self.stores.iter().map(|store| resource(ResourceKind::RequestUnits, &store.name, store.rate_max()));
@@ -122,6 +209,11 @@ impl System {
     /// The resource that is used up first.
     pub(crate) fn limit(&self, rate: f64) -> Option<Resource> {
         self.resources(rate).into_iter().min_by(|a, b| a.rate_max.total_cmp(&b.rate_max))
+    }
+
+    /// The highest rate that stations and stores allow.
+    pub(crate) fn rate_max(&self) -> f64 {
+        bounds::rate_max(&self.network()).min(self.stores_rate_max())
     }
 
     /// The highest rate that the stores allow.
@@ -160,7 +252,7 @@ mod tests {
         let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
         let mut system = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
         assert_eq!(system.processors, 1.0);
-        let alone_s = system.levels[0].mean_s();
+        let alone_s = system.levels.iter().map(Level::mean_s).fold(f64::INFINITY, f64::min);
         let unlimited: Vec<String> = system.programs.iter().map(|program| program.service.clone()).collect();
         system.programs.iter_mut().for_each(|program| (program.cap, program.is_one_thread) = (None, false));
         let by_service = unlimited.into_iter().map(|service| (service, 3.0 * alone_s)).take(1).collect();
