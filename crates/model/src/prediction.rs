@@ -11,7 +11,7 @@ use crate::finding::FindingKind;
 use crate::finding::evidence::load::LoadLevel;
 
 pub use gain::{Gain, GainOutcome, PredictedGain};
-pub use scored::{Accuracy, RuleFigures, ScoreCard, Scored};
+pub use scored::{Accuracy, LevelAccuracy, RuleFigures, ScoreCard, Scored};
 
 /// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,10 +54,14 @@ kinds! {
     AddReplicas => "add-replicas";
     /// A proxy stands beside services.
     AddSidecar => "add-sidecar";
+    /// Requests are spread evenly over the replicas that there are.
+    BalanceReplicas => "balance-replicas";
     /// Synced writes of several requests share one commit.
     BatchCommits => "batch-commits";
     /// A part of the calls is served from memory.
     Cache => "cache";
+    /// A service looks no name up again.
+    CacheNames => "cache-names";
     /// Calls are no longer made.
     DropCall => "drop-call";
     /// Calls for one item each become one call for all.
@@ -66,16 +70,30 @@ kinds! {
     MoreLoad => "more-load";
     /// Calls that are made one after another are made at the same time.
     Parallelize => "parallelize";
+    /// A service works on more requests at a time.
+    RaiseLimit => "raise-limit";
+    /// A service has enough memory.
+    RaiseMemory => "raise-memory";
     /// A store provides more request units.
     RaiseRate => "raise-rate";
+    /// Calls made while something is held are made outside of the hold.
+    ReleaseBefore => "release-before";
     /// The proxies beside services are gone.
     RemoveSidecar => "remove-sidecar";
+    /// Times in which a service answers nothing are gone.
+    RemoveStall => "remove-stall";
     /// A pool has another number of connections.
     ResizePool => "resize-pool";
+    /// Connections are kept for further calls.
+    ReuseConnections => "reuse-connections";
     /// A query goes to the partition that has its rows.
     RouteQuery => "route-query";
+    /// What one request at a time may do takes less time.
+    ShortenSection => "shorten-section";
     /// A service, an operation or a dependency takes less time.
     SpeedUp => "speed-up";
+    /// Requests do at the same time what they took turns at.
+    SplitLock => "split-lock";
     /// A database runs on more nodes.
     SpreadDatabase => "spread-database";
 }
@@ -210,6 +228,9 @@ pub struct Measured {
     pub trial: String,
     /// Over the loads that the prediction is for.
     pub figures: Figures,
+    /// At each of [`Prediction::levels`], in their order; empty in files of earlier versions.
+    #[serde(default)]
+    pub levels: Vec<Figures>,
 }
 
 impl Prediction {
@@ -407,6 +428,33 @@ pub enum Assumption {
     OneCommit {
         /// How long all commits of a request take now, nanoseconds.
         held_ns: f64,
+    },
+    /// What requests take turns at takes as long when several do it at the same time.
+    SectionTakesAsLong {
+        /// How long it takes a request, nanoseconds.
+        held_ns: f64,
+    },
+    /// What is done in a section, its calls and its CPU, shrinks by the factor.
+    SectionShrinks {
+        /// The factor.
+        factor: f64,
+    },
+    /// Calls that are made while something is held take as long outside of the hold.
+    CallsOutsideHold {
+        /// How long they take a request, nanoseconds.
+        calls_ns: f64,
+    },
+    /// A wait is gone, and nothing comes in its place.
+    WaitGone {
+        /// For what a request no longer waits.
+        reason: String,
+        /// How long it takes a request now, mean, nanoseconds.
+        wait_ns: f64,
+    },
+    /// Opening and closing a connection costs so much CPU.
+    ConnectionCost {
+        /// CPU of a request for them at both ends together, nanoseconds.
+        cpu_ns: f64,
     },
 }
 

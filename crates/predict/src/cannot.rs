@@ -53,6 +53,23 @@ pub enum Cannot {
         /// The store.
         store: String,
     },
+    /// Nothing shows a limit on how many requests at a time are at work.
+    NoSection {
+        /// The service or store.
+        place: String,
+    },
+    /// Nothing shows calls that are made while something is held.
+    NothingHeld {
+        /// The service or store.
+        place: String,
+    },
+    /// Nothing shows the wait that a change takes away.
+    NoWait {
+        /// The service.
+        place: String,
+        /// For what requests would wait.
+        reason: String,
+    },
     /// A change needs to say how much.
     NoAmount {
         /// The change.
@@ -96,6 +113,9 @@ impl fmt::Display for Cannot {
                 write!(f, "`{service}` has no CPU limit of its own, only the machine's")
             }
             Cannot::NothingRefused { store } => write!(f, "`{store}` refuses no call"),
+            Cannot::NoSection { place } => write!(f, "nothing shows how many requests at a time `{place}` works on"),
+            Cannot::NothingHeld { place } => write!(f, "nothing shows calls made while `{place}` holds something"),
+            Cannot::NoWait { place, reason } => write!(f, "no wait of `{place}` for {reason} is measured"),
             Cannot::NoAmount { change } => write!(f, "`{}` needs an amount", change.name()),
             Cannot::OneLevel { change } => {
                 write!(f, "it has one level of load, and `{}` needs two", change.name())

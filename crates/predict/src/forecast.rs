@@ -53,6 +53,7 @@ const RIGHTING_MAX: f64 = 2.0;
 
 /// Basis of all predictions of a trial.
 pub(crate) struct Ground<'a> {
+    diagnosed: DiagnosedTrial<'a>,
     system: System,
     sample: Sample<'a>,
     /// Time that a request takes longer at each level because calls are refused.
@@ -99,7 +100,7 @@ impl<'a> Ground<'a> {
             return Err(Cannot::TooManyUsers { users: f64::from(users) });
         }
         let mut sample = Sample::new(trial, &system.levels);
-        let refusals_s = refusals_s(trial, &Scene { system: &system, sample: &sample });
+        let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
         let system = fitted(&system, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
@@ -109,12 +110,12 @@ impl<'a> Ground<'a> {
         sample.take_out(&waits);
         let baseline = compared(&system.levels, &model);
         let draws = draws(&system, &refusals_s, sample.traces.len());
-        Ok(Self { system, sample, refusals_s, model, traced_share, draws, baseline })
+        Ok(Self { diagnosed: *diagnosed, system, sample, refusals_s, model, traced_share, draws, baseline })
     }
 
     /// The trial as changes find it.
     pub(crate) fn scene(&self) -> Scene<'_> {
-        Scene { system: &self.system, sample: &self.sample }
+        Scene { diagnosed: &self.diagnosed, system: &self.system, sample: &self.sample }
     }
 
     /// Gain of a change.

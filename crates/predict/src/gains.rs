@@ -16,11 +16,12 @@ const MANY_TIMES: f64 = 3.0;
 
 /// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain.
 pub fn add_gains(trial: &TrialEvidence, limit: Option<&Limit>, calls: Option<&CallGraph>, findings: &mut [Finding]) {
-    let changes = suggested(findings);
+    let diagnosed = DiagnosedTrial { trial, findings, limit, calls };
+    let changes = suggest::by_findings(&diagnosed);
     if changes.is_empty() {
         return;
     }
-    let gains = gains(&DiagnosedTrial { trial, findings, limit, calls }, changes);
+    let gains = gains(&diagnosed, changes);
     let gain = |finding: &Finding| {
         let change = suggest::change(finding)?;
         gains.iter().find(|gain| gain.change == change).cloned()
@@ -29,17 +30,6 @@ pub fn add_gains(trial: &TrialEvidence, limit: Option<&Limit>, calls: Option<&Ca
         finding.gain = gain(finding);
         finding.effects.iter_mut().for_each(|effect| effect.gain = gain(effect));
     }
-}
-
-/// The changes that findings about the system suggest, each once.
-fn suggested(findings: &[Finding]) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
-    for change in suggest::all(findings).into_iter().filter_map(|(_, change)| change) {
-        if !changes.contains(&change) {
-            changes.push(change);
-        }
-    }
-    changes
 }
 
 fn gains(diagnosed: &DiagnosedTrial<'_>, changes: Vec<Change>) -> Vec<Gain> {

@@ -5,7 +5,7 @@
 //! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
 //! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes, `suggest.rs` collects what
 //! the findings of a trial suggest, `pairs.rs` finds two changes that belong together, `recognition.rs` recognises changes that another
-//! trial made, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
+//! trial made, `call_waits.rs` reads waits from sockets for it, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
 //! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
 //! afterwards. The page is `docs/reference/predict.md`.
 //!
@@ -16,6 +16,7 @@
 
 mod alone;
 mod baseline;
+mod call_waits;
 mod cannot;
 mod changes;
 mod forecast;
@@ -46,6 +47,7 @@ pub use score::{Order, score, score_run};
 pub use syntax::{Unreadable, read_change};
 
 use forecast::Ground;
+use suggest::Suggestion;
 
 /// A trial with what was concluded of it.
 #[derive(Debug, Clone, Copy)]
@@ -101,15 +103,16 @@ pub fn predict(diagnosed: &DiagnosedTrial<'_>, asked: &[Change]) -> Result<Predi
 pub fn predict_suggested(diagnosed: &DiagnosedTrial<'_>) -> Result<Predictions, Cannot> {
     let ground = Ground::new(diagnosed)?;
     let (mut predictions, mut not_predicted): (Vec<Prediction>, Vec<NotPredicted>) = (Vec::new(), Vec::new());
-    for (finding, suggested) in suggest::all(diagnosed.findings) {
-        let predicted = match suggested {
-            Some(change) if predictions.iter().any(|known| known.change == change) => continue,
-            Some(change) => ground.prediction(&change, Some(finding)).map_err(|cannot| cannot.to_string()),
-            None => Err(suggest::NO_CHANGE.to_owned()),
+    for Suggestion { finding, change, .. } in suggest::all(diagnosed) {
+        let predicted = match change {
+            Ok(change) if predictions.iter().any(|known| known.change == change) => continue,
+            Ok(change) => ground.prediction(&change, finding).map_err(|cannot| cannot.to_string()),
+            Err(because) => Err(because.to_owned()),
         };
-        match predicted {
-            Ok(prediction) => predictions.push(prediction),
-            Err(because) => not_predicted.push(NotPredicted { finding, because }),
+        match (predicted, finding) {
+            (Ok(prediction), _) => predictions.push(prediction),
+            (Err(because), Some(finding)) => not_predicted.push(NotPredicted { finding, because }),
+            (Err(_), None) => {}
         }
     }
     predictions.sort_by(|a, b| a.mean_change().total_cmp(&b.mean_change()));

@@ -2,48 +2,66 @@
 //! show; and what differs in the services themselves, such as replicas, CPU limits and sidecars.
 //!
 //! Only what was recorded is compared, never the parameters of the experiment. Where a change has a size, the size is
-//! measured: how many replicas, how much more CPU, how many times as fast.
+//! measured: how many replicas, how much more CPU, how many times as fast. No size is read from throughput or latency, which
+//! the prediction is held against: sizes come from limits, connections, CPU of a request, spans, and waits of sockets.
 
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::Finding;
+use narrows_model::finding::FindingKind;
 use narrows_model::prediction::{Change, ChangeKind};
 use narrows_model::run::sidecar_of;
 
+use crate::call_waits::calls;
 use crate::changes::{ALL, Scene, method};
 use crate::retime::Sample;
 use crate::suggest;
-use crate::system::System;
+use crate::system::{Level, System};
 use crate::{Cannot, DiagnosedTrial};
 
 /// A size that grew by less is no change.
 pub(crate) const GROWTH_MIN: f64 = 1.25;
+/// Work of a request that is saved is a change from this share of the lightest load's mean latency on: CPU is sampled in
+/// hundredths of a second, so that little of it is noise.
+const SAVED_SHARE_MIN: f64 = 0.1;
 
-/// The changes that a later trial made, each with its size; empty when none is recognised.
+/// Change that a later trial made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MadeChange {
+    /// With its size.
+    pub(crate) change: Change,
+    /// The finding that it repairs; `None` if no finding suggests it.
+    pub(crate) because: Option<FindingKind>,
+}
+
+/// The changes that a later trial made; empty when none is recognised.
 ///
 /// # Errors
-/// When one of the trials does not show enough to be read.
-pub(crate) fn made_changes(
-    scene: &Scene<'_>,
-    before: &TrialEvidence,
-    findings: &[Finding],
-    after: &TrialEvidence,
-) -> Result<Vec<Change>, Cannot> {
-    let system = System::read(&DiagnosedTrial::new(after, &[]))?;
-    let sample = Sample::new(after, &system.levels);
-    let changed = Scene { system: &system, sample: &sample };
-    let (old, new) = (ReadTrial::new(before, scene), ReadTrial::new(after, &changed));
-    let mut all: Vec<Change> = Vec::new();
-    for change in suggest::all(findings).into_iter().filter_map(|(_, change)| change) {
-        let made = method(change.kind).made_in_requests(&change, &old, &new);
-        let is_new = |made: &Change| all.iter().all(|known| known.target != made.target);
-        all.extend(made.filter(is_new));
+/// When the later trial does not show enough to be read.
+pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Result<Vec<MadeChange>, Cannot> {
+    let system = System::read(after)?;
+    let sample = Sample::new(after.trial, &system.levels);
+    let changed = Scene { diagnosed: after, system: &system, sample: &sample };
+    let (old, new) = (ReadTrial::new(scene), ReadTrial::new(&changed));
+    let mut all: Vec<MadeChange> = Vec::new();
+    for suggestion in suggest::all(scene.diagnosed) {
+        let Ok(change) = &suggestion.change else { continue };
+        let made = method(change.kind)
+            .made_in_requests(change, &old, &new)
+            .or_else(|| ALL.iter().find_map(|method| method.made_instead(&suggestion.place, &old, &new)));
+        let is_new = |made: &Change| all.iter().all(|known| known.change.target != made.target);
+        let made = made.filter(is_new).map(|change| MadeChange { change, because: suggestion.finding });
+        all.extend(made);
     }
     let of_services: Vec<Change> = ALL.iter().flat_map(|method| method.made_in_services(&old, &new)).collect();
     // A change that a service reports itself has a size, which refused calls alone do not show.
-    all.retain(|known| of_services.iter().all(|one| (one.kind, &one.target) != (known.kind, &known.target)));
-    all.extend(of_services);
+    let is_other = |known: &MadeChange| {
+        of_services.iter().all(|one| (one.kind, &one.target) != (known.change.kind, &known.change.target))
+    };
+    all.retain(is_other);
+    let suggested = suggest::all(scene.diagnosed);
+    let because = |change: &Change| suggested.iter().find(|one| one.is_for(change)).and_then(|one| one.finding);
+    all.extend(of_services.into_iter().map(|change| MadeChange { because: because(&change), change }));
     Ok(all)
 }
 
@@ -55,9 +73,58 @@ pub(crate) struct ReadTrial<'s> {
 }
 
 impl<'s> ReadTrial<'s> {
-    fn new(trial: &'s TrialEvidence, scene: &'s Scene<'s>) -> Self {
+    fn new(scene: &'s Scene<'s>) -> Self {
+        let trial = scene.diagnosed.trial;
         Self { trial, scene, services: Services::of(trial, scene) }
     }
+
+    /// Whether this trial still suggests a change, of whatever size.
+    pub(crate) fn suggests(&self, change: &Change) -> bool {
+        suggest::all(self.scene.diagnosed).iter().any(|one| one.is_for(change))
+    }
+
+    /// Time that a request takes under the lightest load, seconds.
+    fn alone_s(&self) -> f64 {
+        self.scene.system.levels.first().map_or(0.0, Level::mean_s)
+    }
+
+    /// CPU of a request in some services, core-seconds; `None` if it was not sampled.
+    fn cpu_s(&self, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+        let sampled = || self.scene.system.levels.iter().filter(|level| !level.cpu.is_empty());
+        let used = sampled().flat_map(|level| &level.cpu).filter(|(service, _)| is_meant(service));
+        let used: f64 = used.map(|(_, used)| used).sum();
+        let requests: f64 = sampled().map(|level| level.requests as f64).sum();
+        (requests > 0.0 && used > 0.0).then(|| used / requests)
+    }
+}
+
+/// How many times less CPU a request needs in some services of a later trial, if it saves a notable time.
+pub(crate) fn cpu_factor(
+    before: &ReadTrial<'_>,
+    after: &ReadTrial<'_>,
+    is_meant: impl Fn(&str) -> bool + Copy,
+) -> Option<f64> {
+    factor(before, before.cpu_s(is_meant)?, after.cpu_s(is_meant)?)
+}
+
+/// How many times less a request waits for calls to something in a later trial, if it saves a notable time.
+pub(crate) fn wait_factor(before: &ReadTrial<'_>, after: &ReadTrial<'_>, callee: &str) -> Option<f64> {
+    let call_s = |trial: &ReadTrial<'_>| calls(trial.scene.diagnosed, None, Some(callee)).and_then(|all| all.call_s());
+    factor(before, call_s(before)?, call_s(after)?)
+}
+
+fn factor(before: &ReadTrial<'_>, old_s: f64, new_s: f64) -> Option<f64> {
+    let factor = old_s / new_s;
+    (factor >= GROWTH_MIN && old_s - new_s >= SAVED_SHARE_MIN * before.alone_s()).then_some(factor)
+}
+
+/// Whether requests do in a later trial what they did before: no service needs much less CPU for one, and no call that
+/// sockets show is much shorter.
+pub(crate) fn is_same_work(before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> bool {
+    let mut services = before.services.replicas.keys();
+    let callees = before.scene.diagnosed.calls.into_iter().flat_map(|graph| &graph.nodes);
+    services.all(|service| cpu_factor(before, after, |name| name == service).is_none())
+        && callees.into_iter().all(|node| wait_factor(before, after, &node.name).is_none())
 }
 
 /// Resources of the services of a trial.
@@ -101,7 +168,7 @@ pub(crate) fn grown(kind: ChangeKind, old: &BTreeMap<String, f64>, new: &BTreeMa
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::finding::FindingKind;
+    use narrows_model::finding::Finding;
     use narrows_testkit::simulator;
 
     use super::*;
@@ -119,11 +186,12 @@ mod tests {
             ..Finding::new(*kind, 1)
         };
         let findings: Vec<Finding> = kinds.iter().map(finding).collect();
-        let system = System::read(&DiagnosedTrial::new(&before, &[])).expect("a system");
+        let diagnosed = DiagnosedTrial::new(&before, &findings);
+        let system = System::read(&diagnosed).expect("a system");
         let sample = Sample::new(&before, &system.levels);
-        let made =
-            made_changes(&Scene { system: &system, sample: &sample }, &before, &findings, &after).expect("a system");
-        made.iter().map(ToString::to_string).collect()
+        let scene = Scene { diagnosed: &diagnosed, system: &system, sample: &sample };
+        let made = made_changes(&scene, &DiagnosedTrial::new(&after, &[])).expect("a system");
+        made.iter().map(|made| made.change.to_string()).collect()
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! share takes 1/s of its time, where s is how many times as fast the fix makes it (G. M. Amdahl, AFIPS 1967). Users then
 //! send their next request sooner by as much; neither rule knows of queues or limits.
 
-use narrows_model::evidence::TrialEvidence;
 use narrows_model::prediction::{Change, RuleFigures};
 
+use crate::DiagnosedTrial;
 use crate::changes::{Scene, method};
 use crate::retime::{Sample, SampledTrace, Treatment};
 use crate::system::{Level, System};
@@ -20,9 +20,13 @@ pub(crate) struct Part {
 }
 
 /// Figures of both rules for a change, the first and Amdahl's; `None` if the traces do not show what the change concerns.
-pub(crate) fn rules(trial: &TrialEvidence, system: &System, change: &Change) -> Option<(RuleFigures, RuleFigures)> {
-    let sample = Sample::new(trial, &system.levels);
-    let scene = Scene { system, sample: &sample };
+pub(crate) fn rules(
+    diagnosed: &DiagnosedTrial<'_>,
+    system: &System,
+    change: &Change,
+) -> Option<(RuleFigures, RuleFigures)> {
+    let sample = Sample::new(diagnosed.trial, &system.levels);
+    let scene = Scene { diagnosed, system, sample: &sample };
     let part = method(change.kind).part(change, &scene)?;
     let left = (1.0 - part.share).max(0.0);
     Some((figures(system, left), figures(system, left + part.share / part.factor)))
@@ -70,16 +74,16 @@ mod tests {
     use narrows_testkit::simulator;
 
     use super::*;
-    use crate::DiagnosedTrial;
 
     #[test]
     fn the_rules_take_the_share_of_what_is_changed() {
         let steps = vec![(1, 20), (2, 20)];
         let system = simulator::System { steps, peer_calls: 4, think_ms: 50.0, ..simulator::System::default() };
         let trial = system.run("a");
-        let read = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
+        let diagnosed = DiagnosedTrial::new(&trial, &[]);
+        let read = System::read(&diagnosed).expect("a system");
         let change = Change { kind: ChangeKind::SpeedUp, target: "peer".into(), amount: Some(2.0) };
-        let (removed, amdahl) = rules(&trial, &read, &change).expect("the traces show it");
+        let (removed, amdahl) = rules(&diagnosed, &read, &change).expect("the traces show it");
         let now = trial.counted_load();
         assert!(removed.mean_ns < amdahl.mean_ns && amdahl.mean_ns < now.latency.mean_ns(), "{removed:?} {amdahl:?}");
         let halfway = (removed.mean_ns + now.latency.mean_ns()) / 2.0;

@@ -248,6 +248,7 @@ pub(crate) fn scored(before: &str, after: &str) -> Scored {
         measured: Some(Measured {
             trial: after.into(),
             figures: Figures { rate: 720.0, mean_ns: 12e6, p95_ns: 13.9e6 },
+            levels: Vec::new(),
         }),
     };
     let rule = |rate, mean_ns| Some(RuleFigures { rate, mean_ns });

@@ -23,9 +23,11 @@ use narrows_model::histogram::Histogram;
 use narrows_model::limit::Limit;
 use narrows_model::load::ReportedLoad;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
-use narrows_model::prediction::{Predictions, ScoreCard, Scored};
+use narrows_model::prediction::{LevelAccuracy, Predictions, ScoreCard, Scored};
 use narrows_model::proof::Proof;
 use serde_json::{Value, json};
+
+use crate::ScoredRun;
 
 /// The layout of what [`outcome`] returns.
 const FORMAT: &str = "narrows-outcome/1";
@@ -77,18 +79,20 @@ pub fn predictions(trials: &[Predictions]) -> Value {
 /// The layout of what [`score`] returns.
 const SCORE_FORMAT: &str = "narrows-score/1";
 
-/// Predictions of several runs beside what was measured, each with the name of its run, and how accurate they are.
-pub fn score(scored: &[(String, Scored)]) -> Value {
-    let all: Vec<Scored> = scored.iter().map(|(_, one)| one.clone()).collect();
-    let one = |(run, scored): &(String, Scored)| {
-        let mut value = json!(scored);
-        value["run"] = json!(run);
+/// Predictions of several runs beside what was measured, and how accurate they are.
+pub fn score(runs: &[ScoredRun]) -> Value {
+    let all: Vec<Scored> = runs.iter().map(|one| one.scored.clone()).collect();
+    let one = |one: &ScoredRun| {
+        let mut value = json!(one.scored);
+        value["run"] = json!(one.run);
+        value["judges"] = json!(one.judges);
         value
     };
     json!({
         "format": SCORE_FORMAT,
         "accuracy": ScoreCard::of(&all),
-        "predictions": scored.iter().map(one).collect::<Vec<_>>(),
+        "levels": LevelAccuracy::of(&all),
+        "predictions": runs.iter().map(one).collect::<Vec<_>>(),
     })
 }
 

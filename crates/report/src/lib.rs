@@ -31,4 +31,4 @@ mod unfinished;
 mod used;
 
 pub use load::repeated_and_cut;
-pub use score::score;
+pub use score::{ScoredRun, score};

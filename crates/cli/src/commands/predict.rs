@@ -1,11 +1,13 @@
 //! `narrows predict RUN`: what each change that a finding suggests would gain, or the changes that are named; with
 //! `--score`, how accurate such predictions were over many runs.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use narrows_model::comparison::Outcome as RunOutcome;
-use narrows_model::prediction::{Change, ChangeKind, Predictions, Scored};
+use narrows_model::prediction::{Change, ChangeKind, Predictions};
 use narrows_predict::{Cannot, diagnosed_trials, predict, predict_suggested, read_change, score, usage};
+use narrows_report::ScoredRun;
 
 use crate::exit::Failure;
 use crate::{Outcome, complete, run_address, runs_folder};
@@ -30,6 +32,10 @@ pub(crate) struct Arguments {
     /// else the runs folder]
     #[arg(long, conflicts_with_all = ["change", "of"])]
     score: bool,
+    /// Runs that judge the model: those whose name's last word, after `-`, begins with a letter in this range, such as `n-z`.
+    /// The others count as those that tuned it
+    #[arg(long, value_name = "LETTER-LETTER", requires = "score", value_parser = letters)]
+    judge: Option<RangeInclusive<char>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,7 +49,7 @@ fn changes() -> String {
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.score {
-        return score_of(&arguments.runs, arguments.json);
+        return score_of(&arguments.runs, arguments.judge.as_ref(), arguments.json);
     }
     if let [_, second, ..] = &arguments.runs[..] {
         let failure = Failure::new(format!("a second run, {second}, expected one"));
@@ -64,15 +70,30 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     super::print_painted(&texts.join("\n"))
 }
 
+/// Letters from one to another: `n-z`.
+fn letters(text: &str) -> Result<RangeInclusive<char>, String> {
+    match text.chars().collect::<Vec<_>>()[..] {
+        [first, '-', last] if first.is_alphabetic() && first <= last => Ok(first..=last),
+        _ => Err("expected two letters, such as `n-z`".to_owned()),
+    }
+}
+
+/// Whether the last word of a run's name begins with one of these letters.
+fn is_judge(name: &str, letters: &RangeInclusive<char>) -> bool {
+    let word = name.rsplit('-').next().unwrap_or(name);
+    word.chars().next().is_some_and(|first| letters.contains(&first))
+}
+
 /// How accurate predictions are over these runs and folders of runs.
-fn score_of(runs: &[String], json: bool) -> Outcome {
-    let mut all: Vec<(String, Scored)> = Vec::new();
+fn score_of(runs: &[String], judge: Option<&RangeInclusive<char>>, json: bool) -> Outcome {
+    let mut all: Vec<ScoredRun> = Vec::new();
     let files = files(runs)?;
     for path in &files {
         let outcome = narrows_lab::conclude::outcome(path)?;
-        let name = name(path);
+        let run = name(path);
+        let judges = judge.map(|letters| is_judge(&run, letters));
         let scored = narrows_lab::conclude::scored_in_any_order(&outcome);
-        all.extend(scored.into_iter().map(|one| (name.clone(), one)));
+        all.extend(scored.into_iter().map(|scored| ScoredRun { run: run.clone(), scored, judges }));
     }
     if all.is_empty() {
         let runs = if files.len() == 1 { "the run has".to_owned() } else { format!("the {} runs have", files.len()) };
@@ -162,5 +183,17 @@ fn failure(trial: &str, cannot: &Cannot) -> Failure {
     match cannot.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_told_apart_by_the_last_word_of_their_name() {
+        let range = letters("n-z").expect("a range");
+        assert!(is_judge("go-partners", &range) && !is_judge("go-ledger", &range) && !is_judge("customer-360", &range));
+        assert!(["z-n", "nz", "n-zz", ""].iter().all(|text| letters(text).is_err()));
     }
 }

@@ -72,6 +72,21 @@ pub fn assumption(assumption: &Assumption) -> String {
             Assumption::OneCommit { held_ns } => format!("All writes of a request share one commit, which is short beside the {} that they wait for the disk now. How much CPU goes with the commits is not known: the interval holds none and all of it.",
                 units::duration(*held_ns)
             ),
+            Assumption::SectionTakesAsLong { held_ns } => format!("What requests take turns at takes {}, however many do it at the same time.",
+                units::duration(*held_ns)
+            ),
+            Assumption::SectionShrinks { factor } => format!("All that is done in the section, its calls and its CPU, takes {} times less.",
+                units::number(*factor)
+            ),
+            Assumption::CallsOutsideHold { calls_ns } => format!("Calls that are made during the hold take {} outside of it too.",
+                units::duration(*calls_ns)
+            ),
+            Assumption::WaitGone { reason, wait_ns } => format!("A request no longer waits for {reason}, which takes {} of it now.",
+                units::duration(*wait_ns)
+            ),
+            Assumption::ConnectionCost { cpu_ns } => format!("Opening and closing the connections of a request costs {} of CPU at both ends together.",
+                units::duration(*cpu_ns)
+            ),
     }
 }
 

@@ -42,6 +42,66 @@ pub struct Accuracy {
     pub held: Option<f64>,
 }
 
+/// How far predicted throughput is off at the levels of the load, over all levels of all pairs of trials that were scored.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct LevelAccuracy {
+    /// Pairs of trials with measured levels.
+    pub pairs: usize,
+    /// Their levels.
+    pub levels: usize,
+    /// Share of the levels at which predicted ÷ measured is within 10 % of 1; 0 without levels, as the others are.
+    pub within_10: f64,
+    /// Share within 25 %.
+    pub within_25: f64,
+    /// Median of |predicted ÷ measured − 1|.
+    pub rate_error: f64,
+    /// Share of the levels at which the 90 % interval holds what was measured.
+    pub held: f64,
+}
+
+impl LevelAccuracy {
+    /// Over the levels of these predictions; those without measured levels are left out.
+    pub fn of<'s>(scored: impl IntoIterator<Item = &'s Scored>) -> Self {
+        let mut levels: Vec<RateLevel> = Vec::new();
+        let mut pairs = 0;
+        for scored in scored {
+            let of_pair = RateLevel::all(&scored.prediction);
+            pairs += usize::from(!of_pair.is_empty());
+            levels.extend(of_pair);
+        }
+        let share = |is_meant: &dyn Fn(&RateLevel) -> bool| {
+            let count = levels.iter().filter(|level| is_meant(level)).count();
+            if levels.is_empty() { 0.0 } else { count as f64 / levels.len() as f64 }
+        };
+        Self {
+            pairs,
+            levels: levels.len(),
+            within_10: share(&|level| level.error().abs() <= 0.10),
+            within_25: share(&|level| level.error().abs() <= 0.25),
+            rate_error: median(levels.iter().map(RateLevel::error).collect()),
+            held: share(&|level| level.predicted.holds(level.measured)),
+        }
+    }
+}
+
+/// Throughput at a level, predicted and measured.
+struct RateLevel {
+    predicted: Estimate,
+    measured: f64,
+}
+
+impl RateLevel {
+    fn all(prediction: &Prediction) -> Vec<Self> {
+        let measured = prediction.measured.as_ref().map_or(&[][..], |measured| &measured.levels);
+        let levels = prediction.levels.iter().zip(measured);
+        levels.map(|(level, measured)| Self { predicted: level.after.rate, measured: measured.rate }).collect()
+    }
+
+    fn error(&self) -> f64 {
+        self.predicted.error(self.measured)
+    }
+}
+
 /// The accuracy of the model and of the rules, each over the predictions that all of them can make.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ScoreCard {
@@ -113,9 +173,10 @@ fn median(errors: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Change, ChangeKind, Doubt, Figures, Forecast, Measured};
+    use super::super::{Change, ChangeKind, Doubt, Figures, Forecast, LevelForecast, Measured};
     use super::*;
     use crate::finding::FindingKind;
+    use crate::finding::evidence::load::LoadLevel;
 
     fn scored(rate: f64, mean_ns: f64, rule: Option<RuleFigures>) -> Scored {
         let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
@@ -131,7 +192,7 @@ mod tests {
             limit_after: None,
             assumptions: Vec::new(),
             doubts: Vec::new(),
-            measured: Some(Measured { trial: "b".into(), figures }),
+            measured: Some(Measured { trial: "b".into(), figures, levels: Vec::new() }),
         };
         Scored { before: "a".into(), after: "b".into(), prediction, share_removed: rule, amdahl: rule }
     }
@@ -149,5 +210,28 @@ mod tests {
         let mut open = scored(1.0, 1.0, None);
         open.prediction.measured = None;
         assert_eq!(ScoreCard::of(&[open]), ScoreCard::default());
+    }
+
+    #[test]
+    fn levels_are_counted_by_how_far_throughput_is_off() {
+        let mut one = scored(100.0, 10e6, None);
+        let forecast = |rate: f64| LevelForecast {
+            label: "8 users".into(),
+            load: LoadLevel { users: 8, arrivals: None },
+            now: None,
+            after: Forecast {
+                rate: Estimate { value: rate, low: 0.9 * rate, high: 1.1 * rate },
+                ..Forecast::default()
+            },
+        };
+        one.prediction.levels = [100.0, 104.0, 120.0, 200.0].map(forecast).to_vec();
+        let measured = one.prediction.measured.as_mut().expect("it is measured");
+        measured.levels = vec![measured.figures; 4];
+        let found = LevelAccuracy::of([&one, &scored(1.0, 1.0, None)]);
+        let expected =
+            LevelAccuracy { pairs: 1, levels: 4, within_10: 0.5, within_25: 0.75, rate_error: 0.12, held: 0.5 };
+        assert!((found.rate_error - expected.rate_error).abs() < 1e-9, "{found:?}");
+        assert_eq!(LevelAccuracy { rate_error: expected.rate_error, ..found }, expected);
+        assert_eq!(LevelAccuracy::of([]), LevelAccuracy::default());
     }
 }

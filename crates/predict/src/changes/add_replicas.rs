@@ -2,8 +2,8 @@
 //!
 //! Each has the limit of CPU that one has now, or its one thread. They share the machine as before.
 
-use narrows_model::finding::Finding;
 use narrows_model::finding::evidence::cpu::CpuLimit;
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 use narrows_model::units;
 
@@ -38,7 +38,12 @@ impl Method for AddReplicas {
     }
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
-        (cpu_limit(finding)? == CpuLimit::Thread).then(|| Change::new(self.kind(), &finding.resource))
+        let is_one_thread = match &finding.evidence {
+            Evidence::InterpreterLock(_) => true,
+            Evidence::EventLoopLag(lag) => !lag.is_waiting(),
+            _ => cpu_limit(finding)? == CpuLimit::Thread,
+        };
+        is_one_thread.then(|| Change::new(self.kind(), &finding.resource))
     }
 
     fn made_in_services(&self, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Vec<Change> {

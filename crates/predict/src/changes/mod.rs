@@ -3,22 +3,33 @@
 mod add_cpu;
 mod add_replicas;
 mod add_sidecar;
+mod balance_replicas;
 mod batch_commits;
 mod cache;
+mod cache_names;
 mod drop_call;
 mod fan_out;
 mod join_queries;
 pub(crate) mod more_load;
 mod one_call;
 mod parallelize;
+mod raise_limit;
+mod raise_memory;
 mod raise_rate;
+mod release_before;
 mod remove_sidecar;
+mod remove_stall;
 mod resize_pool;
+mod reuse_connections;
 mod route_query;
+mod sections;
 mod sharing;
+mod shorten_section;
 mod speed_up;
+mod split_lock;
 mod spread_database;
 mod unmade;
+mod waits;
 
 use std::fmt;
 use std::rc::Rc;
@@ -27,28 +38,37 @@ use narrows_model::finding::Finding;
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource};
 
-use crate::Cannot;
 use crate::recognition::ReadTrial;
 use crate::retime::{Edit, Group, RetimedTrace, Sample, SampledTrace, Treatment, groups};
 use crate::rules::Part;
 use crate::system::System;
+use crate::{Cannot, DiagnosedTrial};
 
 /// Every change that can be predicted, in the order of their names.
-pub(crate) const ALL: [&dyn Method; 15] = [
+pub(crate) const ALL: [&dyn Method; 24] = [
     &add_cpu::AddCpu,
     &add_replicas::AddReplicas,
     &add_sidecar::AddSidecar,
+    &balance_replicas::BalanceReplicas,
     &batch_commits::BatchCommits,
     &cache::Cache,
+    &cache_names::CacheNames,
     &drop_call::DropCall,
     &join_queries::JoinQueries,
     &more_load::MoreLoad,
     &parallelize::Parallelize,
+    &raise_limit::RaiseLimit,
+    &raise_memory::RaiseMemory,
     &raise_rate::RaiseRate,
+    &release_before::ReleaseBefore,
     &remove_sidecar::RemoveSidecar,
+    &remove_stall::RemoveStall,
     &resize_pool::ResizePool,
+    &reuse_connections::ReuseConnections,
     &route_query::RouteQuery,
+    &shorten_section::ShortenSection,
     &speed_up::SpeedUp,
+    &split_lock::SplitLock,
     &spread_database::SpreadDatabase,
 ];
 
@@ -80,6 +100,11 @@ pub(crate) trait Method: Sync {
     }
     /// A suggested change, with its measured size, if the requests of a later trial show that it was made.
     fn made_in_requests(&self, _change: &Change, _before: &ReadTrial<'_>, _after: &ReadTrial<'_>) -> Option<Change> {
+        None
+    }
+    /// The change, with its measured size, if a later trial shows that it was made at a place where another is suggested and
+    /// was not made.
+    fn made_instead(&self, _place: &str, _before: &ReadTrial<'_>, _after: &ReadTrial<'_>) -> Option<Change> {
         None
     }
     /// Changes, each with its measured size, that the services of a later trial show.
@@ -114,6 +139,7 @@ pub(crate) fn method(kind: ChangeKind) -> &'static dyn Method {
 /// A system as a change finds it.
 #[derive(Debug)]
 pub(crate) struct Scene<'s> {
+    pub(crate) diagnosed: &'s DiagnosedTrial<'s>,
     pub(crate) system: &'s System,
     /// Traces without the waits that depend on the load.
     pub(crate) sample: &'s Sample<'s>,

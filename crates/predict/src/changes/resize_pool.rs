@@ -6,8 +6,11 @@ use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 use narrows_model::units;
 
+use super::raise_limit::under_way;
+use super::sections::is_gone;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
+use crate::recognition::{GROWTH_MIN, ReadTrial};
 use crate::system::{Section, System};
 
 pub(crate) struct ResizePool;
@@ -36,9 +39,21 @@ impl Method for ResizePool {
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         match &finding.evidence {
-            Evidence::PoolWait(wait) => wait.pool.size.map(|_| Change::new(self.kind(), &finding.resource)),
+            Evidence::PoolWait(_) => Some(Change::new(self.kind(), &finding.resource)),
             _ => None,
         }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let by_count = || self.made_instead(&change.target, before, after);
+        // A pool whose connections nothing counts is large enough if no request waits for one.
+        let by_waits = || Change { amount: Some(under_way(&after.scene.system.levels)), ..change.clone() };
+        by_count().or_else(|| is_gone(change, before, after).then(by_waits))
+    }
+
+    fn made_instead(&self, place: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let connections = grown_connections(place, before, after)?;
+        Some(Change { amount: Some(connections), ..Change::new(self.kind(), place) })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -58,6 +73,20 @@ impl Method for ResizePool {
             ..Effect::default()
         })
     }
+}
+
+/// Most connections of a service to the peer of its pool in a later trial, if they are more than the pool had.
+pub(super) fn grown_connections(service: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<f64> {
+    let of_service = before.scene.diagnosed.findings.iter().filter(|finding| finding.resource == service);
+    let pool = of_service.filter_map(|finding| match &finding.evidence {
+        Evidence::PoolWait(wait) => wait.sockets.as_ref(),
+        _ => None,
+    });
+    let pool = pool.into_iter().next()?;
+    let calls = after.scene.diagnosed.calls?;
+    let edges = calls.from(service).filter(|edge| edge.callee == pool.peer);
+    let connections = edges.flat_map(|edge| &edge.levels).map(|level| level.all.connections).fold(0.0, f64::max);
+    (connections >= GROWTH_MIN * pool.connections).then_some(connections)
 }
 
 fn is_pool(section: &Section) -> bool {

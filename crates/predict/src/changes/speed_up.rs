@@ -2,18 +2,26 @@
 //! factor.
 //!
 //! In each trace its own time shrinks by the factor, wherever it passes: time in parallel to something longer gains
-//! nothing. Its CPU shrinks as much; of an operation, its share of the service's own time does.
+//! nothing. Its CPU shrinks as much; of an operation, its share of the service's own time does. Without traces the wait of a
+//! request for it shrinks, as sockets show it.
+//!
+//! A later trial shows the factor by own time in traces, by the wait for a call, or by the CPU of a request.
 
+use narrows_model::finding::evidence::database_saturation::SaturationSign;
+use narrows_model::finding::evidence::straggler_branch::Branch;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::trace::Span;
 use narrows_model::units;
 
+use super::waits::shrink;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::recognition::{GROWTH_MIN, ReadTrial};
+use crate::call_waits::calls;
+use crate::recognition::{GROWTH_MIN, ReadTrial, cpu_factor, wait_factor};
 use crate::retime::{SampledTrace, is_entry_of};
 use crate::rules::{Part, own_share};
-use crate::system::System;
+use crate::system::{System, Wait, WaitCause};
 
 /// Half the time.
 const FACTOR: f64 = 2.0;
@@ -36,14 +44,25 @@ impl Method for SpeedUp {
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         match &finding.evidence {
             Evidence::SlowDependency(_) | Evidence::SlowQuery(_) => Some(Change::new(self.kind(), &finding.resource)),
+            Evidence::DatabaseSaturation(database) => matches!(database.sign, SaturationSign::Queries { .. })
+                .then(|| Change::new(self.kind(), &finding.resource)),
+            Evidence::StragglerBranch(straggler) => {
+                Some(Change::new(self.kind(), branch(&straggler.branch, &finding.resource)))
+            }
             _ => None,
         }
     }
 
     fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
         let target = &change.target;
-        let factor = before.scene.own_ns_of(target)? / after.scene.own_ns_of(target)?;
+        let in_traces = || Some(before.scene.own_ns_of(target)? / after.scene.own_ns_of(target)?);
+        let factor = in_traces().or_else(|| wait_factor(before, after, target))?;
         (factor >= GROWTH_MIN).then(|| Change { amount: Some(factor), ..change.clone() })
+    }
+
+    fn made_instead(&self, place: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let factor = cpu_factor(before, after, |service| service == place)?;
+        Some(Change { amount: Some(factor), ..Change::new(self.kind(), place) })
     }
 
     fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
@@ -63,10 +82,9 @@ impl Method for SpeedUp {
             treatments
         };
         let shares = scene.own_shares(target);
-        if shares.is_empty() && scene.system.program(target).is_none() {
-            return Err(scene.unknown(change, scene.places()));
+        if shares.is_empty() {
+            return without_traces(change, factor, scene);
         }
-        let shares = if shares.is_empty() { vec![(target.to_owned(), 1.0)] } else { shares };
         let left = move |share: f64| 1.0 - share * (1.0 - 1.0 / factor);
         let adjust = move |system: &mut System| {
             shares.iter().for_each(|(service, share)| system.scale_cpu(service, left(*share)));
@@ -79,6 +97,37 @@ impl Method for SpeedUp {
     }
 }
 
+/// The target that a branch is: a callee with the request to it, where that tells it from others, or a span of the service.
+fn branch(branch: &Branch, service: &str) -> String {
+    match branch {
+        Branch::Work { name } => format!("{service} {name}"),
+        Branch::Call { callee, request: Some(request), .. } => format!("{callee} {request}"),
+        Branch::Call { callee, request: None, .. } => callee.clone(),
+    }
+}
+
+/// Effect of a service or a dependency that no trace shows: on its CPU, and on the wait for it that is no CPU.
+fn without_traces<'s>(change: &Change, factor: f64, scene: &Scene<'_>) -> Result<Effect<'s>, Cannot> {
+    let target = change.target.clone();
+    let wait_s = calls(scene.diagnosed, None, Some(&target)).map_or(0.0, |all| all.request_s());
+    let program = scene.system.program(&target);
+    if program.is_none() && wait_s <= 0.0 {
+        return Err(scene.unknown(change, scene.places()));
+    }
+    let demand_s = program.map_or(0.0, |program| program.demand_s);
+    let left = 1.0 / factor;
+    let adjust = move |system: &mut System| {
+        system.scale_cpu(&target, left);
+        let is_meant = |wait: &Wait| wait.cause == WaitCause::Callee && wait.callee == target;
+        shrink(system, is_meant, (wait_s - demand_s).max(0.0), left);
+    };
+    Ok(Effect {
+        cases: vec![Case::new(adjust)],
+        assumptions: vec![Assumption::AllOwnTime { factor }],
+        ..Effect::default()
+    })
+}
+
 impl Scene<'_> {
     /// Whether a span's own time is that of a service, a dependency or an operation.
     fn is_own_time_of(&self, traced: &SampledTrace<'_>, at: usize, target: &str) -> bool {
@@ -88,7 +137,7 @@ impl Scene<'_> {
             let entry = tree.entry(at).map(|entry| tree.span(entry));
             entry.is_some_and(|entry| entry.service == place && is_entry_of(entry, target))
         };
-        place == target || is_of_operation()
+        place == target || is_of_operation() || is_branch(tree.span(at), place, target)
     }
 
     /// Own time of the target in a request, mean; `None` if no trace shows it.
@@ -115,4 +164,22 @@ impl Scene<'_> {
         let share = |(place, (meant, all)): (&str, (f64, f64))| (meant > 0.0).then(|| (place.to_owned(), meant / all));
         sums.into_iter().filter_map(share).collect()
     }
+}
+
+/// Whether a span is a branch that a text names: work of a service by its name, or the request to a callee.
+fn is_branch(span: &Span, place: &str, target: &str) -> bool {
+    let Some(name) = target.strip_prefix(place).and_then(|rest| rest.strip_prefix(' ')) else { return false };
+    let facts = &span.facts;
+    let is_request = || {
+        let (method, path) = name.split_once(' ').unwrap_or(("", name));
+        facts.http_method.as_deref().unwrap_or_default() == method
+            && facts.url.as_deref().and_then(url_path).is_some_and(|own| own == path)
+    };
+    span.name == name || is_request()
+}
+
+/// Path of an address, without its query.
+fn url_path(url: &str) -> Option<&str> {
+    let path = url.split_once("://").map_or(Some(url), |(_, rest)| rest.find('/').map(|at| &rest[at..]))?;
+    path.split(['?', '#']).next()
 }

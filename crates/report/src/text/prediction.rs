@@ -245,12 +245,12 @@ mod tests {
             model_rate: 26.0,
             model_mean_ns: 560e6,
         };
-        let because = "what its repair would gain cannot be predicted yet".into();
+        let because = "which transactions touch the same rows is not recorded".into();
         Predictions {
             trial: "test-2".into(),
             baseline: vec![level.clone(), level],
             predictions: of,
-            not_predicted: vec![NotPredicted { finding: FindingKind::Outage, because }],
+            not_predicted: vec![NotPredicted { finding: FindingKind::ConflictRetry, because }],
             sentence: "In test-2, more is gained.".into(),
         }
     }
@@ -275,7 +275,7 @@ mod tests {
                     measured 549 ms.
         doubt       2: It goes up to 1.70 times what was tested, where something that was not seen may limit it.
         assumes     The same users think for 200 ms between requests.
-        left out    outage: what its repair would gain cannot be predicted yet
+        left out    conflict-retry: which transactions touch the same rows is not recorded
 
         In test-2, more is gained.
         ");

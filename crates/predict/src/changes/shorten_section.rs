@@ -1,0 +1,84 @@
+//! `shorten-section=SERVICE[,FACTOR]`: what requests take turns at takes a part of its time; half without a factor.
+//!
+//! The CPU that is used in the section shrinks as much, and so do the calls that are made there. A later trial shows the factor
+//! by the CPU of a request, or by the wait for the calls.
+
+use narrows_model::finding::{Evidence, Finding};
+use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::units;
+
+use super::sections::{each_section, sections};
+use super::{Case, Effect, Method, Scene};
+use crate::Cannot;
+use crate::recognition::{ReadTrial, cpu_factor, wait_factor};
+use crate::system::System;
+
+/// Half the time.
+const FACTOR: f64 = 2.0;
+
+pub(crate) struct ShortenSection;
+
+impl Method for ShortenSection {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::ShortenSection
+    }
+
+    fn usage(&self) -> &'static str {
+        "SERVICE[,FACTOR]"
+    }
+
+    fn description(&self, change: &Change) -> String {
+        let factor = units::number(change.amount.unwrap_or(FACTOR));
+        format!("making what requests of {} take turns at {factor} times as short", change.target)
+    }
+
+    fn suggested_by(&self, finding: &Finding) -> Option<Change> {
+        match &finding.evidence {
+            Evidence::LockWait(_) => Some(Change::new(self.kind(), &finding.resource)),
+            _ => None,
+        }
+    }
+
+    fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        self.made_instead(&change.target, before, after)
+    }
+
+    fn made_instead(&self, place: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
+        let sections = sections(place, before.scene).ok()?;
+        let by_calls = || {
+            let held_for = sections.iter().flat_map(|section| &section.held_for);
+            held_for.filter_map(|wait| wait_factor(before, after, &wait.callee)).reduce(f64::max)
+        };
+        let factor = cpu_factor(before, after, |service| service == place).or_else(by_calls)?;
+        Some(Change { amount: Some(factor), ..Change::new(self.kind(), place) })
+    }
+
+    fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
+        sections(&change.target, scene)?;
+        let factor = change.amount.unwrap_or(FACTOR);
+        let target = change.target.clone();
+        let adjust = move |system: &mut System| shorten(system, &target, factor);
+        Ok(Effect {
+            cases: vec![Case::new(adjust)],
+            assumptions: vec![Assumption::SectionShrinks { factor }],
+            ..Effect::default()
+        })
+    }
+}
+
+/// A section holds the CPU of its service as far as that fits; the rest of it is delay.
+fn shorten(system: &mut System, target: &str, factor: f64) {
+    let demand_s = system.program(target).map_or(0.0, |program| program.demand_s);
+    let held_s = system.sections.iter().filter(|section| section.name == target).map(|section| section.held_s);
+    let held_s = held_s.fold(0.0, f64::max);
+    let cpu_s = demand_s.min(held_s);
+    let gone = 1.0 - 1.0 / factor;
+    if demand_s > 0.0 {
+        system.scale_cpu(target, 1.0 - gone * cpu_s / demand_s);
+    }
+    system.delay_s = (system.delay_s - gone * (held_s - cpu_s)).max(0.0);
+    each_section(system, target, |section| {
+        section.held_s /= factor;
+        section.held_for.iter_mut().for_each(|wait| wait.request_s /= factor);
+    });
+}
