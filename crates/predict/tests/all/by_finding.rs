@@ -1,5 +1,5 @@
 //! Changes that are read from findings, beside simulations of the changed system. The pool of the simulation stands for whatever
-//! requests take turns at, the peer for whatever they wait for.
+//! requests take turns at or wait for.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::connection_churn::{ConnectionChurn, ConnectionEnd};
@@ -89,9 +89,10 @@ fn what_is_done_while_a_connection_is_held_is_done_without_it() {
 
 #[test]
 fn known_waits_are_gone() {
-    let before = System { peer_ms: 30.0, ..system() };
+    // A connection is held for this long, and there are enough of them: a wait without CPU.
+    let before = System { pool_held_ms: 30.0, ..system() };
     let trial = before.run("before");
-    let after = System { peer_calls: 0, ..before };
+    let after = System { pool_held_ms: 0.0, ..before };
     let names = finding(Dns { request_ns: 30e6, ..Dns::default() });
     check("cache-names=web", &trial, &[names], &after, (0.05, 0.15));
     let of = |client_ns| EndToEnd { client_ns, span_ns: 10e6, ..EndToEnd::default() };
