@@ -188,7 +188,8 @@ fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
         levels.iter().zip(&modelled).map(of).sum::<f64>()
     };
     let longest_s = levels.iter().map(Level::mean_s).fold(0.0, f64::max);
-    let delay_s = lowest(0.0, longest_s, miss);
+    let shortest_s = system.delay_min_s().min(longest_s);
+    let delay_s = lowest(shortest_s, longest_s, miss);
     Delay { delay_s, miss: miss(delay_s) }
 }
 

@@ -150,9 +150,16 @@ impl System {
         Station::of_waits(self.machine_s / free * servers, servers as u32)
     }
 
-    /// The highest rate that was measured.
+    /// The highest rate that was measured, of all levels together that come near it.
     pub(crate) fn rate_top(&self) -> f64 {
-        self.levels.iter().map(Level::rate).fold(0.0, f64::max)
+        Capacity::of(&self.levels).map_or(0.0, |capacity| capacity.rate)
+    }
+
+    /// The delay that the longest section needs: the time in it passes in the delay or in CPU.
+    pub(crate) fn delay_min_s(&self) -> f64 {
+        let longest_s = self.sections.iter().map(|section| section.held_s).fold(0.0, f64::max);
+        let network = self.network();
+        (longest_s - (network.unloaded_s() - network.delay_s)).max(0.0)
     }
 
     /// Multiplies the demand of what limits throughput first, which the throughput at the limit tells better than samples of
@@ -173,7 +180,7 @@ impl System {
 
     /// The system with a limit that no resource explains, if its levels show one.
     pub(crate) fn with_unexplained_limit(&self) -> Option<Self> {
-        let capacity = Capacity::of(&self.levels)?;
+        let capacity = Capacity::of(&self.levels).filter(|capacity| capacity.is_reached)?;
         let mut section = sections::unexplained(&capacity);
         section.held_for = waits::within(&self.waits, section.held_s, capacity.alone_s);
         let mut system = self.clone();
