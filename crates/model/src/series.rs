@@ -28,6 +28,10 @@ pub struct SeriesKey {
 /// the time since the reading before, and its unit ends in `/s`, so that it is never taken for a counter of that name
 /// which a service reports. All of it, with units: [`names::SAMPLED`].
 pub mod names {
+    /// The label of a counter that says what its values count from; absent where it is a start. Prometheus has it too.
+    pub const TEMPORALITY: &str = "__temporality__";
+    /// The value of [`TEMPORALITY`] where values count from the point before.
+    pub const DELTA: &str = "delta";
     /// CPU used by all processes of a replica, in cores: CPU time (user and system) ÷ wall time.
     pub const CPU_CORES: &str = "process.cpu.cores";
     /// The same by [`CPU_MODE`]: seconds of CPU time per second. The two modes add up to [`CPU_CORES`].
@@ -298,6 +302,13 @@ pub struct Point {
     pub value: f64,
 }
 
+impl SeriesKey {
+    /// True if each value is what a counter grew by since the point before, not since its start.
+    pub fn is_delta(&self) -> bool {
+        self.labels.get(names::TEMPORALITY).is_some_and(|temporality| temporality == names::DELTA)
+    }
+}
+
 /// A series with its points, in order of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -308,14 +319,16 @@ pub struct Series {
 }
 
 impl Series {
-    /// The increase per second between neighbouring points of a cumulative series, each at the later point's time. A
-    /// value that falls is a counter that began anew. Points of one instant are passed over.
+    /// The increase per second between neighbouring points of a counter, each at the later point's time. Of a cumulative
+    /// counter, a value that falls is one that began anew; of [deltas](SeriesKey::is_delta), each value is an increase.
+    /// Points of one instant are passed over.
     pub fn rates(&self) -> Vec<Point> {
+        let is_delta = self.key.is_delta();
         let pairs = self.points.windows(2).filter(|pair| pair[1].time_ns > pair[0].time_ns);
         pairs
             .map(|pair| {
                 let grown = pair[1].value - pair[0].value;
-                let grown = if grown < 0.0 { pair[1].value } else { grown };
+                let grown = if is_delta || grown < 0.0 { pair[1].value } else { grown };
                 let seconds = pair[1].time_ns.saturating_sub(pair[0].time_ns) as f64 / 1e9;
                 Point { time_ns: pair[1].time_ns, value: grown / seconds }
             })
@@ -375,5 +388,14 @@ mod tests {
         let points = vec![point(0, 10.0), point(500, 20.0), point(500, 21.0), point(1500, 5.0)];
         let rates = Series { key: SeriesKey::default(), points }.rates();
         assert_eq!(rates, [point(500, 20.0), point(1500, 5.0)]);
+    }
+
+    #[test]
+    fn each_delta_is_an_increase() {
+        let mut key = SeriesKey::default();
+        key.labels.insert(names::TEMPORALITY.to_owned(), names::DELTA.to_owned());
+        let point = |time_s: i64, value| Point { time_ns: time_s * 1_000_000_000, value };
+        let rates = Series { key, points: vec![point(0, 9.0), point(10, 20.0), point(30, 30.0)] }.rates();
+        assert_eq!(rates, [point(10, 2.0), point(30, 1.5)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::series::{Point, SeriesKey};
+use narrows_model::series::{Point, SeriesKey, names};
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::metrics::v1 as otlp;
 use otlp::number_data_point::Value;
@@ -20,8 +20,8 @@ const QUANTILES_MAX: usize = 32;
 
 /// The points of an `ExportMetricsServiceRequest`.
 ///
-/// - A gauge and a sum give one point under the metric's own name, with the value as it came: a cumulative sum stays
-///   cumulative, a delta a delta.
+/// - A gauge and a sum give one point under the metric's own name, with the value as it came. A cumulative sum stays
+///   cumulative; a delta stays a delta and says so by the label [`names::TEMPORALITY`], as those of histograms do.
 /// - A histogram, an exponential one too, gives `NAME.count`, `NAME.sum` and, where the sender says them, `NAME.min` and
 ///   `NAME.max`. Its buckets are not kept: they would be ten times as many points.
 /// - A summary gives `NAME.count`, `NAME.sum`, and each of its first 32 quantiles under the metric's own name with the
@@ -42,7 +42,8 @@ pub fn points(
     each_record(METRICS, format, request, |origin, record| {
         if let Some(metric) = converted.decode::<otlp::Metric>(record)? {
             let (name, unit) = (shortened(metric.name), shortened(metric.unit));
-            Sink { origin, name, unit, received_ns, out: &mut converted }.take(metric.data);
+            let is_delta = is_delta(metric.data.as_ref());
+            Sink { origin, name, unit, is_delta, received_ns, out: &mut converted }.take(metric.data);
         }
         Ok(())
     })?;
@@ -53,6 +54,7 @@ struct Sink<'a> {
     origin: &'a Origin,
     name: String,
     unit: String,
+    is_delta: bool,
     received_ns: i64,
     out: &'a mut Conversion<(SeriesKey, Point)>,
 }
@@ -132,12 +134,28 @@ impl Sink<'_> {
             replica: self.origin.replica,
             labels: common.labels,
         };
+        let is_end = matches!(suffix, ".min" | ".max");
+        if self.is_delta && !is_end {
+            key.labels.insert(names::TEMPORALITY.to_owned(), names::DELTA.to_owned());
+        }
         let value = normalise_series(&mut key, value);
         if let Some(instance) = self.origin.instance.as_ref().filter(|_| is_usage(&key.name)) {
             key.labels.entry(INSTANCE.to_owned()).or_insert_with(|| instance.clone());
         }
         self.out.push((key, Point { time_ns: common.time_ns.unwrap_or(self.received_ns), value }));
     }
+}
+
+/// True if the values of a metric count from the point before.
+fn is_delta(data: Option<&otlp::metric::Data>) -> bool {
+    use otlp::metric::Data;
+    let temporality = match data {
+        Some(Data::Sum(sum)) => sum.aggregation_temporality,
+        Some(Data::Histogram(histogram)) => histogram.aggregation_temporality,
+        Some(Data::ExponentialHistogram(histogram)) => histogram.aggregation_temporality,
+        Some(Data::Gauge(_) | Data::Summary(_)) | None => return false,
+    };
+    temporality == otlp::AggregationTemporality::Delta as i32
 }
 
 /// `None` if the point is flagged as having no value.

@@ -203,6 +203,25 @@ fn each_kind_of_metric_has_its_points() {
 }
 
 #[test]
+fn deltas_say_that_they_are() {
+    use metrics_v1::metric::Data;
+    let aggregation_temporality = metrics_v1::AggregationTemporality::Delta as i32;
+    let point = metrics_v1::HistogramDataPoint { count: 4, sum: Some(2.0), max: Some(1.5), ..Default::default() };
+    let histogram = metrics_v1::Histogram { data_points: vec![point], aggregation_temporality };
+    let value = Some(metrics_v1::number_data_point::Value::AsInt(9));
+    let point = metrics_v1::NumberDataPoint { value, ..Default::default() };
+    let sum = metrics_v1::Sum { data_points: vec![point], aggregation_temporality, is_monotonic: true };
+    for (data, expected) in [
+        (Data::Sum(sum), &[("m", true)][..]),
+        (Data::Histogram(histogram), &[("m.sum", true), ("m.max", false), ("m.count", true)]),
+    ] {
+        let converted = points(&metrics(data), Format::Protobuf, 7).unwrap();
+        let found: Vec<_> = converted.records.iter().map(|(key, _)| (key.name.as_str(), key.is_delta())).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn a_summary_keeps_its_quantiles() {
     let at = |quantile, value| metrics_v1::summary_data_point::ValueAtQuantile { quantile, value };
     let quantile_values = vec![at(0.5, 1.0), at(0.99, 9.0)];

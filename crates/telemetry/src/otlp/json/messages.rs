@@ -2,8 +2,9 @@
 
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
 use opentelemetry_proto::tonic::metrics::v1::{
-    ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint,
-    Sum, Summary, SummaryDataPoint, metric, number_data_point, summary_data_point::ValueAtQuantile,
+    AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Histogram, HistogramDataPoint,
+    Metric, NumberDataPoint, Sum, Summary, SummaryDataPoint, metric, number_data_point,
+    summary_data_point::ValueAtQuantile,
 };
 use opentelemetry_proto::tonic::trace::v1::{Span, Status, span, status};
 use serde_json::Value;
@@ -91,21 +92,32 @@ impl FromJson for Gauge {
     }
 }
 
+fn temporality(fields: &mut Fields) -> Result<i32, Mistake> {
+    let by_name = |name: &str| AggregationTemporality::from_str_name(name).map(|temporality| temporality as i32);
+    fields.variant("aggregationTemporality", by_name)
+}
+
 impl FromJson for Sum {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
+        let mut fields = Fields::from_value(value)?;
+        let aggregation_temporality = temporality(&mut fields)?;
+        Ok(Self { data_points: fields.list("dataPoints")?, aggregation_temporality, ..Self::default() })
     }
 }
 
 impl FromJson for Histogram {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
+        let mut fields = Fields::from_value(value)?;
+        let aggregation_temporality = temporality(&mut fields)?;
+        Ok(Self { data_points: fields.list("dataPoints")?, aggregation_temporality })
     }
 }
 
 impl FromJson for ExponentialHistogram {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
+        let mut fields = Fields::from_value(value)?;
+        let aggregation_temporality = temporality(&mut fields)?;
+        Ok(Self { data_points: fields.list("dataPoints")?, aggregation_temporality })
     }
 }
 

@@ -191,6 +191,10 @@ fn all_kinds_of_metrics_are_read() {
         r#"{{"name":"m","exponentialHistogram":{{"dataPoints":[{{{body},"scale":3,"zeroCount":"0","positive":{{"offset":1,"bucketCounts":[4]}},{at}}}]}}}}"#
     );
     assert_eq!(row(&exponential), expected);
+    let temporality = r#""aggregationTemporality":"AGGREGATION_TEMPORALITY_DELTA","dataPoints""#;
+    let deltas = row(&exponential.replace(r#""dataPoints""#, temporality));
+    let labels: Vec<Option<&str>> = deltas.iter().map(|(_, label, ..)| label.as_deref()).collect();
+    assert_eq!(labels, [Some("delta"), None, None, Some("delta")]);
     let summary = format!(
         r#"{{"name":"m","summary":{{"dataPoints":[{{"count":4,"sum":2,"quantileValues":[{{"quantile":0.99,"value":1}}],{at}}}]}}}}"#
     );
