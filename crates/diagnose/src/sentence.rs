@@ -10,10 +10,10 @@
 //!
 //! A finding about the experiment is never reported as the system's bottleneck, and none is left out: findings that
 //! make figures invalid begin the sentence, findings that limit their reading end it. Without a bottleneck, the verdict
-//! on the limit of each trial takes its place.
+//! on the limit of each trial takes its place. Trials in which some requests failed end the sentence.
 
 use narrows_model::breakdown::Breakdown;
-use narrows_model::comparison::{Change, Comparison, Meaning, ObjectiveResult, VariantSummary};
+use narrows_model::comparison::{Change, Comparison, Kept, Meaning, ObjectiveResult, Subject, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
@@ -37,6 +37,8 @@ const MUCH_LARGER: f64 = 1.25;
 const STORY_STEPS_MIN: usize = 3;
 /// With more, nobody would read the sentence to its end.
 const STORY_STEPS_MAX: usize = 5;
+/// Failed ÷ ended from which failures are reported: below, the 99 % latency is still that of a successful request.
+const FAILED_MIN: f64 = 0.01;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
 
@@ -65,7 +67,7 @@ impl<'a> Story<'a> {
         let failures = self.failures();
         let rest = match &failures {
             Some(_) if self.has_nothing_else() => None,
-            _ => Some([self.distrust(), self.meaning(), self.missed()].concat()),
+            _ => Some([self.distrust(), self.meaning(), self.missed(), self.some_failed()].concat()),
         };
         let clauses: Vec<String> = failures.into_iter().chain(rest).collect();
         capitalised(&format!("{}.", clauses.join("; ")))
@@ -92,6 +94,36 @@ impl<'a> Story<'a> {
             (!is_told).then(|| missed(trial, objectives, breakdowns))?
         });
         clauses.map(|clause| format!("; {clause}")).collect()
+    }
+
+    /// Clause on trials in which requests failed, without those that [`Self::missed`] or [`Self::failures`] has.
+    fn some_failed(&self) -> String {
+        let is_told = |at: usize| {
+            let objectives = self.objectives.get(at).into_iter().flatten();
+            let is_explained = self.findings.get(at).and_then(|findings| narrow_place(findings)).is_some();
+            !is_explained && objectives.into_iter().any(|one| one.kept == Kept::No && one.subject == Subject::Errors)
+        };
+        let (mut labels, mut errors, mut ended) = (Vec::new(), ErrorCounts::default(), 0);
+        for (at, trial) in self.evidence.trials.iter().enumerate() {
+            let load = trial.counted_load();
+            let failed_share = load.errors.total() as f64 / load.ended().max(1) as f64;
+            let is_notable = failed_share >= FAILED_MIN && load.succeeded > 0 && trial.trial.state == TrialState::Done;
+            if is_notable && !is_told(at) {
+                labels.push(trial.trial.label());
+                errors.add(load.errors);
+                ended += load.ended();
+            }
+        }
+        match errors.total() {
+            0 => String::new(),
+            failed => format!(
+                "; in {} {} of {} requests failed ({})",
+                few(&labels),
+                units::count(failed),
+                units::count(ended),
+                errors.by_kind()
+            ),
+        }
     }
 
     /// The trials in which the system failed every request; `None` if there are none.
@@ -288,7 +320,11 @@ impl<'a> Story<'a> {
             return later.iter().map(|variant| self.step(first, variant, narrow)).collect();
         }
         let Some(best) = self.best_after(narrow) else {
-            return "; no later variant changed that by more than noise".into();
+            let is_compared = later.iter().any(|other| other.against_first.is_some());
+            return match is_compared {
+                true => "; no later variant changed that by more than noise".into(),
+                false => "; too little was measured to compare later variants with it".into(),
+            };
         };
         let against = if narrow > 0 { format!(" against {}", first.variant) } else { String::new() };
         format!("; {} {}{against}{}", best.variant, changes(first, best), self.next(best))
@@ -636,6 +672,24 @@ mod tests {
         let sentence = said(vec![failing("a"), trial("b", 100.0, 80.0).build()]);
         assert!(sentence.starts_with("In a the system failed all 3,000 requests (status 3,000); no "), "{sentence}");
         assert!(!sentence.contains("generator"), "{sentence}");
+    }
+
+    #[test]
+    fn failed_requests_of_a_variant_are_reported_beside_what_another_gained() {
+        let failing = |failed: u64| {
+            let mut trial = narrow(trial("as-is", 100.0, 80.0)).build();
+            trial.seconds[0].errors.timeout = failed;
+            trial
+        };
+        let fixed = || trial("fixed", 200.0, 40.0).build();
+        let said = |trials: Vec<TrialEvidence>| {
+            let none = vec![Vec::new(); trials.len()];
+            conclude(run_of_trials(trials), none, Default::default(), &Thresholds::default()).sentence
+        };
+        let sentence = said(vec![failing(100), fixed()]);
+        assert!(sentence.ends_with("; in as-is 100 of 3,100 requests failed (timeout 100)."), "{sentence}");
+        let sentence = said(vec![failing(10), fixed()]);
+        assert!(!sentence.contains("failed"), "{sentence}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::compare::between::{Spread, assumed};
 use crate::compare::summaries::operations;
 use crate::compare::{basis, widths};
 use crate::culprit::{self, NamedTrials, Ranking};
-use crate::stats::blocks::{Quantity, Stratum, change, operation_blocks, strata};
+use crate::stats::blocks::{Quantity, Stratum, change, half_width, operation_blocks, strata};
 use crate::thresholds::Thresholds;
 
 pub use crate::compare::comparable::{Incomparable, check};
@@ -159,7 +159,8 @@ fn mean_change<'a>(
     let trials = (having(before.0), having(after.0));
     let sides = [&trials.0[..], &trials.1[..]];
     let spread = Spread::new(assumed(sides, thresholds), sides, mean_ns);
-    let width = widths((&old, &new), Quantity::Latency, &trials.0, &trials.1, spread, mean_ns)?.whole;
+    let within = half_width(&old, &new, Quantity::Latency)?;
+    let width = widths(within, &trials.0, &trials.1, spread, mean_ns).whole;
     change(before.1.mean_ns, after.1.mean_ns, width, 0.0, thresholds.change_min)
 }
 

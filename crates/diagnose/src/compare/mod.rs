@@ -5,6 +5,9 @@
 //! their spread. When one of the two was measured once, the spread that is assumed between trials widens it, and the
 //! difference says so. A change is called one when its interval leaves out zero and it is larger than both 5 % and the
 //! spread of the repetitions.
+//!
+//! One or two requests that each take seconds make no blocks whose variance could be estimated. Each is as long as a short
+//! trial, so it is taken to vary as trials do.
 
 pub(crate) mod beside;
 pub(crate) mod between;
@@ -21,9 +24,14 @@ use narrows_model::series::names;
 
 use crate::compare::between::{Spread, Trials, assumed, between_repetitions};
 use crate::compare::summaries::{operations, services};
-use crate::stats::blocks::{Quantity, Stratum, change, half_width, load_blocks, strata};
+use crate::stats::blocks::{Quantity, change, half_width, load_blocks, strata};
 use crate::stats::median;
 use crate::thresholds::Thresholds;
+
+/// The variance of one or two values is no more than a guess.
+const FEW_REQUESTS: u64 = 2;
+/// A request that takes this long spans more than one of the seconds in which a load is recorded.
+const LONG_REQUEST_NS: f64 = 1e9;
 
 /// The variants of a run in order of their first trial, each over its finished repetitions. A variant without one has
 /// zeros and no difference.
@@ -150,8 +158,13 @@ fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Diffe
     let cut = |trials: &Trials<'_>| strata(trials.iter().map(|trial| (*trial, load_blocks(trial))));
     let blocks = (cut(first.0), cut(other.0));
     let trials = (first.0, other.0);
-    let rates = widths((&blocks.0, &blocks.1), Quantity::Rate, trials.0, trials.1, noises.rate, rate)?;
-    let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials.0, trials.1, noises.mean, mean_ns)?;
+    let few = few_long_requests(trials.0, trials.1);
+    let within = |quantity: Quantity, spread: Spread| match few {
+        Some((old, new)) => Some(spread.half_width(old, new)),
+        None => half_width(&blocks.0, &blocks.1, quantity),
+    };
+    let rates = widths(within(Quantity::Rate, noises.rate)?, trials.0, trials.1, noises.rate, rate);
+    let means = widths(within(Quantity::Latency, noises.mean)?, trials.0, trials.1, noises.mean, mean_ns);
     let (old_rate, new_rate) = first.1.rate.zip(other.1.rate)?;
     let (old_ns, new_ns) = first.1.mean_ns.zip(other.1.mean_ns)?;
     let rate = |width: f64| change(old_rate, new_rate, width, noises.floor.rate, noises.change_min);
@@ -178,20 +191,30 @@ pub(crate) struct Widths {
     pub(crate) within: f64,
 }
 
-/// `None` if there are too few blocks of seconds.
+/// With `within`, the half-width of what the seconds or the requests of the trials show.
 pub(crate) fn widths(
-    blocks: (&[Stratum], &[Stratum]),
-    quantity: Quantity,
+    within: f64,
     old: &Trials<'_>,
     new: &Trials<'_>,
     spread: Spread,
     value: impl Fn(&TrialEvidence) -> f64,
-) -> Option<Widths> {
-    let within = half_width(blocks.0, blocks.1, quantity)?;
-    Some(match between_repetitions(old, new, value) {
+) -> Widths {
+    match between_repetitions(old, new, value) {
         Some(seen) => Widths { whole: within.max(seen), within: within.max(seen) },
         None => Widths { whole: within.hypot(spread.half_width(old.len(), new.len())), within },
-    })
+    }
+}
+
+/// Successful requests of both sides if a trial has so few, and all take so long, that each counts as a trial of its own.
+fn few_long_requests(old: &Trials<'_>, new: &Trials<'_>) -> Option<(usize, usize)> {
+    let loads = |trials: &Trials<'_>| trials.iter().map(|trial| trial.load_figures()).collect::<Vec<_>>();
+    let (old, new) = (loads(old), loads(new));
+    let succeeded = |load: &LoadFigures| load.requests.saturating_sub(load.failed);
+    let is_long = |load: &LoadFigures| load.latency.mean_ns.is_some_and(|mean_ns| mean_ns >= LONG_REQUEST_NS);
+    let both = || old.iter().chain(&new);
+    let is_meant = both().any(|load| succeeded(load) <= FEW_REQUESTS) && both().all(is_long);
+    let count = |loads: &[LoadFigures]| loads.iter().map(succeeded).sum::<u64>() as usize;
+    is_meant.then(|| (count(&old), count(&new)))
 }
 
 #[cfg(test)]
@@ -377,6 +400,21 @@ mod tests {
         assert_eq!((comparison.variants[1].repetitions, comparison.variants[1].rate), (0, None));
         assert_eq!((&comparison.variants[1].against_first, comparison.noise), (&None, None));
         assert_eq!(compare(&run_of_trials([]), &Thresholds::default()), Comparison::default());
+    }
+
+    #[test]
+    fn one_or_two_long_requests_of_each_variant_are_compared() {
+        let few = |variant: &str, seconds: u32, latency_ms: f64| {
+            let answered = (1..=seconds).map(|at| (if at == seconds { 1.0 } else { 0.0 }, latency_ms));
+            TrialBuilder::new(variant).window(WindowKind::Steady, 1, answered).build()
+        };
+        let difference = second_of([few("a", 24, 24_000.0), few("b", 4, 4_000.0)]);
+        assert_eq!((difference.rate.meaning, difference.mean.meaning), (Meaning::Higher, Meaning::Lower));
+        assert!(difference.rate.low > 2.0 && difference.rate.high > 7.0, "{difference:?}");
+        let alike = second_of([few("a", 24, 24_000.0), few("b", 20, 20_000.0)]);
+        assert_eq!((alike.rate.meaning, alike.mean.meaning), (Meaning::Unclear, Meaning::Unclear));
+        let short = compare(&run_of_trials([few("a", 1, 50.0), few("b", 1, 5.0)]), &Thresholds::default());
+        assert_eq!(short.variants[1].against_first, None, "one short request says nothing");
     }
 
     #[test]
