@@ -170,7 +170,7 @@ pub fn conclude(
     };
     let sentence = story.sentence();
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
-    let scored = Vec::new();
+    let (scored, ladders) = (Vec::new(), Vec::new());
     Outcome {
         evidence,
         findings,
@@ -180,6 +180,7 @@ pub fn conclude(
         comparison,
         objectives,
         scored,
+        ladders,
         notes,
         beside,
         sentence,

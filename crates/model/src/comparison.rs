@@ -8,7 +8,7 @@ use crate::evidence::RunEvidence;
 use crate::finding::Finding;
 use crate::limit::Limit;
 use crate::operation::OperationSummary;
-use crate::prediction::Scored;
+use crate::prediction::{Ladder, Scored};
 use crate::published::{Beside, Notes};
 
 /// A run with everything that was concluded from it.
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub objectives: Vec<Vec<ObjectiveResult>>,
     /// Changes that later variants made to earlier ones, predicted and measured; empty when none was recognised.
     pub scored: Vec<Scored>,
+    /// Order of the changes to each trial's system that gain most together; same order as `evidence.trials`, or empty.
+    pub ladders: Vec<Ladder>,
     /// Notes of the experiment file for its readers.
     pub notes: Notes,
     /// Published figures beside the measured ones; empty when the experiment names none.

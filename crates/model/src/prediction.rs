@@ -1,7 +1,9 @@
 //! Gains of changes to a system: predictions from one trial, with what they rest on.
 
 mod gain;
+mod ladder;
 mod scored;
+mod tried;
 
 use std::fmt;
 
@@ -11,7 +13,9 @@ use crate::finding::FindingKind;
 use crate::finding::evidence::load::LoadLevel;
 
 pub use gain::{Gain, GainOutcome, PredictedGain};
+pub use ladder::Ladder;
 pub use scored::{Accuracy, LevelAccuracy, RuleFigures, ScoreCard, Scored};
+pub use tried::{MadeChange, Tried};
 
 /// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -259,6 +263,9 @@ pub struct Predictions {
     pub baseline: Vec<BaselineLevel>,
     /// The changes, those that gain most first.
     pub predictions: Vec<Prediction>,
+    /// Order of the changes that gain most together; empty if changes were asked for, or one gains all.
+    #[serde(default, skip_serializing_if = "Ladder::is_empty")]
+    pub ladder: Ladder,
     /// Findings that suggest no change that can be predicted.
     pub not_predicted: Vec<NotPredicted>,
     /// Meaning in one sentence.

@@ -4,24 +4,31 @@ use narrows_model::call_graph::CallGraph;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
 use narrows_model::limit::Limit;
-use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Measure, PredictedGain, Prediction};
+use narrows_model::prediction::{Change, Doubt, Gain, GainOutcome, Ladder, Measure, PredictedGain, Prediction};
 use narrows_model::units;
 
 use crate::forecast::Ground;
+use crate::ladder::ladder;
 use crate::suggest;
 use crate::{Cannot, DiagnosedTrial};
 
 /// From this factor on, a figure of the model is given as a multiple of the measured one.
 const MANY_TIMES: f64 = 3.0;
 
-/// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain.
-pub fn add_gains(trial: &TrialEvidence, limit: Option<&Limit>, calls: Option<&CallGraph>, findings: &mut [Finding]) {
+/// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain. Returns the
+/// order in which these changes gain most together.
+pub fn add_gains(
+    trial: &TrialEvidence,
+    limit: Option<&Limit>,
+    calls: Option<&CallGraph>,
+    findings: &mut [Finding],
+) -> Ladder {
     let diagnosed = DiagnosedTrial { trial, findings, limit, calls };
-    let changes = suggest::by_findings(&diagnosed);
+    let changes = suggest::changes(&diagnosed);
     if changes.is_empty() {
-        return;
+        return Ladder::default();
     }
-    let gains = gains(&diagnosed, changes);
+    let (gains, ladder) = gains(&diagnosed, changes);
     let gain = |finding: &Finding| {
         let change = suggest::change(finding)?;
         gains.iter().find(|gain| gain.change == change).cloned()
@@ -30,25 +37,36 @@ pub fn add_gains(trial: &TrialEvidence, limit: Option<&Limit>, calls: Option<&Ca
         finding.gain = gain(finding);
         finding.effects.iter_mut().for_each(|effect| effect.gain = gain(effect));
     }
+    ladder
 }
 
-fn gains(diagnosed: &DiagnosedTrial<'_>, changes: Vec<Change>) -> Vec<Gain> {
-    let ground = Ground::new(diagnosed);
-    let invalid = diagnosed.findings.iter().find(|finding| finding.role == Role::Invalidates);
-    let not_predicted =
-        |change: Change, cannot: &Cannot| Gain { change, outcome: GainOutcome::NotPredicted(cannot.to_string()) };
-    let gain = |change: Change| match &ground {
-        Err(cannot) => not_predicted(change, cannot),
-        Ok(ground) => match ground.prediction(&change, None) {
-            Err(cannot) => not_predicted(change, &cannot),
-            Ok(mut prediction) => {
-                let doubt = invalid.map(|finding| Doubt::Invalid { finding: finding.kind() });
-                prediction.doubts.splice(0..0, doubt);
-                in_brief(&prediction)
-            }
-        },
+fn gains(diagnosed: &DiagnosedTrial<'_>, changes: Vec<Change>) -> (Vec<Gain>, Ladder) {
+    let ground = match Ground::new(diagnosed) {
+        Ok(ground) => ground,
+        Err(cannot) => {
+            let gains = changes.into_iter().map(|change| not_predicted(change, &cannot)).collect();
+            return (gains, Ladder::default());
+        }
     };
-    changes.into_iter().map(gain).collect()
+    let invalid = diagnosed.findings.iter().find(|finding| finding.role == Role::Invalidates);
+    let mut predictions = Vec::new();
+    let gain = |change: Change| match ground.prediction(&change, None) {
+        Err(cannot) => not_predicted(change, &cannot),
+        Ok(mut prediction) => {
+            let doubt = invalid.map(|finding| Doubt::Invalid { finding: finding.kind() });
+            prediction.doubts.splice(0..0, doubt);
+            let gain = in_brief(&prediction);
+            predictions.push(prediction);
+            gain
+        }
+    };
+    let gains = changes.into_iter().map(gain).collect();
+    predictions.sort_by(|one, other| one.mean_change().total_cmp(&other.mean_change()));
+    (gains, ladder(&ground, &predictions))
+}
+
+fn not_predicted(change: Change, cannot: &Cannot) -> Gain {
+    Gain { change, outcome: GainOutcome::NotPredicted(cannot.to_string()) }
 }
 
 /// Figures of a prediction in brief. Those that should not be used are left out, with the reason in their place.

@@ -4,7 +4,7 @@
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
 //! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes, `suggest.rs` collects what
-//! the findings of a trial suggest, `pairs.rs` finds two changes that belong together, `recognition.rs` recognises changes that another
+//! the findings of a trial suggest, `ladder.rs` orders those that gain most together, `recognition.rs` recognises changes that another
 //! trial made, `call_waits.rs` reads waits from sockets for it, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
 //! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
 //! afterwards. The page is `docs/reference/predict.md`.
@@ -21,7 +21,7 @@ mod cannot;
 mod changes;
 mod forecast;
 mod gains;
-mod pairs;
+mod ladder;
 pub mod queueing;
 mod random;
 mod recognition;
@@ -39,15 +39,17 @@ use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Finding, Role};
 use narrows_model::limit::Limit;
-use narrows_model::prediction::{Change, ChangeKind, Doubt, NotPredicted, Prediction, Predictions};
+use narrows_model::prediction::{Change, ChangeKind, Doubt, Figures, Ladder, NotPredicted, Prediction, Predictions};
 
 pub use cannot::Cannot;
 pub use gains::add_gains;
-pub use score::{Order, score, score_run};
+pub use score::{Order, score, score_repeated, score_run};
 pub use syntax::{Unreadable, read_change};
 
+use changes::raise_limit::under_way;
 use forecast::Ground;
 use suggest::Suggestion;
+use system::System;
 
 /// A trial with what was concluded of it.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +87,34 @@ pub fn usage(kind: ChangeKind) -> &'static str {
     changes::method(kind).usage()
 }
 
+/// The change as the subject of a sentence, such as `twice the replicas of shop`.
+pub fn description(change: &Change) -> String {
+    changes::method(change.kind).description(change)
+}
+
+/// One sentence about a change that was tried in an experiment: its prediction beside what was measured, before and with it.
+pub fn tried_sentence(prediction: &Prediction, before: &Figures) -> String {
+    sentence::of_tried(prediction, before, None, false)
+}
+
+/// One sentence about a prediction from an earlier run, beside what this one measured. `is_same` says that nothing else was
+/// measured than before.
+pub fn kept_sentence(prediction: &Prediction, source: &str, is_same: bool) -> String {
+    sentence::of_tried(prediction, &prediction.now, Some(source), is_same)
+}
+
+/// Requests or connections that a service or store of the trial serves at a time; `None` if nothing shows such a limit.
+pub fn places(diagnosed: &DiagnosedTrial<'_>, target: &str) -> Option<u32> {
+    let system = System::read(diagnosed).ok()?;
+    system.sections.iter().find(|section| section.name == target).map(|section| section.places)
+}
+
+/// Amount of a change that is written without one, if it depends on the trial.
+pub fn usual_amount(diagnosed: &DiagnosedTrial<'_>, kind: ChangeKind) -> Option<f64> {
+    let system = System::read(diagnosed).ok()?;
+    (kind == ChangeKind::RaiseLimit).then(|| under_way(&system.levels).ceil())
+}
+
 /// Gains of these changes.
 ///
 /// # Errors
@@ -95,8 +125,7 @@ pub fn predict(diagnosed: &DiagnosedTrial<'_>, asked: &[Change]) -> Result<Predi
     Ok(summed_up(diagnosed, &ground, predictions, Vec::new()))
 }
 
-/// Gain of every change that a finding suggests, those that gain most first; after them pairs of changes that gain
-/// more than either alone.
+/// Gain of every change that a finding suggests, those that gain most first, and the order in which several gain most.
 ///
 /// # Errors
 /// When the trial does not show enough.
@@ -116,9 +145,9 @@ pub fn predict_suggested(diagnosed: &DiagnosedTrial<'_>) -> Result<Predictions, 
         }
     }
     predictions.sort_by(|a, b| a.mean_change().total_cmp(&b.mean_change()));
-    let pairs = pairs::pairs(&ground, &predictions);
-    predictions.extend(pairs);
-    Ok(summed_up(diagnosed, &ground, predictions, not_predicted))
+    let mut all = summed_up(diagnosed, &ground, predictions, not_predicted);
+    all.ladder = ladder::ladder(&ground, &all.predictions);
+    Ok(all)
 }
 
 fn summed_up(
@@ -133,5 +162,12 @@ fn summed_up(
     }
     let label = diagnosed.trial.trial.label();
     let sentence = sentence::sentence(&label, &predictions);
-    Predictions { trial: label, baseline: ground.baseline.clone(), predictions, not_predicted, sentence }
+    Predictions {
+        trial: label,
+        baseline: ground.baseline.clone(),
+        predictions,
+        ladder: Ladder::default(),
+        not_predicted,
+        sentence,
+    }
 }

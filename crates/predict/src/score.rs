@@ -7,7 +7,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Role;
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::histogram::Histogram;
-use narrows_model::prediction::{Change, Doubt, Figures, LevelForecast, Measured, Prediction, Scored};
+use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Scored};
 
 use crate::alone::{Pair, alone, differing};
 use crate::forecast::Ground;
@@ -71,7 +71,8 @@ fn scored(ground: &Ground<'_>, diagnosed: &DiagnosedTrial<'_>, after: &Diagnosed
     // Each rule is for one change.
     let (share_removed, amdahl) =
         with.is_empty().then(|| rules(diagnosed, ground.scene().system, first)).flatten().unzip();
-    Some(Scored { before: trial.trial.label(), after: after.trial.trial.label(), prediction, share_removed, amdahl })
+    let (before, after) = (trial.trial.label(), after.trial.trial.label());
+    Some(Scored { earlier_run: None, before, after, prediction, share_removed, amdahl })
 }
 
 fn is_same_load(one: &TrialEvidence, other: &TrialEvidence) -> bool {
@@ -86,15 +87,28 @@ fn is_same_load(one: &TrialEvidence, other: &TrialEvidence) -> bool {
 /// # Errors
 /// When the trial recorded no load, or another one than the prediction is for: then neither would prove anything.
 pub fn score(prediction: &mut Prediction, after: &TrialEvidence) -> Result<(), Cannot> {
-    let all = levels(after)?;
-    let at_load = |level: &LevelForecast| all.iter().find(|measured| key(measured.load) == key(level.load));
-    let measured: Vec<&Level> = prediction.levels.iter().filter_map(at_load).collect();
-    if measured.len() < prediction.levels.len() {
-        return Err(Cannot::OtherLoad { trial: after.trial.label() });
+    score_repeated(prediction, &[after])
+}
+
+/// As [`score`], with all repetitions of a trial together. The first gives its name.
+///
+/// # Errors
+/// As [`score`], and without a trial.
+pub fn score_repeated(prediction: &mut Prediction, after: &[&TrialEvidence]) -> Result<(), Cannot> {
+    let first = after.first().ok_or(Cannot::NoLoad)?;
+    let trials: Vec<Vec<Level>> = after.iter().map(|trial| levels(trial)).collect::<Result<_, _>>()?;
+    let mut measured: Vec<Vec<&Level>> = Vec::new();
+    for level in &prediction.levels {
+        let at_load = |levels: &'_ Vec<Level>| levels.iter().position(|one| key(one.load) == key(level.load));
+        let places = trials.iter().map(at_load).collect::<Option<Vec<usize>>>();
+        let places = places.ok_or_else(|| Cannot::OtherLoad { trial: first.trial.label() })?;
+        measured.push(trials.iter().zip(places).map(|(levels, at)| &levels[at]).collect());
     }
-    let each = measured.iter().map(|level| together(&[level])).collect();
-    let figures = together(&measured);
-    prediction.measured = Some(Measured { trial: after.trial.label(), figures, levels: each });
+    prediction.measured = Some(Measured {
+        trial: first.trial.label(),
+        figures: together(&measured.concat()),
+        levels: measured.iter().map(|of_load| together(of_load)).collect(),
+    });
     Ok(())
 }
 

@@ -46,11 +46,10 @@ pub(crate) fn all(diagnosed: &DiagnosedTrial<'_>) -> Vec<Suggestion> {
     found
 }
 
-/// The changes that findings suggest, each once.
-pub(crate) fn by_findings(diagnosed: &DiagnosedTrial<'_>) -> Vec<Change> {
+/// The changes that are suggested, each once.
+pub(crate) fn changes(diagnosed: &DiagnosedTrial<'_>) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
-    let of_findings = all(diagnosed).into_iter().filter(|one| one.finding.is_some());
-    for change in of_findings.filter_map(|one| one.change.ok()) {
+    for change in all(diagnosed).into_iter().filter_map(|one| one.change.ok()) {
         if !changes.contains(&change) {
             changes.push(change);
         }

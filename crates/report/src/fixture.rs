@@ -91,6 +91,7 @@ pub(crate) fn outcome() -> Outcome {
             vec![objective("p95 < 20ms", "13.9 ms", Kept::Yes), objective("error_rate == 0", "0 %", Kept::Yes)],
         ],
         scored: Vec::new(),
+        ladders: Vec::new(),
         notes: Default::default(),
         beside: Vec::new(),
         sentence:
@@ -253,6 +254,7 @@ pub(crate) fn scored(before: &str, after: &str) -> Scored {
     };
     let rule = |rate, mean_ns| Some(RuleFigures { rate, mean_ns });
     Scored {
+        earlier_run: None,
         before: before.into(),
         after: after.into(),
         prediction,

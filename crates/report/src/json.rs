@@ -7,7 +7,8 @@
 //! `findings` of a trial come in the order in which they are reported. `role` is what each is to the trial:
 //! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the
 //! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
-//! it; `gain` what the change that it suggests would gain. `predictions` of the run are changes that later variants made,
+//! it; `gain` what the change that it suggests would gain. `ladder` of a trial is the order of changes that gain most
+//! together, null if one gains all. `predictions` of the run are changes that later variants made,
 //! predicted and measured. The edges and nodes of `call_graph` have figures for each of `limit.levels`, in their order;
 //! `wait_ns` is the time per call that the caller waits.
 
@@ -23,7 +24,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::limit::Limit;
 use narrows_model::load::ReportedLoad;
 use narrows_model::operation::{CallEvidence, OperationEvidence};
-use narrows_model::prediction::{LevelAccuracy, Predictions, ScoreCard, Scored};
+use narrows_model::prediction::{LevelAccuracy, Predictions, ScoreCard, Scored, Tried};
 use narrows_model::proof::Proof;
 use serde_json::{Value, json};
 
@@ -74,6 +75,17 @@ fn with_text(mut value: Value, text: &str) -> Value {
 /// Predicted gains of changes, trial by trial, as one JSON object.
 pub fn predictions(trials: &[Predictions]) -> Value {
     json!({ "format": PREDICTIONS_FORMAT, "trials": trials })
+}
+
+/// The layout of what [`tried`] returns.
+const TRY_FORMAT: &str = "narrows-try/1";
+
+/// A change that was made in an experiment, predicted and measured, as one JSON object.
+pub fn tried(tried: &Tried) -> Value {
+    let mut value = json!(tried);
+    value["format"] = json!(TRY_FORMAT);
+    value["is_held"] = json!(tried.prediction.is_held());
+    value
 }
 
 /// The layout of what [`score`] returns.
@@ -142,6 +154,7 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "spans_refused": evidence.spans_refused,
         "limit": outcome.limits.get(index).map(worded_limit),
         "call_graph": outcome.call_graphs.get(index).map(call_graph),
+        "ladder": outcome.ladders.get(index).filter(|ladder| !ladder.is_empty()),
         "breakdowns": outcome.breakdowns.get(index).map_or(&[][..], Vec::as_slice),
         "findings": outcome.findings.get(index).map(|findings| worded(findings)).unwrap_or_default(),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),

@@ -7,6 +7,9 @@ use super::{Estimate, Prediction};
 /// Changes that one trial made to another, predicted and measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
+    /// The run that it is predicted from; `None` for the run of `after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_run: Option<String>,
     /// The trial that it is predicted from.
     pub before: String,
     /// The trial in which the changes were made.
@@ -194,7 +197,14 @@ mod tests {
             doubts: Vec::new(),
             measured: Some(Measured { trial: "b".into(), figures, levels: Vec::new() }),
         };
-        Scored { before: "a".into(), after: "b".into(), prediction, share_removed: rule, amdahl: rule }
+        Scored {
+            earlier_run: None,
+            before: "a".into(),
+            after: "b".into(),
+            prediction,
+            share_removed: rule,
+            amdahl: rule,
+        }
     }
 
     #[test]

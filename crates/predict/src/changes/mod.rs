@@ -13,7 +13,7 @@ mod join_queries;
 pub(crate) mod more_load;
 mod one_call;
 mod parallelize;
-mod raise_limit;
+pub(crate) mod raise_limit;
 mod raise_memory;
 mod raise_rate;
 mod release_before;

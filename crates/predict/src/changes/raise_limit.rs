@@ -61,7 +61,7 @@ impl Method for RaiseLimit {
 }
 
 /// The most requests that are under way at any level: all users, or by Little's law.
-pub(super) fn under_way(levels: &[Level]) -> f64 {
+pub(crate) fn under_way(levels: &[Level]) -> f64 {
     let of_level = |level: &Level| match level.load.arrivals {
         None => f64::from(level.load.users),
         Some(_) => level.rate() * level.mean_s(),

@@ -24,7 +24,8 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let [load, figures @ ..] = COLUMNS;
     let columns = std::iter::once(Column::left(load)).chain(figures.map(Column::right)).collect();
     let table = Table::grouped(columns, groups).terminal_rows(TERMINAL_MAX);
-    let mut blocks = vec![Block::Lines(verdicts(&limits)), Block::Table(table)];
+    let lines = [verdicts(&limits), next(context.outcome)].concat();
+    let mut blocks = vec![Block::Lines(lines), Block::Table(table)];
     let machine = limits.iter().flat_map(|one| &one.limit.levels).find_map(|level| level.machine);
     blocks.extend(machine.map(|machine| Block::Only(Medium::Page, vec![Block::Drawing(legend(&machine))])));
     Section::new("limits", "What limits it", blocks)
@@ -45,6 +46,14 @@ fn verdicts(limits: &[TrialLimit<'_>]) -> Vec<Line> {
         Line::new("limit", "", format!("{} {verb} {text}", labels.join(", ")))
     };
     sentences.into_iter().map(line).collect()
+}
+
+/// Order of the changes to each trial's system that gain most together, for trials in which one does not gain all.
+fn next(outcome: &Outcome) -> Vec<Line> {
+    let trials = outcome.evidence.trials.iter().zip(&outcome.ladders).filter(|(_, ladder)| !ladder.is_empty());
+    trials
+        .map(|(trial, ladder)| Line::new("next", "", format!("{}: {}", trial.trial.label(), ladder.sentence)))
+        .collect()
 }
 
 /// The levels of a trial; one with a single level stands in the page only.

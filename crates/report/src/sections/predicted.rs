@@ -28,7 +28,8 @@ pub(super) fn section(context: &Context<'_>) -> Section {
 }
 
 fn row(scored: &Scored) -> Option<Row> {
-    let name = Figure::new(format!("{} → {}", scored.before, scored.after));
+    let run = scored.earlier_run.as_ref().map_or_else(String::new, |run| format!("{run}:"));
+    let name = Figure::new(format!("{run}{} → {}", scored.before, scored.after));
     let cells: Vec<Cell> = vec![name.into(), changes(scored).into()];
     Some(Row::new([cells, prediction_cells::cells(scored)?.to_vec()].concat()))
 }

@@ -13,6 +13,7 @@ pub(crate) mod paint;
 mod prediction;
 mod proof;
 mod thresholds;
+mod tried;
 
 use narrows_model::comparison::Outcome;
 
@@ -22,6 +23,7 @@ pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use prediction::predictions;
 pub use proof::proof;
 pub use thresholds::thresholds;
+pub use tried::{made, tried};
 
 pub(crate) use blocks::sections;
 pub use paint::SEQUENCES;

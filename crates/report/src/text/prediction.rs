@@ -1,7 +1,7 @@
 //! Gains of changes, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
 
 use narrows_diagnose::words::{assumption, doubt};
-use narrows_model::prediction::{BaselineLevel, Estimate, LevelForecast, Prediction, Predictions, Resource};
+use narrows_model::prediction::{BaselineLevel, Estimate, Ladder, LevelForecast, Prediction, Predictions, Resource};
 use narrows_model::units;
 
 use crate::figures::ratio;
@@ -17,11 +17,12 @@ const NONE: &str = "–";
 /// The text of `narrows predict` for one trial. Ends with a line feed.
 pub fn predictions(predictions: &Predictions, style: Style) -> String {
     let all = &predictions.predictions;
-    let tables = [changes(all), levels(all), measured(all)];
+    let tables = [changes(all), levels(all), measured(all), ladder(&predictions.ladder)];
     let mut blocks = vec![vec![Block::Heading(Phrase::from(&predictions.trial))]];
     blocks.extend(tables.into_iter().map(|table| vec![Block::Table(table)]));
     blocks.push(vec![Block::Lines(notes(predictions))]);
-    blocks.push(vec![Block::Paragraph(Phrase::from(&predictions.sentence), Tone::Strong)]);
+    let sentences = [&predictions.sentence, &predictions.ladder.sentence].map(String::as_str).join(" ");
+    blocks.push(vec![Block::Paragraph(Phrase::from(sentences.trim_end()), Tone::Strong)]);
     let all: Vec<Section> = blocks.into_iter().map(Section::untitled).collect();
     sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
@@ -77,6 +78,28 @@ fn levels(predictions: &[Prediction]) -> Table {
         ])
     };
     Table::new(columns, one.levels.iter().map(row).collect())
+}
+
+/// The changes in the order in which they gain most, each together with those before it.
+fn ladder(ladder: &Ladder) -> Table {
+    if ladder.is_empty() {
+        return Table::default();
+    }
+    let mut columns = vec![Column::left("in this order")];
+    columns.extend(["rate", "90 %", "mean", "90 %"].map(Column::right));
+    columns.push(Column::left("then limited by"));
+    let row = |(at, step): (usize, &Prediction)| {
+        let newest = step.changes().last().unwrap_or(&step.change);
+        Row::new([
+            format!("{} {newest}", if at == 0 { "first" } else { "then" }),
+            units::rate(step.after.rate.value),
+            interval(step.after.rate, units::rate),
+            units::duration(step.after.mean_ns.value),
+            interval(step.after.mean_ns, units::duration),
+            limit(step.limit_after.as_ref()),
+        ])
+    };
+    Table::new(columns, ladder.steps.iter().enumerate().map(row).collect())
 }
 
 /// A figure, predicted and measured.
@@ -250,6 +273,7 @@ mod tests {
             trial: "test-2".into(),
             baseline: vec![level.clone(), level],
             predictions: of,
+            ladder: Ladder::default(),
             not_predicted: vec![NotPredicted { finding: FindingKind::ConflictRetry, because }],
             sentence: "In test-2, more is gained.".into(),
         }
@@ -279,6 +303,20 @@ mod tests {
 
         In test-2, more is gained.
         ");
+    }
+
+    #[test]
+    fn changes_that_gain_most_together_stand_in_their_order() {
+        let first = prediction(ChangeKind::Parallelize, Vec::new());
+        let second = Prediction { with: vec![Change::new(ChangeKind::AddCpu, "web")], ..first.clone() };
+        let mut text = all(vec![first.clone()]);
+        text.ladder = Ladder { steps: vec![first, second], sentence: "First one; then the other.".into() };
+        let said = predictions(&text, Style { width: 120, color: Color::Never });
+        let rows: Vec<&str> =
+            said.lines().filter(|line| line.starts_with("first ") || line.starts_with("then ")).collect();
+        assert!(rows[0].starts_with("first parallelize=scheduler GET /utilization  45.0/s"), "{said}");
+        assert!(rows[1].starts_with("then add-cpu=web "), "{said}");
+        assert!(said.ends_with("In test-2, more is gained. First one; then the other.\n"), "{said}");
     }
 
     #[test]
