@@ -23,7 +23,7 @@ use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::comparison_plan::ComparisonPlan;
 use crate::experiment::RecordedExperiment;
-use crate::{Error, comparison_plan, judgement};
+use crate::{Error, comparison_plan, judgement, kept_predictions};
 
 /// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,7 +99,11 @@ fn evidence_within(path: &Path, limit: TraceLimit, within: &TimeRange) -> Result
 
 fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExperiment), Error> {
     let (evidence, experiment) = selected_evidence(path, selection)?;
-    Ok((conclude(evidence, &experiment), experiment))
+    let mut outcome = conclude(evidence, &experiment);
+    let has_variant = |scored: &Scored| outcome.evidence.trials.iter().any(|one| one.trial.variant == scored.after);
+    let kept: Vec<Scored> = kept_predictions::scored(path)?.into_iter().filter(has_variant).collect();
+    outcome.scored.extend(kept);
+    Ok((outcome, experiment))
 }
 
 fn selected_evidence(path: &Path, selection: &Selection) -> Result<(RunEvidence, RecordedExperiment), Error> {
@@ -238,6 +242,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     recorder.put_conclusion("comparison", &serde_json::json!(outcome.comparison))?;
     recorder.put_conclusion("objectives", &serde_json::json!(outcome.objectives))?;
     recorder.put_conclusion("predictions", &serde_json::json!(outcome.scored))?;
+    kept_predictions::write(path, &outcome, recorder)?;
     recorder.put_conclusion("sentence", &serde_json::json!(outcome.sentence))?;
     Ok(())
 }
@@ -247,7 +252,8 @@ fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
         evidence.trials.iter().map(|trial| judgement::of_trial(&experiment.objectives, trial)).collect();
     let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
     for (at, (trial, findings)) in outcome.evidence.trials.iter().zip(&mut outcome.findings).enumerate() {
-        narrows_predict::add_gains(trial, outcome.limits.get(at), outcome.call_graphs.get(at), findings);
+        let (limit, calls) = (outcome.limits.get(at), outcome.call_graphs.get(at));
+        outcome.ladders.push(narrows_predict::add_gains(trial, limit, calls, findings));
     }
     outcome.scored = scored(&outcome, &experiment.request_parameters, Order::Later);
     outcome

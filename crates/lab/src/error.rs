@@ -36,6 +36,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A prediction was to be kept in a file of evidence.
+    #[error("{} is a file of evidence, which keeps no predictions", path.display())]
+    EvidenceKeepsNothing {
+        /// The file.
+        path: PathBuf,
+    },
     /// Nothing was measured at the time that was asked for.
     #[error("{} has nothing of that time{}", path.display(), lasts(*started_ns, *ended_ns))]
     NothingThen {

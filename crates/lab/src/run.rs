@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use narrows_model::run::{Run, RunState, Trial, TrialState};
 use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::Store;
+use narrows_telemetry::exchange::is_evidence;
 use narrows_telemetry::otlp::{Receiver, Weights};
 use narrows_telemetry::run_file::{Reader, RunFile};
 
@@ -22,6 +23,9 @@ use crate::trial::{Bench, Faults, Next, PlannedLoad, Roots, Work};
 use crate::{Error, comparison_plan, conclude, environment, fallback_rates, plan};
 
 pub use crate::plan::Order;
+
+/// The name under which a run file keeps the absolute path of its experiment file.
+const EXPERIMENT_FILE: &str = "experiment_file";
 
 /// Experiment to run, and its options.
 #[derive(Debug)]
@@ -117,6 +121,10 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             let file = RunFile::create(&options.path, &run)?;
             let recorder = file.recorder();
             recorder.hide(options.experiment.known_secrets());
+            recorder.put_conclusion(
+                EXPERIMENT_FILE,
+                &serde_json::json!(std::path::absolute(options.experiment.file()).ok()),
+            )?;
             // A run that may end early has no trial that it may not make.
             if options.order == Order::InTurn {
                 trials.iter().try_for_each(|trial| recorder.put_trial(trial))?;
@@ -275,6 +283,18 @@ fn one_trial(
     };
     conclude::put_trial(&recorder, trial)?;
     result
+}
+
+/// The experiment file that a run was started with; `None` if its run file does not say.
+///
+/// # Errors
+/// When the run file cannot be read.
+pub fn experiment_file(path: &Path) -> Result<Option<PathBuf>, Error> {
+    if is_evidence(path) {
+        return Ok(None);
+    }
+    let kept = Reader::open(path)?.conclusion(EXPERIMENT_FILE)?;
+    Ok(kept.and_then(|file| Some(PathBuf::from(file.as_str()?))))
 }
 
 /// How far the run in a file came; `None` where there is no file.

@@ -1,5 +1,7 @@
 //! `narrows predict RUN`: what each change that a finding suggests would gain, or the changes that are named; with
-//! `--score`, how accurate such predictions were over many runs.
+//! `--try`, the change made and measured, with `--score`, how accurate such predictions were over many runs.
+
+mod trying;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,8 @@ pub(crate) struct Arguments {
     /// The others count as those that tuned it
     #[arg(long, value_name = "LETTER-LETTER", requires = "score", value_parser = letters)]
     judge: Option<RangeInclusive<char>>,
+    #[command(flatten)]
+    trying: trying::TryArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,6 +58,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if let [_, second, ..] = &arguments.runs[..] {
         let failure = Failure::new(format!("a second run, {second}, expected one"));
         return Err(failure.hint("`--score` takes several runs"));
+    }
+    if let Some(text) = &arguments.trying.tried {
+        return trying::execute(arguments, text);
     }
     let asked = arguments.change.iter().map(|text| change(text)).collect::<Result<Vec<_>, _>>()?;
     let address = run_address::find(arguments.runs.first().map(String::as_str))?;

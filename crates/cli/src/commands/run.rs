@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 
 use narrows_lab::comparison::{self, ComparisonEnd};
 use narrows_lab::experiment::Experiment;
+use narrows_lab::kept_predictions;
 use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
+use narrows_model::prediction::Scored;
 use narrows_model::proof::REPEATS_MAX;
 use narrows_model::run::RunState;
+use narrows_predict::kept_sentence;
 
 use super::compare::VerdictArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::running::{Form, RunOptions, factor, guard_command, run_and_tell, stop_flag, unfinished};
+use crate::wrapping::wrapped_to;
 use crate::{Outcome, complete, page, runs_folder, stderr};
 
 /// Pairs of trials of a comparison at most, unless another number is given.
@@ -93,6 +97,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         begin,
     };
     let (ended, outcome) = run_and_tell(&wanted, if arguments.json { Form::Json } else { Form::Text })?;
+    if !arguments.json {
+        print_kept(&outcome)?;
+    }
     if let Some(page) = &page {
         write_page(arguments, &path, page, &outcome)?;
     }
@@ -102,6 +109,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         _ => return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments)))),
     }
     Ok(verdict(&outcome))
+}
+
+/// Prints what earlier runs of the experiment predicted of a change, beside what this one measured.
+fn print_kept(outcome: &Concluded) -> Outcome {
+    let sentence = |scored: &Scored| {
+        let source = format!("{}:{}", scored.earlier_run.as_ref()?, scored.before);
+        let is_same = kept_predictions::is_as_before(scored);
+        Some(format!("\n{}\n", kept_sentence(&scored.prediction, &source, is_same)))
+    };
+    let sentences: String = outcome.scored.iter().filter_map(sentence).collect();
+    super::print(&wrapped_to(&sentences, super::stdout_width()))
 }
 
 fn write_page(arguments: &Arguments, path: &Path, page: &Path, outcome: &Concluded) -> Result<(), Failure> {
@@ -195,7 +213,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// Reads `NAME=VALUE`.
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected a parameter and its value, such as pool=20".to_owned()),

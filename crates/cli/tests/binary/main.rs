@@ -65,5 +65,6 @@ mod sensitivity;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
 mod terminal;
+mod trying;
 mod which_service;
 mod zoo;

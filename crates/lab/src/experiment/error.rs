@@ -40,6 +40,14 @@ pub enum ExperimentError {
         /// The parameter.
         name: String,
     },
+    /// A variant was to be added, and the text is written in a way that cannot be added to.
+    #[error("cannot add a variant to the text of {file}")]
+    CannotAdd {
+        /// The file.
+        file: String,
+        /// The variant, as an item of the list of variants.
+        variant: String,
+    },
     /// A parameter was to be scaled, and a value of it is no number.
     #[error("parameter `{name}` is `{value}`, expected a number or a quantity such as `1950ms`")]
     NoNumber {

@@ -33,6 +33,7 @@ mod recorded;
 mod secrets;
 pub(crate) mod system;
 mod thresholds;
+mod tunables;
 mod variants;
 
 pub use bound::{
@@ -48,8 +49,10 @@ pub(crate) use observe::ServerKind;
 pub use observe::ServerUrl;
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
+pub use tunables::Tunable;
 pub use variants::Variant;
 pub use variants::fallback::Fallback;
+pub(crate) use variants::scaled_value;
 
 use document::at::At;
 use document::tree::{self, Node};

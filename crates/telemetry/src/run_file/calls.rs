@@ -34,6 +34,10 @@ const DELETE_TRIAL: [&str; 15] = [
     "DELETE FROM call_graph WHERE trial = ?1",
 ];
 
+/// Writes a key and its value, in place of an earlier value.
+pub(super) const PUT_CONCLUSION: &str = "INSERT INTO conclusions (key, value) VALUES (?1, ?2) \
+                                         ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
 impl Rows {
     pub(super) fn put_trial(&mut self, trial: &Trial, caveats: &Value) -> Result<()> {
         let sql = "INSERT INTO trials (id, variant, repetition, state, started_ns, ended_ns, parameters, validity, \
@@ -118,9 +122,7 @@ impl Rows {
     }
 
     pub(super) fn put_conclusion(&mut self, key: &str, value: &str) -> Result<()> {
-        let sql = "INSERT INTO conclusions (key, value) VALUES (?1, ?2) \
-                   ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        self.connection.execute(sql, [key, value]).map_err(self.wrap())?;
+        self.connection.execute(PUT_CONCLUSION, [key, value]).map_err(self.wrap())?;
         Ok(())
     }
 

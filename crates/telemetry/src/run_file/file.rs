@@ -11,6 +11,7 @@ use narrows_model::run::{Run, RunState, Trial};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
 use super::bounds::Bounds;
+use super::calls::PUT_CONCLUSION;
 use super::error::{Error, Result};
 use super::owner::Owner;
 use super::queue::Queue;
@@ -87,6 +88,26 @@ impl RunFile {
         let reader = Reader::open(path)?;
         let (run, trials) = (reader.run()?, reader.trials()?);
         Ok((file, run, trials))
+    }
+
+    /// Adds a conclusion to the file of a run that nobody writes any more. The file's time stays, by which the newest run is
+    /// found.
+    ///
+    /// # Errors
+    /// When the file cannot be written to, or its writer still lives.
+    pub fn amend(path: &Path, key: &str, value: &serde_json::Value) -> Result<()> {
+        let (io, wrap) = (|error| Error::io(path, error), |error| Error::sqlite(path, error));
+        let modified = std::fs::metadata(path).and_then(|file| file.modified()).map_err(io)?;
+        let mut connection = open::for_writing(path, Bounds::of_file(path))?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrap)?;
+        let (run, owner) = run_of(&transaction).map_err(wrap)?;
+        if run.state == RunState::Running && owner.is_alive() {
+            return Err(Error::InUse { path: path.to_owned(), pid: owner.pid });
+        }
+        transaction.execute(PUT_CONCLUSION, [key, &value.to_string()]).map_err(wrap)?;
+        transaction.commit().map_err(wrap)?;
+        make_plain(connection).map_err(wrap)?;
+        File::options().write(true).open(path).and_then(|file| file.set_modified(modified)).map_err(io)
     }
 
     fn start(path: &Path, connection: Connection, limits: Limits) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! The variants of an experiment and the parameters each of them binds.
 
+mod added;
 pub(crate) mod fallback;
 mod overrides;
 mod scaled;
@@ -14,6 +15,7 @@ use super::grammar::shape::{Field, Map, NamedMap, Rule, Shape};
 use super::grammar::values::{LISTED_MAX, MANY, TEXT};
 use super::language::Language;
 use super::placeholders::names::{Names, PARAMETERS_KEY, RESERVED_FOR_PARAMETERS};
+pub(crate) use scaled::scaled as scaled_value;
 
 /// The name of the one variant of an experiment that lists none.
 const BASELINE: &str = "baseline";

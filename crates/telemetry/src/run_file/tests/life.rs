@@ -47,6 +47,22 @@ fn an_interrupted_run_is_resumed_and_its_trial_redone() {
 }
 
 #[test]
+fn a_conclusion_is_added_to_a_finished_file_which_stays_as_old_as_it_is() {
+    let place = Place::new();
+    let (file, _) = started(&place.path(), Limits::default());
+    let amend = |value: i64| RunFile::amend(&place.path(), "later", &serde_json::json!(value));
+    assert!(matches!(amend(1), Err(Error::InUse { .. })));
+    file.finish(RunState::Complete).unwrap();
+    let modified = || std::fs::metadata(place.path()).unwrap().modified().unwrap();
+    let long_ago = modified() - std::time::Duration::from_secs(1000);
+    std::fs::File::options().write(true).open(place.path()).unwrap().set_modified(long_ago).unwrap();
+    amend(1).unwrap();
+    amend(2).unwrap();
+    assert_eq!(Reader::open(&place.path()).unwrap().conclusion("later").unwrap(), Some(serde_json::json!(2)));
+    assert_eq!((modified(), place.names().len()), (long_ago, 1));
+}
+
+#[test]
 fn a_killed_run_is_resumed() {
     let place = Place::new();
     let (_file, recorder) = started(&place.path(), Limits::default());
