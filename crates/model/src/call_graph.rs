@@ -118,6 +118,12 @@ impl Bounds {
         f64::midpoint(self.low, self.high)
     }
 
+    /// The bounds, none of them above a value.
+    #[must_use]
+    pub fn at_most(self, most: f64) -> Self {
+        Self { low: self.low.min(most), high: self.high.min(most) }
+    }
+
     /// Whether the bounds lie apart by no more than this share of the upper one.
     pub fn is_narrow(self, share: f64) -> bool {
         self.high - self.low <= share * self.high

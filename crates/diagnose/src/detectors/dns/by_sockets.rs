@@ -12,6 +12,8 @@ use crate::read::intervals::{Interval, heaviest_steady};
 use crate::read::periods::period_of;
 use crate::stats::finite;
 
+/// Look-ups that a request makes at once: of addresses of IPv4 and of IPv6.
+const AT_ONCE_MAX: f64 = 2.0;
 /// Intervals in which requests wait for look-ups, if they do not in the heaviest.
 const REPEATED_MIN: usize = 2;
 
@@ -22,21 +24,22 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let edge = conversations.graph.from(service).find(|edge| edge.callee == NAME_SERVER)?;
     let levels = reading.intervals.iter().zip(&edge.levels).filter(|(interval, _)| interval.rate > 0.0);
     let found = levels.map(|(interval, level)| {
+        let in_flight = interval.in_flight();
         let sockets = SocketReading {
             interval: interval.label.clone(),
             load: interval.load_level(),
-            waiting: level.all.requests(),
-            in_flight: finite(interval.in_flight()),
+            waiting: level.all.requests().at_most(in_flight),
+            in_flight: finite(in_flight),
         };
         (interval, level, sockets)
     });
-    // More look-ups than requests under way are made by no request.
-    let of_requests = found.filter(|(.., sockets)| sockets.waiting.low <= sockets.in_flight);
+    // Of more look-ups, some are made by no request.
+    let found = found.filter(|(interval, level, _)| level.all.requests().low <= AT_ONCE_MAX * interval.in_flight());
     let request_ns = |interval: &Interval, sockets: &SocketReading| sockets.waiting.low / interval.rate * 1e9;
     let is_long = |(interval, _, sockets): &(&Interval, &CallLevel, SocketReading)| {
         sockets.share() >= thresholds.dns_share && request_ns(interval, sockets) >= thresholds.dns_ns
     };
-    let long: Vec<_> = of_requests.filter(is_long).collect();
+    let long: Vec<_> = found.filter(is_long).collect();
     let heaviest = heaviest_steady(reading.intervals).map(|at| &reading.intervals[at].label);
     // A machine that is full for a moment delays responses of all kinds.
     let is_heaviest = long.iter().any(|(interval, ..)| Some(&interval.label) == heaviest);
