@@ -56,6 +56,7 @@ mod predict;
 mod process_life;
 mod query;
 mod redis;
+mod reproduction;
 #[cfg(feature = "reference-systems")]
 mod restart;
 mod run;

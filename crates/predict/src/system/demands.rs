@@ -154,7 +154,7 @@ impl Program {
             Some(limit) => {
                 let servers = limit.floor().max(1.0);
                 let free = free_cores(limit, self.fixed_cores / f64::from(self.replicas.max(1)), rate_top * each_s);
-                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap));
+                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap, rate_top * each_s / cap));
                 Station { own_s, ..Station::new(each_s * servers / free, servers as u32) }
             }
             None => Station::without_queue(each_s / processors),
@@ -184,10 +184,15 @@ pub(super) fn free_cores(limit: f64, fixed_cores: f64, used_cores: f64) -> f64 {
     (limit - fixed_cores).max(used_cores).max(FREE_SHARE_MIN * limit).min(limit)
 }
 
-/// Time in which a request alone gets this CPU under a quota, core-seconds: at once as long as one period's quota lasts.
-fn throttled_s(cpu_s: f64, cap: f64) -> f64 {
+/// Time in which a request gets this CPU under a quota, core-seconds, when the service uses this share of it. A period's quota
+/// passes at once, so that a request that needs no more is not slowed down; a longer one that begins with an unused quota
+/// gains the rest of a period.
+fn throttled_s(cpu_s: f64, cap: f64, used_share: f64) -> f64 {
     let quota_s = cap * QUOTA_PERIOD_S;
-    if cap >= 1.0 || cpu_s <= quota_s { cpu_s } else { cpu_s / cap - (QUOTA_PERIOD_S - quota_s) }
+    if cap >= 1.0 || cpu_s <= quota_s {
+        return cpu_s;
+    }
+    cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * (1.0 - used_share).clamp(0.0, 1.0)
 }
 
 /// The services of a trial, their demands still 0.
@@ -264,10 +269,11 @@ mod tests {
 
     #[test]
     fn a_quota_slows_no_request_that_needs_less_than_a_period_has() {
-        assert_eq!(throttled_s(0.0016, 0.1), 0.0016);
-        assert_eq!(throttled_s(0.2, 1.0), 0.2);
-        assert!((throttled_s(0.05, 0.5) - 0.05).abs() < 1e-12, "the quota of one period");
-        assert!((throttled_s(0.2, 0.5) - 0.35).abs() < 1e-12, "four quotas, the last period is not waited for");
+        assert_eq!(throttled_s(0.0016, 0.1, 0.9), 0.0016);
+        assert_eq!(throttled_s(0.2, 1.0, 0.0), 0.2);
+        assert!((throttled_s(0.05, 0.5, 0.0) - 0.05).abs() < 1e-12, "the quota of one period");
+        assert!((throttled_s(0.1, 0.5, 0.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
+        assert!((throttled_s(0.1, 0.5, 1.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
     }
 
     #[test]
