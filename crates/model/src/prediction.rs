@@ -92,6 +92,8 @@ kinds! {
     ReuseConnections => "reuse-connections";
     /// A query goes to the partition that has its rows.
     RouteQuery => "route-query";
+    /// A request needs less CPU.
+    SaveCpu => "save-cpu";
     /// What one request at a time may do takes less time.
     ShortenSection => "shorten-section";
     /// A service, an operation or a dependency takes less time.
@@ -443,6 +445,11 @@ pub enum Assumption {
     },
     /// What is done in a section, its calls and its CPU, shrinks by the factor.
     SectionShrinks {
+        /// The factor.
+        factor: f64,
+    },
+    /// The CPU of a request shrinks by the factor, and what it waits for stays.
+    CpuShrinks {
         /// The factor.
         factor: f64,
     },

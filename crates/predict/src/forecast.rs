@@ -381,11 +381,14 @@ fn refusals_left(case: &Case<'_>, requests: &[RetimedTrace]) -> f64 {
 fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (f64, f64) {
     let righting = (level.mean_s() / old.mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
     let mean_s = new.mean_s * righting;
-    let Some(think_s) = level.think_s() else {
+    let Some(seen_s) = level.think_s() else {
         let arrivals = level.load.arrivals.unwrap_or(0.0);
         return (if new.is_overloaded { new.rate } else { level.rate().max(new.rate.min(arrivals)) }, mean_s);
     };
     let users = f64::from(level.load.users);
+    // What a level shows beyond the usual think time are requests at its ends, the more the longer a cycle is.
+    let shorter = ((mean_s + changed.think_s) / (level.mean_s() + seen_s)).min(1.0);
+    let think_s = (changed.think_s + (seen_s - changed.think_s) * shorter).max(0.0);
     let rate_max = changed.rate_max();
     let rate = (users / (mean_s + think_s)).min(rate_max);
     (rate, users / rate - think_s)

@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::FindingKind;
+use narrows_model::finding::{Finding, FindingKind, narrow_place};
 use narrows_model::prediction::{Change, ChangeKind};
 use narrows_model::run::sidecar_of;
+use narrows_model::series::{Series, ThreadState, names};
 
 use crate::call_waits::calls;
 use crate::changes::{ALL, Scene, method};
@@ -43,12 +44,15 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
     let sample = Sample::new(after.trial, &system.levels);
     let changed = Scene { diagnosed: after, system: &system, sample: &sample };
     let (old, new) = (ReadTrial::new(scene), ReadTrial::new(&changed));
+    // A service that has another narrow place may need less of everything because of that.
+    let has_new_fault = narrow_place(after.findings)
+        .is_some_and(|new| !scene.diagnosed.findings.iter().any(|old| is_same_fault(old, new)));
     let mut all: Vec<MadeChange> = Vec::new();
     for suggestion in suggest::all(scene.diagnosed) {
         let Ok(change) = &suggestion.change else { continue };
-        let made = method(change.kind)
-            .made_in_requests(change, &old, &new)
-            .or_else(|| ALL.iter().find_map(|method| method.made_instead(&suggestion.place, &old, &new)));
+        let instead = || ALL.iter().find_map(|method| method.made_instead(&suggestion.place, &old, &new));
+        let made =
+            method(change.kind).made_in_requests(change, &old, &new).or_else(|| instead().filter(|_| !has_new_fault));
         let is_new = |made: &Change| all.iter().all(|known| known.change.target != made.target);
         let made = made.filter(is_new).map(|change| MadeChange { change, because: suggestion.finding });
         all.extend(made);
@@ -63,6 +67,10 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
     let because = |change: &Change| suggested.iter().find(|one| one.is_for(change)).and_then(|one| one.finding);
     all.extend(of_services.into_iter().map(|change| MadeChange { because: because(&change), change }));
     Ok(all)
+}
+
+fn is_same_fault(one: &Finding, other: &Finding) -> bool {
+    (one.kind(), &one.resource) == (other.kind(), &other.resource)
 }
 
 /// A trial as changes are recognised in it.
@@ -88,6 +96,11 @@ impl<'s> ReadTrial<'s> {
         self.scene.system.levels.first().map_or(0.0, Level::mean_s)
     }
 
+    /// Time that threads of a service are at the disk for a request, seconds; `None` if they were not sampled.
+    pub(crate) fn disk_s(&self, service: &str) -> Option<f64> {
+        disk_s(self.trial, service, &self.scene.system.levels)
+    }
+
     /// CPU of a request in some services, core-seconds; `None` if it was not sampled.
     fn cpu_s(&self, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
         let sampled = || self.scene.system.levels.iter().filter(|level| !level.cpu.is_empty());
@@ -105,6 +118,13 @@ pub(crate) fn cpu_factor(
     is_meant: impl Fn(&str) -> bool + Copy,
 ) -> Option<f64> {
     factor(before, before.cpu_s(is_meant)?, after.cpu_s(is_meant)?)
+}
+
+/// How many times less time a service works or is at the disk for a request in a later trial, if it saves a notable time.
+pub(crate) fn own_time_factor(before: &ReadTrial<'_>, after: &ReadTrial<'_>, service: &str) -> Option<f64> {
+    let own_s =
+        |trial: &ReadTrial<'_>| Some(trial.cpu_s(|name| name == service)? + trial.disk_s(service).unwrap_or(0.0));
+    factor(before, own_s(before)?, own_s(after)?)
 }
 
 /// How many times less a request waits for calls to something in a later trial, if it saves a notable time.
@@ -125,6 +145,31 @@ pub(crate) fn is_same_work(before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> boo
     let callees = before.scene.diagnosed.calls.into_iter().flat_map(|graph| &graph.nodes);
     services.all(|service| cpu_factor(before, after, |name| name == service).is_none())
         && callees.into_iter().all(|node| wait_factor(before, after, &node.name).is_none())
+}
+
+/// Time that threads of a service are at the disk, per request; `None` if they were not sampled.
+fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
+    let in_state = |state: ThreadState| {
+        let is_meant = move |series: &&Series| {
+            let its = series.key.labels.get(names::THREAD_STATE).map(String::as_str);
+            (series.key.name.as_str(), series.key.service.as_str(), its)
+                == (names::THREAD_STATES, service, Some(state.as_str()))
+        };
+        trial.series.iter().filter(is_meant)
+    };
+    // Each sample of a replica counts its running threads, be there none; other states are there when threads are in them.
+    let replicas = in_state(ThreadState::Running).count() as f64;
+    let in_level = |level: &Level| {
+        let values = |state| {
+            let points = in_state(state).flat_map(|series| &series.points);
+            points.filter(|point| level.contains(point.time_ns)).map(|point| point.value)
+        };
+        let samples = values(ThreadState::Running).count() as f64 / replicas;
+        (samples > 0.0).then(|| values(ThreadState::Disk).sum::<f64>() / samples * level.seconds)
+    };
+    let known: Vec<(f64, u64)> = levels.iter().filter_map(|level| Some((in_level(level)?, level.requests))).collect();
+    let requests: u64 = known.iter().map(|(_, requests)| requests).sum();
+    (requests > 0).then(|| known.iter().map(|(seconds, _)| seconds).sum::<f64>() / requests as f64)
 }
 
 /// Resources of the services of a trial.
@@ -205,6 +250,12 @@ mod tests {
         assert_eq!(changes(&one, &one, &fan_out), Vec::<String>::new(), "nothing was changed");
         assert_eq!(changes(&one, &parallel, &[]), Vec::<String>::new(), "nothing suggests it");
         assert_eq!(changes(&one, &more_cpu, &fan_out), ["add-cpu=web,2"]);
+        let busy = simulator::System { web_ms: 12.0, peer_calls: 0, ..one.clone() };
+        let cheap = simulator::System { web_ms: 3.0, ..busy.clone() };
+        let queue = [FindingKind::AcceptQueue];
+        assert_eq!(changes(&busy, &busy, &queue), ["raise-limit=web"], "the queue is gone and the work is the same");
+        let saved = changes(&busy, &cheap, &queue);
+        assert!(saved.len() == 1 && saved[0].starts_with("save-cpu=web,"), "{saved:?}");
         let rows = simulator::System { rows_one_by_one: 12, peer_calls: 0, ..one.clone() };
         let joined = simulator::System { rows_one_by_one: 1, ..rows.clone() };
         assert_eq!(changes(&rows, &joined, &[FindingKind::NPlusOne]), ["join-queries=web GET /orders"]);

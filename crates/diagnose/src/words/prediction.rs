@@ -78,6 +78,9 @@ pub fn assumption(assumption: &Assumption) -> String {
             Assumption::SectionShrinks { factor } => format!("All that is done in the section, its calls and its CPU, takes {} times less.",
                 units::number(*factor)
             ),
+            Assumption::CpuShrinks { factor } => format!("A request needs {} times less CPU there, and waits for as long as now.",
+                units::number(*factor)
+            ),
             Assumption::CallsOutsideHold { calls_ns } => format!("Calls that are made during the hold take {} outside of it too.",
                 units::duration(*calls_ns)
             ),

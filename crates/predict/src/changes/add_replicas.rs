@@ -34,7 +34,8 @@ impl Method for AddReplicas {
     }
 
     fn against(&self, limit: &Resource) -> Option<Change> {
-        (limit.kind == ResourceKind::Thread).then(|| Change::new(self.kind(), &limit.name))
+        matches!(limit.kind, ResourceKind::Thread | ResourceKind::OneCore)
+            .then(|| Change::new(self.kind(), &limit.name))
     }
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {

@@ -1,12 +1,11 @@
 //! `balance-replicas=SERVICE`: requests are spread evenly over the replicas of a service that there are, of which one gets more
 //! than its share.
 //!
-//! What the fullest replica may do at a time, all of them together may do so many times as often as its share is a multiple of
-//! the mean.
+//! The fullest replica then gets as much less as its share is a multiple of the mean, and each other one as much as it.
 
 use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::finding::{Evidence, Finding};
-use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 
 use super::sections::each_section;
 use super::{Case, Effect, Method, Scene};
@@ -29,6 +28,10 @@ impl Method for BalanceReplicas {
         format!("requests spread evenly over the replicas of {}", change.target)
     }
 
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::FullestReplica).then(|| Change::new(self.kind(), &limit.name))
+    }
+
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         ratio(finding).map(|_| Change::new(self.kind(), &finding.resource))
     }
@@ -44,9 +47,9 @@ impl Method for BalanceReplicas {
         };
         let service = change.target.clone();
         let adjust = move |system: &mut System| {
-            each_section(system, &service, |section| {
-                section.places = (f64::from(section.places) * ratio).round().max(1.0) as u32;
-            });
+            each_section(system, &service, |section| section.share /= ratio);
+            let meant = system.programs.iter_mut().filter(|program| program.service == service);
+            meant.for_each(|program| program.fullest_share = None);
         };
         Ok(Effect { cases: vec![Case::new(adjust)], assumptions: vec![Assumption::EvenReplicas], ..Effect::default() })
     }

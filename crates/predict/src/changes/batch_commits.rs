@@ -5,15 +5,14 @@
 //! part of the next, so without a bound it waits half a commit in the mean, and no longer under more load. A single user has
 //! no other requests to share with: there all writes of a request share one commit.
 
-use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
-use narrows_model::series::{Series, ThreadState, names};
 
+use super::raise_limit::under_way;
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
 use crate::recognition::ReadTrial;
-use crate::system::{Level, Section, System};
+use crate::system::{Section, System};
 
 /// The part of a commit under way that is left when a request arrives, mean.
 const RESIDUAL: f64 = 0.5;
@@ -48,9 +47,11 @@ impl Method for BatchCommits {
     }
 
     fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
-        let old = disk_s(before.trial, &change.target, &before.scene.system.levels)?;
-        let new = disk_s(after.trial, &change.target, &after.scene.system.levels)?;
-        (new <= AT_DISK_LEFT_MAX * old).then(|| change.clone())
+        let (old, new) = (before.disk_s(&change.target)?, after.disk_s(&change.target)?);
+        // A commit serves no more requests than are under way; less time at the disk means that requests do not wait for one.
+        let system = before.scene.system;
+        let is_batch = system.is_one_user() || new >= old / under_way(&system.levels);
+        (new <= AT_DISK_LEFT_MAX * old && is_batch).then(|| change.clone())
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -82,31 +83,6 @@ impl Method for BatchCommits {
             ..Effect::default()
         })
     }
-}
-
-/// Time that threads of a service are at the disk, per request; `None` if they were not sampled.
-fn disk_s(trial: &TrialEvidence, service: &str, levels: &[Level]) -> Option<f64> {
-    let in_state = |state: ThreadState| {
-        let is_meant = move |series: &&Series| {
-            let its = series.key.labels.get(names::THREAD_STATE).map(String::as_str);
-            (series.key.name.as_str(), series.key.service.as_str(), its)
-                == (names::THREAD_STATES, service, Some(state.as_str()))
-        };
-        trial.series.iter().filter(is_meant)
-    };
-    // Each sample of a replica counts its running threads, be there none; other states are there when threads are in them.
-    let replicas = in_state(ThreadState::Running).count() as f64;
-    let in_level = |level: &Level| {
-        let values = |state| {
-            let points = in_state(state).flat_map(|series| &series.points);
-            points.filter(|point| level.contains(point.time_ns)).map(|point| point.value)
-        };
-        let samples = values(ThreadState::Running).count() as f64 / replicas;
-        (samples > 0.0).then(|| values(ThreadState::Disk).sum::<f64>() / samples * level.seconds)
-    };
-    let known: Vec<(f64, u64)> = levels.iter().filter_map(|level| Some((in_level(level)?, level.requests))).collect();
-    let requests: u64 = known.iter().map(|(_, requests)| requests).sum();
-    (requests > 0).then(|| known.iter().map(|(seconds, _)| seconds).sum::<f64>() / requests as f64)
 }
 
 /// All commits of a request are one. What CPU they cost is not known: none of what the service uses, or all of it.

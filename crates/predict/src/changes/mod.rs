@@ -22,6 +22,7 @@ mod remove_stall;
 mod resize_pool;
 mod reuse_connections;
 mod route_query;
+mod save_cpu;
 mod sections;
 mod sharing;
 mod shorten_section;
@@ -36,7 +37,7 @@ use std::rc::Rc;
 
 use narrows_model::finding::Finding;
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, Resource, ResourceKind};
 
 use crate::recognition::ReadTrial;
 use crate::retime::{Edit, Group, RetimedTrace, Sample, SampledTrace, Treatment, groups};
@@ -45,7 +46,7 @@ use crate::system::System;
 use crate::{Cannot, DiagnosedTrial};
 
 /// Every change that can be predicted, in the order of their names.
-pub(crate) const ALL: [&dyn Method; 24] = [
+pub(crate) const ALL: [&dyn Method; 25] = [
     &add_cpu::AddCpu,
     &add_replicas::AddReplicas,
     &add_sidecar::AddSidecar,
@@ -66,6 +67,7 @@ pub(crate) const ALL: [&dyn Method; 24] = [
     &resize_pool::ResizePool,
     &reuse_connections::ReuseConnections,
     &route_query::RouteQuery,
+    &save_cpu::SaveCpu,
     &shorten_section::ShortenSection,
     &speed_up::SpeedUp,
     &split_lock::SplitLock,
@@ -238,6 +240,28 @@ impl<'s> Case<'s> {
             }
         };
         Self { refusals_left, ..Self::with_edit(adjust, edit, sample) }
+    }
+}
+
+/// Share that is left at least of a limit that nothing explains.
+const UNEXPLAINED_LEFT_MIN: f64 = 0.01;
+
+/// Multiplies all CPU of a service: that of requests under every load and under single ones, and that which it uses without
+/// them. A limit that nothing explains holds the CPU of requests, as far as it is long enough.
+fn scale_all_cpu(system: &mut System, service: &str, factor: f64) {
+    let demand_s: f64 = system.programs.iter().map(|program| program.demand_s).sum();
+    let own_s = system.program(service).map_or(0.0, |program| program.demand_s);
+    if demand_s > 0.0 {
+        let left = 1.0 - (1.0 - factor) * own_s / demand_s;
+        system.warming_s.iter_mut().for_each(|warming_s| *warming_s *= left);
+    }
+    for section in system.sections.iter_mut().filter(|section| section.kind == ResourceKind::Unexplained) {
+        section.held_s = (section.held_s - (1.0 - factor) * own_s).max(UNEXPLAINED_LEFT_MIN * section.held_s);
+    }
+    system.scale_cpu(service, factor);
+    for program in system.programs.iter_mut().filter(|program| program.service == service) {
+        system.fixed_cores -= program.fixed_cores * (1.0 - factor);
+        program.fixed_cores *= factor;
     }
 }
 

@@ -6,7 +6,7 @@
 
 use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Evidence, Finding};
-use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 use narrows_model::units;
 
 use super::sections::{each_section, held_s, is_gone, sections};
@@ -31,6 +31,11 @@ impl Method for RaiseLimit {
             Some(requests) => format!("{} requests at a time in {}", units::number(requests), change.target),
             None => format!("as many requests at a time in {} as there are", change.target),
         }
+    }
+
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        matches!(limit.kind, ResourceKind::Requests | ResourceKind::Threads)
+            .then(|| Change::new(self.kind(), &limit.name))
     }
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {

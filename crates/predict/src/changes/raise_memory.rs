@@ -10,7 +10,7 @@ use narrows_model::finding::evidence::memory_growth::MemoryGrowth;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, scale_all_cpu};
 use crate::Cannot;
 use crate::recognition::{ReadTrial, cpu_factor};
 use crate::system::{Level, System};
@@ -54,7 +54,7 @@ impl Method for RaiseMemory {
         let (service, left) = (change.target.clone(), change.amount.map_or(cost.cpu_left, |factor| 1.0 / factor));
         let wait_s = cost.wait_s;
         let adjust = move |system: &mut System| {
-            system.scale_cpu(&service, left);
+            scale_all_cpu(system, &service, left);
             system.delay_s = (system.delay_s - wait_s).max(0.0);
         };
         Ok(Effect {

@@ -7,7 +7,7 @@ use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
 use super::resize_pool::grown_connections;
-use super::sections::{is_gone, sections};
+use super::sections::{each_section, is_gone, sections};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
 use crate::recognition::ReadTrial;
@@ -68,11 +68,11 @@ impl Method for ReleaseBefore {
         }
         let (service, callee) = (service.to_owned(), callee.map(str::to_owned));
         let adjust = move |system: &mut System| {
-            for section in system.sections.iter_mut().filter(|section| section.name == service) {
+            each_section(system, &service, |section| {
                 let left_s = section.held_s - of_section(section, callee.as_deref());
                 section.held_s = left_s.max(HELD_LEFT_MIN * section.held_s);
                 section.held_for.retain(|wait| !is_meant(wait, callee.as_deref()));
-            }
+            });
         };
         Ok(Effect {
             cases: vec![Case::new(adjust)],

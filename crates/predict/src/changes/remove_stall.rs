@@ -1,8 +1,7 @@
 //! `remove-stall=SERVICE`: times in which a service answers nothing are gone: a command that holds a server's one thread, a stop
 //! now and then, a response that waits until its first part is acknowledged.
 //!
-//! What a stall costs a request is the delay before acknowledgement, where that is the stall; else what the mean latency has
-//! above the median: half of the requests at least meet none.
+//! What a stall costs a request is the delay before acknowledgement, where that is the stall; else what the model has for it.
 
 use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Evidence, Finding};
@@ -12,7 +11,7 @@ use super::waits::without;
 use super::{Effect, Method, Scene};
 use crate::Cannot;
 use crate::recognition::ReadTrial;
-use crate::system::{Level, Wait, WaitCause};
+use crate::system::{Wait, WaitCause};
 
 pub(crate) struct RemoveStall;
 
@@ -45,8 +44,9 @@ impl Method for RemoveStall {
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let service = change.target.clone();
         let of_service = || scene.diagnosed.findings.iter().filter(|finding| finding.resource == service);
-        let otherwise_s = of_service().find_map(|finding| stall_s(finding, &scene.system.levels)).unwrap_or(0.0);
-        let is_meant = move |wait: &Wait| wait.cause == WaitCause::Stall && wait.service == service;
+        let otherwise_s = of_service().find_map(delay_s).unwrap_or(0.0);
+        let is_meant =
+            move |wait: &Wait| wait.cause == WaitCause::Stall && (wait.service == service || wait.callee == service);
         without(change, "stalls", is_meant, otherwise_s, scene)
     }
 }
@@ -55,19 +55,10 @@ fn is_delayed(time: &TimeOutsideSpans) -> bool {
     time.pattern == GapPattern::DelayedAcknowledgement
 }
 
-/// Time of a request that stalls take, mean, seconds; `None` if the finding is about no stall.
-fn stall_s(finding: &Finding, levels: &[Level]) -> Option<f64> {
+/// Delay of a response until its first part is acknowledged, seconds; `None` if the finding is about something else.
+fn delay_s(finding: &Finding) -> Option<f64> {
     match &finding.evidence {
         Evidence::TimeOutsideSpans(time) if is_delayed(time) => Some(time.heaviest.gap_ns() / 1e9),
-        Evidence::BlockingCommand(_) | Evidence::Stall(_) => Some(above_median_s(levels)),
         _ => None,
     }
-}
-
-/// What mean latency has above the median, over all requests of these levels, seconds.
-fn above_median_s(levels: &[Level]) -> f64 {
-    let above_s = |level: &Level| (level.mean_s() - level.latency.quantile_ns(0.5) as f64 / 1e9).max(0.0);
-    let requests: f64 = levels.iter().map(|level| level.requests as f64).sum();
-    let sum: f64 = levels.iter().map(|level| level.requests as f64 * above_s(level)).sum();
-    if requests > 0.0 { sum / requests } else { 0.0 }
 }

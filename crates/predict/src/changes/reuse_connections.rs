@@ -9,7 +9,7 @@ use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 
 use super::waits::shrink;
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, scale_all_cpu};
 use crate::Cannot;
 use crate::call_waits::calls;
 use crate::recognition::{ReadTrial, cpu_factor};
@@ -44,10 +44,7 @@ impl Method for ReuseConnections {
         let opened = |trial: &ReadTrial<'_>| {
             calls(trial.scene.diagnosed, Some(&change.target), None).map(|all| all.opened_each())
         };
-        let is_made = match (opened(before), opened(after)) {
-            (Some(old), Some(new)) => new <= OPENED_LEFT_MAX * old,
-            _ => !after.suggests(change),
-        };
+        let is_made = opened(after)? <= OPENED_LEFT_MAX * opened(before)?;
         let churn = churn(&change.target, before.scene);
         let is_end = |service: &str| churn.is_some_and(|churn| churn.ends.iter().any(|end| end.service == service));
         is_made.then(|| Change { amount: cpu_factor(before, after, is_end), ..change.clone() })
@@ -71,7 +68,7 @@ impl Method for ReuseConnections {
         let is_meant = move |wait: &Wait| wait.cause == WaitCause::Connect && wait.service == service;
         let adjust = move |system: &mut System| {
             shrink(system, &is_meant, 0.0, 0.0);
-            left_of_end.iter().for_each(|(service, left)| system.scale_cpu(service, *left));
+            left_of_end.iter().for_each(|(service, left)| scale_all_cpu(system, service, *left));
         };
         Ok(Effect {
             cases: vec![Case::new(adjust)],

@@ -1,6 +1,6 @@
 //! Sections that a change names: shared by the changes to limits, locks and what is held.
 
-use narrows_model::prediction::Change;
+use narrows_model::prediction::{Change, ResourceKind};
 
 use super::Scene;
 use crate::Cannot;
@@ -9,8 +9,11 @@ use crate::system::{Section, System};
 
 /// The sections of a service or a store.
 pub(super) fn sections<'s>(target: &str, scene: &'s Scene<'s>) -> Result<Vec<&'s Section>, Cannot> {
-    let found: Vec<&Section> = scene.system.sections.iter().filter(|section| section.name == target).collect();
-    if found.is_empty() { Err(Cannot::NoSection { place: target.to_owned() }) } else { Ok(found) }
+    let found = places(scene.system, target);
+    if found.is_empty() {
+        return Err(Cannot::NoSection { place: target.to_owned() });
+    }
+    Ok(found.into_iter().map(|at| &scene.system.sections[at]).collect())
 }
 
 /// Time of a request in the longest of these sections, seconds.
@@ -20,7 +23,26 @@ pub(super) fn held_s(sections: &[&Section]) -> f64 {
 
 /// Changes the sections of a service or a store.
 pub(super) fn each_section(system: &mut System, target: &str, change: impl Fn(&mut Section)) {
-    system.sections.iter_mut().filter(|section| section.name == target).for_each(change);
+    places(system, target).into_iter().for_each(|at| change(&mut system.sections[at]));
+}
+
+/// Removes the sections of a service or a store.
+pub(super) fn remove_sections(system: &mut System, target: &str) {
+    places(system, target).into_iter().rev().for_each(|at| drop(system.sections.remove(at)));
+}
+
+/// Places of the sections of a service or a store among those of a system; of a service that has none, of the limit that
+/// nothing explains.
+fn places(system: &System, target: &str) -> Vec<usize> {
+    let of = |is_meant: &dyn Fn(&Section) -> bool| {
+        let sections = system.sections.iter().enumerate();
+        sections.filter(|(_, section)| is_meant(section)).map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    let own = of(&|section| section.name == target);
+    if own.is_empty() && system.program(target).is_some() {
+        return of(&|section| section.kind == ResourceKind::Unexplained);
+    }
+    own
 }
 
 /// Whether a later trial no longer takes turns there, and yet does the same work for each request.

@@ -1,16 +1,16 @@
 //! `shorten-section=SERVICE[,FACTOR]`: what requests take turns at takes a part of its time; half without a factor.
 //!
 //! The CPU that is used in the section shrinks as much, and so do the calls that are made there. A later trial shows the factor
-//! by the CPU of a request, or by the wait for the calls.
+//! by the CPU and the time at the disk of a request, or by the wait for the calls.
 
 use narrows_model::finding::{Evidence, Finding};
-use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 use narrows_model::units;
 
-use super::sections::{each_section, sections};
+use super::sections::{each_section, held_s, sections};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
-use crate::recognition::{ReadTrial, cpu_factor, wait_factor};
+use crate::recognition::{ReadTrial, own_time_factor, wait_factor};
 use crate::system::System;
 
 /// Half the time.
@@ -32,6 +32,10 @@ impl Method for ShortenSection {
         format!("making what requests of {} take turns at {factor} times as short", change.target)
     }
 
+    fn against(&self, limit: &Resource) -> Option<Change> {
+        (limit.kind == ResourceKind::Lock).then(|| Change::new(self.kind(), &limit.name))
+    }
+
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         match &finding.evidence {
             Evidence::LockWait(_) => Some(Change::new(self.kind(), &finding.resource)),
@@ -49,15 +53,15 @@ impl Method for ShortenSection {
             let held_for = sections.iter().flat_map(|section| &section.held_for);
             held_for.filter_map(|wait| wait_factor(before, after, &wait.callee)).reduce(f64::max)
         };
-        let factor = cpu_factor(before, after, |service| service == place).or_else(by_calls)?;
+        let factor = own_time_factor(before, after, place).or_else(by_calls)?;
         Some(Change { amount: Some(factor), ..Change::new(self.kind(), place) })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
-        sections(&change.target, scene)?;
+        let held_s = held_s(&sections(&change.target, scene)?);
         let factor = change.amount.unwrap_or(FACTOR);
         let target = change.target.clone();
-        let adjust = move |system: &mut System| shorten(system, &target, factor);
+        let adjust = move |system: &mut System| shorten(system, &target, held_s, factor);
         Ok(Effect {
             cases: vec![Case::new(adjust)],
             assumptions: vec![Assumption::SectionShrinks { factor }],
@@ -67,10 +71,8 @@ impl Method for ShortenSection {
 }
 
 /// A section holds the CPU of its service as far as that fits; the rest of it is delay.
-fn shorten(system: &mut System, target: &str, factor: f64) {
+fn shorten(system: &mut System, target: &str, held_s: f64, factor: f64) {
     let demand_s = system.program(target).map_or(0.0, |program| program.demand_s);
-    let held_s = system.sections.iter().filter(|section| section.name == target).map(|section| section.held_s);
-    let held_s = held_s.fold(0.0, f64::max);
     let cpu_s = demand_s.min(held_s);
     let gone = 1.0 - 1.0 / factor;
     if demand_s > 0.0 {

@@ -5,7 +5,7 @@
 //! nothing. Its CPU shrinks as much; of an operation, its share of the service's own time does. Without traces the wait of a
 //! request for it shrinks, as sockets show it.
 //!
-//! A later trial shows the factor by own time in traces, by the wait for a call, or by the CPU of a request.
+//! A later trial shows the factor by own time in traces, or by the wait for a call.
 
 use narrows_model::finding::evidence::database_saturation::SaturationSign;
 use narrows_model::finding::evidence::straggler_branch::Branch;
@@ -15,10 +15,10 @@ use narrows_model::trace::Span;
 use narrows_model::units;
 
 use super::waits::shrink;
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, scale_all_cpu};
 use crate::Cannot;
 use crate::call_waits::calls;
-use crate::recognition::{GROWTH_MIN, ReadTrial, cpu_factor, wait_factor};
+use crate::recognition::{GROWTH_MIN, ReadTrial, wait_factor};
 use crate::retime::{SampledTrace, is_entry_of};
 use crate::rules::{Part, own_share};
 use crate::system::{System, Wait, WaitCause};
@@ -58,11 +58,6 @@ impl Method for SpeedUp {
         let in_traces = || Some(before.scene.own_ns_of(target)? / after.scene.own_ns_of(target)?);
         let factor = in_traces().or_else(|| wait_factor(before, after, target))?;
         (factor >= GROWTH_MIN).then(|| Change { amount: Some(factor), ..change.clone() })
-    }
-
-    fn made_instead(&self, place: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
-        let factor = cpu_factor(before, after, |service| service == place)?;
-        Some(Change { amount: Some(factor), ..Change::new(self.kind(), place) })
     }
 
     fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
@@ -117,7 +112,7 @@ fn without_traces<'s>(change: &Change, factor: f64, scene: &Scene<'_>) -> Result
     let demand_s = program.map_or(0.0, |program| program.demand_s);
     let left = 1.0 / factor;
     let adjust = move |system: &mut System| {
-        system.scale_cpu(&target, left);
+        scale_all_cpu(system, &target, left);
         let is_meant = |wait: &Wait| wait.cause == WaitCause::Callee && wait.callee == target;
         shrink(system, is_meant, (wait_s - demand_s).max(0.0), left);
     };

@@ -5,7 +5,7 @@
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 
-use super::sections::{held_s, is_gone, sections};
+use super::sections::{held_s, is_gone, remove_sections, sections};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
 use crate::recognition::ReadTrial;
@@ -44,7 +44,7 @@ impl Method for SplitLock {
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let held_ns = held_s(&sections(&change.target, scene)?) * 1e9;
         let target = change.target.clone();
-        let adjust = move |system: &mut System| system.sections.retain(|section| section.name != target);
+        let adjust = move |system: &mut System| remove_sections(system, &target);
         Ok(Effect {
             cases: vec![Case::new(adjust)],
             assumptions: vec![Assumption::SectionTakesAsLong { held_ns }],
