@@ -1,14 +1,20 @@
 //! `narrows import FILE…`: a run made of traces, metrics and logs that other programs wrote, or of what a Prometheus server
 //! has, diagnosed like any other.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use narrows_lab::attach::{ImportCounts, ImportOptions, PrometheusQuery, import};
 use narrows_model::units;
-use narrows_telemetry::http::Url;
+use narrows_telemetry::http::{Authorization, Url};
 
 use crate::exit::Failure;
 use crate::{Outcome, runs_folder, stderr};
+
+/// Holds the authorisation, as the file of `--auth-file` does.
+const AUTH_VARIABLE: &str = "NARROWS_PROMETHEUS_AUTH";
+/// Bytes of such a file that are read; an authorisation is shorter.
+const AUTH_FILE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -17,8 +23,11 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE", required_unless_present = "prometheus")]
     files: Vec<PathBuf>,
     /// Ask this Prometheus server, such as http://127.0.0.1:9090, for the metrics of services
-    #[arg(long, value_name = "URL", value_parser = Url::parse, requires = "from")]
+    #[arg(long, value_name = "URL", value_parser = Url::parse_server, requires = "from")]
     prometheus: Option<Url>,
+    /// File with the bearer token, or USER:PASSWORD, that the Prometheus server wants; or in NARROWS_PROMETHEUS_AUTH
+    #[arg(long, value_name = "FILE", requires = "prometheus")]
+    auth_file: Option<PathBuf>,
     /// Start of the time to import: an instant such as 2026-11-23T09:10:00Z, or `2h` for two hours ago
     #[arg(long, value_name = "TIME", value_parser = instant, requires = "prometheus")]
     from: Option<i64>,
@@ -50,7 +59,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.from.is_some_and(|from_ns| from_ns >= until_ns) {
         return Err(Failure::new("--from is not before --to").hint("both are in UTC"));
     }
-    let query = |url: &Url| Some(PrometheusQuery { url: url.clone(), from_ns: arguments.from?, until_ns });
+    let authorization =
+        if arguments.prometheus.is_some() { authorization(arguments.auth_file.as_deref())? } else { None };
+    let query = |url: &Url| {
+        let authorization = authorization.clone();
+        Some(PrometheusQuery { url: url.clone(), authorization, from_ns: arguments.from?, until_ns })
+    };
     let options = ImportOptions {
         files: arguments.files.clone(),
         prometheus: arguments.prometheus.as_ref().and_then(query),
@@ -66,6 +80,25 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         stderr::say(&format!("  caveat: {complaint}"));
     }
     super::attach::conclude(&options.path, arguments.json)
+}
+
+/// The authorisation in this file, else in the environment.
+fn authorization(file: Option<&Path>) -> Result<Option<Authorization>, Failure> {
+    let (place, text) = match file {
+        Some(path) => {
+            let mut text = String::new();
+            let read =
+                narrows_files::open(path).and_then(|file| file.take(AUTH_FILE_BYTES_MAX).read_to_string(&mut text));
+            read.map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+            (path.display().to_string(), text)
+        }
+        None => match std::env::var_os(AUTH_VARIABLE).filter(|value| !value.is_empty()) {
+            Some(value) => (AUTH_VARIABLE.to_owned(), value.to_string_lossy().into_owned()),
+            None => return Ok(None),
+        },
+    };
+    let authorization = Authorization::parse(&text);
+    authorization.map(Some).map_err(|error| Failure::new(format!("no authorisation in {place}: {error}")))
 }
 
 /// Nanoseconds since 1970 of an instant, or of a time ago.

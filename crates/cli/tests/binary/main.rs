@@ -36,6 +36,7 @@ mod haproxy;
 #[cfg(feature = "reference-systems")]
 mod hello_cities;
 mod hostile_run_file;
+mod import_metrics;
 mod labels;
 #[cfg(feature = "reference-systems")]
 mod listeners;

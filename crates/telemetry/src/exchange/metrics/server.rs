@@ -16,7 +16,7 @@ use crate::Store;
 use crate::exchange::ImportError;
 use crate::exchange::feed::{Feed, ImportCounts};
 use crate::exchange::formats::Records;
-use crate::http::{Bounds, Client, Url};
+use crate::http::{Authorization, Bounds, Client, NoResponse, Url};
 use crate::normalise::{Requests, Role, SERVICE, STATUS, Source, service_of};
 use crate::scrape::as_by_otlp;
 
@@ -49,6 +49,8 @@ const SCRAPE_S: i64 = 60;
 pub struct PrometheusQuery {
     /// The server; `/api/v1/…` is put behind its path.
     pub url: Url,
+    /// What the server wants to be shown, if anything.
+    pub authorization: Option<Authorization>,
     /// The first instant, nanoseconds since 1970.
     pub from_ns: i64,
     /// The first instant after.
@@ -69,7 +71,9 @@ pub fn import_prometheus(
     let failed = |what: String, hint: &'static str| ImportError::Server { url: query.url.to_string(), what, hint };
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| failed(error.to_string(), ""))?;
-    let server = Server { query, failed: &failed };
+    let client = Client::new(query.url.clone(), Bounds { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX });
+    let client = client.with_authorization(query.authorization.clone());
+    let mut server = Server { query, client, failed: &failed };
     let (series, left_out) = runtime.block_on(server.series(mapping))?;
     if series.iter().all(|series| series.points.is_empty()) {
         let what = "it has nothing of the known metrics at that time".to_owned();
@@ -90,12 +94,13 @@ pub fn import_prometheus(
 
 struct Server<'q> {
     query: &'q PrometheusQuery,
+    client: Client,
     failed: &'q dyn Fn(String, &'static str) -> ImportError,
 }
 
 impl Server<'_> {
     /// Figures of services, and the metrics that have too many series.
-    async fn series(&self, mapping: &Mapping) -> Result<(Vec<Series>, Vec<String>), ImportError> {
+    async fn series(&mut self, mapping: &Mapping) -> Result<(Vec<Series>, Vec<String>), ImportError> {
         let sources = mapping.sources();
         let known = self.metrics(&sources, mapping).await?;
         if known.is_empty() {
@@ -127,7 +132,7 @@ impl Server<'_> {
     }
 
     /// The server's metrics that sources have use for.
-    async fn metrics(&self, sources: &[Source], mapping: &Mapping) -> Result<Vec<String>, ImportError> {
+    async fn metrics(&mut self, sources: &[Source], mapping: &Mapping) -> Result<Vec<String>, ImportError> {
         let (from, until) = (self.query.from_ns / 1_000_000_000, self.query.until_ns / 1_000_000_000);
         let body = self.get(&format!("label/__name__/values?start={from}&end={until}")).await?;
         let names: Vec<String> = self.read(matrix::data(&body))?;
@@ -140,7 +145,7 @@ impl Server<'_> {
     }
 
     /// The step of all queries: [`SCRAPES`] scrapes, or more where the time is long.
-    async fn step_s(&self) -> Result<i64, ImportError> {
+    async fn step_s(&mut self) -> Result<i64, ImportError> {
         let length_s = (self.query.until_ns - self.query.from_ns) / 1_000_000_000;
         let query = format!("quantile(0.5, count_over_time(up[{COUNTED_S}s]))");
         let counts = self.range(&query, (length_s / 10).max(STEP_S_MIN)).await?;
@@ -152,7 +157,7 @@ impl Server<'_> {
     }
 
     /// The result of a query over the whole time, in parts that the server takes.
-    async fn range(&self, query: &str, step_s: i64) -> Result<Vec<Labelled>, ImportError> {
+    async fn range(&mut self, query: &str, step_s: i64) -> Result<Vec<Labelled>, ImportError> {
         let until_s = self.query.until_ns / 1_000_000_000;
         let mut series: Vec<Labelled> = Vec::new();
         let mut from_s = self.query.from_ns / 1_000_000_000 + step_s;
@@ -176,16 +181,22 @@ impl Server<'_> {
         Ok(series)
     }
 
-    async fn get(&self, path: &str) -> Result<Vec<u8>, ImportError> {
+    async fn get(&mut self, path: &str) -> Result<Vec<u8>, ImportError> {
         let base = self.query.url.path().trim_end_matches('/');
-        let url = self.query.url.with_path(&format!("{base}/api/v1/{path}"));
-        let mut client = Client::new(url, Bounds { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX });
+        let response = self.client.get_path(&format!("{base}/api/v1/{path}"), "application/json").await;
         let reach = "is it a Prometheus server? `kubectl port-forward` reaches one in a cluster";
-        let response = client.get("application/json").await.map_err(|error| (self.failed)(error.to_string(), reach))?;
+        let hint = match &response {
+            Err(NoResponse::Encrypt(_)) => "SSL_CERT_FILE names a file with the authorities that are trusted",
+            Ok(response) if [401, 403].contains(&response.status.as_u16()) => {
+                "--auth-file names a file with the token, or USER:PASSWORD, that it wants"
+            }
+            _ => reach,
+        };
+        let response = response.map_err(|error| (self.failed)(error.to_string(), hint))?;
         let body = response.body.to_vec();
         // Errors of Prometheus are JSON with a reason.
-        if !response.status.is_success() && !body.starts_with(b"{") {
-            return Err((self.failed)(format!("it responds with {}", response.status), reach));
+        if !response.status.is_success() && (hint != reach || !body.starts_with(b"{")) {
+            return Err((self.failed)(format!("it responds with {}", response.status), hint));
         }
         Ok(body)
     }

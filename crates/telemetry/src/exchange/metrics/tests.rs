@@ -207,7 +207,7 @@ fn matrix(series: &[(&str, f64)]) -> String {
 fn asked(url: &str) -> (Result<(), ImportError>, Memory) {
     let (memory, mut imported) = (Memory::default(), ImportCounts::default());
     let (from_ns, until_ns) = (1_700_000_000 * SECOND, 1_700_000_240 * SECOND);
-    let query = PrometheusQuery { url: Url::parse(url).unwrap(), from_ns, until_ns };
+    let query = PrometheusQuery { url: Url::parse(url).unwrap(), authorization: None, from_ns, until_ns };
     (import_prometheus(&query, &Mapping::default(), &memory, &mut imported), memory)
 }
 
