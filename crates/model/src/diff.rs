@@ -110,7 +110,17 @@ pub struct ServiceDiff {
     pub example: Option<String>,
 }
 
+/// Share of the requests below which few reach a service.
+const FEW_MAX: f64 = 0.5;
+
 impl ServiceDiff {
+    /// Its own time in each call, before and after, and the share of the requests that reach it, if few do and each call
+    /// takes longer.
+    pub fn slower_rare_calls(&self) -> Option<((f64, f64), f64)> {
+        let (_, reached) = self.reached.filter(|(_, after)| *after < FEW_MAX)?;
+        Some((self.call_ns.filter(|(before, after)| after > before)?, reached))
+    }
+
     /// A service of which nothing is known to have changed.
     pub fn unchanged(service: &str) -> Self {
         Self {

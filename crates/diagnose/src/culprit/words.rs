@@ -6,9 +6,6 @@ use narrows_model::units;
 /// Services that only wait and are named.
 const WAITING_MAX: usize = 3;
 
-/// Share of the requests below which a service is described by its calls.
-const RARE_MAX: f64 = 0.5;
-
 /// The clause that names the cause, such as `payment takes 40 ms more of each request, 95 % of the change; checkout and
 /// frontend only wait for it`; `None` if no service is one.
 pub(crate) fn sentence(services: &[ServiceDiff]) -> Option<String> {
@@ -115,8 +112,7 @@ fn of_usage(cause: &ServiceDiff) -> Option<String> {
 
 /// The time of each call, where few requests lead to it.
 fn of_rare_calls(cause: &ServiceDiff) -> Option<String> {
-    let (_, reached) = cause.reached.filter(|(_, after)| *after < RARE_MAX)?;
-    let (old, new) = cause.call_ns.filter(|(before, after)| after > before)?;
+    let ((old, new), reached) = cause.slower_rare_calls()?;
     let (old, new, share) = (units::duration(old), units::duration(new), units::percent(reached));
     Some(format!("{} takes {new} of each of its calls instead of {old}, in {share} of the requests", cause.service))
 }

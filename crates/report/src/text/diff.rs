@@ -83,7 +83,7 @@ struct Column {
     cell: fn(&ServiceDiff) -> String,
 }
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 15] = [
     Column { name: "service", has: |_| true, cell: |one| one.service.clone() },
     Column { name: "", has: |_| true, cell: |one| role(one.role).to_owned() },
     Column {
@@ -95,6 +95,16 @@ const COLUMNS: [Column; 12] = [
         name: "response",
         has: |one| one.requests.is_some(),
         cell: |one| pair((one.before_ns, one.after_ns), units::duration),
+    },
+    Column {
+        name: "each call",
+        has: is_slower_in_few_calls,
+        cell: |one| one.call_ns.map_or_else(absent, |call_ns| pair(call_ns, units::duration)),
+    },
+    Column {
+        name: "reached by",
+        has: is_slower_in_few_calls,
+        cell: |one| one.reached.map_or_else(absent, |reached| pair(reached, units::percent)),
     },
     Column { name: "change", has: |_| true, cell: change_of },
     Column {
@@ -119,6 +129,11 @@ const COLUMNS: [Column; 12] = [
         cell: |one| one.cpu.map_or_else(absent, |cpu| pair(cpu, units::duration)),
     },
     Column {
+        name: "memory",
+        has: |one| one.role == ServiceRole::Heavier && one.memory.is_some(),
+        cell: |one| one.memory.map_or_else(absent, |memory| pair(memory, units::bytes)),
+    },
+    Column {
         name: "CPU limit",
         has: |one| one.cpu_limit.is_some(),
         cell: |one| one.cpu_limit.map_or_else(absent, |limit| pair(limit, number)),
@@ -132,6 +147,11 @@ const COLUMNS: [Column; 12] = [
         },
     },
 ];
+
+/// True if few requests reach a service and each of its calls takes longer.
+fn is_slower_in_few_calls(service: &ServiceDiff) -> bool {
+    service.role == ServiceRole::Slower && service.slower_rare_calls().is_some()
+}
 
 fn absent() -> String {
     "–".to_owned()
@@ -363,6 +383,23 @@ mod tests {
     #[test]
     fn what_differs_is_listed_and_what_does_not_is_counted() {
         insta::assert_snapshot!(diff(&example(), Style { width: 100, color: Color::Never }));
+    }
+
+    #[test]
+    fn what_the_sentence_may_speak_of_has_a_column() {
+        let rare = ServiceDiff {
+            reached: Some((0.03, 0.04)),
+            call_ns: Some((2e6, 40e6)),
+            ..service("stock", ServiceRole::Slower, 0.1e6, 1.6e6)
+        };
+        let heavier = ServiceDiff { memory: Some((2e8, 6e8)), ..service("prices", ServiceRole::Heavier, 2e6, 2e6) };
+        let shown = |services| diff(&Diff { services, ..example() }, Style { width: 200, color: Color::Never });
+        let text = shown(vec![rare, heavier]);
+        let has = |header: &str, cell: &str| text.contains(header) && text.contains(cell);
+        assert!(has("each call", "2.00 ms → 40.0 ms") && has("reached by", "3.0 % → 4.0 %"), "{text}");
+        assert!(has("memory", "191 MiB → 572 MiB"), "{text}");
+        let text = shown(example().services);
+        assert!(!["each call", "reached by", "memory"].iter().any(|column| text.contains(column)), "{text}");
     }
 
     #[test]
