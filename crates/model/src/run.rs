@@ -77,6 +77,11 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// True if the load was somebody else's: it was collected or imported, and cannot be repeated.
+    pub fn is_observed(&self) -> bool {
+        self.caveats.iter().any(|caveat| matches!(caveat, TrialCaveat::RequestsOfOthers { .. }))
+    }
+
     /// `variant` or, from the second repetition on, `variant#2`: how commands address a trial.
     pub fn label(&self) -> String {
         if self.repetition > 1 { format!("{}#{}", self.variant, self.repetition) } else { self.variant.clone() }

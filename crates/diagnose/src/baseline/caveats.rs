@@ -37,7 +37,7 @@ fn once(before: &Baseline, after: &Baseline, deviation: f64) -> Option<Compariso
     let sides = [(is_once(before), "the baseline"), (is_once(after), "the run")];
     let sides: Vec<String> =
         sides.into_iter().filter(|(is_once, _)| *is_once).map(|(_, side)| side.to_owned()).collect();
-    (!sides.is_empty()).then_some(ComparisonCaveat::MeasuredOnce { sides, deviation })
+    (!sides.is_empty()).then_some(ComparisonCaveat::MeasuredOnce { sides, deviation, is_observed: false })
 }
 
 fn new_variants(before: &Baseline, after: &Baseline) -> Option<ComparisonCaveat> {

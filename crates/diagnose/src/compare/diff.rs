@@ -231,7 +231,8 @@ fn caveats(before: &Side<'_>, after: &Side<'_>, thresholds: &Thresholds) -> Vec<
         |trials: usize| sides().filter(move |side| side.done().len() == trials).map(|side| side.label.to_owned());
     if labels(1).next().is_some() {
         let deviation = assumed([&before.done()[..], &after.done()[..]], thresholds);
-        caveats.push(ComparisonCaveat::MeasuredOnce { sides: labels(1).collect(), deviation });
+        let is_observed = sides().any(|side| side.done().iter().any(|trial| trial.trial.is_observed()));
+        caveats.push(ComparisonCaveat::MeasuredOnce { sides: labels(1).collect(), deviation, is_observed });
     }
     caveats.extend(labels(0).map(|side| ComparisonCaveat::NoFinishedTrial { side }));
     let (old, new) = (&before.run.run, &after.run.run);
@@ -338,6 +339,7 @@ fn few(mut sentences: Vec<String>, [one, many]: [&str; 2]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::caveat::{RequestBasis, TrialCaveat};
     use narrows_model::comparison::Basis;
     use narrows_model::evidence::RunEvidence;
     use narrows_model::operation::OperationEvidence;
@@ -385,7 +387,14 @@ mod tests {
         assert_eq!(found.sentence, "From one to two nothing is shown to differ.");
         assert_eq!((found.basis, found.caveats.len()), (Basis::MeasuredOnce, 1));
         let text = comparison_caveat(&found.caveats[0]);
-        assert!(text.starts_with("Measured once: one and two. "), "{text}");
+        assert!(text.starts_with("Measured once: one and two. ") && text.contains("`--repeat 5`"), "{text}");
+        let mut observed = run.clone();
+        let basis = RequestBasis::Roots;
+        let of_others =
+            TrialCaveat::RequestsOfOthers { requests: 9, service: None, basis, left_out: 0, has_server_spans: true };
+        observed.trials[0].trial.caveats.push(of_others);
+        let found = between(&observed, vec![], &observed, vec![]);
+        assert!(!comparison_caveat(&found.caveats[0]).contains("--repeat"), "{:?}", found.caveats);
     }
 
     #[test]

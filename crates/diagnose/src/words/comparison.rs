@@ -17,12 +17,14 @@ const NAMED_MAX: usize = 3;
 /// Text of a limit: one whole sentence or two.
 pub fn comparison_caveat(caveat: &ComparisonCaveat) -> String {
     match caveat {
-        MeasuredOnce { sides, deviation } => format!(
-            "Measured once: {}. The intervals assume a standard deviation of {} between trials; with `--repeat 5`, smaller \
-             changes are seen.",
-            sides.join(" and "),
-            units::percent(*deviation)
-        ),
+        MeasuredOnce { sides, deviation, is_observed } => {
+            let repeat = if *is_observed { "" } else { "; with `--repeat 5`, smaller changes are seen" };
+            format!(
+                "Measured once: {}. The intervals assume a standard deviation of {} between trials{repeat}.",
+                sides.join(" and "),
+                units::percent(*deviation)
+            )
+        }
         NoFinishedTrial { side } => format!("{side} has no finished trial, so nothing of it can be compared."),
         DifferentRuns => {
             "The two are of different runs: what else differed between them, such as other programs on the \

@@ -14,6 +14,9 @@ pub enum ComparisonCaveat {
         sides: Vec<String>,
         /// Standard deviation between trials that is assumed instead, as a share of the value, above 0.
         deviation: f64,
+        /// True if the load of a side was somebody else's, so that it cannot be measured again.
+        #[serde(default)]
+        is_observed: bool,
     },
     /// A side without a finished trial.
     NoFinishedTrial {
