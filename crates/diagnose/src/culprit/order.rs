@@ -22,7 +22,10 @@ pub(super) fn weight_of(service: &ServiceDiff) -> f64 {
             20.0 + effect * (1.0 + SIGN_SHARE * signs as f64)
         }
         ServiceRole::Calling | ServiceRole::Called => 16.0 + share,
-        ServiceRole::Heavier => 12.0 + novelty(service.cpu.or(service.memory).unwrap_or_default()),
+        ServiceRole::Heavier => {
+            let [cpu, memory] = [service.cpu, service.memory].map(|usage| novelty(usage.unwrap_or_default()));
+            12.0 + cpu.max(memory)
+        }
         ServiceRole::Faster => 8.0 + share,
         ServiceRole::Unchanged if !service.logs.is_empty() => 4.0 + share,
         ServiceRole::Waiting => 2.0 + share,

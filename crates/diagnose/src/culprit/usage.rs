@@ -18,16 +18,30 @@ const MEMORY_TIMES: f64 = 2.0;
 /// Additional bytes.
 const MEMORY_MIN: f64 = 64e6;
 
-/// Puts the memory of a service to it, and names it if it uses notably more than before and nothing else is known.
+/// Puts the memory of a service to it, and names it if it uses notably more CPU or memory than before and nothing else is
+/// known.
 pub(super) fn judge(service: &mut ServiceDiff, before: &[&TrialEvidence], after: &[&TrialEvidence]) {
-    let mean = |name: &str| usage(before, name, &service.service).zip(usage(after, name, &service.service));
-    let (cores, memory) = (mean(names::CPU_CORES), mean(names::MEMORY_BYTES));
-    service.memory = memory;
+    let cores = usage(before, names::CPU_CORES, &service.service).zip(usage(after, names::CPU_CORES, &service.service));
     let cpu_grew = service.cpu.zip(cores).is_some_and(|((old, new), (was, is))| {
         new >= CPU_TIMES * old && is >= CORES_TIMES * was && is - was >= CORES_MIN
     });
-    let memory_grew = memory.is_some_and(|(old, new)| new >= MEMORY_TIMES * old && new - old >= MEMORY_MIN);
-    if (cpu_grew || memory_grew) && matches!(service.role, ServiceRole::Unchanged | ServiceRole::Waiting) {
+    if cpu_grew {
+        name(service);
+    }
+    judge_memory(service, before, after);
+}
+
+/// The same of memory alone.
+pub(super) fn judge_memory(service: &mut ServiceDiff, before: &[&TrialEvidence], after: &[&TrialEvidence]) {
+    let of = |side| usage(side, names::MEMORY_BYTES, &service.service);
+    service.memory = of(before).zip(of(after));
+    if service.memory.is_some_and(|(old, new)| new >= MEMORY_TIMES * old && new - old >= MEMORY_MIN) {
+        name(service);
+    }
+}
+
+fn name(service: &mut ServiceDiff) {
+    if matches!(service.role, ServiceRole::Unchanged | ServiceRole::Waiting) {
         (service.role, service.confidence) = (ServiceRole::Heavier, Confidence::Medium);
     }
 }

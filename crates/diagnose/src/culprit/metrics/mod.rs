@@ -21,6 +21,7 @@ use narrows_model::finding::Confidence;
 use self::callees::Callees;
 use self::figures::{Figures, Interval, Sides};
 use self::shift::{Sample, Shift};
+use super::usage;
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
@@ -51,6 +52,7 @@ pub(super) fn changes(
     let mut diffs: Vec<ServiceDiff> =
         changes.services.keys().map(|service| changes.diff(service, thresholds)).collect();
     changes.put_calls(&mut diffs);
+    diffs.iter_mut().for_each(|diff| usage::judge_memory(diff, before, after));
     diffs
 }
 
