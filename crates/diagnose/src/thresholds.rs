@@ -321,6 +321,14 @@ crate::detectors::each_detector! { thresholds
             culprit_share: f64 = 0.05;
             /// Share of the requests that must fail because of a service, beyond those before, to make it a cause.
             culprit_error_share: f64 = 0.01;
+            /// Part of the growth of a service's latency or errors that its callees must not explain, by metrics alone.
+            culprit_own_share: f64 = 0.35;
+            /// Times as much CPU for each request, or as many requests or fewer, that is a change by metrics alone.
+            culprit_metric_growth: f64 = 1.25;
+            /// Times as often that an error must be logged.
+            culprit_message_growth: f64 = 2.0;
+            /// Share of the calls, or of the service's most frequent message, from which one that is no error counts.
+            culprit_message_share: f64 = 0.2;
             /// How far trials of a variant measured once are assumed to lie apart, as the standard deviation of the
             /// logarithm.
             trial_spread: f64 = 0.10;

@@ -86,7 +86,7 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
         None => metrics::changes(before, after, thresholds),
     };
     let calls = comparison.as_ref().map(Comparison::call_pairs).unwrap_or_default();
-    let by_logs = logs::put_to(&mut services, &calls, before, after);
+    let by_logs = logs::put_to(&mut services, &calls, before, after, thresholds);
     let weight = |one: &ServiceDiff| by_logs.get(&one.service).copied().unwrap_or(0.0).max(order::weight_of(one));
     services.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);

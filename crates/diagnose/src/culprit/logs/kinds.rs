@@ -17,19 +17,18 @@ use narrows_model::diff::{Fate, LogDiff};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::messages::MessageCount;
 
+use crate::thresholds::Thresholds;
+
 /// Lines from which a kind of message appeared.
 const NEW_MIN: u64 = 5;
 /// Standard errors from which a kind differs, and from which one is new that this share of all calls write.
 const ERRORS_MIN: f64 = 4.0;
 const ERRORS_MIN_COMMON: f64 = 3.0;
 const COMMON_SHARE: f64 = 0.5;
-/// Times as many from which errors became more frequent, and other messages.
-const GROWTH_MIN: f64 = 2.0;
+/// Times as many from which messages other than errors became more frequent.
 const GROWTH_MIN_OTHER: f64 = 3.0;
 /// Share of calls that write a kind which "every" call writes.
 const EVERY_SHARE: f64 = 0.8;
-/// Share of calls, or of the service's most frequent kind, from which a message that is no error counts.
-const NOTABLE_SHARE: f64 = 0.2;
 /// Rate of a message that is gone ÷ its rate before, at most; of one that many calls no longer write.
 const GONE_RATIO: f64 = 0.05;
 const LESS_RATIO: f64 = 0.5;
@@ -165,7 +164,7 @@ impl Basis<'_> {
 }
 
 /// The kinds of messages that differ, by service, the most certain first.
-pub(super) fn differing(old: &Side<'_>, new: &Side<'_>) -> BTreeMap<String, Vec<JudgedKind>> {
+pub(super) fn differing(old: &Side<'_>, new: &Side<'_>, thresholds: &Thresholds) -> BTreeMap<String, Vec<JudgedKind>> {
     let mut found: BTreeMap<String, Vec<JudgedKind>> = BTreeMap::new();
     // A side without logs says nothing, unless all that is logged are errors.
     if new.kinds.is_empty() || old.kinds.is_empty() && new.kinds.keys().any(|(_, is_error, _)| !is_error) {
@@ -173,7 +172,7 @@ pub(super) fn differing(old: &Side<'_>, new: &Side<'_>) -> BTreeMap<String, Vec<
     }
     let keys: BTreeSet<Key<'_>> = old.kinds.keys().chain(new.kinds.keys()).copied().collect();
     for key in keys.into_iter().filter(|(.., template)| *template != MessageCount::OTHERS) {
-        let judged = bases(key, old, new).into_iter().filter_map(|basis| judged(key, basis, old, new));
+        let judged = bases(key, old, new).into_iter().filter_map(|basis| judged(key, basis, [old, new], thresholds));
         if let Some(kind) = judged.max_by(|a, b| a.errors.total_cmp(&b.errors)) {
             found.entry(key.0.to_owned()).or_default().push(kind);
         }
@@ -239,11 +238,12 @@ impl Rate {
     }
 }
 
-fn judged(key: Key<'_>, basis: Basis<'_>, old: &Side<'_>, new: &Side<'_>) -> Option<JudgedKind> {
+fn judged(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2], thresholds: &Thresholds) -> Option<JudgedKind> {
+    let [old, new] = sides;
     let (before, after) = (Rate::new(key, basis, old), Rate::new(key, basis, new));
     let errors = certainty(&before, &after, basis)?;
     let lines = (old.lines(key), new.lines(key));
-    let fate = fate(key, basis, [old, new], [&before, &after], errors)?;
+    let fate = fate(key, basis, sides, [&before, &after], errors, thresholds)?;
     let (_, is_error, template) = key;
     let diff = LogDiff {
         template: template.to_owned(),
@@ -259,7 +259,14 @@ fn judged(key: Key<'_>, basis: Basis<'_>, old: &Side<'_>, new: &Side<'_>) -> Opt
 }
 
 /// Whether a kind appeared, vanished or changed; `None` if it is not shown to differ. Sides and rates: before, after.
-fn fate(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2], rates: [&Rate; 2], errors: f64) -> Option<Fate> {
+fn fate(
+    key: Key<'_>,
+    basis: Basis<'_>,
+    sides: [&Side<'_>; 2],
+    rates: [&Rate; 2],
+    errors: f64,
+    thresholds: &Thresholds,
+) -> Option<Fate> {
     let (service, is_error, _) = key;
     let [before, after] = rates;
     let is_of_operation = matches!(basis, Basis::Operation(_));
@@ -268,16 +275,20 @@ fn fate(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2], rates: [&Rate; 2]
     let growth = after.share() / before.share();
     let errors_min = if is_of_operation && share(1) >= COMMON_SHARE { ERRORS_MIN_COMMON } else { ERRORS_MIN };
     let is_new = before.count == 0.0 && sides[1].lines(key) >= NEW_MIN && errors >= errors_min;
-    let is_notable = share(1) >= NOTABLE_SHARE && sides[0].most.contains_key(service);
+    let is_notable = share(1) >= thresholds.culprit_message_share && sides[0].most.contains_key(service);
     let is_certain = errors.abs() >= ERRORS_MIN;
     let is_more = is_certain && errors > 0.0;
-    let was_everywhere =
-        if is_of_operation { share(0) >= EVERY_SHARE } else { !is_error && of_most(0) >= NOTABLE_SHARE };
-    let is_less = is_certain && errors < 0.0 && was_everywhere && sides[1].is_whole && goes_on(key, basis, sides);
+    let was_everywhere = if is_of_operation {
+        share(0) >= EVERY_SHARE
+    } else {
+        !is_error && of_most(0) >= thresholds.culprit_message_share
+    };
+    let is_less =
+        is_certain && errors < 0.0 && was_everywhere && sides[1].is_whole && goes_on(key, basis, sides, thresholds);
     match () {
         () if is_new => (is_error || is_notable).then_some(Fate::Appeared),
         () if before.count == 0.0 => None,
-        () if is_more && is_error && growth >= GROWTH_MIN => Some(Fate::Changed),
+        () if is_more && is_error && growth >= thresholds.culprit_message_growth => Some(Fate::Changed),
         () if is_more && is_notable && is_of_operation && growth >= GROWTH_MIN_OTHER => Some(Fate::Changed),
         () if is_less && growth <= GONE_RATIO => Some(Fate::Vanished),
         () if is_less && is_of_operation && growth <= LESS_RATIO => Some(Fate::Changed),
@@ -286,14 +297,14 @@ fn fate(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2], rates: [&Rate; 2]
 }
 
 /// True if the service writes other messages as before, where the calls of its operations are unknown.
-fn goes_on(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2]) -> bool {
+fn goes_on(key: Key<'_>, basis: Basis<'_>, sides: [&Side<'_>; 2], thresholds: &Thresholds) -> bool {
     if matches!(basis, Basis::Operation(_)) {
         return true;
     }
     let [old, new] = sides;
     let most = old.most.get(key.0).copied().unwrap_or(0.0);
     let others = old.kinds.keys().filter(|other| other.0 == key.0 && **other != key);
-    let mut frequent = others.filter(|other| old.lines(**other) as f64 >= NOTABLE_SHARE * most);
+    let mut frequent = others.filter(|other| old.lines(**other) as f64 >= thresholds.culprit_message_share * most);
     frequent.any(|other| {
         let (before, after) = (Rate::new(*other, basis, old), Rate::new(*other, basis, new));
         after.share() >= LESS_RATIO * before.share()
@@ -362,7 +373,8 @@ mod tests {
 
     /// Kinds of messages that differ and their fates.
     fn found(before: &TrialEvidence, after: &TrialEvidence) -> Vec<(String, Fate)> {
-        let found = differing(&Side::of(&[before]), &Side::of(&[after])).into_values().flatten();
+        let found =
+            differing(&Side::of(&[before]), &Side::of(&[after]), &Thresholds::default()).into_values().flatten();
         let mut found: Vec<_> = found.map(|kind| (kind.diff.template, kind.diff.fate)).collect();
         found.sort_by(|a, b| a.0.cmp(&b.0));
         found

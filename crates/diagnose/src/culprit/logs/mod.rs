@@ -18,6 +18,7 @@ use narrows_model::finding::Confidence;
 use self::kinds::{JudgedKind, Side};
 use self::order::CallOrder;
 use super::order::weight_of;
+use crate::thresholds::Thresholds;
 
 /// Kinds reported for each service.
 const KINDS_MAX: usize = 5;
@@ -39,8 +40,9 @@ pub(super) fn put_to(
     calls: &BTreeSet<(String, String)>,
     before: &[&TrialEvidence],
     after: &[&TrialEvidence],
+    thresholds: &Thresholds,
 ) -> BTreeMap<String, f64> {
-    let found = kinds::differing(&Side::of(before), &Side::of(after));
+    let found = kinds::differing(&Side::of(before), &Side::of(after), thresholds);
     let traced: BTreeSet<String> = services.iter().map(|one| one.service.clone()).collect();
     let causes: Vec<(String, f64)> = services.iter().filter_map(cause).collect();
     let order = CallOrder::new(calls, &found, before, after);

@@ -25,15 +25,11 @@ use super::usage;
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
-/// Part of a growth that must be a service's own to make it a cause.
-const OWN_SHARE: f64 = 0.35;
-/// The same for a cause without doubt, and its standard errors.
+/// Part of a growth that must be a service's own for a cause without doubt, and its standard errors.
 const OWN_SHARE_SURE: f64 = 0.6;
 const ERRORS_SURE: f64 = 8.0;
 /// Standard errors from which the change of a callee explains that of its callers.
 const ERRORS_EXPLAINING: f64 = 2.0;
-/// Times as much CPU for each request, or as many requests, that is a change.
-const FACTOR_MIN: f64 = 1.25;
 /// Cores by which the CPU of a service must grow.
 const CORES_MIN: f64 = 0.01;
 /// Least standard errors of the logarithm of a latency, of CPU and of requests.
@@ -48,9 +44,8 @@ pub(super) fn changes(
     thresholds: &Thresholds,
 ) -> Vec<ServiceDiff> {
     let figures = Figures::of(before, after);
-    let changes = Changes::of(&figures);
-    let mut diffs: Vec<ServiceDiff> =
-        changes.services.keys().map(|service| changes.diff(service, thresholds)).collect();
+    let changes = Changes::of(&figures, thresholds);
+    let mut diffs: Vec<ServiceDiff> = changes.services.keys().map(|service| changes.diff(service)).collect();
     changes.put_calls(&mut diffs);
     diffs.iter_mut().for_each(|diff| usage::judge_memory(diff, before, after));
     diffs
@@ -58,6 +53,7 @@ pub(super) fn changes(
 
 /// Changes of all services.
 struct Changes<'f> {
+    thresholds: &'f Thresholds,
     callees: Callees<'f>,
     services: BTreeMap<&'f str, Change>,
     /// The latency of calls as callers see it.
@@ -187,7 +183,7 @@ impl Cpu {
 }
 
 impl<'f> Changes<'f> {
-    fn of(figures: &'f Figures) -> Self {
+    fn of(figures: &'f Figures, thresholds: &'f Thresholds) -> Self {
         let callees = Callees::of(figures);
         let change = |sides: &Sides| Change::of(sides, figures.step_s);
         let is_known = |sides: &&Sides| !sides.before.is_empty() && !sides.after.is_empty();
@@ -200,7 +196,8 @@ impl<'f> Changes<'f> {
         let calls = figures.calls.iter().filter(|(_, sides)| is_known(sides));
         let calls =
             calls.map(|((caller, callee), sides)| ((caller.as_str(), callee.as_str()), change(sides))).collect();
-        let mut changes = Self { requests: BTreeMap::new(), rates: callees.rates(figures), callees, services, calls };
+        let (requests, rates) = (BTreeMap::new(), callees.rates(figures));
+        let mut changes = Self { thresholds, requests, rates, callees, services, calls };
         changes.requests = changes.callees.unexplained_requests(figures);
         changes
     }
@@ -216,7 +213,8 @@ impl<'f> Changes<'f> {
             .map(|((caller, _), call)| (*caller, call))
             .collect();
         let is_worse = |call: &Change| {
-            call.growth_s() > own_s.max(0.0) / OWN_SHARE && call.latency.is_some_and(|latency| latency.is_certain())
+            call.growth_s() > own_s.max(0.0) / self.thresholds.culprit_own_share
+                && call.latency.is_some_and(|latency| latency.is_certain())
         };
         // A caller to which all callees seem slower is slow itself.
         let is_all = !seen.is_empty() && seen.iter().all(|(caller, call)| is_worse(call) && !self.is_starved(caller));
@@ -233,7 +231,7 @@ impl<'f> Changes<'f> {
             .collect();
         let has_gap = |callee: &str, call: &Change| {
             let own_s = self.services.get(callee).map_or(0.0, |service| service.explaining_s().max(0.0));
-            call.explaining_s() > own_s / OWN_SHARE
+            call.explaining_s() > own_s / self.thresholds.culprit_own_share
         };
         calls.len() > 1 && calls.iter().all(|(callee, call)| has_gap(callee, call))
     }
@@ -292,7 +290,7 @@ impl<'f> Changes<'f> {
         (errors.change - explained / requests).max(0.0)
     }
 
-    fn diff(&self, service: &str, thresholds: &Thresholds) -> ServiceDiff {
+    fn diff(&self, service: &str) -> ServiceDiff {
         let change = self.change(service);
         let (before_s, after_s) = change.latency_s();
         let own_s = self.own_growth_s(service, &change);
@@ -310,7 +308,7 @@ impl<'f> Changes<'f> {
             cpu: change.cpu_s.map(|(before, after)| (before * 1e9, after * 1e9)),
             ..ServiceDiff::unchanged(service)
         };
-        diff.role = self.role(service, &change, &diff, thresholds);
+        diff.role = self.role(service, &change, &diff);
         let growth_s = change.growth_s();
         let is_sure = match diff.role {
             ServiceRole::Failing => change
@@ -329,18 +327,20 @@ impl<'f> Changes<'f> {
         diff
     }
 
-    fn role(&self, service: &str, change: &Change, diff: &ServiceDiff, thresholds: &Thresholds) -> ServiceRole {
+    fn role(&self, service: &str, change: &Change, diff: &ServiceDiff) -> ServiceRole {
+        let thresholds = self.thresholds;
         let failures = diff.errors.1 - diff.errors.0;
         let is_failing = failures >= thresholds.culprit_error_share
-            && change.errors.is_some_and(|errors| failures >= OWN_SHARE * errors.change);
+            && change.errors.is_some_and(|errors| failures >= thresholds.culprit_own_share * errors.change);
         let has_changed = change
             .latency
             .filter(Shift::is_certain)
             .is_some_and(|latency| 1.0 - (-latency.change.abs()).exp() >= thresholds.culprit_share);
         let is_own = diff.latency_share.abs() >= thresholds.culprit_share
-            && diff.change_ns.abs() >= OWN_SHARE * change.growth_s().abs() * 1e9;
+            && diff.change_ns.abs() >= thresholds.culprit_own_share * change.growth_s().abs() * 1e9;
         let is_heavier = change.cpu.filter(Shift::is_certain).is_some_and(|cpu| {
-            cpu.change >= FACTOR_MIN.ln() && change.cores * (1.0 - (-cpu.change).exp()) >= CORES_MIN
+            cpu.change >= thresholds.culprit_metric_growth.ln()
+                && change.cores * (1.0 - (-cpu.change).exp()) >= CORES_MIN
         });
         match () {
             () if is_failing && failures > diff.latency_share => ServiceRole::Failing,
@@ -366,7 +366,8 @@ impl<'f> Changes<'f> {
 
     /// Puts changed calls to those that make them, and requests that no caller explains to those that receive them.
     fn put_calls(&self, diffs: &mut [ServiceDiff]) {
-        let is_changed = |shift: &Shift| shift.is_certain() && shift.change.abs() >= FACTOR_MIN.ln();
+        let growth_min = self.thresholds.culprit_metric_growth.ln();
+        let is_changed = |shift: &Shift| shift.is_certain() && shift.change.abs() >= growth_min;
         let mut explained: BTreeSet<&str> = BTreeSet::new();
         for ((caller, callee), shift) in self.rates.iter().filter(|(_, shift)| is_changed(shift)) {
             explained.insert(callee);
