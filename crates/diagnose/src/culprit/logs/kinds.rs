@@ -270,7 +270,9 @@ fn fate(
     let (service, is_error, _) = key;
     let [before, after] = rates;
     let is_of_operation = matches!(basis, Basis::Operation(_));
-    let of_most = |at: usize| rates[at].count / sides[at].most.get(service).copied().unwrap_or(0.0).max(1.0);
+    // Lines with lines: a service that is called several times in a trace writes more of them than there are traces.
+    let of_most =
+        |at: usize| sides[at].lines(key) as f64 / sides[at].most.get(service).copied().unwrap_or(0.0).max(1.0);
     let share = |at: usize| if basis.is_of_calls() { rates[at].share() } else { of_most(at) };
     let growth = after.share() / before.share();
     let errors_min = if is_of_operation && share(1) >= COMMON_SHARE { ERRORS_MIN_COMMON } else { ERRORS_MIN };

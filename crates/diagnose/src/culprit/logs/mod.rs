@@ -59,7 +59,7 @@ pub(super) fn put_to(
         };
         let weight = base + RANK_SHARE * errors / (errors + ERRORS_HALF);
         // An error of a service without spans shows in traces at a service that calls it.
-        let above = causes.iter().filter(|(cause, _)| order.calls(cause, service) && !traced.contains(service));
+        let above = causes.iter().filter(|(cause, _)| order.is_caller(cause, service) && !traced.contains(service));
         let weight = above.map(|(_, weight)| weight + 0.01).filter(|_| !is_consequence).fold(weight, f64::max);
         weights.insert(service.clone(), weight);
         put(services, service, kinds, errors);

@@ -20,10 +20,23 @@ const CALLEE_SHARE: f64 = 0.9;
 /// Letters of a name from which a message is taken to mention the service.
 const NAME_MIN: usize = 4;
 
-/// Calls between services, each by caller.
+/// Callees by caller.
+type Callees<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Calls between services, in tiers: what traces show, what the order of errors says, what errors name, and what the order
+/// of other lines says. That order shows for two services that a third one calls one after the other too, so that a tier
+/// says nothing of services that one before it knows.
 #[derive(Debug, Default)]
 pub(super) struct CallOrder<'a> {
-    callees: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    tiers: Vec<Tier<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Tier<'a> {
+    /// Calls that this tier shows.
+    own: Callees<'a>,
+    /// These, and those of the tiers before.
+    all: Callees<'a>,
 }
 
 impl<'a> CallOrder<'a> {
@@ -34,58 +47,66 @@ impl<'a> CallOrder<'a> {
         after: &[&'a TrialEvidence],
     ) -> Self {
         let mut order = Self::default();
-        for (caller, callee) in calls {
-            order.add(caller, callee);
-        }
-        let traced = Self { callees: order.callees.clone() };
-        let failed = callers_by(after, |pair, _| by_errors(pair));
-        for (caller, callee) in failed.iter().filter(|(caller, callee)| !traced.knows(caller, callee)) {
-            order.add(caller, callee);
-        }
-        let known = Self { callees: order.callees.clone() };
-        for (caller, callee) in callers_by(before, by_lines) {
-            if !known.knows(caller, callee) {
-                order.add(caller, callee);
-            }
-        }
-        for (service, other) in mentions(found) {
-            if !order.knows(service, other) {
-                order.add(service, other);
-            }
-        }
+        order.add(calls.iter().map(|(caller, callee)| (caller.as_str(), callee.as_str())).collect());
+        order.add(callers_by(after, |pair, _| by_errors(pair)));
+        order.add(mentions(found));
+        order.add(callers_by(before, by_lines));
         order
     }
 
-    fn add(&mut self, caller: &'a str, callee: &'a str) {
-        self.callees.entry(caller).or_default().insert(callee);
+    /// Adds a tier of those pairs of caller and callee of which no tier before knows who calls the other.
+    fn add(&mut self, calls: Vec<(&'a str, &'a str)>) {
+        let mut tier =
+            Tier { own: Callees::new(), all: self.tiers.last().map_or_else(Callees::new, |last| last.all.clone()) };
+        for (caller, callee) in calls.into_iter().filter(|(caller, callee)| self.is_known(caller, callee).is_none()) {
+            tier.own.entry(caller).or_default().insert(callee);
+            tier.all.entry(caller).or_default().insert(callee);
+        }
+        self.tiers.push(tier);
     }
 
-    /// True if it is known which of two services calls the other.
-    fn knows(&self, one: &str, other: &str) -> bool {
-        self.calls(one, other) || self.calls(other, one)
+    /// Whether requests of the first service lead to the other; `None` if none do in either direction, as far as is known.
+    fn is_known(&self, one: &str, other: &str) -> Option<bool> {
+        self.tiers.iter().find_map(|tier| tier.is_known(one, other))
     }
 
     /// True if requests of a service lead to another, and not the other way round.
     pub(super) fn is_caller(&self, service: &str, other: &str) -> bool {
-        self.calls(service, other) && !self.calls(other, service)
+        self.is_known(service, other) == Some(true)
     }
+}
 
-    /// True if requests of a service lead to another.
-    pub(super) fn calls(&self, service: &str, other: &str) -> bool {
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        let mut next: Vec<&str> = vec![service];
-        while let Some(caller) = next.pop() {
-            for callee in self.callees.get(caller).into_iter().flatten() {
-                if *callee == other {
-                    return true;
-                }
-                if seen.insert(callee) {
-                    next.push(callee);
-                }
+impl Tier<'_> {
+    /// What single calls say goes before what several of them imply. Services that call each other are no callers.
+    fn is_known(&self, one: &str, other: &str) -> Option<bool> {
+        let calls = |from: &str, to: &str| self.own.get(from).is_some_and(|callees| callees.contains(to));
+        match (calls(one, other), calls(other, one)) {
+            (true, false) => return Some(true),
+            (false, true) => return Some(false),
+            _ => {}
+        }
+        match (leads_to(&self.all, one, other), leads_to(&self.all, other, one)) {
+            (false, false) => None,
+            (there, back) => Some(there && !back),
+        }
+    }
+}
+
+/// True if calls of a service lead to another.
+fn leads_to(callees: &Callees<'_>, service: &str, other: &str) -> bool {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut next: Vec<&str> = vec![service];
+    while let Some(caller) = next.pop() {
+        for callee in callees.get(caller).into_iter().flatten() {
+            if *callee == other {
+                return true;
+            }
+            if seen.insert(callee) {
+                next.push(callee);
             }
         }
-        false
     }
+    false
 }
 
 /// Number of traces in which each service logs.
@@ -187,6 +208,16 @@ mod tests {
         assert_eq!(by_lines(&pair(4, 4, 4), &of(4, 4)), None, "too few");
         let failed = LoggingPair { failed: 6, failed_earlier: 1, ..pair(10, 0, 0) };
         assert_eq!(by_errors(&failed), Some(true), "its error comes after that of the other");
+    }
+
+    #[test]
+    fn the_order_of_lines_does_not_undo_what_traces_show() {
+        let traced = BTreeSet::from([("checkout".to_owned(), "payment".to_owned())]);
+        let mut order = CallOrder::default();
+        order.add(traced.iter().map(|(caller, callee)| (caller.as_str(), callee.as_str())).collect());
+        order.add(vec![("payment", "stock"), ("stock", "checkout"), ("payment", "checkout")]);
+        assert!(order.is_caller("checkout", "payment") && !order.is_caller("payment", "checkout"));
+        assert!(order.is_caller("stock", "checkout") && order.is_caller("payment", "stock"));
     }
 
     #[test]
