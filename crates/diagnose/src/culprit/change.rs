@@ -262,9 +262,10 @@ impl Comparison {
         let least_ns = thresholds.culprit_share * self.latency_ns();
         let [of_all, of_reached] = failures;
         let is_failing = of_all.are_more(thresholds.culprit_error_share) || of_reached.are_more_of_those_reached();
+        let is_slower = made.errors >= ERRORS_MIN && made.ns >= least_ns;
         match () {
-            () if is_failing && of_all.change() > made.ns / self.latency_ns() => ServiceRole::Failing,
-            () if made.errors >= ERRORS_MIN && made.ns >= least_ns => ServiceRole::Slower,
+            () if is_failing && !(is_slower && made.ns / self.latency_ns() >= of_all.change()) => ServiceRole::Failing,
+            () if is_slower => ServiceRole::Slower,
             () if self.omits_calls(service, thresholds) => ServiceRole::Calling,
             () if made.errors <= -ERRORS_MIN && -made.ns >= least_ns => ServiceRole::Faster,
             () if self.calls_changed(service, thresholds).is_some() => ServiceRole::Calling,
@@ -407,7 +408,11 @@ impl Comparison {
         let (visits, time) = (self.visits(service), self.time(service));
         let factor = visits.before.max(visits.after) / visits.before.min(visits.after);
         let (before, after) = (time.before / visits.before, time.after / visits.after);
-        factor.is_finite() && factor >= OTHER_KIND_FACTOR && (after > before) == (visits.after < visits.before)
+        let is_certain = visits.errors(visits.change()).abs() >= ERRORS_MIN;
+        factor.is_finite()
+            && factor >= OTHER_KIND_FACTOR
+            && is_certain
+            && (after > before) == (visits.after < visits.before)
     }
 
     /// Number of calls to a service for each request.

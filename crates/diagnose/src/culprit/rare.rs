@@ -4,12 +4,17 @@
 //! Certainty is that of the mean logarithm of a service's own time in its calls. With few calls a standard error is itself
 //! uncertain, so that the number of standard errors is reduced to the number of a normal distribution that is as unlikely
 //! (the root of the likelihood ratio of Student's t), and calls are taken to vary by 15 % at least.
+//!
+//! A part of the calls that take many times as long, as with a smaller CPU limit, makes the times after vary more than
+//! before, and their mean uncertain. That they are as before is refuted all the same: the standard error is also
+//! estimated as if calls varied after as they did before, with what bursts add.
 
 use narrows_model::diff::{ServiceDiff, ServiceRole};
 use narrows_model::finding::Confidence;
 
 use super::change::{Comparison, ERRORS_MIN, ERRORS_SURE};
 use super::parts::Visits;
+use super::values::Values;
 use crate::thresholds::Thresholds;
 
 /// Calls of each side.
@@ -31,6 +36,8 @@ pub(super) struct PerCall {
     /// Mean growth of the logarithm of the service's time in a call.
     growth: f64,
     squared_error: f64,
+    /// The same if calls vary after as before.
+    squared_error_as_before: f64,
     /// Calls for each request that reaches it.
     each: f64,
     /// Mean latency of the requests that reach it on the slower side, nanoseconds.
@@ -55,6 +62,7 @@ impl PerCall {
             let ((was, was_error), (is, is_error)) = (old.logarithms.mean(), new.logarithms.mean());
             sum.growth += weight * (is - was);
             sum.squared_error += weight * weight * (was_error + is_error);
+            sum.squared_error_as_before += weight * weight * squared_error_as_before(&old.logarithms, &new.logarithms);
             sum.call_ns.0 += weight * old.times.mean().0;
             sum.call_ns.1 += weight * new.times.mean().0;
             sum.calls.0 += old.logarithms.count();
@@ -69,6 +77,7 @@ impl PerCall {
             call_ns: (sum.call_ns.0 / calls, sum.call_ns.1 / calls),
             growth: sum.growth / calls,
             squared_error: sum.squared_error / (calls * calls),
+            squared_error_as_before: sum.squared_error_as_before / (calls * calls),
             each: calls / requests,
             latency_ns: latencies.0.max(latencies.1) / requests,
             ..sum
@@ -79,9 +88,12 @@ impl PerCall {
     fn errors(&self) -> f64 {
         let (before, after) = self.calls;
         let least = DEVIATION_MIN * DEVIATION_MIN * (1.0 / before + 1.0 / after);
-        let errors = self.growth / self.squared_error.max(least).sqrt();
-        let degrees = (before + after - 2.0).max(1.0);
-        (degrees * (1.0 + errors * errors / degrees).ln()).sqrt().copysign(errors)
+        let errors = |squared_error: f64, degrees: f64| {
+            let errors = self.growth / squared_error.max(least).sqrt();
+            (degrees * (1.0 + errors * errors / degrees).ln()).sqrt().copysign(errors)
+        };
+        let as_before = errors(self.squared_error_as_before, (before - 1.0).max(1.0));
+        errors(self.squared_error, (before + after - 2.0).max(1.0)).max(as_before)
     }
 
     /// Share that the growth has in the latency of the requests that reach the service.
@@ -95,6 +107,12 @@ impl PerCall {
             && self.errors() >= ERRORS_MIN
             && self.latency_share() >= thresholds.culprit_share
     }
+}
+
+/// Squared standard error of the growth of a mean, if values vary after as they did before.
+fn squared_error_as_before(before: &Values, after: &Values) -> f64 {
+    let counts = 1.0 / before.count().max(1.0) + 1.0 / after.count().max(1.0);
+    before.variance() * counts + before.squared_error_of_time() + after.squared_error_of_time()
 }
 
 /// Names services that became slower for the requests that reach them.

@@ -69,6 +69,19 @@ impl Values {
         self.mean_over(self)
     }
 
+    /// The variance of single values.
+    pub(super) fn variance(&self) -> f64 {
+        let mean = self.sum / self.weight;
+        let count = self.count();
+        (self.squares / self.weight - mean * mean).max(0.0) * count / (count - 1.0).max(1.0)
+    }
+
+    /// Part of the squared standard error of the mean that values near each other in time add by being alike.
+    pub(super) fn squared_error_of_time(&self) -> f64 {
+        let independent = self.variance() / self.count().max(1.0);
+        (self.squared_error_of_blocks(self, self.sum / self.weight) - independent).max(0.0)
+    }
+
     /// The mean over these requests, to which requests without a value count 0, and the square of its standard error.
     pub(super) fn mean_over(&self, requests: &Values) -> (f64, f64) {
         let mean = self.sum / requests.weight;
@@ -102,20 +115,22 @@ mod tests {
     use super::*;
 
     /// Two hundred requests, of which those of some blocks take 3 and all others 1.
-    fn errors(is_slow: impl Fn(usize) -> bool) -> f64 {
+    fn values(is_slow: impl Fn(usize) -> bool) -> Values {
         let mut values = Values::default();
         for number in 0..200 {
             let value = if is_slow(number) { 3.0 } else { 1.0 };
             values.add(value, Sample { weight: 1.0, block: number / 10 });
         }
-        values.mean().1.sqrt()
+        values
     }
 
     #[test]
     fn a_burst_is_one_observation_and_scattered_values_are_many() {
-        let scattered = errors(|number| number % 8 == 0);
-        let burst = errors(|number| (50..75).contains(&number));
-        assert!((0.04..0.06).contains(&scattered), "{scattered}");
-        assert!((0.3..0.5).contains(&burst), "{burst}");
+        let scattered = values(|number| number % 8 == 0);
+        let burst = values(|number| (50..75).contains(&number));
+        let errors = [&scattered, &burst].map(|values| values.mean().1.sqrt());
+        assert!((0.04..0.06).contains(&errors[0]) && (0.3..0.5).contains(&errors[1]), "{errors:?}");
+        let of_time = [&scattered, &burst].map(|values| values.squared_error_of_time().sqrt());
+        assert!(of_time[0] < 0.01 && of_time[1] > 0.3, "{of_time:?}");
     }
 }
