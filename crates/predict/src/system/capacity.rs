@@ -25,10 +25,12 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// The highest rate under these levels, which is that of all levels together that come near it; `None` without a rate.
+    /// The highest rate under these levels, lightest first: that of all levels together that come near it or are heavier, so
+    /// that more load got no more of them; `None` without a rate.
     pub(super) fn of(levels: &[Level]) -> Option<Self> {
-        let top = levels.iter().map(Level::rate).fold(0.0, f64::max);
-        let near: Vec<&Level> = levels.iter().filter(|level| level.rate() >= SAME_SHARE * top).collect();
+        let top = (0..levels.len()).max_by(|a, b| levels[*a].rate().total_cmp(&levels[*b].rate()))?;
+        let is_near = |at: usize| at >= top || levels[at].rate() >= SAME_SHARE * levels[top].rate();
+        let near: Vec<&Level> = (0..levels.len()).filter(|at| is_near(*at)).map(|at| &levels[at]).collect();
         let (first, last) = (near.first()?, near.last()?);
         let is_flat = f64::from(last.load.users) >= USERS_FACTOR * f64::from(first.load.users);
         let is_behind = last.load.arrivals.is_some_and(|arrivals| last.rate() < COMPLETED_SHARE * arrivals);
@@ -62,6 +64,8 @@ mod tests {
         assert!(!more.is_reached, "{more:?}");
         let steps = Capacity::of(&levels(&[(10, 95.0, 0.1), (11, 100.0, 0.1)])).expect("a rate");
         assert!(!steps.is_reached, "hardly more users: {steps:?}");
+        let falling = Capacity::of(&levels(&[(1, 12.0, 0.006), (11, 90.0, 0.05), (16, 70.0, 0.12)])).expect("a rate");
+        assert!(falling.is_reached && (falling.rate - 80.0).abs() < 1e-9, "{falling:?}");
         assert_eq!(Capacity::of(&[]), None);
     }
 }
