@@ -4,24 +4,21 @@
 //! a model that is 5 % off at a level stays 5 % off in both and says the gain. Throughput follows from latency by Little's
 //! law with the measured users and think time, within the limits of the changed system.
 //!
-//! Intervals come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and
-//! traces are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They
-//! are widened by how far the model misses the baseline, and by 5 % at least, for a system that is changed is known less
-//! well than one that was measured; and by the fourth root of the predicted factor, because a large change is known less
-//! well than a small one.
+//! `intervals.rs` says how far the truth may be off.
 
 use std::collections::HashMap;
 
 use narrows_model::finding::FindingKind;
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{
-    Assumption, BaselineLevel, Change, Doubt, Estimate, Figures, Forecast, LevelForecast, Prediction,
+    Assumption, BaselineLevel, Change, Doubt, Figures, Forecast, LevelForecast, Prediction,
 };
 use narrows_model::units;
 
 use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
+use crate::intervals::{ERROR_MIN, each_figure, joined, quantile, spread};
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
@@ -35,13 +32,6 @@ const DRAWS: usize = 100;
 const DRAWN_TRACES_MAX: usize = 400;
 /// A level with fewer traces uses those of all levels.
 const LEVEL_TRACES_MIN: usize = 20;
-/// The part of the draws below the interval, and above it.
-const TAIL: f64 = 0.05;
-/// The least error of a model of a changed system, a share.
-const ERROR_MIN: f64 = 0.05;
-/// The power of a predicted factor by which its interval is wider: chosen so that intervals of the recorded reference systems
-/// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks/predictions.md`).
-const FACTOR_ERROR: f64 = 0.25;
 /// With more failed requests the figures are doubted.
 const FAILED_MAX: f64 = 0.01;
 /// Traces that show less of the latency than this are not what requests wait for.
@@ -85,6 +75,12 @@ struct After {
 impl After {
     fn figures(&self) -> Figures {
         Figures { rate: self.rate, mean_ns: self.mean_s * 1e9, p95_ns: self.p95_s * 1e9 }
+    }
+
+    /// Share of the time in which users wait for a response, 0 to 1: an error of the latency changes the rate by as much of
+    /// it. 1 for arrivals.
+    fn waiting_share(&self, users: Option<f64>) -> f64 {
+        users.map_or(1.0, |users| (self.rate * self.mean_s / users).min(1.0))
     }
 }
 
@@ -175,8 +171,9 @@ impl<'a> Ground<'a> {
             (expected, drawn.collect::<Vec<_>>())
         };
         let cases: Vec<_> = effect.cases.iter().map(per_case).collect();
-        let forecast = |now: &Figures, which: &dyn Fn(&AfterAll) -> After| {
-            each_figure(|of| {
+        let forecast = |now: &Figures, users: Option<f64>, which: &dyn Fn(&AfterAll) -> After| {
+            let waiting_share = cases.first().map_or(1.0, |(expected, _)| which(expected).waiting_share(users));
+            each_figure(error, waiting_share, |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
                 let each = cases.iter().map(|(expected, drawn)| {
                     spread(of_all(expected), drawn.iter().map(of_all).collect(), error, of(now))
@@ -186,11 +183,11 @@ impl<'a> Ground<'a> {
         };
         let level = |(at, level): (usize, &Level)| {
             let now = measured(level);
-            let after = forecast(&now, &|(levels, _)| levels[at]);
+            let after = forecast(&now, users(std::slice::from_ref(level)), &|(levels, _)| levels[at]);
             LevelForecast { label: level.label.clone(), load: level.load, now: Some(now), after }
         };
         let now = overall(&self.system.levels);
-        let of_all = forecast(&now, &|(_, all)| *all);
+        let of_all = forecast(&now, users(&self.system.levels), &|(_, all)| *all);
         (now, of_all, self.system.levels.iter().enumerate().map(level).collect())
     }
 
@@ -254,7 +251,8 @@ impl<'a> Ground<'a> {
         let drawn: Vec<Vec<After>> = self.draws.iter().map(|draw| at_loads(&draw.system, &draw.model)).collect();
         let now = measured(top);
         let forecast = |at: usize| {
-            each_figure(|of| {
+            let users = loads[at].arrivals.is_none().then_some(f64::from(loads[at].users));
+            each_figure(error, expected[at].waiting_share(users), |of, error| {
                 let drawn = drawn.iter().map(|draw| of(&draw[at].figures())).collect();
                 spread(of(&expected[at].figures()), drawn, error, of(&now))
             })
@@ -394,6 +392,12 @@ fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (
     (rate, users / rate - think_s)
 }
 
+/// Users of these levels, a mean over their time; `None` for arrivals.
+fn users(levels: &[Level]) -> Option<f64> {
+    let (seconds, users) = sums(levels, |level| f64::from(level.load.users) * level.seconds);
+    levels.iter().all(|level| level.load.arrivals.is_none()).then_some(users / seconds)
+}
+
 /// Measurement over all levels.
 fn overall(levels: &[Level]) -> Figures {
     let (seconds, requests) = sums(levels, |level| level.requests as f64);
@@ -463,72 +467,5 @@ impl Tail {
     fn ratio(&self) -> Option<f64> {
         let (old, new) = (quantile(&self.old, 0.95)?, quantile(&self.new, 0.95)?);
         (old > 0.0).then(|| new / old)
-    }
-}
-
-/// The value that a share of all weight is at or below; none without values.
-fn quantile(values: &[(f64, f64)], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let weight: f64 = sorted.iter().map(|(_, weight)| weight).sum();
-    let mut seen = 0.0;
-    let reached = sorted.iter().find(|(_, of)| {
-        seen += of;
-        seen >= share * weight
-    });
-    reached.or(sorted.last()).map(|(value, _)| *value)
-}
-
-fn each_figure(estimate: impl Fn(fn(&Figures) -> f64) -> Estimate) -> Forecast {
-    Forecast {
-        rate: estimate(|figures| figures.rate),
-        mean_ns: estimate(|figures| figures.mean_ns),
-        p95_ns: estimate(|figures| figures.p95_ns),
-    }
-}
-
-/// An expected value with the interval that draws give it, widened by an error of the model as a factor, so that no end is
-/// below zero. The further the value is from the one `now`, the wider the interval.
-fn spread(value: f64, draws: Vec<f64>, error: f64, now: f64) -> Estimate {
-    let weighted: Vec<(f64, f64)> = draws.into_iter().filter(|draw| draw.is_finite()).map(|draw| (draw, 1.0)).collect();
-    let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);
-    let high = quantile(&weighted, 1.0 - TAIL).unwrap_or(value).max(value);
-    let factor = if value > 0.0 && now > 0.0 { (value / now).max(now / value) } else { 1.0 };
-    let wider = (1.0 + error) * factor.powf(FACTOR_ERROR);
-    Estimate { value, low: low / wider, high: high * wider }
-}
-
-/// Cases between which the truth lies.
-fn joined(cases: Vec<Estimate>) -> Estimate {
-    let count = cases.len().max(1) as f64;
-    Estimate {
-        value: cases.iter().map(|case| case.value).sum::<f64>() / count,
-        low: cases.iter().map(|case| case.low).fold(f64::INFINITY, f64::min),
-        high: cases.iter().map(|case| case.high).fold(0.0, f64::max),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_count_weights() {
-        let values = [(3.0, 1.0), (1.0, 8.0), (2.0, 1.0)];
-        assert_eq!(quantile(&values, 0.5), Some(1.0));
-        assert_eq!(quantile(&values, 0.85), Some(2.0));
-        assert_eq!(quantile(&values, 1.0), Some(3.0));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
-
-    #[test]
-    fn an_interval_holds_the_value_and_the_error_of_the_model() {
-        let estimate = spread(100.0, (90..=110).map(f64::from).collect(), 0.1, 100.0);
-        assert!(estimate.low < 0.9 * 92.0 && estimate.high > 1.1 * 108.0, "{estimate:?}");
-        let of_changed = |now: f64| spread(16.0, Vec::new(), 0.0, now);
-        assert_eq!(of_changed(1.0), Estimate { value: 16.0, low: 8.0, high: 32.0 });
-        assert_eq!(of_changed(256.0), of_changed(1.0), "as much less as it was more");
-        let joined = joined(vec![spread(10.0, Vec::new(), 0.0, 10.0), spread(20.0, Vec::new(), 0.0, 20.0)]);
-        assert_eq!(joined, Estimate { value: 15.0, low: 10.0, high: 20.0 });
     }
 }

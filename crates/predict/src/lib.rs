@@ -3,8 +3,8 @@
 //! Two methods are joined. Sampled traces say what a change does to a single request (`retime/`); a closed queueing
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
-//! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes, `suggest.rs` collects what
-//! the findings of a trial suggest, `ladder.rs` orders those that gain most together, `recognition.rs` recognises changes that another
+//! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes,
+//! `intervals.rs` says how far it may be off, `suggest.rs` collects what the findings of a trial suggest, `ladder.rs` orders those that gain most together, `recognition.rs` recognises changes that another
 //! trial made, `call_waits.rs` reads waits from sockets for it, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
 //! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
 //! afterwards. The page is `docs/reference/predict.md`.
@@ -21,6 +21,7 @@ mod cannot;
 mod changes;
 mod forecast;
 mod gains;
+mod intervals;
 mod ladder;
 pub mod queueing;
 mod random;

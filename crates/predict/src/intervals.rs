@@ -1,0 +1,92 @@
+//! Intervals of predictions.
+//!
+//! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and traces
+//! are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They are widened
+//! by how far the model misses the baseline, and by a least error, for a system that is changed is known less well than one
+//! that was measured. An error of the latency is one of the rate as far as users wait for responses rather than think. And
+//! they are widened by the fourth root of the predicted factor, because a large change is known less well than a small one.
+
+use narrows_model::prediction::{Estimate, Figures, Forecast};
+
+/// The part of the draws below the interval, and above it.
+const TAIL: f64 = 0.05;
+/// The least error of the latency of a changed system, a share: half of the recorded predictions of systems that the model
+/// reproduces are off by more.
+pub(crate) const ERROR_MIN: f64 = 0.15;
+/// The least error of a rate, a share: two levels of the same load differ by as much.
+const RATE_ERROR_MIN: f64 = 0.05;
+/// The power of a predicted factor by which its interval is wider: chosen so that intervals of the recorded reference systems
+/// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks/predictions.md`).
+const FACTOR_ERROR: f64 = 0.25;
+
+/// The value that a share of all weight is at or below; none without values.
+pub(crate) fn quantile(values: &[(f64, f64)], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let weight: f64 = sorted.iter().map(|(_, weight)| weight).sum();
+    let mut seen = 0.0;
+    let reached = sorted.iter().find(|(_, of)| {
+        seen += of;
+        seen >= share * weight
+    });
+    reached.or(sorted.last()).map(|(value, _)| *value)
+}
+
+/// Estimates of all figures, each with the error of the model that it is widened by.
+pub(crate) fn each_figure(
+    error: f64,
+    waiting_share: f64,
+    estimate: impl Fn(fn(&Figures) -> f64, f64) -> Estimate,
+) -> Forecast {
+    Forecast {
+        rate: estimate(|figures| figures.rate, (error * waiting_share).max(RATE_ERROR_MIN)),
+        mean_ns: estimate(|figures| figures.mean_ns, error),
+        p95_ns: estimate(|figures| figures.p95_ns, error),
+    }
+}
+
+/// An expected value with the interval that draws give it, widened by an error of the model as a factor, so that no end is
+/// below zero. The further the value is from the one `now`, the wider the interval.
+pub(crate) fn spread(value: f64, draws: Vec<f64>, error: f64, now: f64) -> Estimate {
+    let weighted: Vec<(f64, f64)> = draws.into_iter().filter(|draw| draw.is_finite()).map(|draw| (draw, 1.0)).collect();
+    let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);
+    let high = quantile(&weighted, 1.0 - TAIL).unwrap_or(value).max(value);
+    let factor = if value > 0.0 && now > 0.0 { (value / now).max(now / value) } else { 1.0 };
+    let wider = (1.0 + error) * factor.powf(FACTOR_ERROR);
+    Estimate { value, low: low / wider, high: high * wider }
+}
+
+/// Cases between which the truth lies.
+pub(crate) fn joined(cases: Vec<Estimate>) -> Estimate {
+    let count = cases.len().max(1) as f64;
+    Estimate {
+        value: cases.iter().map(|case| case.value).sum::<f64>() / count,
+        low: cases.iter().map(|case| case.low).fold(f64::INFINITY, f64::min),
+        high: cases.iter().map(|case| case.high).fold(0.0, f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_count_weights() {
+        let values = [(3.0, 1.0), (1.0, 8.0), (2.0, 1.0)];
+        assert_eq!(quantile(&values, 0.5), Some(1.0));
+        assert_eq!(quantile(&values, 0.85), Some(2.0));
+        assert_eq!(quantile(&values, 1.0), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn an_interval_holds_the_value_and_the_error_of_the_model() {
+        let estimate = spread(100.0, (90..=110).map(f64::from).collect(), 0.1, 100.0);
+        assert!(estimate.low < 0.9 * 92.0 && estimate.high > 1.1 * 108.0, "{estimate:?}");
+        let of_changed = |now: f64| spread(16.0, Vec::new(), 0.0, now);
+        assert_eq!(of_changed(1.0), Estimate { value: 16.0, low: 8.0, high: 32.0 });
+        assert_eq!(of_changed(256.0), of_changed(1.0), "as much less as it was more");
+        let joined = joined(vec![spread(10.0, Vec::new(), 0.0, 10.0), spread(20.0, Vec::new(), 0.0, 20.0)]);
+        assert_eq!(joined, Estimate { value: 15.0, low: 10.0, high: 20.0 });
+    }
+}
