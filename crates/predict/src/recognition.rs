@@ -51,8 +51,9 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
     for suggestion in suggest::all(scene.diagnosed) {
         let Ok(change) = &suggestion.change else { continue };
         let instead = || ALL.iter().find_map(|method| method.made_instead(&suggestion.place, &old, &new));
-        let made =
-            method(change.kind).made_in_requests(change, &old, &new).or_else(|| instead().filter(|_| !has_new_fault));
+        let made = method(change.kind)
+            .made_in_requests(change, &old, &new)
+            .or_else(|| instead().filter(|_| !has_new_fault && !new.suggests(change)));
         let is_new = |made: &Change| all.iter().all(|known| known.change.target != made.target);
         let made = made.filter(is_new).map(|change| MadeChange { change, because: suggestion.finding });
         all.extend(made);

@@ -93,7 +93,7 @@ fn no_change(finding: FindingKind) -> &'static str {
             "its repair lets requests succeed that fail now, and how long these would take is not measured"
         }
         FindingKind::ConflictRetry => "which transactions touch the same rows is not recorded",
-        FindingKind::HotPartition | FindingKind::UnevenAssignment => {
+        FindingKind::HotPartition | FindingKind::StragglerBranch | FindingKind::UnevenAssignment => {
             "how keys would be spread over partitions is not recorded"
         }
         FindingKind::InstrumentationGap | FindingKind::TimeOutsideSpans => {

@@ -47,7 +47,7 @@ impl Method for SpeedUp {
             Evidence::DatabaseSaturation(database) => matches!(database.sign, SaturationSign::Queries { .. })
                 .then(|| Change::new(self.kind(), &finding.resource)),
             Evidence::StragglerBranch(straggler) => {
-                Some(Change::new(self.kind(), branch(&straggler.branch, &finding.resource)))
+                branch(&straggler.branch, &finding.resource).map(|target| Change::new(self.kind(), target))
             }
             _ => None,
         }
@@ -93,11 +93,13 @@ impl Method for SpeedUp {
 }
 
 /// The target that a branch is: a callee with the request to it, where that tells it from others, or a span of the service.
-fn branch(branch: &Branch, service: &str) -> String {
+/// `None` for one partition of a callee.
+fn branch(branch: &Branch, service: &str) -> Option<String> {
     match branch {
-        Branch::Work { name } => format!("{service} {name}"),
-        Branch::Call { callee, request: Some(request), .. } => format!("{callee} {request}"),
-        Branch::Call { callee, request: None, .. } => callee.clone(),
+        Branch::Work { name } => Some(format!("{service} {name}")),
+        Branch::Call { partition: Some(_), .. } => None,
+        Branch::Call { callee, request: Some(request), .. } => Some(format!("{callee} {request}")),
+        Branch::Call { callee, .. } => Some(callee.clone()),
     }
 }
 
