@@ -59,10 +59,8 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
         all.extend(made);
     }
     let of_services: Vec<Change> = ALL.iter().flat_map(|method| method.made_in_services(&old, &new)).collect();
-    // A change that a service reports itself has a size, which refused calls alone do not show.
-    let is_other = |known: &MadeChange| {
-        of_services.iter().all(|one| (one.kind, &one.target) != (known.change.kind, &known.change.target))
-    };
+    // What a service reports itself has a size, and explains what else its requests show.
+    let is_other = |known: &MadeChange| of_services.iter().all(|one| one.target != known.change.target);
     all.retain(is_other);
     let suggested = suggest::all(scene.diagnosed);
     let because = |change: &Change| suggested.iter().find(|one| one.is_for(change)).and_then(|one| one.finding);

@@ -62,12 +62,12 @@ fn turns_are_no_longer_taken_or_are_shorter() {
     check("raise-limit=web,2", &before, &taken, &System { pool: 2, ..turns() }, (0.08, 0.15));
     let short = System { pool_held_ms: HELD_MS / 2.0, query_ms: 0.75, ..turns() };
     check("shorten-section=web,2", &before, &taken, &short, (0.10, 0.15));
-    // Requests that leave a queue to the others make three of them as good as one for three.
+    // One queue for three places is shorter than three queues, the less so the calmer they are.
     let calm = System { think_ms: 200.0, ..turns() };
     let before = calm.run("before");
     let hot = HotPartition { kind: PlaceKind::Replica, share: 1.0, ratio: 3.0, ..HotPartition::default() };
     let found = [section(&before), finding(hot)];
-    check("balance-replicas=web", &before, &found, &System { pool: 3, ..calm }, (0.05, 0.15));
+    check("balance-replicas=web", &before, &found, &System { pool: 3, ..calm }, (0.05, 0.25));
 }
 
 #[test]
