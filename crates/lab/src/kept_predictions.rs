@@ -138,7 +138,7 @@ fn other_runs(path: &Path, experiment: &str) -> Vec<EarlierRun> {
     runs
 }
 
-/// What a run file keeps; `None` if it is of another experiment.
+/// Predictions in a run file; `None` if it is of another experiment.
 fn earlier_run(path: &Path, experiment: &str) -> Result<Option<EarlierRun>, Error> {
     let reader = Reader::open(path)?;
     let run = reader.run()?;
@@ -213,7 +213,7 @@ mod tests {
         kept.iter().for_each(|kind| keep(&path, "main", &prediction(*kind, None)).unwrap());
     }
 
-    /// What waits for a new run: each change and the run that keeps it.
+    /// Predictions that wait for a new run: each change and the run that keeps it.
     fn waiting_in(folder: &Path) -> Vec<String> {
         let waiting = waiting(&folder.join("new.narrows"), "shop");
         waiting.iter().map(|(run, one)| format!("{} of {run}", one.prediction.change.kind.name())).collect()
@@ -235,7 +235,10 @@ mod tests {
 
     #[test]
     fn a_file_of_evidence_keeps_nothing() {
-        let error = keep(Path::new("run.json.gz"), "main", &prediction(ChangeKind::Cache, None)).unwrap_err();
-        assert_eq!(error.to_string(), "run.json.gz is a file of evidence, which keeps no predictions");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json.gz");
+        std::fs::write(&path, [0x1f, 0x8b]).unwrap();
+        let error = keep(&path, "main", &prediction(ChangeKind::Cache, None)).unwrap_err().to_string();
+        assert!(error.ends_with("run.json.gz is a file of evidence, which keeps no predictions"), "{error}");
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn of_tried(prediction: &Prediction, before: &Figures, source: Option
 pub(crate) fn of_steps(steps: &[Prediction]) -> String {
     let step = |one: &Prediction| {
         let newest = one.changes().last().unwrap_or(&one.change);
-        format!("{}: {} with a mean latency of {}", method(newest.kind).description(newest), rate(one), mean(one))
+        let (rate, mean) = (units::rate(one.after.rate.value), units::duration(one.after.mean_ns.value));
+        format!("{}: {rate} with a mean latency of {mean}", method(newest.kind).description(newest))
     };
     let steps_said: Vec<String> = steps.iter().map(step).collect();
     let limit = steps.last().and_then(|last| last.limit_after.as_ref());

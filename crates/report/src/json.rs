@@ -302,6 +302,7 @@ mod tests {
             "call_graph",
             "findings",
             "label",
+            "ladder",
             "limit",
             "load",
             "objectives",

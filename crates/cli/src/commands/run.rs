@@ -119,7 +119,7 @@ fn print_kept(outcome: &Concluded) -> Outcome {
         Some(format!("\n{}\n", kept_sentence(&scored.prediction, &source, is_same)))
     };
     let sentences: String = outcome.scored.iter().filter_map(sentence).collect();
-    super::print(&wrapped_to(&sentences, super::stdout_width()))
+    super::print(&wrapped_to(&sentences, Some(super::style().width)))
 }
 
 fn write_page(arguments: &Arguments, path: &Path, page: &Path, outcome: &Concluded) -> Result<(), Failure> {

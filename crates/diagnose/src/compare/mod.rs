@@ -405,8 +405,8 @@ mod tests {
     #[test]
     fn one_or_two_long_requests_of_each_variant_are_compared() {
         let few = |variant: &str, seconds: u32, latency_ms: f64| {
-            let answered = (1..=seconds).map(|at| (if at == seconds { 1.0 } else { 0.0 }, latency_ms));
-            TrialBuilder::new(variant).window(WindowKind::Steady, 1, answered).build()
+            let responses = (1..=seconds).map(|at| (if at == seconds { 1.0 } else { 0.0 }, latency_ms));
+            TrialBuilder::new(variant).window(WindowKind::Steady, 1, responses).build()
         };
         let difference = second_of([few("a", 24, 24_000.0), few("b", 4, 4_000.0)]);
         assert_eq!((difference.rate.meaning, difference.mean.meaning), (Meaning::Higher, Meaning::Lower));

@@ -1,8 +1,8 @@
-//! What each kind of change is in an experiment file.
+//! Meaning of each kind of change in an experiment file.
 
 use narrows_model::prediction::ChangeKind;
 
-/// What a change is in an experiment file.
+/// Meaning of a change in an experiment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Another value of a key of the service.
@@ -15,7 +15,7 @@ pub(super) enum Meaning {
     Code(&'static [&'static str]),
 }
 
-/// What the amount of a change is.
+/// Meaning of a change's amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
     /// The new number.

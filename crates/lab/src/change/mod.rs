@@ -47,7 +47,7 @@ pub struct Candidate {
     pub value: Option<String>,
 }
 
-/// What the change is in the experiment.
+/// Part of an experiment that a change stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counterpart {
     /// A variant that the experiment has: its name, and the value in which it differs.
@@ -69,7 +69,7 @@ pub struct ChangedExperiment {
     pub variant: String,
 }
 
-/// What a change is in an experiment.
+/// Finds the part of the experiment that a change stands for.
 pub fn counterpart(request: &ChangeRequest<'_>) -> Counterpart {
     let tunables = tunables(request);
     let candidates = match request.chosen {

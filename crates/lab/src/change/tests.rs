@@ -27,7 +27,7 @@ fn request<'a>(experiment: &'a Experiment, change: &'a Change, size_now: Option<
     ChangeRequest { experiment, variant: &experiment.variants[0], change, size_now, chosen: None }
 }
 
-/// What a change is, in brief: `POOL 2 → 4`, `variant wide: POOL 2 → 8`, `several: …`, `code`.
+/// Counterpart of a change, in brief: `POOL 2 → 4`, `variant wide: POOL 2 → 8`, `several: …`, `code`.
 fn said(request: &ChangeRequest<'_>) -> String {
     let one = |one: &Candidate| {
         format!("{} {} → {}", one.tunable.name, one.tunable.value, one.value.as_deref().unwrap_or("?"))

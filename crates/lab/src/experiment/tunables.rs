@@ -131,7 +131,8 @@ fn written_value(text: &str) -> Option<(&str, &str)> {
         (None, Some(size)) => (HEAP_FLAG, size),
         (None, None) => ("", text),
     };
-    let is_value = value.starts_with(|c: char| c.is_ascii_digit()) && value.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_value = value.starts_with(|c: char| c.is_ascii_digit())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
     let is_switch = ["true", "false", "on", "off", "yes", "no"].contains(&value);
     (is_value || is_switch).then_some((before, value))
 }
@@ -139,7 +140,8 @@ fn written_value(text: &str) -> Option<(&str, &str)> {
 /// The flag of an argument: before its `=`, or the argument before it.
 fn argument_name(before: &str, previous: Option<&String>, parameter: Option<&str>) -> Option<String> {
     let own = before.trim_end_matches('=');
-    let flag = previous.map(String::as_str).filter(|previous| previous.starts_with('-') && !previous.contains('='));
+    let is_flag = |previous: &&str| previous.starts_with('-') && !previous.contains(['=', '$']);
+    let flag = previous.map(String::as_str).filter(is_flag);
     let name = if own.is_empty() { flag.or(parameter)? } else { own };
     Some(name.to_owned())
 }

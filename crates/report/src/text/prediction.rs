@@ -17,7 +17,7 @@ const NONE: &str = "–";
 /// The text of `narrows predict` for one trial. Ends with a line feed.
 pub fn predictions(predictions: &Predictions, style: Style) -> String {
     let all = &predictions.predictions;
-    let tables = [changes(all), levels(all), measured(all), ladder(&predictions.ladder)];
+    let tables = [changes(all), levels(all), measured(all), ladder(&predictions.ladder, all)];
     let mut blocks = vec![vec![Block::Heading(Phrase::from(&predictions.trial))]];
     blocks.extend(tables.into_iter().map(|table| vec![Block::Table(table)]));
     blocks.push(vec![Block::Lines(notes(predictions))]);
@@ -81,7 +81,7 @@ fn levels(predictions: &[Prediction]) -> Table {
 }
 
 /// The changes in the order in which they gain most, each together with those before it.
-fn ladder(ladder: &Ladder) -> Table {
+fn ladder(ladder: &Ladder, singles: &[Prediction]) -> Table {
     if ladder.is_empty() {
         return Table::default();
     }
@@ -90,8 +90,13 @@ fn ladder(ladder: &Ladder) -> Table {
     columns.push(Column::left("then limited by"));
     let row = |(at, step): (usize, &Prediction)| {
         let newest = step.changes().last().unwrap_or(&step.change);
+        let single = singles.iter().position(|single| single.change == *newest);
+        let name = match single {
+            Some(at) => format!("{}{}", number(at, singles.len()), newest.kind.name()),
+            None => newest.to_string(),
+        };
         Row::new([
-            format!("{} {newest}", if at == 0 { "first" } else { "then" }),
+            format!("{} {name}", if at == 0 { "first" } else { "then" }),
             units::rate(step.after.rate.value),
             interval(step.after.rate, units::rate),
             units::duration(step.after.mean_ns.value),
@@ -314,7 +319,7 @@ mod tests {
         let said = predictions(&text, Style { width: 120, color: Color::Never });
         let rows: Vec<&str> =
             said.lines().filter(|line| line.starts_with("first ") || line.starts_with("then ")).collect();
-        assert!(rows[0].starts_with("first parallelize=scheduler GET /utilization  45.0/s"), "{said}");
+        assert!(rows[0].starts_with("first parallelize  45.0/s"), "{said}");
         assert!(rows[1].starts_with("then add-cpu=web "), "{said}");
         assert!(said.ends_with("In test-2, more is gained. First one; then the other.\n"), "{said}");
     }

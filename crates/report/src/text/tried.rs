@@ -125,6 +125,16 @@ mod tests {
         assert_eq!(one.prediction.is_held(), Some(false));
         insta::assert_snapshot!(tried(&one, Style { width: 100, color: Color::Never }), @r"
         tried       resize-pool=web,8: POOL of web 2 → 8
+
+        load              before  predicted                90 %  measured  error  in 90 %
+        ─────────────────────────────────────────────────────────────────────────────────
+        8 users     rate  50.0/s      200/s      180/s to 220/s     150/s  +33 %  ✗
+                    mean  160 ms    40.0 ms  36.0 ms to 44.0 ms   53.3 ms  −25 %  ✗
+        all levels  rate  50.0/s      200/s      180/s to 220/s     150/s  +33 %  ✗
+                    mean  160 ms    40.0 ms  36.0 ms to 44.0 ms   53.3 ms  −25 %  ✗
+                    p95   180 ms    45.0 ms  40.5 ms to 49.5 ms   60.0 ms  −25 %  ✗
+
+        More was predicted than was measured.
         ");
     }
 }

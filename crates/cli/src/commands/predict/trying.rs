@@ -153,7 +153,7 @@ fn tried(
     Ok(Tried { run: path.display().to_string(), made, before, prediction, sentence })
 }
 
-/// What trials measured at the levels of a prediction.
+/// Figures of trials at the levels of a prediction.
 fn measured(mut prediction: Prediction, trials: &[&TrialEvidence]) -> Result<Measured, Failure> {
     let label = trials.first().map_or_else(String::new, |trial| trial.trial.label());
     score_repeated(&mut prediction, trials).map_err(|cannot| failure(&label, &cannot))?;
@@ -223,9 +223,6 @@ fn experiment(arguments: &Arguments, outcome: &Concluded, address: &RunAddress) 
             experiment.name,
             run.experiment
         )));
-    }
-    if experiment.redacted_source() != run.experiment_source {
-        stderr::say(&format!("note: {} has changed since {label}", file.display()));
     }
     Ok(experiment)
 }

@@ -107,7 +107,7 @@ impl Text<'_> {
     /// One more parameter.
     fn with_parameter(&self, entry: &str) -> Option<Edit> {
         match self.key(PARAMETERS_KEY) {
-            Some(_) => self.with_entry(&[PARAMETERS_KEY], entry),
+            Some(key) => self.with_entry(&[PARAMETERS_KEY], entry).or_else(|| self.in_empty_map(key, entry)),
             None => Some(self.at_end(&format!("{PARAMETERS_KEY}: {{ {entry} }}"))),
         }
     }
@@ -123,6 +123,15 @@ impl Text<'_> {
         let indent = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
         let text = if is_inline { format!("{entry}, ") } else { format!("{entry}\n{indent}") };
         (is_inline || indent.trim().is_empty()).then_some((at..at, text))
+    }
+
+    /// The first entry of an empty map, which stands behind its key.
+    fn in_empty_map(&self, key: &Scalar, entry: &str) -> Option<Edit> {
+        let rest = &self.source[key.place.end..];
+        let (open, close) = (rest.find('{')?, rest.find('}')?);
+        let is_empty = rest[..open].trim() == ":" && rest.get(open + 1..close)?.trim().is_empty();
+        let at = key.place.end + open + 1;
+        is_empty.then(|| (at..at, format!(" {entry}")))
     }
 
     /// One more item of the list of variants, the last; the list itself if there is none.
@@ -234,10 +243,13 @@ load:
             }
         }
         let plain = SYSTEM_AND_LOAD.replace(", \"${workers}\"", "");
-        let plain = crate::language().parse(&format!("experiment: shop{plain}"), "e.yaml", Path::new("/")).unwrap();
-        let (tried, variant) = added(&plain, "POOL", "8");
-        assert_eq!(tried.parameters["pool"], "2");
-        assert_eq!(value(&tried, &variant, "POOL"), "8");
+        for parameters in ["", "\nparameters: {}"] {
+            let source = format!("experiment: shop{parameters}{plain}");
+            let plain = crate::language().parse(&source, "e.yaml", Path::new("/")).unwrap();
+            let (tried, variant) = added(&plain, "POOL", "8");
+            assert_eq!(tried.parameters["pool"], "2");
+            assert_eq!(value(&tried, &variant, "POOL"), "8");
+        }
     }
 
     #[test]
