@@ -51,6 +51,6 @@ pub(super) fn meaning(kind: ChangeKind) -> Meaning {
         ChangeKind::ReleaseBefore => Meaning::Code(&["release"]),
         ChangeKind::RemoveStall => Meaning::Code(&["stall"]),
         ChangeKind::AddSidecar | ChangeKind::RemoveSidecar => Meaning::Code(&["sidecar", "mesh"]),
-        ChangeKind::DropCall | ChangeKind::SpeedUp | ChangeKind::MoreLoad => Meaning::Code(&[]),
+        ChangeKind::DropCall | ChangeKind::MoreLoad | ChangeKind::SaveCpu | ChangeKind::SpeedUp => Meaning::Code(&[]),
     }
 }
