@@ -18,7 +18,7 @@ use narrows_model::units;
 use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
-use crate::intervals::{ERROR_MIN, each_figure, joined, quantile, spread};
+use crate::intervals::{ModelError, each_figure, joined, quantile, spread};
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
@@ -131,10 +131,10 @@ impl<'a> Ground<'a> {
         for other in with {
             effect = effect.and(method(other.kind).effect(other, &scene)?, &self.sample);
         }
-        let error = miss_share(&self.baseline).max(ERROR_MIN);
+        let miss = miss_share(&self.baseline);
         let (now, after, levels) = match &effect.loads {
-            None => self.same_load(&effect, error),
-            Some(loads) => self.other_load(&effect, loads, error),
+            None => self.same_load(&effect, miss),
+            Some(loads) => self.other_load(&effect, loads, miss),
         };
         let changed = self.changed(&effect);
         let top_now = self.baseline.iter().map(|level| level.measured.rate).fold(0.0, f64::max);
@@ -163,7 +163,7 @@ impl<'a> Ground<'a> {
     }
 
     /// All levels as they were measured, with the change.
-    fn same_load(&self, effect: &Effect<'_>, error: f64) -> (Figures, Forecast, Vec<LevelForecast>) {
+    fn same_load(&self, effect: &Effect<'_>, miss: f64) -> (Figures, Forecast, Vec<LevelForecast>) {
         let all = (0..self.sample.traces.len()).collect::<Vec<_>>();
         let per_case = |case: &Case<'_>| {
             let expected = self.after(case, &self.system, &self.model, &all);
@@ -171,9 +171,11 @@ impl<'a> Ground<'a> {
             (expected, drawn.collect::<Vec<_>>())
         };
         let cases: Vec<_> = effect.cases.iter().map(per_case).collect();
-        let forecast = |now: &Figures, users: Option<f64>, which: &dyn Fn(&AfterAll) -> After| {
+        let forecast = |now: &Figures, levels: &[Level], which: &dyn Fn(&AfterAll) -> After| {
+            let users = users(levels);
             let waiting_share = cases.first().map_or(1.0, |(expected, _)| which(expected).waiting_share(users));
-            each_figure(error, waiting_share, |of, error| {
+            let requests = levels.iter().map(|level| level.requests as f64).sum();
+            each_figure(ModelError::new(miss, requests, waiting_share), |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
                 let each = cases.iter().map(|(expected, drawn)| {
                     spread(of_all(expected), drawn.iter().map(of_all).collect(), error, of(now))
@@ -183,11 +185,11 @@ impl<'a> Ground<'a> {
         };
         let level = |(at, level): (usize, &Level)| {
             let now = measured(level);
-            let after = forecast(&now, users(std::slice::from_ref(level)), &|(levels, _)| levels[at]);
+            let after = forecast(&now, std::slice::from_ref(level), &|(levels, _)| levels[at]);
             LevelForecast { label: level.label.clone(), load: level.load, now: Some(now), after }
         };
         let now = overall(&self.system.levels);
-        let of_all = forecast(&now, users(&self.system.levels), &|(_, all)| *all);
+        let of_all = forecast(&now, &self.system.levels, &|(_, all)| *all);
         (now, of_all, self.system.levels.iter().enumerate().map(level).collect())
     }
 
@@ -230,7 +232,7 @@ impl<'a> Ground<'a> {
         &self,
         effect: &Effect<'_>,
         loads: &[LoadLevel],
-        error: f64,
+        miss: f64,
     ) -> (Figures, Forecast, Vec<LevelForecast>) {
         let heaviest = self.system.levels.len() - 1;
         let top = &self.system.levels[heaviest];
@@ -252,7 +254,8 @@ impl<'a> Ground<'a> {
         let now = measured(top);
         let forecast = |at: usize| {
             let users = loads[at].arrivals.is_none().then_some(f64::from(loads[at].users));
-            each_figure(error, expected[at].waiting_share(users), |of, error| {
+            let error = ModelError::new(miss, top.requests as f64, expected[at].waiting_share(users));
+            each_figure(error, |of, error| {
                 let drawn = drawn.iter().map(|draw| of(&draw[at].figures())).collect();
                 spread(of(&expected[at].figures()), drawn, error, of(&now))
             })

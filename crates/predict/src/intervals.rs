@@ -2,7 +2,7 @@
 //!
 //! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and traces
 //! are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They are widened
-//! by how far the model misses the baseline, and by a least error, for a system that is changed is known less well than one
+//! by how far the model misses the baseline, by the noise of as many requests, and by a least error, for a system that is changed is known less well than one
 //! that was measured. An error of the latency is one of the rate as far as users wait for responses rather than think. And
 //! they are widened by the fourth root of the predicted factor, because a large change is known less well than a small one.
 
@@ -12,9 +12,11 @@ use narrows_model::prediction::{Estimate, Figures, Forecast};
 const TAIL: f64 = 0.05;
 /// The least error of the latency of a changed system, a share: half of the recorded predictions of systems that the model
 /// reproduces are off by more.
-pub(crate) const ERROR_MIN: f64 = 0.15;
+const ERROR_MIN: f64 = 0.15;
 /// The least error of a rate, a share: two levels of the same load differ by as much.
 const RATE_ERROR_MIN: f64 = 0.05;
+/// Standard errors on each side of an interval of 90 %.
+const ERRORS_OF_INTERVAL: f64 = 1.64;
 /// The power of a predicted factor by which its interval is wider: chosen so that intervals of the recorded reference systems
 /// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks/predictions.md`).
 const FACTOR_ERROR: f64 = 0.25;
@@ -32,16 +34,29 @@ pub(crate) fn quantile(values: &[(f64, f64)], share: f64) -> Option<f64> {
     reached.or(sorted.last()).map(|(value, _)| *value)
 }
 
-/// Estimates of all figures, each with the error of the model that it is widened by.
-pub(crate) fn each_figure(
-    error: f64,
-    waiting_share: f64,
-    estimate: impl Fn(fn(&Figures) -> f64, f64) -> Estimate,
-) -> Forecast {
+/// Errors of a model of a changed system, as shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ModelError {
+    rate: f64,
+    latency: f64,
+}
+
+impl ModelError {
+    /// Of a model that is off by this share, for so many measured requests, whose mean is known no better than their number
+    /// allows. An error of the latency is one of the rate for the share of the time in which users wait for a response.
+    pub(crate) fn new(miss_share: f64, requests: f64, waiting_share: f64) -> Self {
+        let noise = ERRORS_OF_INTERVAL / requests.max(1.0).sqrt();
+        let latency = miss_share.max(ERROR_MIN).max(noise);
+        Self { rate: (latency * waiting_share).max(RATE_ERROR_MIN).max(noise), latency }
+    }
+}
+
+/// Estimates of all figures, each with the error that it is widened by.
+pub(crate) fn each_figure(error: ModelError, estimate: impl Fn(fn(&Figures) -> f64, f64) -> Estimate) -> Forecast {
     Forecast {
-        rate: estimate(|figures| figures.rate, (error * waiting_share).max(RATE_ERROR_MIN)),
-        mean_ns: estimate(|figures| figures.mean_ns, error),
-        p95_ns: estimate(|figures| figures.p95_ns, error),
+        rate: estimate(|figures| figures.rate, error.rate),
+        mean_ns: estimate(|figures| figures.mean_ns, error.latency),
+        p95_ns: estimate(|figures| figures.p95_ns, error.latency),
     }
 }
 
@@ -77,6 +92,13 @@ mod tests {
         assert_eq!(quantile(&values, 0.85), Some(2.0));
         assert_eq!(quantile(&values, 1.0), Some(3.0));
         assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn the_error_of_a_rate_is_that_of_the_latency_as_far_as_users_wait() {
+        assert_eq!(ModelError::new(0.02, 10_000.0, 0.5), ModelError { rate: 0.075, latency: 0.15 });
+        assert_eq!(ModelError::new(0.4, 10_000.0, 0.01), ModelError { rate: 0.05, latency: 0.4 });
+        assert_eq!(ModelError::new(0.02, 4.0, 0.01), ModelError { rate: 0.82, latency: 0.82 }, "few requests");
     }
 
     #[test]

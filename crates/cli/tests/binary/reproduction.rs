@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::common::Bench;
 
 /// Programs that are reproduced within a tenth at each level of the load, as throughput and mean latency, at least.
-const REPRODUCED_MIN: usize = 47;
+const REPRODUCED_MIN: usize = 50;
 /// Programs that are reproduced within a tenth or the noise of as many requests as a level has, at least.
-const TRUSTED_MIN: usize = 53;
+const TRUSTED_MIN: usize = 55;
 
 #[test]
 fn the_faulty_runs_of_the_zoo_are_reproduced_at_every_level_of_load() {

@@ -19,7 +19,7 @@ pub(crate) struct Wait {
     pub(crate) cause: WaitCause,
     /// The service that waits.
     pub(crate) service: String,
-    /// What it waits for: a callee or a store by its name; empty where the cause has no name.
+    /// The callee or store that it waits for; empty where the cause has no name.
     pub(crate) callee: String,
     /// Mean over all requests, seconds, above 0.
     pub(crate) request_s: f64,
@@ -28,13 +28,13 @@ pub(crate) struct Wait {
 /// Cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitCause {
-    /// A name server's answer.
+    /// A name server's response.
     Names,
     /// A callee's response.
     Callee,
     /// Connections being opened.
     Connect,
-    /// Times in which nothing is answered.
+    /// Times without any response.
     Stall,
 }
 
